@@ -1,0 +1,66 @@
+# Everything a contributor types. `make` alone prints this list.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+SERVICES := $(PY) -m scripts.services
+PYTEST := $(PY) -m pytest -n 2 --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test lint docs simulate mutants bench chaos services-up services-down services-status lock clean
+
+help: ## print this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## make .venv from the lock (again when pyproject.toml or the lock change)
+
+$(STAMP): pyproject.toml requirements.lock scripts/install.sh
+	@PYTHON='$(PYTHON)' VENV='$(VENV)' bash scripts/install.sh
+	@touch $(STAMP)
+
+run: install ## start the demonstration on the embedded default
+	@$(VENV)/bin/holdfast demo
+
+test: lint ## lint, then every test against private PostgreSQL, Redis and RabbitMQ
+	@$(SERVICES) run -- $(PYTEST) $(ARGS)
+
+lint: install ## ruff, mypy, import contracts, ratchet
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports --no-cache
+	@$(PY) -m scripts.ratchet
+
+docs: install ## write the generated pages of docs/reference again
+	@$(PY) -m scripts.reference
+
+simulate: install ## explore interleavings; SEED=123 replays one
+	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+mutants: install ## break the protocol on purpose; every mutant must be caught
+	@$(PY) -m tests.mutants $(ARGS)
+
+bench: install ## measure the core on this machine
+	@$(PY) -m bench.core $(ARGS)
+
+chaos: install ## kill -9 races over real processes
+	@echo "chaos: running the kill -9 races (pytest tests/races -m chaos); chaos over Celery workers comes with the workers"
+	@$(SERVICES) run -- $(PY) -m pytest tests/races -m chaos $(ARGS)
+
+services-up: install ## start private PostgreSQL, Redis and RabbitMQ, and leave them up
+	@$(SERVICES) up
+
+services-down: install ## stop what services-up started
+	@$(SERVICES) down
+
+services-status: install ## say what is up and where
+	@$(SERVICES) status
+
+# The lock pins by hash and names no host, so that any index can serve it. uv.lock does name hosts: never kept.
+lock: install ## resolve pyproject.toml into requirements.lock again (ARGS=--upgrade for newer releases)
+	@bash scripts/lock.sh $(ARGS)
+
+clean: ## stop the services, remove the environment and every cache
+	@if [ -x $(PY) ]; then $(SERVICES) down; fi
+	rm -rf $(VENV) .services .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,42 @@
+"""Content keys and digests: what makes two paid inputs the same input.
+
+The key covers tenant, provider, endpoint, model, parameters and text (G5). Fields are length-prefixed, so no
+choice of values can make two different inputs collide by concatenation. The digest is blake2b-256: a
+collision would hand one input's result to another, so a fast non-cryptographic hash is not enough.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from holdfast.core.errors import BadRequestError
+
+KEY_VERSION = b"holdfast-call-1"
+
+
+def canonical(value: object) -> str:
+    """The one JSON spelling of `value`: sorted keys, no spaces, no NaN."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        message = (
+            f"value cannot be written as JSON ({error}); use strings, numbers, booleans, lists and objects"
+        )
+        raise BadRequestError(message, code="not_json") from error
+
+
+def digest(*parts: bytes | str) -> str:
+    """Hex digest of the parts, each prefixed with its length."""
+    hasher = hashlib.blake2b(digest_size=32)
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        hasher.update(len(raw).to_bytes(8, "big"))
+        hasher.update(raw)
+    return hasher.hexdigest()
+
+
+def call_key(
+    *, tenant: str, provider: str, endpoint: str, model: str, params: Mapping[str, object], text: str
+) -> str:
+    """The content key of one paid call."""
+    return digest(KEY_VERSION, tenant, provider, endpoint, model, canonical(dict(params)), text)

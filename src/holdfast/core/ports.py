@@ -1,0 +1,34 @@
+"""What the rest of the house needs from the process it runs in: a clock, sleep, randomness, threads.
+
+The real host uses threads and the boot-time clock; the simulator has one of its own. Local clocks may only
+make a worker stop sooner: leases are judged by the database clock.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """The process around the engine."""
+
+    def clock(self) -> float:
+        """Seconds of a clock that goes on while the machine sleeps and never jumps."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Return after about `seconds`."""
+        ...
+
+    def token(self) -> str:
+        """A fresh random id of 32 hex digits."""
+        ...
+
+    def jitter(self) -> float:
+        """A random number in [0, 1)."""
+        ...
+
+    def gather(self, jobs: Sequence[Callable[[], T]], limit: int) -> list[T]:
+        """Run the jobs, at most `limit` at once; answers in order. All end before the first error is raised."""
+        ...

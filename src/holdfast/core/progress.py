@@ -1,0 +1,59 @@
+"""Progress: true counts, only forward, rolled up on read.
+
+A task reports (done, total). The store keeps the larger of what it has and what it is told, so a slice that
+starts again after a crash never moves the bar back. The share of a run is derived from its tasks, never
+incremented: adding up increments counts redelivered work twice.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.core.states import TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Progress of one task."""
+
+    state: TaskState
+    done: int
+    total: int
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rolled:
+    """Progress of a run."""
+
+    share: float
+    done: int
+    total: int
+    failed: bool
+    complete: bool
+
+
+def forward(old: tuple[int, int], new: tuple[int, int]) -> tuple[int, int]:
+    """(done, total) after a report: neither ever falls, and done never exceeds total."""
+    done, total = max(old[0], new[0], 0), max(old[1], new[1], 0)
+    return done, max(total, done)
+
+
+def roll_up(steps: Iterable[Step], *, planned: bool) -> Rolled:
+    """The run's progress: any failed slice fails it, all done is done, otherwise the weighted share."""
+    share, weights, done, total = 0.0, 0, 0, 0
+    failed, complete = False, planned
+    for step in steps:
+        failed = failed or step.state is TaskState.FAILED
+        finished = step.state is TaskState.DONE
+        complete = complete and finished
+        part = 1.0 if finished else (step.done / step.total if step.total else 0.0)
+        share += part * step.weight
+        weights += step.weight
+        total += step.total
+        done += step.total if finished else step.done
+    if failed:
+        complete = False
+    if complete:
+        return Rolled(1.0, done, total, failed=False, complete=True)
+    portion = min(share / weights, 0.999) if weights else 0.0
+    return Rolled(portion, done, total, failed=failed, complete=False)

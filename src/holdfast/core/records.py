@@ -1,0 +1,271 @@
+"""Frozen records that cross the boundaries between packages. Times are database seconds since 1970."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from holdfast.core import keys
+from holdfast.core.errors import BadRequestError
+from holdfast.core.states import LANE_RANK, CallState, Disposition, Lane, Skip, Status, TaskState
+
+KIND = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+SUBJECT = re.compile(r"[a-z][a-z0-9_-]{0,39}:[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
+TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MOST_OPTIONS = 64 * 1024
+PRIORITIES = range(10)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request for one generation of a (kind, subject)."""
+
+    kind: str
+    subject: str
+    content: str = ""
+    options: Mapping[str, object] = field(default_factory=dict)
+    tenant: str = "default"
+    collection: str | None = None
+    lane: str = Lane.BULK
+    priority: int = 5
+    pipeline: str = ""
+    force: bool = False
+    expect_generation: int | None = None
+    actor: str = ""
+
+    def checked(self) -> "Ask":
+        """This ask, if it is well formed; otherwise BadRequestError with a code that says which part is not."""
+        _match(KIND, self.kind, "kind", "lower-case letters, digits, - and _, like index")
+        _match(SUBJECT, self.subject, "subject", "a sort, a colon and an id, like document:42")
+        _match(TENANT, self.tenant, "tenant", "letters, digits, dot, - and _, at most 64")
+        if self.lane not in LANE_RANK:
+            message = f"lane {self.lane!r} does not exist; use one of {', '.join(LANE_RANK)}"
+            raise BadRequestError(message, code="bad_lane")
+        if isinstance(self.priority, bool) or self.priority not in PRIORITIES:
+            message = f"priority {self.priority!r} is out of range; use 0 (first) to {PRIORITIES[-1]}"
+            raise BadRequestError(message, code="bad_priority")
+        if len(keys.canonical(dict(self.options))) > MOST_OPTIONS:
+            message = f"options are larger than {MOST_OPTIONS} bytes; put large input into the content"
+            raise BadRequestError(message, code="options_too_large")
+        return self
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of what would be done: content, options and pipeline."""
+        return keys.digest(self.content, keys.canonical(dict(self.options)), self.pipeline)
+
+
+def _match(pattern: re.Pattern[str], value: object, name: str, form: str) -> None:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        message = f"{name} {value!r} has the wrong form; it must be {form}"
+        raise BadRequestError(message, code=f"bad_{name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The one row that says which generation of a (kind, subject) is current."""
+
+    id: int
+    tenant: str
+    kind: str
+    subject: str
+    collection: str | None
+    generation: int
+    status: Status
+    run_id: str | None
+    fingerprint: str
+    published_generation: int
+    visible: bool
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One generation being carried out."""
+
+    id: str
+    head_id: int
+    tenant: str
+    kind: str
+    subject: str
+    generation: int
+    status: Status
+    disposition: Disposition
+    lane: str
+    priority: int
+    pipeline: str
+    slices: int | None
+    queued_at: float
+    started_at: float | None
+    finished_at: float | None
+    error_code: str | None
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One slice of a run."""
+
+    id: int
+    run_id: str
+    head_id: int
+    generation: int
+    ordinal: int
+    state: TaskState
+    epoch: int
+    token: str | None
+    owner: str | None
+    lease_until: float
+    attempts: int
+    due_at: float
+    waiting_for: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to work on a task, and the proof to show at every write: epoch and token.
+
+    `lease_until` is by the database clock and informative; the holder's own stop time is the lease's
+    trust window, counted from before the claim was sent.
+    """
+
+    task_id: int
+    run_id: str
+    head_id: int
+    tenant: str
+    kind: str
+    subject: str
+    collection: str | None
+    generation: int
+    ordinal: int
+    epoch: int
+    token: str
+    owner: str
+    lane: str
+    priority: int
+    pipeline: str
+    content: str
+    options: Mapping[str, object]
+    payload: Mapping[str, object]
+    attempts: int
+    lease_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request, and the run it concerns (the active one for a duplicate)."""
+
+    disposition: Disposition
+    reason: str
+    head_id: int | None
+    run_id: str | None
+    generation: int
+    status: Status | None
+
+    @property
+    def created(self) -> bool:
+        """True when the request made a new generation."""
+        return self.disposition in {Disposition.ACCEPTED, Disposition.SUPERSEDING, Disposition.TAKEOVER}
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """The transition took effect (now, or at an earlier try whose answer was lost)."""
+
+    published: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FencedOut:
+    """The transition had no effect; the holder must stop."""
+
+    reason: str
+
+
+Outcome = Landed | FencedOut
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A delivery that named its task and must not run."""
+
+    reason: Skip
+    retry_in: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A piece of work that a worker can do alone."""
+
+    payload: Mapping[str, object] = field(default_factory=dict)
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One row staged by a slice; visible when its generation is published."""
+
+    position: int
+    text: str = ""
+    page: int | None = None
+    call_key: str | None = None
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What one task cost and saved; set absolutely when it finishes."""
+
+    paid_calls: int = 0
+    reused_calls: int = 0
+    tokens: int = 0
+    paid: int = 0
+    saved: int = 0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        """The sum, field by field."""
+        return Spent(
+            self.paid_calls + other.paid_calls,
+            self.reused_calls + other.reused_calls,
+            self.tokens + other.tokens,
+            self.paid + other.paid,
+            self.saved + other.saved,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A call as the ledger has it. `cost` and `estimate` are in nano-dollars."""
+
+    key: str
+    state: CallState
+    order_id: str | None
+    run_id: str | None
+    result: bytes | None
+    tokens: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One HTTP exchange, frozen when it was intended. Recovery resends exactly `body`."""
+
+    id: str
+    tenant: str
+    provider: str
+    endpoint: str
+    model: str
+    state: CallState
+    keys: tuple[str, ...]
+    body: bytes
+    idempotency_key: str
+    holder: str
+    task_id: int | None
+    run_id: str | None
+    keyed: bool
+    deadline: float
+    created_at: float
+    first_sent_at: float | None
+    sent_at: float | None
+    deadline_at: float
+    sends: int
+    estimate: int

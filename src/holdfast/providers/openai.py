@@ -1,0 +1,254 @@
+"""The OpenAI wire format, as OpenAI and the many servers that imitate it speak it.
+
+The official SDK resends paid requests by itself, which is the one thing that must not happen here; hence a
+thin client.
+
+What a 200 carries is checked before it counts as an answer: the number of embeddings, their indices, their
+lengths and their being numbers. An answer that fails was most likely charged, and nothing of it can be used:
+it is `Unknown`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from holdfast import faults
+from holdfast.providers import statuses, wire
+from holdfast.providers.base import Answered, Exchange, Outcome, Profile, Unknown
+
+EMBEDDINGS = "embeddings"
+CHAT = "chat/completions"
+
+# OpenAI documents no idempotency keys and no uncharged statuses: every order in doubt may cost twice.
+OPENAI = Profile(
+    name="openai", honours_keys=False, key_retention=0.0, max_inputs=2048, max_tokens=300_000, deadline=120.0
+)
+
+# Set by `encode`, or able to change how many results come back: not for a caller to override.
+_RESERVED = frozenset({"model", "input", "messages", "stream", "n"})
+
+
+class _UnreadableError(Exception):
+    """A 200 whose body is not the answer to what was asked."""
+
+
+class OpenAIProvider:
+    """A server of the OpenAI wire format; `base_url` ends in its `/v1`, as OpenAI clients take it."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        profile: Profile = OPENAI,
+        *,
+        max_connections: int = 32,
+        max_answer: int = wire.MAX_ANSWER,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._base_url = _checked_url(base_url)
+        if not (api_key.isascii() and (api_key.isprintable() or not api_key)):
+            raise ValueError("the API key has characters that no HTTP header can carry")
+        self._api_key = api_key
+        self._profile = profile
+        self._wire = wire.Wire(
+            max_connections=max_connections, max_answer=max_answer, ssl_context=ssl_context
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._base_url!r}, profile={self._profile.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The profile's name."""
+        return self._profile.name
+
+    @property
+    def profile(self) -> Profile:
+        """What this provider does with money."""
+        return self._profile
+
+    def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
+        """Return the canonical body of an order. Raises ValueError for what could not be sent as asked.
+
+        For chat there is exactly one input: the user's prompt or, with `messages_json` true in `params`, a
+        JSON list of messages. `system` in `params` becomes a first message; all other parameters go into the
+        body as they are.
+        """
+        if overridden := _RESERVED & params.keys():
+            raise ValueError(f"not parameters of an order: {', '.join(sorted(overridden))}")
+        if not 1 <= len(inputs) <= self._profile.max_inputs:
+            raise ValueError(f"an order carries 1 to {self._profile.max_inputs} inputs, not {len(inputs)}")
+        match endpoint:
+            case "embeddings":
+                body = {"encoding_format": "base64", **params, "model": model, "input": list(inputs)}
+            case "chat/completions" if len(inputs) == 1:
+                kept = {
+                    name: value for name, value in params.items() if name not in {"system", "messages_json"}
+                }
+                body = {**kept, "model": model, "messages": _messages(params, inputs[0])}
+            case "chat/completions":
+                raise ValueError("a chat order carries exactly one input")
+            case _:
+                raise ValueError(f"unknown endpoint {endpoint!r}; known are {EMBEDDINGS!r} and {CHAT!r}")
+        return _canonical(body)
+
+    def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
+        """Send the exchange at most once and return what came of it (see `base.Provider.send`)."""
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "User-Agent": "holdfast",
+            "Idempotency-Key": exchange.idempotency_key,
+        }
+        if self._api_key:
+            headers["Authorization"] = f"Bearer {self._api_key}"
+        url = f"{self._base_url}/{exchange.endpoint}"
+        reply = self._wire.post(
+            url, headers, exchange.body, gate, send_by=exchange.send_by, deadline=exchange.deadline
+        )
+        if not isinstance(reply, wire.Reply):
+            return reply
+        faults.point("send.answered")
+        if not 200 <= reply.status < 300:
+            return statuses.judge(reply, self._profile, self._api_key)
+        try:
+            return self._answer(exchange, reply)
+        except _UnreadableError as exc:
+            return Unknown(f"unreadable answer: {exc}", reply.status)
+
+    def count_tokens(self, text: str) -> int:
+        """Return an estimate: four ASCII characters or one other character to a token, at least 1."""
+        ascii_chars = len(text.encode("ascii", "ignore"))
+        return max(1, -(-ascii_chars // 4) + len(text) - ascii_chars)
+
+    def close(self) -> None:
+        """Close idle connections; exchanges still under way end as `Unknown`."""
+        self._wire.close()
+
+    def _answer(self, exchange: Exchange, reply: wire.Reply) -> Answered:
+        asked = json.loads(exchange.body)
+        answer = _parsed(reply)
+        if exchange.endpoint == EMBEDDINGS:
+            results = _vectors(answer.get("data"), len(asked["input"]), asked.get("dimensions"))
+            texts, said = asked["input"], ""
+        else:
+            result, said = _completion(answer.get("choices"))
+            results = (result,)
+            texts = [str(message.get("content") or "") for message in asked["messages"]]
+        usage = answer.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        spent = _count(usage.get("prompt_tokens"))
+        produced = _count(usage.get("completion_tokens"))
+        # A server that reports no usage is billed by our estimate rather than as free.
+        return Answered(
+            results=results,
+            input_tokens=sum(map(self.count_tokens, texts)) if spent is None else spent,
+            output_tokens=(self.count_tokens(said) if said else 0) if produced is None else produced,
+            replayed=reply.headers.get("idempotent-replayed", "").lower() == "true",
+        )
+
+
+def _checked_url(base_url: str) -> str:
+    parts = urllib.parse.urlsplit(base_url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not base_url.isascii():
+        raise ValueError("base_url must look like https://host/v1")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError("base_url must carry no credentials, query or fragment; the key goes into api_key")
+    return base_url.rstrip("/")
+
+
+def _canonical(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return text.encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
+
+
+def _messages(params: Mapping[str, object], text: str) -> list[object]:
+    given = _given_messages(text) if params.get("messages_json") is True else None
+    messages: list[object] = given or [{"role": "user", "content": text}]
+    system = params.get("system")
+    return [{"role": "system", "content": system}, *messages] if system else messages
+
+
+def _given_messages(text: str) -> list[object] | None:
+    """Return the list of messages that `text` spells, None if it is anything else."""
+    try:
+        value = json.loads(text) if text.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, list) and all(isinstance(item, dict) and "role" in item for item in value):
+        return value
+    return None
+
+
+def _parsed(reply: wire.Reply) -> dict[str, Any]:
+    if reply.headers.get("content-encoding", "identity").lower() != "identity":
+        raise _UnreadableError("compressed unasked")
+    try:
+        answer = json.loads(reply.body)
+    except (ValueError, RecursionError) as exc:
+        raise _UnreadableError("not JSON") from exc
+    if not isinstance(answer, dict):
+        raise _UnreadableError("not an object")
+    return answer
+
+
+def _vectors(data: object, wanted: int, dimensions: object) -> tuple[bytes, ...]:
+    """Return little-endian float32 vectors in the order of the inputs."""
+    if not isinstance(data, list) or len(data) != wanted:
+        raise _UnreadableError(
+            f"{len(data) if isinstance(data, list) else 'no'} embeddings for {wanted} inputs"
+        )
+    placed: dict[int, bytes] = {}
+    for item in data:
+        index = item.get("index") if isinstance(item, dict) else None
+        if type(index) is not int or not 0 <= index < wanted or index in placed:
+            raise _UnreadableError("indices of the embeddings do not match the inputs")
+        placed[index] = _vector(item.get("embedding"))
+    sizes = {len(vector) for vector in placed.values()}
+    if len(sizes) != 1 or (isinstance(dimensions, int) and sizes != {4 * dimensions}):
+        raise _UnreadableError("embeddings of the wrong length")
+    return tuple(placed[index] for index in range(wanted))
+
+
+def _vector(value: object) -> bytes:
+    try:
+        with np.errstate(over="ignore"):
+            if isinstance(value, str):
+                vector = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4")
+            else:
+                vector = np.asarray(value, dtype="<f4")
+    except (TypeError, ValueError, OverflowError) as exc:
+        raise _UnreadableError("an embedding is neither base64 nor numbers") from exc
+    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        raise _UnreadableError("an embedding is empty or not finite")
+    return vector.tobytes()
+
+
+def _completion(choices: object) -> tuple[bytes, str]:
+    """Return the stored form of the first choice, and its text."""
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        raise _UnreadableError("no choice with a message")
+    content = message.get("content")
+    if content is not None and not isinstance(content, str):
+        raise _UnreadableError("content is not text")
+    result: dict[str, object] = {"content": content, "finish_reason": choice.get("finish_reason")}
+    if message.get("tool_calls"):
+        result["tool_calls"] = message["tool_calls"]
+    try:
+        return _canonical(result), content or ""
+    except ValueError as exc:
+        raise _UnreadableError("text that is not Unicode") from exc
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and value >= 0 else None

@@ -1,0 +1,151 @@
+"""One POST, sent at most once, that ends in a status or in knowing whether it had begun.
+
+* Before the first byte: `NotSent`. Name, connection, TLS, a full pool, the gate and the clock all fail here.
+  A kept-alive connection that the server has closed shows as readable: the pool then takes another one, and
+  the socket looks once more just before the first byte.
+* After it: `Unknown`, unless a status arrives. There is no middle: a connection that dies after one byte may
+  have delivered all of them.
+
+No retries, no redirects, no proxies, no environment, no HTTP/2 (a connection carries one request at a time).
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import httpcore
+
+from holdfast.providers import sockets
+from holdfast.providers.base import NotSent, Unknown
+
+KEEPALIVE = 5.0  # seconds; shorter than any server's own, so that the two rarely meet on a closing connection
+MAX_ANSWER = 64 * 1024 * 1024
+_MAX_ERROR = 64 * 1024
+
+_FAILURES = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.UnsupportedProtocol,
+)
+
+
+class _TooLargeError(Exception):
+    """The answer is longer than this client will hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A status that arrived, with its headers in lower case; the body of an error may be cut short."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+
+class Wire:
+    """A pool of connections to one service, shared by threads."""
+
+    def __init__(
+        self,
+        *,
+        max_connections: int = 32,
+        max_answer: int = MAX_ANSWER,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._max_connections = max_connections
+        self._max_answer = max_answer
+        self._ssl_context = ssl_context or httpcore.default_ssl_context()
+        self._pool = self._open()
+        self._pid = os.getpid()
+
+    def post(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        gate: Callable[[], bool],
+        *,
+        send_by: float,
+        deadline: float,
+    ) -> Reply | NotSent | Unknown:
+        """Send one POST at most once, and return the status that came, or whether the request had begun."""
+        attempt = sockets.Attempt(gate, send_by, deadline)
+        token = sockets.current.set(attempt)
+        try:
+            return self._exchange(url, headers, body, attempt)
+        except sockets.WithheldError as exc:
+            return NotSent(str(exc))
+        except _FAILURES as exc:
+            return _failed(exc, attempt, None)
+        finally:
+            sockets.current.reset(token)
+
+    def _exchange(
+        self, url: str, headers: Mapping[str, str], body: bytes, attempt: sockets.Attempt
+    ) -> Reply | NotSent | Unknown:
+        timeout = {"pool": attempt.until_first_byte()}
+        with self._own_pool().stream(
+            "POST", url, headers=list(headers.items()), content=body, extensions={"timeout": timeout}
+        ) as response:
+            status = response.status
+            named = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in response.headers}
+            good = 200 <= status < 300
+            answer = bytearray()
+            try:
+                for chunk in _limited(response.iter_stream(), self._max_answer if good else _MAX_ERROR):
+                    answer += chunk
+            except (*_FAILURES, _TooLargeError) as exc:
+                if good:
+                    return _failed(exc, attempt, status)
+                # The status of an error has already said all about money; its text is only for people.
+            return Reply(status, named, bytes(answer))
+
+    def _open(self) -> httpcore.ConnectionPool:
+        return httpcore.ConnectionPool(
+            ssl_context=self._ssl_context,
+            max_connections=self._max_connections,
+            keepalive_expiry=KEEPALIVE,
+            retries=0,
+            network_backend=sockets.Backend(),
+        )
+
+    def _own_pool(self) -> httpcore.ConnectionPool:
+        """Return this process's own pool: on an inherited socket two would read each other's answers."""
+        if self._pid != os.getpid():
+            self._pool, self._pid = self._open(), os.getpid()
+        return self._pool
+
+    def close(self) -> None:
+        """Close every connection of the pool."""
+        self._pool.close()
+
+
+def _limited(chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > limit:
+            raise _TooLargeError
+        yield chunk
+
+
+def _failed(exc: Exception, attempt: sockets.Attempt, status: int | None) -> NotSent | Unknown:
+    """Name a failure by its kind alone: the text of a protocol error may quote the headers, key and all."""
+    match exc:
+        case httpcore.PoolTimeout():
+            reason = "no free connection"
+        case httpcore.TimeoutException():
+            reason = "deadline passed"
+        case httpcore.NetworkError():
+            reason = "connection cut"
+        case httpcore.RemoteProtocolError():
+            reason = "connection closed or answer malformed"
+        case _TooLargeError():
+            reason = "answer too large"
+        case _:
+            reason = f"protocol: {type(exc).__name__}"
+    return Unknown(reason, status) if attempt.begun else NotSent(reason)

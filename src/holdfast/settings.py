@@ -1,0 +1,296 @@
+"""Settings: one frozen object, and the only reader of the environment.
+
+Values come from `HOLDFAST_*` variables, then from `holdfast.toml` in the current folder (the same names,
+lower case, without the prefix), then from the defaults below. A name that no field has is an error, for a
+misspelt setting that is silently ignored is found out in production. `load()` is the door: it turns every
+mistake into a `SettingsError` of one line that never shows a value of a secret.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import pydantic
+import pydantic_settings
+from pydantic import Field, SecretStr
+from pydantic_settings import PydanticBaseSettingsSource
+
+PREFIX = "HOLDFAST_"
+FILE = "holdfast.toml"
+
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+
+_DATABASE_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg")
+_REDIS_SCHEMES = ("redis", "rediss", "unix")
+# By backend: the lease time, and into how many parts renewals cut it.
+_LEASE_DEFAULTS = {"sql": (12.0, 3), "redis": (120.0, 4)}
+
+
+class SettingsError(Exception):
+    """A setting is unknown, malformed or at odds with another; the message is one line and names it."""
+
+
+class Settings(pydantic_settings.BaseSettings):
+    """Every setting, checked and complete. Build it with `load()`."""
+
+    model_config = pydantic_settings.SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        toml_file=FILE,
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        hide_input_in_errors=True,
+    )
+
+    data_dir: Path = Field(
+        default=Path("holdfast-data"),
+        description="Folder for the embedded database, blobs and everything else kept on disk.",
+    )
+    database_url: SecretStr = Field(
+        default=SecretStr(""),
+        description="Where all state lives: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`.",
+        json_schema_extra={"shown": "`sqlite:///DATA_DIR/holdfast.db`"},
+    )
+    redis_url: SecretStr | None = Field(
+        default=None,
+        description="Redis for the `redis` lease backend: `redis://:PASSWORD@HOST:PORT/DB`.",
+    )
+
+    lease_backend: Literal["sql", "redis"] = Field(
+        default="sql",
+        description=(
+            "Where leases are kept: in the database, or in Redis (slower recovery, fewer database writes)."
+        ),
+    )
+    lease_ttl: Seconds = Field(
+        default=0.0,
+        validate_default=False,
+        description="Seconds after the last renewal until another worker may take a task over.",
+        json_schema_extra={"shown": "12.0; 120.0 with the `redis` backend"},
+    )
+    lease_renew_every: Seconds = Field(
+        default=0.0,
+        validate_default=False,
+        description="Seconds between renewals of a lease; at most half of `LEASE_TTL`.",
+        json_schema_extra={
+            "shown": "a third of `LEASE_TTL` (4.0); a quarter with the `redis` backend (30.0)"
+        },
+    )
+    sweep_interval: Annotated[float, Field(ge=0.05, le=600)] = Field(
+        default=2.0,
+        description=(
+            "Seconds between sweeps. A dead worker's task is found within `LEASE_TTL` plus one of these."
+        ),
+    )
+
+    embedding_provider: Literal["local", "openai"] = Field(
+        default="local",
+        description="Who embeds: the bundled model, or a server of the OpenAI wire format.",
+    )
+    embedding_base_url: str | None = Field(
+        default=None,
+        description="Address of the embedding server with its `/v1`; unset means the provider's own.",
+    )
+    embedding_model: str | None = Field(
+        default=None, description="Name of the embedding model; unset means the provider's default."
+    )
+    embedding_api_key: SecretStr | None = Field(default=None, description="Key for the embedding server.")
+    llm_provider: Literal["openai"] | None = Field(
+        default=None,
+        description=(
+            "Who writes answers and summaries: a server of the OpenAI wire format. Unset: "
+            "such jobs are refused."
+        ),
+    )
+    llm_base_url: str | None = Field(
+        default=None,
+        description="Address of the language model's server with its `/v1`; unset means the provider's own.",
+    )
+    llm_model: str | None = Field(
+        default=None, description="Name of the language model; unset means the provider's default."
+    )
+    llm_api_key: SecretStr | None = Field(default=None, description="Key for the language model's server.")
+
+    queued_stuck_after: Seconds = Field(
+        default=600.0,
+        description=(
+            "Seconds in the queue, with its lane claiming nothing, after which a new request "
+            "takes a run over."
+        ),
+    )
+    running_stuck_after: Seconds = Field(
+        default=2700.0,
+        description=(
+            "Seconds without a live lease or sign of life after which a new request takes a running run over."
+        ),
+    )
+    attempt_cap: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=3,
+        description=(
+            "Claims over an expired lease without progress in between, before a run fails as abandoned."
+        ),
+    )
+
+    in_doubt: Literal["resend", "park"] = Field(
+        default="resend",
+        description=(
+            "What happens to an order whose outcome a crash hid: sent again with its key, or "
+            "kept for a person."
+        ),
+    )
+    park_above: Annotated[Decimal, Field(ge=0)] | None = Field(
+        default=None,
+        description=(
+            "Price, in the currency of the price table, above which an order in doubt waits "
+            "for a person anyway."
+        ),
+    )
+    order_deadline: Annotated[float, Field(ge=1, le=3600)] = Field(
+        default=60.0,
+        description="Seconds that one paid exchange may take in all; then its connection is closed.",
+    )
+    pay_concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=4, description="Orders that one task may have in flight at once."
+    )
+    pay_wait: Annotated[float, Field(ge=0, le=3600)] = Field(
+        default=30.0,
+        description=(
+            "Seconds to wait for another worker that is paying for the same input, before the "
+            "task is put back."
+        ),
+    )
+
+    drain_timeout: Annotated[float, Field(ge=0, le=3600)] = Field(
+        default=25.0,
+        description="Seconds that a worker told to stop may spend on settling its orders in flight.",
+    )
+    history_retention: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
+        default=None,
+        description=(
+            "Days that ended runs, journal and results are kept; unset keeps them for ever. The ledger stays."
+        ),
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[pydantic_settings.BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  part of the hook's shape
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments win over the environment, the environment over the file."""
+        file = pydantic_settings.TomlConfigSettingsSource(settings_cls)
+        return init_settings, env_settings, file
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Fills in the defaults that depend on other settings."""
+        data_dir = Path(given.get("data_dir") or cls.model_fields["data_dir"].default).expanduser().absolute()
+        filled = {**given, "data_dir": data_dir}
+        filled.setdefault("database_url", f"sqlite:///{data_dir}/holdfast.db")
+        ttl, parts = _LEASE_DEFAULTS.get(str(given.get("lease_backend", "sql")), _LEASE_DEFAULTS["sql"])
+        filled.setdefault("lease_ttl", ttl)
+        try:
+            filled.setdefault("lease_renew_every", float(filled["lease_ttl"]) / parts)
+        except (TypeError, ValueError):
+            # A lease time that is no number is reported by its own check; any renewal does until then.
+            filled.setdefault("lease_renew_every", ttl / parts)
+        return filled
+
+    @pydantic.field_validator("database_url")
+    @classmethod
+    def _known_database(cls, url: SecretStr) -> SecretStr:
+        return _with_scheme(url, _DATABASE_SCHEMES)
+
+    @pydantic.field_validator("redis_url")
+    @classmethod
+    def _known_redis(cls, url: SecretStr | None) -> SecretStr | None:
+        return None if url is None else _with_scheme(url, _REDIS_SCHEMES)
+
+    @pydantic.field_validator("embedding_base_url", "llm_base_url")
+    @classmethod
+    def _web_address(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ValueError("should start with http:// or https://")
+        return None if url is None else url.rstrip("/")
+
+    @pydantic.model_validator(mode="after")
+    def _agree(self) -> Self:
+        """Settings that contradict each other are refused at the start, not at the first lease or order."""
+        if self.lease_renew_every > self.lease_ttl / 2:
+            raise ValueError(
+                f"{PREFIX}LEASE_RENEW_EVERY ({self.lease_renew_every:g}) should be at most half of "
+                f"{PREFIX}LEASE_TTL ({self.lease_ttl:g}), so that one lost renewal does not lose the lease"
+            )
+        if self.lease_backend == "redis" and self.redis_url is None:
+            raise ValueError(f"{PREFIX}LEASE_BACKEND is redis, so {PREFIX}REDIS_URL is needed")
+        for part in ("embedding", "llm"):
+            openai = getattr(self, f"{part}_provider") == "openai"
+            name = f"{PREFIX}{part.upper()}"
+            if openai and not getattr(self, f"{part}_base_url") and not getattr(self, f"{part}_api_key"):
+                raise ValueError(
+                    f"{name}_PROVIDER is openai, so {name}_API_KEY is needed, "
+                    f"or {name}_BASE_URL of a server that asks for none"
+                )
+        return self
+
+
+def load() -> Settings:
+    """The settings of this process.
+
+    Raises `SettingsError` for anything unknown, malformed or contradictory.
+    """
+    file = _read_file(Path(FILE))
+    _refuse_unknown((name for name in os.environ if name.upper().startswith(PREFIX)), prefix=PREFIX, place="")
+    _refuse_unknown(file, prefix="", place=f" in {FILE}")
+    try:
+        return Settings()
+    except pydantic_settings.SettingsError as error:
+        raise SettingsError(str(error)) from None
+    except pydantic.ValidationError as error:
+        # From None: pydantic's own text would follow in a traceback.
+        raise SettingsError(
+            "; ".join(_explain(each, file) for each in error.errors(include_input=False))
+        ) from None
+
+
+def _with_scheme(url: SecretStr, schemes: tuple[str, ...]) -> SecretStr:
+    if url.get_secret_value().partition("://")[0] not in schemes:
+        raise ValueError(f"should start with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+    return url
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{path.name} cannot be read: {error}") from None
+
+
+def _refuse_unknown(names: Iterable[str], *, prefix: str, place: str) -> None:
+    known = {(prefix + field.upper() if prefix else field) for field in Settings.model_fields}
+    for name in sorted(names):
+        spelt = name.upper() if prefix else name
+        if spelt not in known:
+            close = difflib.get_close_matches(spelt.lower(), [each.lower() for each in known], n=1, cutoff=0)
+            suggestion = close[0].upper() if prefix else close[0]
+            raise SettingsError(f"{name}{place} is not a setting; the closest is {suggestion}")
+
+
+def _explain(error: Any, file: dict[str, Any]) -> str:
+    message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    if not error["loc"]:
+        return message
+    name = str(error["loc"][0])
+    in_file = name in file and PREFIX + name.upper() not in os.environ
+    return f"{f'{name} in {FILE}' if in_file else PREFIX + name.upper()} {message}"

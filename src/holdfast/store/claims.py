@@ -1,0 +1,390 @@
+"""Claim, renew, release: who should be working on a task.
+
+A claim locks the task row alone. It needs no lock on head or run, because whoever ends a run closes its open
+tasks in the same transaction: a task that is `queued` under my lock belongs to a live run of the current
+generation. The first claim of a run also moves head and run to `running`; it takes the head's lock out of
+order, but never waits for it (SKIP LOCKED), so it cannot be part of a deadlock.
+
+The epoch rises at every change of holder, also to nobody. A lease says who should work; it never grants the
+right to write: the fence does (`tasks.hold`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Row, and_, bindparam, case, select, update
+
+from holdfast.core import decide
+from holdfast.core.records import Claim, FencedOut, Landed, Outcome, Skipped
+from holdfast.core.states import LANE_RANK, LIVE, Skip, Status, TaskState, Verb
+from holdfast.store import journal, rows
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import Keys, Together, key_in, now
+from holdfast.store.rows import literal
+from holdfast.store.schema import heads, runs, tasks, turns
+
+CLAIM_TRIES = 8
+
+_lanes = bindparam("lanes", type_=Keys())
+_pipelines = bindparam("pipelines", type_=Keys())
+_candidate = tasks.alias("candidate")
+
+# One indexed probe per (lane, tenant) with work, never a ranking of all rows.
+_probe = (
+    select(_candidate.c.id)
+    .where(
+        _candidate.c.lane == turns.c.lane,
+        _candidate.c.tenant == turns.c.tenant,
+        _candidate.c.state == literal(TaskState.QUEUED),
+        key_in(_candidate.c.pipeline, _pipelines),
+    )
+    .order_by(_candidate.c.priority, _candidate.c.age, _candidate.c.id)
+    .limit(1)
+    .correlate(turns)
+    .scalar_subquery()
+)
+_offers = (
+    select(turns.c.lane, turns.c.tenant, turns.c.last_served, _probe.label("task_id"))
+    .where(key_in(turns.c.lane, _lanes))
+    .subquery("offers")
+)
+_offered = tasks.alias("offered")
+_best = (
+    select(_offers.c.lane, _offers.c.tenant)
+    .join(_offered, _offered.c.id == _offers.c.task_id)
+    .order_by(
+        case(LANE_RANK, value=_offers.c.lane, else_=len(LANE_RANK)),
+        _offered.c.priority,
+        _offers.c.last_served,
+        _offered.c.age,
+        _offered.c.id,
+    )
+    .limit(1)
+    .cte("best")
+)
+
+_CLAIM_COLUMNS = [
+    *rows.TASK_COLUMNS,
+    tasks.c.tenant,
+    tasks.c.lane,
+    tasks.c.priority,
+    tasks.c.pipeline,
+    tasks.c.payload,
+    tasks.c.deferrals,
+    runs.c.kind,
+    runs.c.subject,
+    runs.c.content,
+    runs.c.options,
+    runs.c.status.label("run_status"),
+    heads.c.collection,
+    heads.c.generation.label("current_generation"),
+    now().label("now"),
+]
+_joined = tasks.join(runs, runs.c.id == tasks.c.run_id).join(heads, heads.c.id == tasks.c.head_id)
+
+PICK_BEST = (
+    select(*_CLAIM_COLUMNS)
+    .select_from(_joined)
+    .where(
+        tasks.c.lane == select(_best.c.lane).scalar_subquery(),
+        tasks.c.tenant == select(_best.c.tenant).scalar_subquery(),
+        tasks.c.state == literal(TaskState.QUEUED),
+        key_in(tasks.c.pipeline, _pipelines),
+    )
+    .order_by(tasks.c.priority, tasks.c.age, tasks.c.id)
+    .limit(1)
+    .with_for_update(key_share=True, skip_locked=True, of=tasks)
+)
+ANY_BEST = select(_best.c.tenant)
+PICK_NAMED = (
+    select(*_CLAIM_COLUMNS, rows.ADVANCED.label("has_advanced"))
+    .select_from(_joined)
+    .where(tasks.c.id == bindparam("task_id"))
+    .with_for_update(key_share=True, of=tasks)
+)
+MINE_BY_TOKEN = (
+    select(*_CLAIM_COLUMNS)
+    .select_from(_joined)
+    .where(tasks.c.token == bindparam("token"), tasks.c.state == literal(TaskState.RUNNING))
+)
+LOCK_HEAD_OR_SKIP = (
+    select(heads.c.id)
+    .where(heads.c.id == bindparam("head_id"))
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+_take = (
+    update(tasks)
+    .where(tasks.c.id == bindparam("b_task"))
+    .values(
+        state=literal(TaskState.RUNNING),
+        epoch=tasks.c.epoch + 1,
+        owner=bindparam("b_owner"),
+        token=bindparam("b_token"),
+        lease_until=now() + bindparam("b_ttl"),
+        claimed_at=now(),
+        signed_at=now(),
+        advanced=False,
+        waiting_for=None,
+        look_again_at=0.0,
+        attempts=bindparam("b_attempts"),
+    )
+)
+# Another claim of the same tenant is already noting the same thing: do not queue up behind it.
+_turn = turns.alias("turn")
+_serve = (
+    update(turns)
+    .where(
+        turns.c.lane == bindparam("b_lane"),
+        turns.c.tenant.in_(
+            select(_turn.c.tenant)
+            .where(_turn.c.lane == bindparam("b_lane"), _turn.c.tenant == bindparam("b_tenant"))
+            .with_for_update(skip_locked=True)
+        ),
+    )
+    .values(last_served=now())
+)
+_start_run = (
+    update(runs)
+    .where(runs.c.id == bindparam("b_run"))
+    .values(status=literal(Status.RUNNING), started_at=now())
+)
+_start_head = (
+    update(heads)
+    .where(heads.c.id == bindparam("b_head"))
+    .values(status=literal(Status.RUNNING), updated_at=now())
+)
+TAKE = Together(_take, _serve, journal.WRITE)
+TAKE_AND_START = Together(_take, _serve, _start_run, _start_head, journal.WRITE)
+
+
+class _Contended(Exception):  # noqa: N818 - inner signal: roll back and pick again
+    pass
+
+
+def claim_best(
+    db: Database, *, lanes: Sequence[str], pipelines: Sequence[str], owner: str, token: str, ttl: float
+) -> Claim | None:
+    """The best due task of `lanes`, now held under `token` for `ttl` seconds; None when nothing is due."""
+    values = {"lanes": lanes, "pipelines": pipelines}
+
+    def body(tx: Tx) -> Claim | None:
+        if tx.again and (mine := tx.one(MINE_BY_TOKEN, {"token": token})) is not None:
+            return _claim(mine, mine.epoch, token, owner, mine.lease_until)
+        row = tx.one(PICK_BEST, values)
+        if row is None:
+            if db.postgresql and tx.one(ANY_BEST, values) is not None:
+                raise _Contended
+            return None
+        return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=row.attempts)
+
+    for _ in range(CLAIM_TRIES):
+        try:
+            return db.write("claim", body)
+        except _Contended:
+            continue
+    return None
+
+
+def claim_named(
+    db: Database,
+    task_id: int,
+    *,
+    pipelines: Sequence[str],
+    owner: str,
+    token: str,
+    ttl: float,
+    rules: "LockHeld",
+) -> Claim | Skipped:
+    """The named task, now held under `token`; or why this delivery must not run.
+
+    `lock_held` never touches the live run: it only notes when to look again, a limited number of times.
+    """
+
+    def body(tx: Tx) -> Claim | Skipped:
+        row = tx.one(PICK_NAMED, {"task_id": task_id})
+        if row is None:
+            return Skipped(Skip.UNKNOWN)
+        if row.token == token and row.state == TaskState.RUNNING:
+            return _claim(row, row.epoch, token, owner, row.lease_until)
+        task = rows.task(row)
+        alive = task.state is TaskState.RUNNING and row.lease_until > row.now
+        delivery = decide.Delivery(
+            task, Status(row.run_status), row.current_generation, alive, rules.attempt_cap
+        )
+        reason = decide.deliver(delivery, row.now)
+        if reason is None and row.pipeline not in pipelines:
+            reason = Skip.UNSUPPORTED
+        attempts = row.attempts
+        if reason is None and task.state is TaskState.RUNNING:
+            expiry = decide.expire(row.attempts, rules.attempt_cap, advanced=row.has_advanced)
+            attempts = expiry.attempts
+            reason = Skip.EXHAUSTED if expiry.abandoned else None
+        if reason is not None:
+            return _skip(tx, row, reason, owner, rules)
+        return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=attempts)
+
+    for _ in range(CLAIM_TRIES):
+        try:
+            return db.write("claim", body)
+        except _Contended:
+            continue
+    return Skipped(Skip.LOCK_HELD, rules.delay)
+
+
+class LockHeld:
+    """How often and how long to look again at a task that is held by a live worker."""
+
+    __slots__ = ("attempt_cap", "delay", "times")
+
+    def __init__(self, *, attempt_cap: int, delay: float = 15.0, times: int = 10) -> None:
+        self.attempt_cap = attempt_cap
+        self.delay = delay
+        self.times = times
+
+
+LOOK_AGAIN = (
+    update(tasks)
+    .where(tasks.c.id == bindparam("b_task"))
+    .values(deferrals=tasks.c.deferrals + 1, look_again_at=now() + bindparam("b_delay"))
+)
+
+
+def _skip(tx: Tx, row: Row[Any], reason: Skip, owner: str, rules: LockHeld) -> Skipped:
+    retry = reason is Skip.LOCK_HELD and row.deferrals < rules.times
+    if retry:
+        tx.execute(LOOK_AGAIN, {"b_task": row.id, "b_delay": rules.delay})
+    noted = journal.entry(
+        Verb.SKIP,
+        reason,
+        tenant=row.tenant,
+        head_id=row.head_id,
+        run_id=row.run_id,
+        task_id=row.id,
+        generation=row.generation,
+        epoch=row.epoch,
+        actor=owner,
+    )
+    journal.write(tx, noted)
+    return Skipped(reason, rules.delay if retry else None)
+
+
+def _take_over(tx: Tx, row: Row[Any], *, owner: str, token: str, ttl: float, attempts: int) -> Claim:
+    values = {
+        "b_task": row.id,
+        "b_owner": owner,
+        "b_token": token,
+        "b_ttl": ttl,
+        "b_lane": row.lane,
+        "b_tenant": row.tenant,
+        "b_attempts": attempts,
+        "b_run": row.run_id,
+        "b_head": row.head_id,
+    }
+    claim = _claim(row, row.epoch + 1, token, owner, row.now + ttl)
+    values |= journal.of_claim(Verb.CLAIM, "over_expired" if row.state == TaskState.RUNNING else "due", claim)
+    if row.run_status == Status.QUEUED:
+        if tx.one(LOCK_HEAD_OR_SKIP, {"head_id": row.head_id}) is None:
+            raise _Contended
+        tx.together(TAKE_AND_START, values)
+    else:
+        tx.together(TAKE, values)
+    return claim
+
+
+def _claim(row: Row[Any], epoch: int, token: str, owner: str, lease_until: float) -> Claim:
+    return Claim(
+        task_id=row.id,
+        run_id=row.run_id,
+        head_id=row.head_id,
+        tenant=row.tenant,
+        kind=row.kind,
+        subject=row.subject,
+        collection=row.collection,
+        generation=row.generation,
+        ordinal=row.ordinal,
+        epoch=epoch,
+        token=token,
+        owner=owner,
+        lane=row.lane,
+        priority=row.priority,
+        pipeline=row.pipeline,
+        content=row.content,
+        options=row.options,
+        payload=row.payload,
+        attempts=row.attempts,
+        lease_until=lease_until,
+    )
+
+
+_HELD = and_(
+    tasks.c.id == bindparam("b_task"),
+    tasks.c.token == bindparam("b_token"),
+    tasks.c.epoch == bindparam("b_epoch"),
+    tasks.c.state == literal(TaskState.RUNNING),
+)
+RENEW = update(tasks).where(_HELD, tasks.c.lease_until > now()).values(lease_until=now() + bindparam("b_ttl"))
+
+
+def renew(db: Database, claim: Claim, ttl: float) -> bool:
+    """True when the lease now runs for `ttl` more seconds. Never re-acquires: once expired, it is gone."""
+
+    def body(tx: Tx) -> bool:
+        return tx.execute(RENEW, {**_mine(claim), "b_ttl": ttl}).rowcount == 1
+
+    return db.write("renew", body)
+
+
+def _mine(claim: Claim) -> dict[str, Any]:
+    return {"b_task": claim.task_id, "b_token": claim.token, "b_epoch": claim.epoch}
+
+
+_let_go = {"owner": None, "token": None, "lease_until": 0.0, "epoch": tasks.c.epoch + 1, "signed_at": now()}
+RELEASE = update(tasks).where(_HELD).values(state=literal(TaskState.QUEUED), due_at=now(), **_let_go)
+PUT_BACK = (
+    update(tasks)
+    .where(_HELD)
+    .values(
+        state=literal(TaskState.WAITING),
+        due_at=now() + bindparam("b_delay"),
+        waiting_for=bindparam("b_reason"),
+        **_let_go,
+    )
+)
+
+
+def release(db: Database, claim: Claim, reason: str) -> Outcome:
+    """The task is queued again at once, held by nobody; no attempt is counted."""
+
+    def body(tx: Tx) -> Outcome:
+        if tx.execute(RELEASE, _mine(claim)).rowcount != 1:
+            return Landed() if tx.again else FencedOut("stale_epoch")
+        journal.write(tx, journal.of_claim(Verb.RELEASE, reason, claim))
+        return Landed()
+
+    return db.write("release", body)
+
+
+def put_back(db: Database, claim: Claim, *, reason: str, delay: float) -> Outcome:
+    """The task waits for `reason` until `delay` seconds from now, held by nobody; no attempt is counted."""
+
+    def body(tx: Tx) -> Outcome:
+        values = {**_mine(claim), "b_delay": delay, "b_reason": reason}
+        if tx.execute(PUT_BACK, values).rowcount != 1:
+            return Landed() if tx.again else FencedOut("stale_epoch")
+        journal.write(tx, journal.of_claim(Verb.PUT_BACK, reason, claim, {"delay": delay}))
+        return Landed()
+
+    return db.write("put_back", body)
+
+
+HELD_NOW = (
+    select(tasks.c.id)
+    .join(runs, runs.c.id == tasks.c.run_id)
+    .where(_HELD, runs.c.status.in_([literal(status) for status in sorted(LIVE)]))
+)
+
+
+def still_held(db: Database, claim: Claim) -> bool:
+    """True when nobody else holds the task and its run is live: a hint to stop early, never a fence."""
+    return db.read(lambda tx: tx.one(HELD_NOW, _mine(claim)) is not None)

@@ -1,0 +1,226 @@
+"""Every difference between SQLite and PostgreSQL that the store meets, in one place.
+
+Both share one implementation of each transition. What differs: the clock, how a write transaction begins,
+which errors mean "try the whole transaction again", how a list of keys is passed, and whether independent
+writes can travel in one statement.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    URL,
+    Boolean,
+    Connection,
+    Delete,
+    Double,
+    Engine,
+    Insert,
+    Text,
+    Update,
+    create_engine,
+    event,
+    exc,
+    literal_column,
+    make_url,
+    select,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeDecorator
+
+from holdfast.core.errors import BadRequestError
+
+SIMULATED_CLOCK = "holdfast_now"
+BUSY_TIMEOUT_MS = 10_000
+
+# PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections; with every
+# connection exception (class 08) these mean that the transaction as a whole may be tried again.
+AGAIN_STATES = frozenset({"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05", "53300"})
+AGAIN_SQLITE = ("locked", "busy", "disk i/o error", "interrupted", "unable to open")
+
+
+class now(FunctionElement[float]):  # noqa: N801 - reads as SQL
+    """Seconds since 1970 by the database clock.
+
+    PostgreSQL: the start of the statement, not of the transaction (a long one would see an old time) and
+    not `clock_timestamp()` (volatile, so no index could be used). SQLite: `julianday`, because
+    `unixepoch('now', 'subsec')` is NULL before 3.42, which would make leases that never end.
+    """
+
+    inherit_cache = True
+    type = Double()
+
+
+@compiles(now, "postgresql")
+def _now_postgresql(_element: Any, _compiler: Any, **_: Any) -> str:
+    return "extract(epoch from statement_timestamp())::float8"
+
+
+@compiles(now, "sqlite")
+def _now_sqlite(_element: Any, compiler: Any, **_: Any) -> str:
+    if getattr(compiler.dialect, "holdfast_simulated", False):
+        return f"{SIMULATED_CLOCK}()"
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+class Keys(TypeDecorator[list[str]]):
+    """A list of keys as one bound value: an array on PostgreSQL, a JSON list on SQLite."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Any) -> Any:
+        """The type that carries the list on this dialect."""
+        return dialect.type_descriptor(ARRAY(Text()) if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: Any, dialect: Any) -> Any:
+        """The list as the driver takes it."""
+        return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
+
+
+class key_in(FunctionElement[bool]):  # noqa: N801 - reads as SQL
+    """`key_in(column, bindparam("keys", type_=Keys()))`: one statement text for any number of keys."""
+
+    inherit_cache = True
+    type = Boolean()
+
+
+@compiles(key_in, "postgresql")
+def _key_in_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    column, keys = list(element.clauses)
+    return f"{compiler.process(column, **kw)} = ANY({compiler.process(keys, **kw)})"
+
+
+@compiles(key_in, "sqlite")
+def _key_in_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+    column, keys = list(element.clauses)
+    return (
+        f"{compiler.process(column, **kw)} IN (SELECT value FROM json_each({compiler.process(keys, **kw)}))"
+    )
+
+
+Write = Insert | Update | Delete
+
+
+class Together:
+    """Writes that do not depend on each other: one statement on PostgreSQL, one after another on SQLite.
+
+    On PostgreSQL all parts see the same snapshot, so no two of them may touch the same row, and none may
+    need another's effect. Guards must have been tested on locked rows before: no row counts come back.
+    """
+
+    def __init__(self, *parts: Write) -> None:
+        self._parts = [(part, frozenset(part.compile(dialect=sqlite.dialect()).params)) for part in parts]
+        head = select(literal_column("1").label("one"))
+        self._joined = head.add_cte(*(part.cte(f"part_{n}") for n, part in enumerate(parts)))
+
+    def execute(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        """Carry out every part with the same bound values."""
+        if connection.dialect.name == "postgresql":
+            connection.execute(self._joined, values)
+            return
+        for part, names in self._parts:
+            connection.execute(part, {name: value for name, value in values.items() if name in names})
+
+
+def is_postgresql(engine: Engine) -> bool:
+    """True on PostgreSQL."""
+    return engine.dialect.name == "postgresql"
+
+
+def parse(url: str) -> URL:
+    """The address of a supported database, with its driver filled in."""
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError as error:
+        message = "the database address cannot be read; use sqlite:///path or postgresql://user@host/name"
+        raise BadRequestError(message, code="bad_database_url") from error
+    if parsed.drivername in {"postgresql", "postgres", "postgresql+psycopg"}:
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
+        return parsed.set(drivername="sqlite")
+    message = (
+        f"database {parsed.drivername!r} is not supported; use sqlite:///path or postgresql://user@host/name"
+    )
+    raise BadRequestError(message, code="bad_database_url")
+
+
+def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine:
+    """An engine set up for the protocol: durable, with explicit transactions."""
+    parsed = parse(url)
+    if parsed.drivername == "sqlite":
+        return _build_sqlite(parsed, pool_size=pool_size, simulated=simulated)
+    try:
+        return create_engine(
+            parsed,
+            pool_size=pool_size,
+            max_overflow=pool_size * 2,
+            pool_timeout=30,
+            # Behind a transaction-mode pooler a prepared statement may live on another connection.
+            connect_args={
+                "prepare_threshold": 5 if prepare else None,
+                "connect_timeout": 10,
+                "keepalives_idle": 15,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 30_000,
+                "application_name": "holdfast",
+            },
+        )
+    except ModuleNotFoundError as error:
+        message = "PostgreSQL needs its driver; install it with: pip install 'holdfast[postgres]'"
+        raise BadRequestError(message, code="driver_missing") from error
+
+
+def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
+    if not parsed.database or parsed.database == ":memory:":
+        message = "SQLite needs a file, for several processes share it; use sqlite:///path"
+        raise BadRequestError(message, code="bad_database_url")
+    timeout = 0 if simulated else BUSY_TIMEOUT_MS / 1000
+    engine = create_engine(
+        parsed,
+        pool_size=pool_size,
+        max_overflow=pool_size * 2,
+        pool_timeout=30,
+        connect_args={"timeout": timeout, "check_same_thread": False},
+    )
+    engine.dialect.holdfast_simulated = simulated  # type: ignore[attr-defined]
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        # The driver's own transactions would not begin on SELECT; with None it begins none at all, and the
+        # "begin" hook below opens each one explicitly.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute(f"PRAGMA synchronous={'OFF' if simulated else 'FULL'}")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute("PRAGMA journal_size_limit=67108864")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A deferred transaction that upgrades to write fails at once whatever the busy timeout says.
+        reading = connection.get_execution_options().get("holdfast_read", False)
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def may_try_again(error: exc.DBAPIError) -> bool:
+    """True when the whole transaction may be run again: it did not happen, or its answer was lost."""
+    if error.connection_invalidated:
+        return True
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return state in AGAIN_STATES or state.startswith("08")
+    if not isinstance(error, exc.OperationalError):
+        return False
+    text = str(error.orig).lower()
+    if "psycopg" in type(error.orig).__module__:
+        return True  # no SQL state: the connection was refused, cut or timed out
+    return any(word in text for word in AGAIN_SQLITE)

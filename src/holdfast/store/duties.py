@@ -1,0 +1,311 @@
+"""What the sweep does: find what was forgotten and put it right, in bounded batches.
+
+A duty is won by compare-and-set on its `next_at`, so several sweepers share the work without a leader. Each
+function is a transition of its own: it locks, tests the locked rows, writes and journals in one transaction.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, bindparam, exists, func, not_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core import decide
+from holdfast.core.states import LIVE, OPEN, Status, TaskState, Verb
+from holdfast.store import journal, requests, rows, tasks as fenced
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import now
+from holdfast.store.rows import literal
+from holdfast.store.schema import duties, runs, tasks
+
+BATCH = 200
+_open_states = [literal(state) for state in sorted(OPEN)]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A duty that was won: when it was last done, and whether leases are under grace."""
+
+    now: float
+    last_at: float
+    grace_until: float
+
+
+NEW_DUTY = upsert(duties).values(name=bindparam("b_name")).on_conflict_do_nothing()
+DUTY_FOR_CHANGE = (
+    select(duties.c.next_at, duties.c.last_at, duties.c.grace_until, now().label("now"))
+    .where(duties.c.name == bindparam("name"))
+    .with_for_update(skip_locked=True)
+)
+WIN = (
+    update(duties)
+    .where(duties.c.name == bindparam("b_name"))
+    .values(next_at=now() + bindparam("b_every"), last_at=now(), grace_until=bindparam("b_grace"))
+)
+DUE_DUTIES = select(duties.c.name).where(duties.c.next_at <= now())
+ALL_DUTIES = select(duties.c.name)
+
+
+def due(db: Database, names: Collection[str]) -> set[str]:
+    """The duties that are due now; one statement that writes nothing."""
+
+    def body(tx: Tx) -> set[str]:
+        return {row.name for row in tx.all(DUE_DUTIES)}
+
+    return db.read(body) & set(names)
+
+
+def enrol(db: Database, names: Collection[str]) -> None:
+    """Every duty has its row."""
+
+    def body(tx: Tx) -> None:
+        known = {row.name for row in tx.all(ALL_DUTIES)}
+        for name in sorted(set(names) - known):
+            tx.execute(NEW_DUTY, {"b_name": name})
+
+    db.write("enrol", body)
+
+
+def win(db: Database, name: str, *, every: float, grace_after: float, grace: float) -> Turn | None:
+    """The duty's turn if it was due and nobody else took it; its next turn is `every` seconds from now.
+
+    A duty that nobody could do for `grace_after` seconds means that the database was away: leases then get
+    `grace` seconds before anybody's is called expired.
+    """
+
+    def body(tx: Tx) -> Turn | None:
+        row = tx.one(DUTY_FOR_CHANGE, {"name": name})
+        if row is None or row.next_at > row.now:
+            return None
+        grace_until = row.grace_until
+        if row.last_at and row.now - row.last_at > grace_after:
+            grace_until = row.now + grace
+        tx.execute(WIN, {"b_name": name, "b_every": every, "b_grace": grace_until})
+        return Turn(row.now, row.last_at, grace_until)
+
+    return db.write("win", body)
+
+
+EXPIRED = (
+    select(
+        *rows.TASK_COLUMNS,
+        tasks.c.tenant,
+        tasks.c.lane,
+        rows.ADVANCED.label("has_advanced"),
+    )
+    .where(tasks.c.state == literal(TaskState.RUNNING), tasks.c.lease_until < now())
+    .order_by(tasks.c.lease_until)
+    .limit(BATCH)
+    .with_for_update(key_share=True, skip_locked=True, of=tasks)
+)
+EXPIRE = (
+    update(tasks)
+    .where(tasks.c.id == bindparam("b_task"))
+    .values(
+        state=literal(TaskState.QUEUED),
+        due_at=now(),
+        epoch=tasks.c.epoch + 1,
+        owner=None,
+        token=None,
+        lease_until=0.0,
+        attempts=bindparam("b_attempts"),
+    )
+)
+
+Alive = Callable[[list[tuple[int, str]]], set[int]]
+"""Given (task id, token) pairs whose database lease has run out, which are alive by another lease backend."""
+
+
+def expire(db: Database, *, cap: int, alive: Alive | None = None) -> dict[str, int]:
+    """Tasks whose lease ran out are due again, per lane; those over the attempt cap fail their run."""
+
+    def body(tx: Tx) -> tuple[dict[str, int], list[Row[Any]]]:
+        found = tx.all(EXPIRED)
+        spared = alive([(row.id, row.token) for row in found]) if alive is not None and found else set()
+        woken: dict[str, int] = {}
+        abandoned = []
+        for row in found:
+            if row.id in spared:
+                continue
+            expiry = decide.expire(row.attempts, cap, advanced=row.has_advanced)
+            if expiry.abandoned:
+                abandoned.append(row)
+                continue
+            tx.execute(EXPIRE, {"b_task": row.id, "b_attempts": expiry.attempts})
+            journal.write(tx, _of_task(Verb.EXPIRE, "lease_expired", row))
+            woken[row.lane] = woken.get(row.lane, 0) + 1
+        return woken, abandoned
+
+    woken, abandoned = db.write("expire", body)
+    for row in abandoned:
+        abandon(db, row, cap)
+    return woken
+
+
+def _of_task(verb: Verb, reason: str, row: Row[Any]) -> dict[str, Any]:
+    return journal.entry(
+        verb,
+        reason,
+        tenant=row.tenant,
+        head_id=row.head_id,
+        run_id=row.run_id,
+        task_id=row.id,
+        generation=row.generation,
+        epoch=row.epoch,
+        actor=row.owner,
+    )
+
+
+def abandon(db: Database, found: Row[Any], cap: int) -> bool:
+    """The run fails as `abandoned`: its task lost its holder too often with nothing to show for it."""
+
+    def body(tx: Tx) -> bool:
+        head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": found.head_id})
+        row = tx.one(fenced.TASK_FOR_CHANGE, {"task_id": found.id})
+        if head_row is None or row is None or row.epoch != found.epoch or row.state != TaskState.RUNNING:
+            return False
+        if row.lease_until >= head_row.now or row.run_status not in LIVE:
+            return False
+        tx.execute(fenced.FAILED, {"b_task": row.id})
+        message = f"its worker died {cap} times without any progress; look at the worker's log for this task"
+        requests.end_failed(tx, rows.head(head_row), row.run_id, code="abandoned", message=message)
+        journal.write(tx, _of_task(Verb.FAIL, "abandoned", found))
+        return True
+
+    return db.write("abandon", body)
+
+
+FALLEN_DUE = (
+    select(tasks.c.id, tasks.c.lane)
+    .where(tasks.c.state == literal(TaskState.WAITING), tasks.c.due_at <= now())
+    .order_by(tasks.c.due_at)
+    .limit(BATCH)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+QUEUE = (
+    update(tasks)
+    .where(tasks.c.id == bindparam("b_task"))
+    .values(state=literal(TaskState.QUEUED), waiting_for=None)
+)
+
+
+def fall_due(db: Database) -> dict[str, int]:
+    """Tasks whose wait is over are queued; answers how many per lane."""
+
+    def body(tx: Tx) -> dict[str, int]:
+        woken: dict[str, int] = {}
+        for row in tx.all(FALLEN_DUE):
+            tx.execute(QUEUE, {"b_task": row.id})
+            woken[row.lane] = woken.get(row.lane, 0) + 1
+        return woken
+
+    return db.write("fall_due", body)
+
+
+_some = (
+    select(tasks.c.lane, tasks.c.due_at)
+    .where(tasks.c.state == literal(TaskState.QUEUED), tasks.c.lane == bindparam("lane"))
+    .limit(bindparam("most"))
+    .subquery()
+)
+FORGOTTEN = select(func.count()).select_from(_some)
+
+
+def forgotten(db: Database, lanes: Collection[str], most: int) -> dict[str, int]:
+    """How many tasks are due in each lane, counted up to `most`: as many wake-ups make good what was lost."""
+
+    def body(tx: Tx) -> dict[str, int]:
+        counts = {lane: tx.execute(FORGOTTEN, {"lane": lane, "most": most}).scalar_one() for lane in lanes}
+        return {lane: count for lane, count in counts.items() if count}
+
+    return db.read(body)
+
+
+LOOKED_AGAIN = (
+    select(tasks.c.id, tasks.c.lane)
+    .where(
+        tasks.c.state == literal(TaskState.RUNNING),
+        tasks.c.look_again_at > 0.0,
+        tasks.c.look_again_at <= now(),
+    )
+    .limit(BATCH)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+LOOKED = update(tasks).where(tasks.c.id == bindparam("b_task")).values(look_again_at=0.0)
+
+
+def look_again(db: Database) -> list[int]:
+    """The held tasks whose named delivery asked to be tried again now."""
+
+    def body(tx: Tx) -> list[int]:
+        found = [row.id for row in tx.all(LOOKED_AGAIN)]
+        for task_id in found:
+            tx.execute(LOOKED, {"b_task": task_id})
+        return found
+
+    return db.write("look_again", body)
+
+
+_open_task = exists().where(tasks.c.run_id == runs.c.id, tasks.c.state.in_(_open_states))
+STRANDED = (
+    select(runs.c.id, runs.c.head_id)
+    .where(runs.c.status == literal(Status.RUNNING), not_(_open_task))
+    .limit(BATCH)
+)
+FAILED_TASKS = select(func.count()).where(
+    tasks.c.run_id == bindparam("run_id"), tasks.c.state != literal(TaskState.DONE)
+)
+OPEN_TASKS = select(func.count()).where(
+    tasks.c.run_id == bindparam("run_id"), tasks.c.state.in_(_open_states)
+)
+
+
+def mend_stranded(db: Database) -> int:
+    """No live run is without an open task: it is published if all its slices are done, else failed."""
+    found = db.read(lambda tx: tx.all(STRANDED))
+    return sum(_mend(db, row.head_id, row.id) for row in found)
+
+
+def _mend(db: Database, head_id: int, run_id: str) -> bool:
+    def body(tx: Tx) -> bool:
+        head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+        row = tx.one(rows.RUN_BY_ID, {"run_id": run_id})
+        if head_row is None or row is None or row.status not in LIVE:
+            return False
+        head, run = rows.head(head_row), rows.run(row)
+        if tx.execute(OPEN_TASKS, {"run_id": run_id}).scalar_one():
+            return False
+        whole = run.slices is not None and not tx.execute(FAILED_TASKS, {"run_id": run_id}).scalar_one()
+        about = {"tenant": run.tenant, "head_id": head_id, "run_id": run_id, "generation": run.generation}
+        if whole and head.generation == run.generation and run.status is Status.RUNNING:
+            values = {
+                "b_run": run_id,
+                "b_head": head_id,
+                "b_generation": run.generation,
+                "b_slices": run.slices,
+                "b_result": None,
+            }
+            tx.together(fenced.PUBLISHED, values | journal.entry(Verb.PUBLISH, "mended", **about))
+            fenced.after_publish(tx, head, run.generation, run_id)
+            return True
+        message = "the run had no work left but was not complete; request it again"
+        requests.end_failed(tx, head, run_id, code="stranded", message=message)
+        journal.write(tx, journal.entry(Verb.FAIL, "stranded", **about))
+        return True
+
+    return db.write("mend", body)
+
+
+SOON = select(func.min(tasks.c.due_at) - now()).where(tasks.c.state == literal(TaskState.WAITING))
+LEASED = select(func.min(tasks.c.lease_until) - now()).where(tasks.c.state == literal(TaskState.RUNNING))
+
+
+def next_change(db: Database) -> float | None:
+    """Seconds until a wait ends or a lease runs out; None when nothing waits or runs."""
+
+    def body(tx: Tx) -> float | None:
+        times = [tx.execute(query).scalar() for query in (SOON, LEASED)]
+        return min((time for time in times if time is not None), default=None)
+
+    return db.read(body)

@@ -1,0 +1,81 @@
+"""The journal: one row per decision, written in the transaction of the decision, never changed."""
+
+from typing import Any
+
+from sqlalchemy import bindparam, insert, select
+
+from holdfast.core.records import Claim
+from holdfast.core.states import Verb
+from holdfast.store.database import Tx
+from holdfast.store.dialect import now
+from holdfast.store.schema import journal
+
+WRITE = insert(journal).values(
+    at=now(),
+    tenant=bindparam("j_tenant"),
+    verb=bindparam("j_verb"),
+    reason=bindparam("j_reason"),
+    head_id=bindparam("j_head_id"),
+    run_id=bindparam("j_run_id"),
+    task_id=bindparam("j_task_id"),
+    generation=bindparam("j_generation"),
+    epoch=bindparam("j_epoch"),
+    actor=bindparam("j_actor"),
+    data=bindparam("j_data"),
+)
+"""For use in a `Together`; `entry` makes its values."""
+
+
+def entry(
+    verb: Verb,
+    reason: str,
+    *,
+    tenant: str,
+    head_id: int | None = None,
+    run_id: str | None = None,
+    task_id: int | None = None,
+    generation: int | None = None,
+    epoch: int | None = None,
+    actor: str | None = None,
+    data: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The bound values of one journal row."""
+    return {
+        "j_tenant": tenant,
+        "j_verb": verb.value,
+        "j_reason": reason,
+        "j_head_id": head_id,
+        "j_run_id": run_id,
+        "j_task_id": task_id,
+        "j_generation": generation,
+        "j_epoch": epoch,
+        "j_actor": actor,
+        "j_data": data,
+    }
+
+
+def of_claim(verb: Verb, reason: str, claim: Claim, data: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The bound values of a row about something the holder of `claim` did."""
+    return entry(
+        verb,
+        reason,
+        tenant=claim.tenant,
+        head_id=claim.head_id,
+        run_id=claim.run_id,
+        task_id=claim.task_id,
+        generation=claim.generation,
+        epoch=claim.epoch,
+        actor=claim.owner,
+        data=data,
+    )
+
+
+def write(tx: Tx, values: dict[str, Any]) -> None:
+    """Append one row."""
+    tx.execute(WRITE, values)
+
+
+def of_head(tx: Tx, head_id: int, limit: int = 1000) -> list[dict[str, Any]]:
+    """The story of one head, oldest first."""
+    query = select(journal).where(journal.c.head_id == head_id).order_by(journal.c.id).limit(limit)
+    return [dict(row._mapping) for row in tx.all(query)]

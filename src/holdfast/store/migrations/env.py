@@ -1,0 +1,20 @@
+"""Alembic's entry: run the migrations on the engine that `migrate.upgrade` passes."""
+
+from alembic import context
+
+from holdfast.store.schema import metadata
+
+engine = context.config.attributes["engine"]
+
+with engine.connect() as connection:
+    if connection.dialect.name == "postgresql":
+        # Two migrators at once: the second waits here. A lock not had in 5 s ends the migration, not the service.
+        connection.exec_driver_sql("SET lock_timeout = '5s'")
+        connection.exec_driver_sql("SELECT pg_advisory_lock(7142301)")
+        connection.commit()
+    context.configure(connection=connection, target_metadata=metadata, transactional_ddl=True)
+    with context.begin_transaction():
+        context.run_migrations()
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT pg_advisory_unlock(7142301)")
+        connection.commit()

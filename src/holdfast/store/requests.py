@@ -1,0 +1,476 @@
+"""Request, cancel, delete and follow-up: everything that makes or ends a generation.
+
+Each takes the head for change first, so generations of a subject are made one at a time (G1). Ending a run
+closes its open tasks in the same transaction and raises their epochs: that is what lets a claim look at the
+task row alone.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, exists, func, insert, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core import decide
+from holdfast.core.records import Answer, Ask, FencedOut, Head, Landed, Outcome, Run
+from holdfast.core.states import LIVE, OPEN, Disposition, Lane, Status, TaskState, Verb
+from holdfast.store import journal, rows
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import Together, now
+from holdfast.store.rows import literal
+from holdfast.store.schema import actions, budgets, follow_ups, heads, runs, tasks, turns
+
+BORN: dict[str, Any] = {"state": TaskState.QUEUED.value}
+
+NEW_HEAD = (
+    upsert(heads)
+    .values(
+        tenant=bindparam("b_tenant"),
+        kind=bindparam("b_kind"),
+        subject=bindparam("b_subject"),
+        collection=bindparam("b_collection"),
+        generation=0,
+        status=Status.IDLE.value,
+        fingerprint="",
+        updated_at=now(),
+    )
+    .on_conflict_do_nothing()
+)
+_open_states = [literal(state) for state in sorted(OPEN)]
+_live_states = [literal(status) for status in sorted(LIVE)]
+
+LIFE = select(
+    select(func.coalesce(func.max(turns.c.last_served), 0.0))
+    .where(turns.c.lane == bindparam("lane"))
+    .scalar_subquery()
+    .label("lane_claimed_at"),
+    exists()
+    .where(
+        tasks.c.run_id == bindparam("run_id"),
+        tasks.c.state == literal(TaskState.RUNNING),
+        tasks.c.lease_until > now(),
+    )
+    .label("live_lease"),
+    exists()
+    .where(tasks.c.run_id == bindparam("run_id"), tasks.c.state == literal(TaskState.WAITING))
+    .label("waits"),
+    select(func.coalesce(func.max(tasks.c.signed_at), 0.0))
+    .where(tasks.c.run_id == bindparam("run_id"))
+    .scalar_subquery()
+    .label("last_sign_at"),
+    select(func.coalesce(func.min(tasks.c.age), 0.0))
+    .where(tasks.c.run_id == bindparam("run_id"))
+    .scalar_subquery()
+    .label("age"),
+)
+EXHAUSTED = select(budgets.c.scope).where(
+    budgets.c.tenant == bindparam("b_tenant"),
+    or_(budgets.c.scope == "tenant", budgets.c.scope == bindparam("b_scope")),
+    budgets.c.hard_limit.is_not(None),
+    budgets.c.spent + budgets.c.reserved >= budgets.c.hard_limit,
+)
+
+_end_run = (
+    update(runs)
+    .where(runs.c.id == bindparam("b_old_run"), runs.c.status.in_(_live_states))
+    .values(
+        status=bindparam("b_old_status"),
+        finished_at=now(),
+        error_code=bindparam("b_code"),
+        error_message=bindparam("b_message"),
+    )
+)
+_close_tasks = (
+    update(tasks)
+    .where(tasks.c.run_id == bindparam("b_old_run"), tasks.c.state.in_(_open_states))
+    .values(
+        state=literal(TaskState.CLOSED),
+        epoch=tasks.c.epoch + 1,
+        owner=None,
+        token=None,
+        lease_until=0.0,
+        waiting_for=None,
+    )
+)
+END = Together(_end_run, _close_tasks)
+
+INSERT_RUN = insert(runs).values(queued_at=now())
+INSERT_PLAN = insert(tasks).values(
+    run_id=bindparam("b_run"),
+    head_id=bindparam("b_head"),
+    tenant=bindparam("b_tenant"),
+    lane=bindparam("b_lane"),
+    priority=bindparam("b_priority"),
+    age=func.coalesce(bindparam("b_age"), now()),
+    due_at=now(),
+    pipeline=bindparam("b_pipeline"),
+    generation=bindparam("b_generation"),
+    ordinal=0,
+    payload={},
+    state=literal(TaskState.QUEUED),
+)
+MOVE_HEAD = (
+    update(heads)
+    .where(heads.c.id == bindparam("b_head"))
+    .values(
+        generation=bindparam("b_generation"),
+        status=literal(Status.QUEUED),
+        run_id=bindparam("b_run"),
+        fingerprint=bindparam("b_fingerprint"),
+        collection=func.coalesce(bindparam("b_collection"), heads.c.collection),
+        deleted=False,
+        updated_at=now(),
+    )
+)
+NEW_TURN = (
+    upsert(turns).values(lane=bindparam("b_lane"), tenant=bindparam("b_tenant")).on_conflict_do_nothing()
+)
+OPENED = Together(INSERT_PLAN, MOVE_HEAD, NEW_TURN, journal.WRITE)
+
+
+def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answer:
+    """What became of `ask`. A new generation exists if and only if the answer says `created`."""
+
+    def body(tx: Tx) -> Answer:
+        head, at = _locked_head(tx, ask)
+        return _decide(tx, ask, head, at, run_id, patience)
+
+    return db.write("request", body)
+
+
+def _locked_head(tx: Tx, ask: Ask) -> tuple[Head, float]:
+    where = {"tenant": ask.tenant, "kind": ask.kind, "subject": ask.subject}
+    row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, where)
+    if row is None:
+        tx.execute(
+            NEW_HEAD, {f"b_{name}": value for name, value in where.items()} | {"b_collection": ask.collection}
+        )
+        row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, where)
+    if row is None:  # pragma: no cover - heads are never deleted
+        raise AssertionError("a head vanished")
+    return rows.head(row), row.now
+
+
+def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: decide.Patience) -> Answer:
+    run, life, age = _latest(tx, head)
+    if tx.again and run is not None and run.id == run_id:
+        return Answer(run.disposition, "landed", head.id, run_id, run.generation, run.status)
+    verdict = decide.request(ask, head, run, life, patience, at)
+    made = Answer(verdict.disposition, verdict.reason, head.id, run_id, head.generation + 1, Status.QUEUED)
+    if made.created and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
+        verdict = decide.Verdict(Disposition.REFUSED, f"over_budget:{broke.scope}")
+    elif made.created:
+        kept_age = age if verdict.disposition is Disposition.TAKEOVER else None
+        open_generation(tx, ask, head, run, verdict, run_id, kept_age)
+        return made
+    noted = journal.entry(
+        Verb.REQUEST,
+        f"{verdict.disposition}:{verdict.reason}",
+        tenant=ask.tenant,
+        head_id=head.id,
+        run_id=head.run_id,
+        generation=head.generation,
+        actor=ask.actor,
+    )
+    journal.write(tx, noted)
+    return Answer(
+        verdict.disposition,
+        verdict.reason,
+        head.id,
+        head.run_id,
+        head.generation,
+        run.status if run is not None else None,
+    )
+
+
+def _scope(ask: Ask) -> dict[str, Any]:
+    return {"b_tenant": ask.tenant, "b_scope": f"collection:{ask.collection}" if ask.collection else "tenant"}
+
+
+def _latest(tx: Tx, head: Head) -> tuple[Run | None, decide.Life, float | None]:
+    if head.run_id is None:
+        return None, decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
+    row = tx.one(rows.RUN_BY_ID, {"run_id": head.run_id})
+    if row is None:
+        # The run's history was pruned; the head still knows how it ended.
+        return _remembered(head), decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
+    run = rows.run(row)
+    if run.status not in LIVE:
+        return run, decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
+    signs = tx.execute(LIFE, {"lane": run.lane, "run_id": run.id}).one()
+    # A wait for budget, rate, another's intent or a person is a sign of life.
+    life = decide.Life(signs.lane_claimed_at, signs.live_lease or signs.waits, signs.last_sign_at)
+    if signs.waits:
+        life = decide.Life(float("inf"), live_lease=True, last_sign_at=float("inf"))
+    return run, life, signs.age
+
+
+def _remembered(head: Head) -> Run:
+    return Run(
+        id=head.run_id or "",
+        head_id=head.id,
+        tenant=head.tenant,
+        kind=head.kind,
+        subject=head.subject,
+        generation=head.generation,
+        status=Status.CANCELLED if head.status is Status.IDLE else head.status,
+        disposition=Disposition.ACCEPTED,
+        lane=Lane.BULK,
+        priority=0,
+        pipeline="",
+        slices=None,
+        queued_at=0.0,
+        started_at=None,
+        finished_at=None,
+        error_code=None,
+        error_message=None,
+    )
+
+
+def open_generation(
+    tx: Tx,
+    ask: Ask,
+    head: Head,
+    old: Run | None,
+    verdict: decide.Verdict,
+    run_id: str,
+    age: float | None = None,
+) -> None:
+    """The head's next generation is queued with its plan task; a live older run is superseded."""
+    if old is not None and old.status in LIVE:
+        end_run(
+            tx,
+            old.id,
+            Status.SUPERSEDED,
+            code="superseded",
+            message=f"generation {head.generation + 1} was requested",
+        )
+    generation = head.generation + 1
+    tx.execute(
+        INSERT_RUN,
+        {
+            "id": run_id,
+            "head_id": head.id,
+            "tenant": ask.tenant,
+            "kind": ask.kind,
+            "subject": ask.subject,
+            "generation": generation,
+            "status": Status.QUEUED.value,
+            "disposition": verdict.disposition.value,
+            "reason": verdict.reason,
+            "actor": ask.actor,
+            "lane": ask.lane,
+            "priority": ask.priority,
+            "pipeline": ask.pipeline,
+            "content": ask.content,
+            "options": dict(ask.options),
+        },
+    )
+    values = {
+        "b_run": run_id,
+        "b_head": head.id,
+        "b_tenant": ask.tenant,
+        "b_lane": ask.lane,
+        "b_priority": ask.priority,
+        "b_age": age,
+        "b_pipeline": ask.pipeline,
+        "b_generation": generation,
+        "b_fingerprint": ask.fingerprint,
+        "b_collection": ask.collection,
+    }
+    noted = journal.entry(
+        Verb.REQUEST,
+        f"{verdict.disposition}:{verdict.reason}",
+        tenant=ask.tenant,
+        head_id=head.id,
+        run_id=run_id,
+        generation=generation,
+        actor=ask.actor,
+    )
+    tx.together(OPENED, values | noted)
+
+
+def end_run(tx: Tx, run_id: str, status: Status, *, code: str | None, message: str | None) -> None:
+    """The live run has ended as `status`; its open tasks are closed and whoever holds one is fenced out."""
+    values = {"b_old_run": run_id, "b_old_status": status.value, "b_code": code, "b_message": message}
+    tx.together(END, values)
+
+
+SET_STATUS = (
+    update(heads)
+    .where(heads.c.id == bindparam("b_head"))
+    .values(status=bindparam("b_status"), updated_at=now())
+)
+
+
+def end_failed(tx: Tx, head: Head, run_id: str, *, code: str, message: str) -> None:
+    """Run and head have failed; what was published stays visible."""
+    end_run(tx, run_id, Status.FAILED, code=code, message=message[:2000])
+    tx.execute(SET_STATUS, {"b_head": head.id, "b_status": Status.FAILED.value})
+
+
+def cancel(db: Database, head_id: int, *, run_id: str | None = None, actor: str = "") -> Outcome:
+    """The head's live run is cancelled (only if it is `run_id`, when given); what is published stays."""
+
+    def body(tx: Tx) -> Outcome:
+        row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+        if row is None:
+            return FencedOut("unknown")
+        head = rows.head(row)
+        run = _run_of(tx, head)
+        if run is None or (run_id is not None and run.id != run_id):
+            return FencedOut("not_current")
+        if run.status not in LIVE:
+            landed = tx.again and run.status is Status.CANCELLED
+            return Landed() if landed else FencedOut(f"run_{run.status}")
+        end_run(tx, run.id, Status.CANCELLED, code="cancelled", message=f"cancelled by {actor or 'request'}")
+        tx.execute(SET_STATUS, {"b_head": head.id, "b_status": decide.after_cancel(head).value})
+        journal.write(tx, _about(Verb.CANCEL, "requested", head, run.id, actor))
+        return Landed()
+
+    return db.write("cancel", body)
+
+
+def _run_of(tx: Tx, head: Head) -> Run | None:
+    row = tx.one(rows.RUN_BY_ID, {"run_id": head.run_id}) if head.run_id else None
+    return rows.run(row) if row is not None else None
+
+
+def _about(verb: Verb, reason: str, head: Head, run_id: str | None, actor: str) -> dict[str, Any]:
+    return journal.entry(
+        verb,
+        reason,
+        tenant=head.tenant,
+        head_id=head.id,
+        run_id=run_id,
+        generation=head.generation,
+        actor=actor,
+    )
+
+
+OF_SUBJECT = (
+    select(heads.c.id)
+    .where(
+        heads.c.tenant == bindparam("tenant"),
+        or_(
+            heads.c.subject == bindparam("subject"),
+            heads.c.subject.between(bindparam("low"), bindparam("high")),
+        ),
+    )
+    .order_by(heads.c.id)
+)
+UNPUBLISH = (
+    update(heads)
+    .where(heads.c.id == bindparam("b_head"))
+    .values(
+        generation=bindparam("b_generation"),
+        published_generation=bindparam("b_generation"),
+        status=literal(Status.IDLE),
+        run_id=bindparam("b_run"),
+        fingerprint="",
+        visible=False,
+        deleted=True,
+        imported=False,
+        updated_at=now(),
+    )
+)
+
+
+def delete(
+    db: Database, tenant: str, subject: str, *, tokens: Sequence[str] = (), actor: str = ""
+) -> list[int]:
+    """Nothing of the subject is visible or running any more, for every kind; answers the heads concerned.
+
+    Deleting is itself a generation: a worker of an older one stays fenced out for ever. Each head is its own
+    transaction; call again after an interruption, for a head already deleted is left as it is.
+    """
+    where = {"tenant": tenant, "subject": subject, "low": f"{subject}/", "high": f"{subject}/\U0010ffff"}
+    ids = [row.id for row in db.read(lambda tx: tx.all(OF_SUBJECT, where))]
+    return [head_id for head_id in ids if _delete_head(db, head_id, db.token(), actor)]
+
+
+def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
+    def body(tx: Tx) -> bool:
+        row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+        if row is None:
+            return False
+        head = rows.head(row)
+        if head.deleted:
+            return tx.again and head.run_id == run_id
+        run = _run_of(tx, head)
+        if run is not None and run.status in LIVE:
+            end_run(tx, run.id, Status.SUPERSEDED, code="deleted", message="the subject was deleted")
+        generation = head.generation + 1
+        tx.execute(
+            INSERT_RUN,
+            {
+                "id": run_id,
+                "head_id": head.id,
+                "tenant": head.tenant,
+                "kind": head.kind,
+                "subject": head.subject,
+                "generation": generation,
+                "status": Status.SUCCESS.value,
+                "disposition": Disposition.ACCEPTED.value,
+                "reason": "delete",
+                "actor": actor,
+                "lane": Lane.BULK.value,
+                "priority": 0,
+                "pipeline": "",
+                "content": "",
+                "options": {},
+                "finished_at": row.now,
+            },
+        )
+        tx.execute(UNPUBLISH, {"b_head": head.id, "b_generation": generation, "b_run": run_id})
+        noted = journal.entry(
+            Verb.DELETE,
+            "requested",
+            tenant=head.tenant,
+            head_id=head.id,
+            run_id=run_id,
+            generation=generation,
+            actor=actor,
+        )
+        journal.write(tx, noted)
+        return True
+
+    return db.write("delete", body)
+
+
+ACTIONS_OF = select(actions).where(
+    actions.c.tenant == bindparam("tenant"),
+    actions.c.collection == bindparam("collection"),
+    actions.c.active,
+)
+NEW_FOLLOW_UP = upsert(follow_ups).on_conflict_do_nothing().returning(follow_ups.c.run_id)
+
+
+def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None = None) -> int:
+    """Each active action of the head's collection has one follow-up for this generation; answers how many are new.
+
+    The caller holds the head for change. A follow-up supersedes the older one of the same action and subject.
+    """
+    made = 0
+    for action in tx.all(ACTIONS_OF, {"tenant": head.tenant, "collection": head.collection}):
+        if only is not None and action.id != only:
+            continue
+        run_id = tx.db.token()
+        unique = {"action_id": action.id, "head_id": head.id, "generation": generation, "run_id": run_id}
+        if tx.one(NEW_FOLLOW_UP, unique) is None:
+            continue
+        ask = Ask(
+            kind=action.kind,
+            subject=f"{head.subject}/action:{action.id}",
+            content=f"{head.subject}@{generation}",
+            options=action.options,
+            tenant=head.tenant,
+            lane=Lane.FOLLOW_UP,
+            pipeline=action.pipeline,
+            actor=f"run:{cause}",
+        )
+        target, _at = _locked_head(tx, ask)
+        run, _life, _age = _latest(tx, target)
+        open_generation(tx, ask, target, run, decide.Verdict(Disposition.ACCEPTED, "follow_up"), run_id)
+        made += 1
+    return made

@@ -1,0 +1,378 @@
+"""The fence, and the writes behind it: stage, advance, plan, finish and publish, fail.
+
+Why nothing stale is ever written (G2): each function here first calls `hold`, which locks the head row, then
+the task row, and tests the *locked* rows: run live, generation current, epoch and token mine, task running.
+Whoever would make one of these false needs one of these locks, so the answer holds until commit. A test by
+sub-select beside the write would not do: under READ COMMITTED it reads a snapshot from before the lock.
+
+Why a reader sees one whole generation (G3): chunks are staged under (generation, slice, epoch) and read by
+`published_generation` alone. The last finisher flips it, counting open slices while it holds the head's lock:
+without it two last finishers would each see the other's slice open, and none would publish.
+
+Run status changes only under the head's exclusive lock, so it is read, not locked, after the head.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Text, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core import decide, progress
+from holdfast.core.records import Chunk, Claim, FencedOut, Head, Landed, Outcome, Slice, Spent, Task
+from holdfast.core.states import OPEN, Status, TaskState, Verb
+from holdfast.store import journal, requests, rows
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import Together, now
+from holdfast.store.rows import literal
+from holdfast.store.schema import chunks, collections, heads, lines, runs, tasks
+
+MOST_LINES = 3000
+_open_states = [literal(state) for state in sorted(OPEN)]
+
+TASK_FOR_CHANGE = (
+    select(
+        *rows.TASK_COLUMNS,
+        tasks.c.done,
+        tasks.c.total,
+        tasks.c.age,
+        runs.c.status.label("run_status"),
+        runs.c.slices.label("run_slices"),
+    )
+    .select_from(tasks.join(runs, runs.c.id == tasks.c.run_id))
+    .where(tasks.c.id == bindparam("task_id"))
+    .with_for_update(key_share=True, of=tasks)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Locked rows that passed the fence."""
+
+    head: Head
+    task: Task
+    slices: int | None
+    done: int
+    total: int
+    age: float
+
+
+def hold(tx: Tx, claim: Claim, *, change: bool) -> Held | FencedOut | Landed:
+    """The locked head and task if `claim` may write; otherwise why not.
+
+    `change` takes the head for change (finish, fail); other fenced writes share it and never upgrade.
+    Landed means that this claim already finished, and its answer was lost.
+    """
+    lock = rows.HEAD_FOR_CHANGE if change else rows.HEAD_FOR_SHARE
+    head_row = tx.one(lock, {"head_id": claim.head_id})
+    row = tx.one(TASK_FOR_CHANGE, {"task_id": claim.task_id})
+    if head_row is None or row is None:
+        return FencedOut("gone")
+    head, task = rows.head(head_row), rows.task(row)
+    run_status = Status(row.run_status)
+    if tx.again and task.state in {TaskState.DONE, TaskState.FAILED} and task.token == claim.token:
+        return Landed(published=run_status is Status.SUCCESS)
+    verdict = decide.fence(claim, head, run_status, task)
+    if isinstance(verdict, FencedOut):
+        return verdict
+    return Held(head, task, row.run_slices, row.done, row.total, row.age)
+
+
+def _fenced(tx: Tx, verb: Verb, claim: Claim, verdict: FencedOut) -> FencedOut:
+    """Note the refused write in the journal: it is the proof that the fence was needed."""
+    journal.write(tx, journal.of_claim(verb, f"fenced_out:{verdict.reason}", claim))
+    return verdict
+
+
+DELETE_LEFTOVERS = delete(chunks).where(
+    chunks.c.head_id == bindparam("b_head"),
+    chunks.c.generation == bindparam("b_generation"),
+    chunks.c.slice == bindparam("b_slice"),
+    chunks.c.epoch < bindparam("b_epoch"),
+)
+STAGE = insert(chunks)
+STAGE_AGAIN = upsert(chunks).on_conflict_do_nothing()
+SIGN = update(tasks).where(tasks.c.id == bindparam("b_task")).values(signed_at=now())
+
+
+def _place(claim: Claim) -> dict[str, Any]:
+    return {
+        "b_head": claim.head_id,
+        "b_generation": claim.generation,
+        "b_slice": claim.ordinal,
+        "b_epoch": claim.epoch,
+    }
+
+
+def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
+    """The chunks are kept under this generation, slice and epoch, invisible until published.
+
+    Keep batches short (about 250 ms): on SQLite a long write starves the renewals of every lease.
+    """
+    values = [
+        {
+            "head_id": claim.head_id,
+            "generation": claim.generation,
+            "slice": claim.ordinal,
+            "epoch": claim.epoch,
+            "position": chunk.position,
+            "page": chunk.page,
+            "text": chunk.text,
+            "call_key": chunk.call_key,
+            "data": dict(chunk.data) or None,
+        }
+        for chunk in batch
+    ]
+
+    def body(tx: Tx) -> Outcome:
+        held = hold(tx, claim, change=False)
+        if isinstance(held, FencedOut):
+            return _fenced(tx, Verb.STAGE, claim, held)
+        if isinstance(held, Landed):
+            return held
+        if claim.epoch > 1:
+            tx.execute(DELETE_LEFTOVERS, _place(claim))
+        tx.execute(STAGE_AGAIN if tx.again else STAGE, values)
+        tx.execute(SIGN, {"b_task": claim.task_id})
+        return Landed()
+
+    return db.write("stage", body) if values else Landed()
+
+
+ADVANCE = (
+    update(tasks)
+    .where(tasks.c.id == bindparam("b_task"))
+    .values(
+        done=bindparam("b_done"),
+        total=bindparam("b_total"),
+        unit=bindparam("b_unit"),
+        stages=bindparam("b_stages"),
+        advanced=tasks.c.advanced | bindparam("b_advanced"),
+        signed_at=now(),
+    )
+)
+_spoken = (
+    select(func.count()).select_from(lines).where(lines.c.run_id == bindparam("b_run", type_=Text())).scalar_subquery()
+)
+SAY = upsert(lines).from_select(
+    ["run_id", "id", "at", "text"],
+    select(
+        bindparam("b_run", type_=Text()), bindparam("b_line", type_=Text()), now(), bindparam("b_text", type_=Text())
+    ).where(_spoken < MOST_LINES),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """True counts of what a task has done so far, and optionally a line for its log."""
+
+    done: int
+    total: int
+    unit: str = ""
+    stages: Mapping[str, Sequence[int]] | None = None
+    line: str | None = None
+
+
+def advance(db: Database, claim: Claim, report: Report, line_id: str) -> Outcome:
+    """The task's progress is at least what `report` says; it never moves back."""
+
+    def body(tx: Tx) -> Outcome:
+        held = hold(tx, claim, change=False)
+        if isinstance(held, FencedOut):
+            return _fenced(tx, Verb.ADVANCE, claim, held)
+        if isinstance(held, Landed):
+            return held
+        done, total = progress.forward((held.done, held.total), (report.done, report.total))
+        values = {
+            "b_task": claim.task_id,
+            "b_done": done,
+            "b_total": total,
+            "b_unit": report.unit,
+            "b_stages": {name: list(counts) for name, counts in (report.stages or {}).items()} or None,
+            "b_advanced": done > held.done,
+        }
+        tx.execute(ADVANCE, values)
+        if report.line is not None and not tx.again:
+            line = {"b_run": claim.run_id, "b_line": line_id, "b_text": report.line[:2000]}
+            tx.execute(SAY, line)
+        return Landed()
+
+    return db.write("advance", body)
+
+
+INSERT_TASKS = insert(tasks)
+DONE = (
+    update(tasks)
+    .where(tasks.c.id == bindparam("b_task"))
+    .values(
+        state=literal(TaskState.DONE),
+        lease_until=0.0,
+        signed_at=now(),
+        paid_calls=bindparam("b_paid_calls"),
+        reused_calls=bindparam("b_reused_calls"),
+        tokens=bindparam("b_tokens"),
+        paid=bindparam("b_paid"),
+        saved=bindparam("b_saved"),
+        chunks=bindparam("b_chunks"),
+        result=bindparam("b_result"),
+    )
+)
+PLANNED = Together(
+    DONE,
+    update(runs).where(runs.c.id == bindparam("b_run")).values(slices=bindparam("b_slices")),
+    journal.WRITE,
+)
+
+
+def plan(db: Database, claim: Claim, slices: Sequence[Slice], spent: Spent) -> Outcome:
+    """The plan task is done and every slice is queued, all in one transaction: no half-planned run exists."""
+
+    def body(tx: Tx) -> Outcome:
+        held = hold(tx, claim, change=True)
+        if isinstance(held, FencedOut):
+            return _fenced(tx, Verb.PLAN, claim, held)
+        if isinstance(held, Landed):
+            return held
+        born = requests.BORN | {"lane": claim.lane, "priority": claim.priority, "pipeline": claim.pipeline}
+        ids = {"run_id": claim.run_id, "head_id": claim.head_id, "tenant": claim.tenant}
+        place = {"generation": claim.generation, "age": held.age, "due_at": held.age}
+        tx.execute(
+            INSERT_TASKS,
+            [
+                {**born, **ids, **place, "ordinal": n, "payload": dict(piece.payload), "weight": piece.weight}
+                for n, piece in enumerate(slices, start=1)
+            ],
+        )
+        values = _done_values(claim, spent, 0, None) | {"b_run": claim.run_id, "b_slices": len(slices)}
+        tx.together(PLANNED, values | journal.of_claim(Verb.PLAN, "planned", claim, {"slices": len(slices)}))
+        return Landed()
+
+    return db.write("plan", body)
+
+
+def _done_values(claim: Claim, spent: Spent, staged: int, result: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        "b_task": claim.task_id,
+        "b_paid_calls": spent.paid_calls,
+        "b_reused_calls": spent.reused_calls,
+        "b_tokens": spent.tokens,
+        "b_paid": spent.paid,
+        "b_saved": spent.saved,
+        "b_chunks": staged,
+        "b_result": dict(result) if result is not None else None,
+    }
+
+
+OTHERS_OPEN = select(
+    exists().where(
+        tasks.c.run_id == bindparam("b_run"),
+        tasks.c.state.in_(_open_states),
+        tasks.c.id != bindparam("b_task"),
+    )
+)
+FINISHED = Together(DONE, journal.WRITE)
+_publish_run = (
+    update(runs)
+    .where(runs.c.id == bindparam("b_run"))
+    .values(
+        status=literal(Status.SUCCESS),
+        finished_at=now(),
+        slices=bindparam("b_slices"),
+        result=bindparam("b_result"),
+    )
+)
+_publish_head = (
+    update(heads)
+    .where(heads.c.id == bindparam("b_head"), heads.c.published_generation < bindparam("b_generation"))
+    .values(
+        status=literal(Status.SUCCESS),
+        published_generation=bindparam("b_generation"),
+        visible=True,
+        imported=False,
+        updated_at=now(),
+    )
+)
+FINISHED_AND_PUBLISHED = Together(DONE, _publish_run, _publish_head, journal.WRITE)
+PUBLISHED = Together(_publish_run, _publish_head, journal.WRITE)
+BUMP_COLLECTION = (
+    upsert(collections)
+    .values(tenant=bindparam("b_tenant"), id=bindparam("b_collection"), publish_seq=1)
+    .on_conflict_do_update(
+        index_elements=[collections.c.tenant, collections.c.id],
+        set_={"publish_seq": collections.c.publish_seq + 1},
+    )
+)
+
+Publish = Callable[[Tx], None]
+
+
+def finish(
+    db: Database,
+    claim: Claim,
+    *,
+    spent: Spent,
+    staged: int = 0,
+    result: Mapping[str, Any] | None = None,
+    publish: Publish | None = None,
+) -> Outcome:
+    """The slice is done; if it was the last one, its generation is published in the same transaction.
+
+    `publish` runs in that transaction when this finish publishes: whatever it writes through the given
+    transaction takes effect with the publication or not at all. It may run more than once, so it must
+    have no effect outside the transaction.
+    """
+
+    def body(tx: Tx) -> Outcome:
+        held = hold(tx, claim, change=True)
+        if isinstance(held, FencedOut):
+            return _fenced(tx, Verb.FINISH, claim, held)
+        if isinstance(held, Landed):
+            return held
+        if claim.epoch > 1:
+            tx.execute(DELETE_LEFTOVERS, _place(claim))
+        values = _done_values(claim, spent, staged, result)
+        alone = held.slices is None and claim.ordinal == 0
+        if not alone and tx.execute(OTHERS_OPEN, {"b_run": claim.run_id, "b_task": claim.task_id}).scalar():
+            tx.together(FINISHED, values | journal.of_claim(Verb.FINISH, "slice_done", claim))
+            return Landed()
+        values |= _place(claim) | {"b_run": claim.run_id, "b_slices": held.slices or 0}
+        tx.together(FINISHED_AND_PUBLISHED, values | journal.of_claim(Verb.PUBLISH, "all_slices_done", claim))
+        after_publish(tx, held.head, claim.generation, claim.run_id)
+        if publish is not None:
+            publish(tx)
+        return Landed(published=True)
+
+    return db.write("finish", body)
+
+
+def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> None:
+    """The collection's `publish_seq` is bumped and its follow-ups are queued, in the publishing transaction."""
+    if head.collection is None:
+        return
+    tx.execute(BUMP_COLLECTION, {"b_tenant": head.tenant, "b_collection": head.collection})
+    requests.follow_up(tx, head, generation, run_id)
+
+
+FAILED = (
+    update(tasks)
+    .where(tasks.c.id == bindparam("b_task"))
+    .values(state=literal(TaskState.FAILED), lease_until=0.0)
+)
+
+
+def fail(db: Database, claim: Claim, *, code: str, message: str) -> Outcome:
+    """The run has failed with `code`; what was published before still answers."""
+
+    def body(tx: Tx) -> Outcome:
+        held = hold(tx, claim, change=True)
+        if isinstance(held, FencedOut):
+            return _fenced(tx, Verb.FAIL, claim, held)
+        if isinstance(held, Landed):
+            return held
+        tx.execute(FAILED, {"b_task": claim.task_id})
+        requests.end_failed(tx, held.head, claim.run_id, code=code, message=message)
+        journal.write(tx, journal.of_claim(Verb.FAIL, code, claim, {"message": message[:500]}))
+        return Landed()
+
+    return db.write("fail", body)

@@ -1,0 +1,106 @@
+"""What the meter sells: deterministic embeddings and completions, in the OpenAI wire format."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from holdfast.testing.meter_book import Order
+
+ENDPOINTS = ("embeddings", "chat/completions")
+
+Chat = Callable[[Sequence[Mapping[str, Any]]], str]
+
+
+def tokens(text: str) -> int:
+    """Return the meter's price of a text: a token for every four characters, at least one."""
+    return max(1, len(text) // 4)
+
+
+def read_order(endpoint: str, body: Mapping[str, Any]) -> Order:
+    """Return what the body asks for; raises ValueError for what a provider would reject."""
+    inputs = _prompts(body) if endpoint == "chat/completions" else _texts(body)
+    params = {name: value for name, value in body.items() if name not in {"model", "input", "messages"}}
+    return Order(
+        endpoint=endpoint,
+        model=str(body.get("model", "")),
+        params=json.dumps(params, sort_keys=True, separators=(",", ":")),
+        inputs=inputs,
+        tokens=sum(map(tokens, inputs)),
+    )
+
+
+def _texts(body: Mapping[str, Any]) -> tuple[str, ...]:
+    given = body.get("input")
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise ValueError("input must be a text or a list of texts")
+    return tuple(texts)
+
+
+def _prompts(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the one input of a chat: a lone user message is its own text, a conversation its JSON."""
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages or not all(isinstance(item, dict) for item in messages):
+        raise ValueError("messages must be a list of messages")
+    if len(messages) == 1 and isinstance(messages[0].get("content"), str):
+        return (messages[0]["content"],)
+    return (json.dumps(messages, sort_keys=True, separators=(",", ":")),)
+
+
+def answer(order: Order, body: Mapping[str, Any], dimensions: int, chat: Chat | None) -> bytes:
+    """Return the body of a 200 for the order: the same for the same order, always."""
+    if order.endpoint == "embeddings":
+        return _embeddings(order, body, dimensions)
+    text = (chat or _completion)(body["messages"])
+    reply = {
+        "id": "chatcmpl-" + _digest(*order.inputs)[:12],
+        "object": "chat.completion",
+        "model": order.model,
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"},
+        ],
+        "usage": {"prompt_tokens": order.tokens, "completion_tokens": tokens(text)},
+    }
+    return json.dumps(reply).encode()
+
+
+def _embeddings(order: Order, body: Mapping[str, Any], dimensions: int) -> bytes:
+    size = int(body.get("dimensions") or dimensions)
+    encoded = body.get("encoding_format") == "base64"
+    data = []
+    for index, text in enumerate(order.inputs):
+        raw = vector(order.model, text, size)
+        value = (
+            base64.b64encode(raw).decode() if encoded else np.frombuffer(raw, "<f4").astype(float).tolist()
+        )
+        data.append({"object": "embedding", "index": index, "embedding": value})
+    usage = {"prompt_tokens": order.tokens, "total_tokens": order.tokens}
+    return json.dumps({"object": "list", "model": order.model, "data": data, "usage": usage}).encode()
+
+
+def vector(model: str, text: str, dimensions: int) -> bytes:
+    """Return the unit vector that the hash of a text draws, as little-endian float32."""
+    seed = f"{model}\0{text}".encode("utf-8", "surrogatepass")
+    drawn = np.frombuffer(hashlib.shake_256(seed).digest(4 * dimensions), "<u4")
+    values = drawn.astype(np.float64) / 2**31 - 1.0
+    return (values / (np.linalg.norm(values) or 1.0)).astype("<f4").tobytes()
+
+
+def _completion(messages: Sequence[Mapping[str, Any]]) -> str:
+    prompt = str(messages[-1].get("content") or "")
+    return f"answer {_digest(prompt)[:8]} to: {prompt[:60]}"
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def error(code: str, message: str) -> bytes:
+    """Return the body of a refusal or failure."""
+    return json.dumps({"error": {"message": message, "type": code, "code": code}}).encode()

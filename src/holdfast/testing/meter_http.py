@@ -1,0 +1,182 @@
+"""The meter's HTTP side: real sockets, one thread per connection, kept alive as providers keep them."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import socket
+import struct
+import sys
+import threading
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from holdfast.testing.meter_answers import error
+from holdfast.testing.meter_book import Book, Entry
+
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, for 0 seconds: close() sends RST
+_CONTROL = "/meter"
+_PAID = "/v1/"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What goes back to a client. With `cut` the connection is reset instead; `drip` pauses between bytes."""
+
+    status: int
+    body: bytes = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = ()
+    cut: bool = False
+    drip: float = 0.0
+    replayed: bool = False
+
+    def encoded(self) -> bytes:
+        """Return the whole of it as it goes over the wire."""
+        lines = [f"HTTP/1.1 {self.status} Meter", "Content-Type: application/json"]
+        lines += [f"Content-Length: {len(self.body)}", *(f"{name}: {value}" for name, value in self.headers)]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body
+
+
+class Service(Protocol):
+    """What the handler serves: the paid endpoints, and the meter's own."""
+
+    book: Book
+
+    def serve(self, entry: Entry, endpoint: str, key: str, body: bytes) -> Response:
+        """Process a paid request and return what to say to it."""
+
+    def control(self, action: str, query: Mapping[str, str], body: Mapping[str, Any]) -> object:
+        """Carry out `GET /meter/log` and the like; raises LookupError for what does not exist."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """A threading server that can reset a connection, and that ends all of them when it is closed."""
+
+    daemon_threads = False
+    block_on_close = True
+    request_queue_size = 256
+
+    def __init__(self, address: tuple[str, int], service: Service) -> None:
+        self.service = service
+        self._changed = threading.Condition()
+        self._connections: set[socket.socket] = set()
+        super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for the connection, and remember it until it ends."""
+        with self._changed:
+            self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close the connection, by a reset where the handler asked for one."""
+        with self._changed:
+            self._connections.discard(request)
+            self._changed.notify_all()
+        if request.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, len(_RESET)) == _RESET:
+            request.close()  # the base class calls shutdown() first, which would end it properly
+        else:
+            super().shutdown_request(request)
+
+    def wait_quiet(self, timeout: float) -> bool:
+        """Say whether every connection made until now has been read to its end, waiting for it if need be."""
+        with socket.create_connection(
+            self.socket.getsockname()[:2], timeout
+        ) as last:  # accepted after all others
+            last.sendall(f"GET {_CONTROL} HTTP/1.0\r\n\r\n".encode())
+            last.recv(1)
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._connections, timeout)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that hang up: the book has it."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+    def server_close(self) -> None:
+        """End every connection and wait for its thread."""
+        with self._changed:
+            for connection in self._connections:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+        super().server_close()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Server
+    entry: Entry | None
+
+    def handle_one_request(self) -> None:
+        # The first byte counts as an arrival even if no second one follows: what was begun may be charged.
+        first: bytes = self.rfile.peek(1)  # type: ignore[attr-defined]
+        paid = first and f" {_CONTROL}".encode() not in first[:16]
+        client = f"{self.client_address[0]}:{self.client_address[1]}"
+        self.entry = self.server.service.book.arrive(client) if paid else None
+        super().handle_one_request()
+
+    def do_GET(self) -> None:
+        self._control()
+
+    def do_POST(self) -> None:
+        if self.entry is None:
+            self._control()
+        else:
+            self._paid(self.entry)
+
+    def _paid(self, entry: Entry) -> None:
+        book = self.server.service.book
+        try:
+            size = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(size)
+            if len(body) < size:
+                raise ConnectionAbortedError
+            self._reply(entry, self._served(entry, body))
+        except OSError:
+            book.end(entry, status=entry.status, cut=True, replayed=entry.replayed)
+            self.close_connection = True
+
+    def _served(self, entry: Entry, body: bytes) -> Response:
+        if not self.path.startswith(_PAID):
+            return Response(404, error("not_found", "the meter sells under /v1"))
+        key = self.headers.get("Idempotency-Key") or ""
+        return self.server.service.serve(entry, self.path.removeprefix(_PAID), key, body)
+
+    def _reply(self, entry: Entry, response: Response) -> None:
+        """Write the response, and enter it in the book *before* the client can see the last of it."""
+        book = self.server.service.book
+        if response.cut:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            book.end(entry, status=None, cut=True, replayed=response.replayed)
+            self.close_connection = True
+            return
+        data = response.encoded()
+        while response.drip and len(data) > 1 and not book.is_closed():
+            self.wfile.write(data[:1])
+            data = data[1:]
+            book.idle(response.drip)
+        book.end(entry, status=response.status, replayed=response.replayed)
+        self.wfile.write(data)
+
+    def _control(self) -> None:
+        url = urllib.parse.urlsplit(self.path)
+        size = int(self.headers.get("Content-Length") or 0)
+        action = f"{self.command} {url.path}"
+        try:
+            body = json.loads(self.rfile.read(size) or b"{}")
+            result = self.server.service.control(action, dict(urllib.parse.parse_qsl(url.query)), body)
+            response = Response(200, json.dumps(result).encode())
+        except LookupError:
+            response = Response(404, error("not_found", f"the meter knows no {action}"))
+        except ValueError as exc:
+            response = Response(400, error("invalid", str(exc)))
+        except TimeoutError as exc:
+            response = Response(504, error("timeout", str(exc)))
+        self.wfile.write(response.encoded())
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet: the book is the log."""

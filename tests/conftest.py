@@ -1,0 +1,124 @@
+"""What every test may ask for: a fresh, migrated database on each dialect, and Redis.
+
+The servers are those of `make services-up`, found in `.services/services.json`. Without them a test is
+skipped and says so; with CI=true it fails, for there a skipped proof is no proof.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import hypothesis
+import psycopg
+import pytest
+import redis
+
+RECORD = Path(__file__).resolve().parents[1] / ".services" / "services.json"
+
+# No deadline: a busy machine is not a bug. The blob replays a failure anywhere.
+hypothesis.settings.register_profile("holdfast", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("holdfast")
+
+
+@pytest.fixture(scope="session")
+def services() -> dict[str, Any]:
+    """The record of `make services-up`; empty when nothing was started."""
+    return json.loads(RECORD.read_text()) if RECORD.exists() else {}
+
+
+@pytest.fixture(scope="session")
+def require(services: dict[str, Any]) -> Callable[[str], str]:
+    """`require("redis")` is that server's address; without it the test is skipped, or fails under CI=true."""
+
+    def address(service: str) -> str:
+        entry = services.get(service, {"missing": "not started: run `make services-up`"})
+        if "url" in entry:
+            return entry["url"]
+        reason = f"NO {service.upper()}: {entry.get('missing', 'still starting')}"
+        if os.environ.get("CI", "").lower() == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+    return address
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("sqlite", id="sqlite"),
+        pytest.param("postgresql", id="postgresql", marks=pytest.mark.postgresql),
+    ]
+)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A fresh, migrated database of its own; the test runs once on each dialect."""
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """A fresh, migrated SQLite file."""
+    path = tmp_path / "holdfast.db"
+    shutil.copyfile(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def postgresql_url(require: Callable[[str], str], postgresql_template: str) -> Iterator[str]:
+    """A fresh, migrated PostgreSQL database, dropped afterwards with whatever is still connected."""
+    server = require("postgresql")
+    name = f"hf_test_{secrets.token_hex(8)}"
+    _execute(server, f'CREATE DATABASE "{name}" TEMPLATE "{postgresql_template}"')
+    yield _named(server, name)
+    _execute(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file to copy, with nothing left in its write-ahead log."""
+    from holdfast.store import migrate  # noqa: PLC0415  tests without a database must not need it
+
+    path = tmp_path_factory.mktemp("template") / "holdfast.db"
+    migrate.upgrade(f"sqlite:///{path}")
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(require: Callable[[str], str], worker_id: str) -> Iterator[str]:
+    """The name of a migrated PostgreSQL database to copy: one per worker, for copying bears no visitor."""
+    from holdfast.store import migrate  # noqa: PLC0415  as above
+
+    server = require("postgresql")
+    name = f"hf_template_{worker_id}_{secrets.token_hex(4)}"
+    _execute(server, f'CREATE DATABASE "{name}"')
+    try:
+        migrate.upgrade(_named(server, name))
+        yield name
+    finally:
+        _execute(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def redis_url(require: Callable[[str], str], worker_id: str) -> str:
+    """An empty Redis database that no other worker of this run uses."""
+    number = 0 if worker_id == "master" else 1 + int(worker_id.removeprefix("gw"))
+    url = f"{require('redis')}/{number}"
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
+    return url
+
+
+def _named(server: str, database: str) -> str:
+    return urlsplit(server)._replace(path=f"/{database}").geturl()
+
+
+def _execute(server: str, statement: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(statement)

@@ -1,0 +1,51 @@
+"""What is generated is up to date, and what is locked can be installed from anywhere."""
+
+import itertools
+import re
+import tomllib
+from pathlib import Path
+
+from holdfast import settings
+from scripts import reference
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def dependencies():
+    """The names of everything that pyproject.toml asks for, in any extra or group."""
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = found["project"]["optional-dependencies"].values()
+    lists = [found["project"]["dependencies"], *extras, *found["dependency-groups"].values()]
+    return {re.match(r"[\w.-]+", each)[0].lower() for each in itertools.chain(*lists)} - {"holdfast"}
+
+
+def test_the_page_of_settings_is_up_to_date():
+    """`make docs` would change nothing."""
+    assert reference.SETTINGS_PAGE.read_text() == reference.settings_page()
+
+
+def test_every_setting_is_described():
+    """A setting without a description is not a setting yet."""
+    assert [name for name, field in settings.Settings.model_fields.items() if not field.description] == []
+
+
+def test_the_lock_names_no_host():
+    """The lock holds versions and hashes only, no address, option or path."""
+    lock = (ROOT / "requirements.lock").read_text()
+    assert "://" not in lock
+    assert not re.search(r"^\s*(#|-(?!-hash=))", lock, re.MULTILINE)
+
+
+def test_the_lock_holds_every_dependency():
+    """What pyproject.toml asks for, in any extra or group, is locked with a hash; else run `make lock`."""
+    lock = (ROOT / "requirements.lock").read_text()
+    locked = set(
+        re.findall(r"^([a-z0-9._-]+)==\S+(?: ;[^\\\n]*)? \\\n    --hash=sha256:", lock, re.MULTILINE)
+    )
+    assert dependencies() - locked == set()
+
+
+def test_every_dependency_is_justified():
+    """Each direct dependency has its line in docs/decisions/dependencies.md."""
+    page = (ROOT / "docs/decisions/dependencies.md").read_text()
+    assert [name for name in sorted(dependencies()) if f"| `{name}` |" not in page] == []

@@ -1,0 +1,147 @@
+"""Settings: where they come from, and how a mistake in one is told."""
+
+import pickle
+
+import pytest
+
+from holdfast import settings
+
+
+@pytest.fixture(autouse=True)
+def empty_place(tmp_path, monkeypatch):
+    """No HOLDFAST_* variable, and a current folder without a file."""
+    import os  # noqa: PLC0415
+
+    for name in [name for name in os.environ if name.upper().startswith("HOLDFAST_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refusal():
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load()
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_nothing_set_gives_the_embedded_default(empty_place):
+    """Without any setting, state is an SQLite file below the current folder, and leases last 12 s."""
+    found = settings.load()
+    assert found.database_url.get_secret_value() == f"sqlite:///{empty_place}/holdfast-data/holdfast.db"
+    assert (found.lease_ttl, found.lease_renew_every) == (12.0, 4.0)
+    assert found.redis_url is None
+    assert (found.queued_stuck_after, found.running_stuck_after, found.attempt_cap) == (600, 2700, 3)
+    assert (found.in_doubt, found.park_above, found.history_retention) == ("resend", None, None)
+
+
+def test_the_environment_wins_over_the_file(empty_place, monkeypatch):
+    """A variable beats the same key of holdfast.toml; other keys of the file still count."""
+    (empty_place / "holdfast.toml").write_text('attempt_cap = 5\nin_doubt = "park"\n')
+    monkeypatch.setenv("HOLDFAST_ATTEMPT_CAP", "7")
+    found = settings.load()
+    assert (found.attempt_cap, found.in_doubt) == (7, "park")
+
+
+def test_the_database_follows_the_data_folder(monkeypatch, tmp_path):
+    """Moving DATA_DIR moves the default database with it."""
+    monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path / "elsewhere"))
+    assert settings.load().database_url.get_secret_value() == f"sqlite:///{tmp_path}/elsewhere/holdfast.db"
+
+
+def test_redis_leases_are_longer_unless_told(monkeypatch):
+    """The redis backend defaults to 120 s renewed every 30; a lease time that is set is kept."""
+    monkeypatch.setenv("HOLDFAST_REDIS_URL", "redis://localhost")
+    monkeypatch.setenv("HOLDFAST_LEASE_BACKEND", "redis")
+    found = settings.load()
+    assert (found.lease_ttl, found.lease_renew_every) == (120.0, 30.0)
+    monkeypatch.setenv("HOLDFAST_LEASE_TTL", "40")
+    found = settings.load()
+    assert (found.lease_ttl, found.lease_renew_every) == (40.0, 10.0)
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch):
+    """Compose files set variables to nothing; that means the default."""
+    monkeypatch.setenv("HOLDFAST_REDIS_URL", "")
+    monkeypatch.setenv("HOLDFAST_ATTEMPT_CAP", "")
+    assert settings.load().attempt_cap == 3
+
+
+def test_a_misspelt_variable_names_the_closest_setting(monkeypatch):
+    """An unknown variable is an error that helps."""
+    monkeypatch.setenv("HOLDFAST_LEASE_TLL", "12")
+    assert refusal() == "HOLDFAST_LEASE_TLL is not a setting; the closest is HOLDFAST_LEASE_TTL"
+
+
+def test_a_misspelt_key_names_the_closest_setting(empty_place):
+    """An unknown key of the file is an error that helps."""
+    (empty_place / "holdfast.toml").write_text("sweep_intervall = 2")
+    assert refusal() == "sweep_intervall in holdfast.toml is not a setting; the closest is sweep_interval"
+
+
+def test_a_broken_file_is_told_by_name(empty_place):
+    """A file that is not TOML says where it breaks."""
+    (empty_place / "holdfast.toml").write_text("attempt_cap = = 3")
+    assert refusal().startswith("holdfast.toml cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("LEASE_TTL", "-1", "HOLDFAST_LEASE_TTL should be greater than 0"),
+        ("LEASE_TTL", "soon", "HOLDFAST_LEASE_TTL should be a valid number"),
+        ("LEASE_TTL", "nan", "HOLDFAST_LEASE_TTL should be "),
+        ("ATTEMPT_CAP", "0", "HOLDFAST_ATTEMPT_CAP should be greater than or equal to 1"),
+        ("PAY_CONCURRENCY", "1000", "HOLDFAST_PAY_CONCURRENCY should be less than or equal to 64"),
+        ("IN_DOUBT", "maybe", "HOLDFAST_IN_DOUBT should be 'resend' or 'park'"),
+        ("DATABASE_URL", "mysql://x", "HOLDFAST_DATABASE_URL should start with sqlite:// or postgresql://"),
+        (
+            "LEASE_RENEW_EVERY",
+            "10",
+            "HOLDFAST_LEASE_RENEW_EVERY (10) should be at most half of HOLDFAST_LEASE_TTL",
+        ),
+        ("LEASE_BACKEND", "redis", "HOLDFAST_LEASE_BACKEND is redis, so HOLDFAST_REDIS_URL is needed"),
+        (
+            "EMBEDDING_PROVIDER",
+            "openai",
+            "HOLDFAST_EMBEDDING_PROVIDER is openai, so HOLDFAST_EMBEDDING_API_KEY is",
+        ),
+        (
+            "EMBEDDING_BASE_URL",
+            "localhost:80",
+            "HOLDFAST_EMBEDDING_BASE_URL should start with http:// or https://",
+        ),
+        ("PARK_ABOVE", "-0.01", "HOLDFAST_PARK_ABOVE should be greater than or equal to 0"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused_by_name(monkeypatch, name, value, told):
+    """The message names the setting and what it should be."""
+    monkeypatch.setenv(f"HOLDFAST_{name}", value)
+    assert refusal().startswith(told)
+
+
+def test_a_bad_value_in_the_file_is_told_to_be_there(empty_place):
+    """The message says whether to look at the environment or at the file."""
+    (empty_place / "holdfast.toml").write_text("attempt_cap = 0")
+    assert refusal().startswith("attempt_cap in holdfast.toml should be ")
+
+
+def test_secrets_never_print(monkeypatch):
+    """Neither the object nor an error shows a key or a password."""
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", "postgresql://me:hunter2@localhost/x")
+    monkeypatch.setenv("HOLDFAST_REDIS_URL", "redis://:hunter2@localhost")
+    monkeypatch.setenv("HOLDFAST_EMBEDDING_API_KEY", "hunter2")
+    monkeypatch.setenv("HOLDFAST_LLM_API_KEY", "hunter2")
+    found = settings.load()
+    assert "hunter2" not in f"{found} {found!r} {found.model_dump()} {found.model_dump_json()}"
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", "hunter2")
+    assert "hunter2" not in refusal()
+
+
+def test_settings_do_not_change():
+    """Built once, frozen; a child process gets the same ones."""
+    found = settings.load()
+    with pytest.raises(ValueError, match="frozen"):
+        found.attempt_cap = 9
+    assert pickle.loads(pickle.dumps(found)) == found
