@@ -40,10 +40,10 @@ class Ask:
         if self.lane not in LANE_RANK:
             message = f"lane {self.lane!r} does not exist; use one of {', '.join(LANE_RANK)}"
             raise BadRequestError(message, code="bad_lane")
-        if isinstance(self.priority, bool) or self.priority not in PRIORITIES:
+        if type(self.priority) is not int or self.priority not in PRIORITIES:
             message = f"priority {self.priority!r} is out of range; use 0 (first) to {PRIORITIES[-1]}"
             raise BadRequestError(message, code="bad_priority")
-        if len(keys.canonical(dict(self.options))) > MOST_OPTIONS:
+        if len(keys.canonical(dict(self.options)).encode("utf-8", "surrogatepass")) > MOST_OPTIONS:
             message = f"options are larger than {MOST_OPTIONS} bytes; put large input into the content"
             raise BadRequestError(message, code="options_too_large")
         return self
@@ -255,7 +255,7 @@ class Order:
     endpoint: str
     model: str
     state: CallState
-    keys: tuple[str, ...]
+    call_keys: tuple[str, ...]
     body: bytes
     idempotency_key: str
     holder: str

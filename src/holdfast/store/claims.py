@@ -9,7 +9,8 @@ The epoch rises at every change of holder, also to nobody. A lease says who shou
 right to write: the fence does (`tasks.hold`).
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Row, and_, bindparam, case, select, update
@@ -24,6 +25,9 @@ from holdfast.store.rows import literal
 from holdfast.store.schema import heads, runs, tasks, turns
 
 CLAIM_TRIES = 8
+
+Alive = Callable[[list[tuple[int, str]]], set[int]]
+"""Given (task id, token) pairs whose database lease has run out, which are alive by another lease backend."""
 
 _lanes = bindparam("lanes", type_=Keys())
 _pipelines = bindparam("pipelines", type_=Keys())
@@ -195,10 +199,12 @@ def claim_named(
     token: str,
     ttl: float,
     rules: "LockHeld",
+    alive: Alive | None = None,
 ) -> Claim | Skipped:
     """The named task, now held under `token`; or why this delivery must not run.
 
     `lock_held` never touches the live run: it only notes when to look again, a limited number of times.
+    A lease that is kept elsewhere is asked for with `alive`, inside this transaction: once, and briefly.
     """
 
     def body(tx: Tx) -> Claim | Skipped:
@@ -208,9 +214,8 @@ def claim_named(
         if row.token == token and row.state == TaskState.RUNNING:
             return _claim(row, row.epoch, token, owner, row.lease_until)
         task = rows.task(row)
-        alive = task.state is TaskState.RUNNING and row.lease_until > row.now
         delivery = decide.Delivery(
-            task, Status(row.run_status), row.current_generation, alive, rules.attempt_cap
+            task, Status(row.run_status), row.current_generation, _lives(row, alive), rules.attempt_cap
         )
         reason = decide.deliver(delivery, row.now)
         if reason is None and row.pipeline not in pipelines:
@@ -221,7 +226,7 @@ def claim_named(
             attempts = expiry.attempts
             reason = Skip.EXHAUSTED if expiry.abandoned else None
         if reason is not None:
-            return _skip(tx, row, reason, owner, rules)
+            return _skip(tx, row, reason, owner=owner, token=token, rules=rules)
         return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=attempts)
 
     for _ in range(CLAIM_TRIES):
@@ -230,6 +235,12 @@ def claim_named(
         except _Contended:
             continue
     return Skipped(Skip.LOCK_HELD, rules.delay)
+
+
+def _lives(row: Row[Any], alive: Alive | None) -> bool:
+    if row.state != TaskState.RUNNING:
+        return False
+    return row.lease_until > row.now or (alive is not None and row.id in alive([(row.id, row.token)]))
 
 
 class LockHeld:
@@ -250,10 +261,7 @@ LOOK_AGAIN = (
 )
 
 
-def _skip(tx: Tx, row: Row[Any], reason: Skip, owner: str, rules: LockHeld) -> Skipped:
-    retry = reason is Skip.LOCK_HELD and row.deferrals < rules.times
-    if retry:
-        tx.execute(LOOK_AGAIN, {"b_task": row.id, "b_delay": rules.delay})
+def _skip(tx: Tx, row: Row[Any], reason: Skip, *, owner: str, token: str, rules: LockHeld) -> Skipped:
     noted = journal.entry(
         Verb.SKIP,
         reason,
@@ -264,8 +272,14 @@ def _skip(tx: Tx, row: Row[Any], reason: Skip, owner: str, rules: LockHeld) -> S
         generation=row.generation,
         epoch=row.epoch,
         actor=owner,
+        data={"token": token},
     )
-    journal.write(tx, noted)
+    landed = tx.again and journal.has(tx, noted)
+    retry = reason is Skip.LOCK_HELD and row.deferrals - landed < rules.times
+    if not landed:
+        if retry:
+            tx.execute(LOOK_AGAIN, {"b_task": row.id, "b_delay": rules.delay})
+        journal.write(tx, noted)
     return Skipped(reason, rules.delay if retry else None)
 
 
@@ -282,6 +296,7 @@ def _take_over(tx: Tx, row: Row[Any], *, owner: str, token: str, ttl: float, att
         "b_head": row.head_id,
     }
     claim = _claim(row, row.epoch + 1, token, owner, row.now + ttl)
+    claim = dataclasses.replace(claim, attempts=attempts)
     values |= journal.of_claim(Verb.CLAIM, "over_expired" if row.state == TaskState.RUNNING else "due", claim)
     if row.run_status == Status.QUEUED:
         if tx.one(LOCK_HEAD_OR_SKIP, {"head_id": row.head_id}) is None:
@@ -333,6 +348,22 @@ def renew(db: Database, claim: Claim, ttl: float) -> bool:
         return tx.execute(RENEW, {**_mine(claim), "b_ttl": ttl}).rowcount == 1
 
     return db.write("renew", body)
+
+
+SIGN = update(tasks).where(_HELD).values(signed_at=now())
+
+
+def sign(db: Database, claim: Claim) -> None:
+    """A task that is still held under this claim has shown a sign of life now.
+
+    For leases that are kept elsewhere: the row's own lease has then run out, and nothing else would tell a
+    request that the run is alive.
+    """
+
+    def body(tx: Tx) -> None:
+        tx.execute(SIGN, _mine(claim))
+
+    db.write("sign", body)
 
 
 def _mine(claim: Claim) -> dict[str, Any]:

@@ -4,20 +4,21 @@ A duty is won by compare-and-set on its `next_at`, so several sweepers share the
 function is a transition of its own: it locks, tests the locked rows, writes and journals in one transaction.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, bindparam, exists, func, not_, select, update
+from sqlalchemy import Row, Select, bindparam, exists, func, not_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide
-from holdfast.core.states import LIVE, OPEN, Status, TaskState, Verb
+from holdfast.core.states import LANE_RANK, LIVE, OPEN, CallState, Status, TaskState, Verb
 from holdfast.store import journal, requests, rows, tasks as fenced
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
-from holdfast.store.schema import duties, runs, tasks
+from holdfast.store.schema import duties, orders, runs, tasks
 
 BATCH = 200
 _open_states = [literal(state) for state in sorted(OPEN)]
@@ -41,7 +42,7 @@ DUTY_FOR_CHANGE = (
 WIN = (
     update(duties)
     .where(duties.c.name == bindparam("b_name"))
-    .values(next_at=now() + bindparam("b_every"), last_at=now(), grace_until=bindparam("b_grace"))
+    .values(next_at=bindparam("b_next"), last_at=bindparam("b_at"), grace_until=bindparam("b_grace"))
 )
 DUE_DUTIES = select(duties.c.name).where(duties.c.next_at <= now())
 ALL_DUTIES = select(duties.c.name)
@@ -73,16 +74,22 @@ def win(db: Database, name: str, *, every: float, grace_after: float, grace: flo
     A duty that nobody could do for `grace_after` seconds means that the database was away: leases then get
     `grace` seconds before anybody's is called expired.
     """
+    taken: Turn | None = None
 
     def body(tx: Tx) -> Turn | None:
+        nonlocal taken
         row = tx.one(DUTY_FOR_CHANGE, {"name": name})
+        if row is not None and taken is not None and row.last_at == taken.now:
+            return taken  # mine already; the answer was lost
         if row is None or row.next_at > row.now:
             return None
         grace_until = row.grace_until
         if row.last_at and row.now - row.last_at > grace_after:
             grace_until = row.now + grace
-        tx.execute(WIN, {"b_name": name, "b_every": every, "b_grace": grace_until})
-        return Turn(row.now, row.last_at, grace_until)
+        values = {"b_at": row.now, "b_next": row.now + every, "b_grace": grace_until}
+        tx.execute(WIN, {"b_name": name, **values})
+        taken = Turn(row.now, row.last_at, grace_until)
+        return taken
 
     return db.write("win", body)
 
@@ -119,11 +126,11 @@ Alive = Callable[[list[tuple[int, str]]], set[int]]
 
 def expire(db: Database, *, cap: int, alive: Alive | None = None) -> dict[str, int]:
     """Tasks whose lease ran out are due again, per lane; those over the attempt cap fail their run."""
+    woken: dict[int, str] = {}  # over all tries: a spare wake-up is harmless, a lost one costs a sweep
 
-    def body(tx: Tx) -> tuple[dict[str, int], list[Row[Any]]]:
+    def body(tx: Tx) -> list[Row[Any]]:
         found = tx.all(EXPIRED)
         spared = alive([(row.id, row.token) for row in found]) if alive is not None and found else set()
-        woken: dict[str, int] = {}
         abandoned = []
         for row in found:
             if row.id in spared:
@@ -134,13 +141,12 @@ def expire(db: Database, *, cap: int, alive: Alive | None = None) -> dict[str, i
                 continue
             tx.execute(EXPIRE, {"b_task": row.id, "b_attempts": expiry.attempts})
             journal.write(tx, _of_task(Verb.EXPIRE, "lease_expired", row))
-            woken[row.lane] = woken.get(row.lane, 0) + 1
-        return woken, abandoned
+            woken[row.id] = row.lane
+        return abandoned
 
-    woken, abandoned = db.write("expire", body)
-    for row in abandoned:
+    for row in db.write("expire", body):
         abandon(db, row, cap)
-    return woken
+    return Counter(woken.values())
 
 
 def _of_task(verb: Verb, reason: str, row: Row[Any]) -> dict[str, Any]:
@@ -159,10 +165,13 @@ def _of_task(verb: Verb, reason: str, row: Row[Any]) -> dict[str, Any]:
 
 def abandon(db: Database, found: Row[Any], cap: int) -> bool:
     """The run fails as `abandoned`: its task lost its holder too often with nothing to show for it."""
+    noted = _of_task(Verb.FAIL, "abandoned", found)
 
     def body(tx: Tx) -> bool:
         head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": found.head_id})
         row = tx.one(fenced.TASK_FOR_CHANGE, {"task_id": found.id})
+        if tx.again and journal.has(tx, noted):
+            return True
         if head_row is None or row is None or row.epoch != found.epoch or row.state != TaskState.RUNNING:
             return False
         if row.lease_until >= head_row.now or row.run_status not in LIVE:
@@ -170,7 +179,7 @@ def abandon(db: Database, found: Row[Any], cap: int) -> bool:
         tx.execute(fenced.FAILED, {"b_task": row.id})
         message = f"its worker died {cap} times without any progress; look at the worker's log for this task"
         requests.end_failed(tx, rows.head(head_row), row.run_id, code="abandoned", message=message)
-        journal.write(tx, _of_task(Verb.FAIL, "abandoned", found))
+        journal.write(tx, noted)
         return True
 
     return db.write("abandon", body)
@@ -192,15 +201,15 @@ QUEUE = (
 
 def fall_due(db: Database) -> dict[str, int]:
     """Tasks whose wait is over are queued; answers how many per lane."""
+    woken: dict[int, str] = {}  # as in `expire`
 
-    def body(tx: Tx) -> dict[str, int]:
-        woken: dict[str, int] = {}
+    def body(tx: Tx) -> None:
         for row in tx.all(FALLEN_DUE):
             tx.execute(QUEUE, {"b_task": row.id})
-            woken[row.lane] = woken.get(row.lane, 0) + 1
-        return woken
+            woken[row.id] = row.lane
 
-    return db.write("fall_due", body)
+    db.write("fall_due", body)
+    return Counter(woken.values())
 
 
 _some = (
@@ -222,6 +231,57 @@ def forgotten(db: Database, lanes: Collection[str], most: int) -> dict[str, int]
     return db.read(body)
 
 
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What a sweep would find, seen with one statement."""
+
+    expired: bool
+    fallen_due: bool
+    orders: bool
+    look_again: bool
+    queued: dict[str, int]
+
+
+_running = tasks.c.state == literal(TaskState.RUNNING)
+
+
+def _glance(lanes: Collection[str]) -> Select[Any]:
+    counts = []
+    for number, lane in enumerate(lanes):
+        some = (
+            select(tasks.c.id)
+            .where(tasks.c.state == literal(TaskState.QUEUED), tasks.c.lane == lane)
+            .limit(bindparam("most"))
+            .subquery()
+        )
+        counts.append(select(func.count()).select_from(some).scalar_subquery().label(f"lane_{number}"))
+    forgotten_order = exists().where(
+        orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]), orders.c.deadline_at < now()
+    )
+    return select(
+        exists().where(_running, tasks.c.lease_until < now()).label("expired"),
+        exists()
+        .where(tasks.c.state == literal(TaskState.WAITING), tasks.c.due_at <= now())
+        .label("fallen_due"),
+        forgotten_order.label("orders"),
+        exists()
+        .where(_running, tasks.c.look_again_at > 0.0, tasks.c.look_again_at <= now())
+        .label("look_again"),
+        *counts,
+    )
+
+
+GLANCE = _glance(list(LANE_RANK))
+
+
+def glance(db: Database, most: int) -> Glance:
+    """What a sweep would find now, with due tasks per lane counted up to `most`."""
+    row = db.read(lambda tx: tx.execute(GLANCE, {"most": most}).one())
+    counts = {lane: row._mapping[f"lane_{number}"] for number, lane in enumerate(LANE_RANK)}
+    queued = {lane: count for lane, count in counts.items() if count}
+    return Glance(row.expired, row.fallen_due, row.orders, row.look_again, queued)
+
+
 LOOKED_AGAIN = (
     select(tasks.c.id, tasks.c.lane)
     .where(
@@ -237,14 +297,15 @@ LOOKED = update(tasks).where(tasks.c.id == bindparam("b_task")).values(look_agai
 
 def look_again(db: Database) -> list[int]:
     """The held tasks whose named delivery asked to be tried again now."""
+    found: dict[int, None] = {}  # as in `expire`
 
-    def body(tx: Tx) -> list[int]:
-        found = [row.id for row in tx.all(LOOKED_AGAIN)]
-        for task_id in found:
-            tx.execute(LOOKED, {"b_task": task_id})
-        return found
+    def body(tx: Tx) -> None:
+        for row in tx.all(LOOKED_AGAIN):
+            tx.execute(LOOKED, {"b_task": row.id})
+            found[row.id] = None
 
-    return db.write("look_again", body)
+    db.write("look_again", body)
+    return list(found)
 
 
 _open_task = exists().where(tasks.c.run_id == runs.c.id, tasks.c.state.in_(_open_states))
@@ -271,13 +332,17 @@ def _mend(db: Database, head_id: int, run_id: str) -> bool:
     def body(tx: Tx) -> bool:
         head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
         row = tx.one(rows.RUN_BY_ID, {"run_id": run_id})
-        if head_row is None or row is None or row.status not in LIVE:
+        if head_row is None or row is None:
             return False
         head, run = rows.head(head_row), rows.run(row)
+        about: dict[str, Any] = {"tenant": run.tenant, "head_id": head_id, "run_id": run_id}
+        published = journal.entry(Verb.PUBLISH, "mended", generation=run.generation, **about)
+        failed = journal.entry(Verb.FAIL, "stranded", generation=run.generation, **about)
+        if run.status not in LIVE:
+            return tx.again and (journal.has(tx, published) or journal.has(tx, failed))
         if tx.execute(OPEN_TASKS, {"run_id": run_id}).scalar_one():
             return False
         whole = run.slices is not None and not tx.execute(FAILED_TASKS, {"run_id": run_id}).scalar_one()
-        about = {"tenant": run.tenant, "head_id": head_id, "run_id": run_id, "generation": run.generation}
         if whole and head.generation == run.generation and run.status is Status.RUNNING:
             values = {
                 "b_run": run_id,
@@ -286,12 +351,12 @@ def _mend(db: Database, head_id: int, run_id: str) -> bool:
                 "b_slices": run.slices,
                 "b_result": None,
             }
-            tx.together(fenced.PUBLISHED, values | journal.entry(Verb.PUBLISH, "mended", **about))
+            tx.together(fenced.PUBLISHED, values | published)
             fenced.after_publish(tx, head, run.generation, run_id)
             return True
         message = "the run had no work left but was not complete; request it again"
         requests.end_failed(tx, head, run_id, code="stranded", message=message)
-        journal.write(tx, journal.entry(Verb.FAIL, "stranded", **about))
+        journal.write(tx, failed)
         return True
 
     return db.write("mend", body)

@@ -5,10 +5,9 @@ closes its open tasks in the same transaction and raises their epochs: that is w
 task row alone.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, exists, func, insert, or_, select, update
+from sqlalchemy import bindparam, case, exists, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide
@@ -18,8 +17,9 @@ from holdfast.store import journal, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
-from holdfast.store.schema import actions, budgets, follow_ups, heads, runs, tasks, turns
+from holdfast.store.schema import actions, budgets, collections, follow_ups, heads, runs, tasks, turns
 
+INDEX = "index"
 BORN: dict[str, Any] = {"state": TaskState.QUEUED.value}
 
 NEW_HEAD = (
@@ -54,6 +54,9 @@ LIFE = select(
     exists()
     .where(tasks.c.run_id == bindparam("run_id"), tasks.c.state == literal(TaskState.WAITING))
     .label("waits"),
+    exists()
+    .where(tasks.c.run_id == bindparam("run_id"), tasks.c.state == literal(TaskState.QUEUED))
+    .label("queues"),
     select(func.coalesce(func.max(tasks.c.signed_at), 0.0))
     .where(tasks.c.run_id == bindparam("run_id"))
     .scalar_subquery()
@@ -117,7 +120,10 @@ MOVE_HEAD = (
         status=literal(Status.QUEUED),
         run_id=bindparam("b_run"),
         fingerprint=bindparam("b_fingerprint"),
-        collection=func.coalesce(bindparam("b_collection"), heads.c.collection),
+        # What is visible changes its collection by `move` alone, which tells both collections' readers.
+        collection=func.coalesce(
+            case((heads.c.visible, heads.c.collection)), bindparam("b_collection"), heads.c.collection
+        ),
         deleted=False,
         updated_at=now(),
     )
@@ -125,6 +131,7 @@ MOVE_HEAD = (
 NEW_TURN = (
     upsert(turns).values(lane=bindparam("b_lane"), tenant=bindparam("b_tenant")).on_conflict_do_nothing()
 )
+MADE = select(*rows.RUN_COLUMNS, runs.c.reason).where(runs.c.id == bindparam("run_id"))
 OPENED = Together(INSERT_PLAN, MOVE_HEAD, NEW_TURN, journal.WRITE)
 
 
@@ -133,6 +140,16 @@ def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -
 
     def body(tx: Tx) -> Answer:
         head, at = _locked_head(tx, ask)
+        # After the lock: a first try whose answer was lost may only now be committing.
+        if tx.again and (made := tx.one(MADE, {"run_id": run_id})) is not None:
+            return Answer(
+                Disposition(made.disposition),
+                made.reason,
+                head.id,
+                run_id,
+                made.generation,
+                Status(made.status),
+            )
         return _decide(tx, ask, head, at, run_id, patience)
 
     return db.write("request", body)
@@ -153,8 +170,6 @@ def _locked_head(tx: Tx, ask: Ask) -> tuple[Head, float]:
 
 def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: decide.Patience) -> Answer:
     run, life, age = _latest(tx, head)
-    if tx.again and run is not None and run.id == run_id:
-        return Answer(run.disposition, "landed", head.id, run_id, run.generation, run.status)
     verdict = decide.request(ask, head, run, life, patience, at)
     made = Answer(verdict.disposition, verdict.reason, head.id, run_id, head.generation + 1, Status.QUEUED)
     if made.created and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
@@ -171,8 +186,9 @@ def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: deci
         run_id=head.run_id,
         generation=head.generation,
         actor=ask.actor,
+        data={"ask": run_id},
     )
-    journal.write(tx, noted)
+    journal.once(tx, noted)
     return Answer(
         verdict.disposition,
         verdict.reason,
@@ -202,6 +218,10 @@ def _latest(tx: Tx, head: Head) -> tuple[Run | None, decide.Life, float | None]:
     life = decide.Life(signs.lane_claimed_at, signs.live_lease or signs.waits, signs.last_sign_at)
     if signs.waits:
         life = decide.Life(float("inf"), live_lease=True, last_sign_at=float("inf"))
+    elif signs.queues:
+        # Slices that queue in a busy lane are not dead, however long the queue is (G7).
+        signed_at = max(signs.last_sign_at, signs.lane_claimed_at)
+        life = decide.Life(signs.lane_claimed_at, signs.live_lease, signed_at)
     return run, life, signs.age
 
 
@@ -311,24 +331,33 @@ def end_failed(tx: Tx, head: Head, run_id: str, *, code: str, message: str) -> N
 
 def cancel(db: Database, head_id: int, *, run_id: str | None = None, actor: str = "") -> Outcome:
     """The head's live run is cancelled (only if it is `run_id`, when given); what is published stays."""
+    aim = run_id
 
     def body(tx: Tx) -> Outcome:
+        nonlocal aim
         row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
         if row is None:
             return FencedOut("unknown")
         head = rows.head(row)
         run = _run_of(tx, head)
-        if run is None or (run_id is not None and run.id != run_id):
+        if tx.again and aim is not None and _is_cancelled(tx, aim):
+            return Landed()
+        if run is None or (aim is not None and run.id != aim):
             return FencedOut("not_current")
+        aim = run.id  # a try after a lost answer must not cancel a later run
         if run.status not in LIVE:
-            landed = tx.again and run.status is Status.CANCELLED
-            return Landed() if landed else FencedOut(f"run_{run.status}")
+            return FencedOut(f"run_{run.status}")
         end_run(tx, run.id, Status.CANCELLED, code="cancelled", message=f"cancelled by {actor or 'request'}")
         tx.execute(SET_STATUS, {"b_head": head.id, "b_status": decide.after_cancel(head).value})
         journal.write(tx, _about(Verb.CANCEL, "requested", head, run.id, actor))
         return Landed()
 
     return db.write("cancel", body)
+
+
+def _is_cancelled(tx: Tx, run_id: str) -> bool:
+    row = tx.one(rows.RUN_BY_ID, {"run_id": run_id})
+    return row is not None and row.status == Status.CANCELLED
 
 
 def _run_of(tx: Tx, head: Head) -> Run | None:
@@ -376,17 +405,37 @@ UNPUBLISH = (
 )
 
 
-def delete(
-    db: Database, tenant: str, subject: str, *, tokens: Sequence[str] = (), actor: str = ""
-) -> list[int]:
+BUMP_COLLECTION = (
+    upsert(collections)
+    .values(tenant=bindparam("b_tenant"), id=bindparam("b_collection"), publish_seq=1)
+    .on_conflict_do_update(
+        index_elements=[collections.c.tenant, collections.c.id],
+        set_={"publish_seq": collections.c.publish_seq + 1},
+    )
+)
+
+
+def bump(tx: Tx, tenant: str, *collection_ids: str | None) -> None:
+    """Readers of these collections see that what is visible in them has changed."""
+    for collection in sorted({name for name in collection_ids if name is not None}):
+        tx.execute(BUMP_COLLECTION, {"b_tenant": tenant, "b_collection": collection})
+
+
+def delete(db: Database, tenant: str, subject: str, *, actor: str = "") -> list[int]:
     """Nothing of the subject is visible or running any more, for every kind; answers the heads concerned.
 
     Deleting is itself a generation: a worker of an older one stays fenced out for ever. Each head is its own
     transaction; call again after an interruption, for a head already deleted is left as it is.
     """
     where = {"tenant": tenant, "subject": subject, "low": f"{subject}/", "high": f"{subject}/\U0010ffff"}
-    ids = [row.id for row in db.read(lambda tx: tx.all(OF_SUBJECT, where))]
-    return [head_id for head_id in ids if _delete_head(db, head_id, db.token(), actor)]
+    seen: list[int] = []
+    deleted: list[int] = []
+    # A publish in flight may add a follow-up's head after the first look. Once the heads found are deleted no
+    # other can publish, so the look that finds nothing new is the last.
+    while fresh := [row.id for row in db.read(lambda tx: tx.all(OF_SUBJECT, where)) if row.id not in seen]:
+        seen += fresh
+        deleted += [head_id for head_id in fresh if _delete_head(db, head_id, db.token(), actor)]
+    return deleted
 
 
 def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
@@ -395,8 +444,10 @@ def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
         if row is None:
             return False
         head = rows.head(row)
+        if tx.again and tx.one(rows.RUN_BY_ID, {"run_id": run_id}) is not None:
+            return True
         if head.deleted:
-            return tx.again and head.run_id == run_id
+            return False
         run = _run_of(tx, head)
         if run is not None and run.status in LIVE:
             end_run(tx, run.id, Status.SUPERSEDED, code="deleted", message="the subject was deleted")
@@ -423,6 +474,8 @@ def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
             },
         )
         tx.execute(UNPUBLISH, {"b_head": head.id, "b_generation": generation, "b_run": run_id})
+        if head.visible:
+            bump(tx, head.tenant, head.collection)
         noted = journal.entry(
             Verb.DELETE,
             "requested",
@@ -447,11 +500,14 @@ NEW_FOLLOW_UP = upsert(follow_ups).on_conflict_do_nothing().returning(follow_ups
 
 
 def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None = None) -> int:
-    """Each active action of the head's collection has one follow-up for this generation; answers how many are new.
+    """Each active action of the head's collection has its one follow-up of this generation; the answer counts the new.
 
-    The caller holds the head for change. A follow-up supersedes the older one of the same action and subject.
+    Only what is indexed is followed up: a job on the same collection is none of its documents. The caller
+    holds the head for change. A follow-up supersedes the older one of the same action and subject.
     """
     made = 0
+    if head.kind != INDEX:
+        return made
     for action in tx.all(ACTIONS_OF, {"tenant": head.tenant, "collection": head.collection}):
         if only is not None and action.id != only:
             continue
@@ -474,3 +530,41 @@ def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None 
         open_generation(tx, ask, target, run, decide.Verdict(Disposition.ACCEPTED, "follow_up"), run_id)
         made += 1
     return made
+
+
+LAST_ASK = (
+    select(
+        runs.c.content,
+        runs.c.options,
+        runs.c.lane,
+        runs.c.priority,
+        runs.c.pipeline,
+        heads.c.collection,
+        heads.c.deleted,
+    )
+    .join(heads, heads.c.run_id == runs.c.id)
+    .where(
+        heads.c.tenant == bindparam("tenant"),
+        heads.c.kind == bindparam("kind"),
+        heads.c.subject == bindparam("subject"),
+    )
+)
+
+
+def last_ask(db: Database, tenant: str, kind: str, subject: str) -> Ask | None:
+    """The latest request of the subject, to be asked again; None if there is none or it was deleted."""
+    where = {"tenant": tenant, "kind": kind, "subject": subject}
+    row = db.read(lambda tx: tx.one(LAST_ASK, where))
+    if row is None or row.deleted:
+        return None
+    return Ask(
+        kind=kind,
+        subject=subject,
+        content=row.content,
+        options=row.options,
+        tenant=tenant,
+        collection=row.collection,
+        lane=row.lane,
+        priority=row.priority,
+        pipeline=row.pipeline,
+    )

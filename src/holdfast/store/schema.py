@@ -37,6 +37,10 @@ metadata = MetaData(
 # SQLite gives a rowid to INTEGER PRIMARY KEY only; PostgreSQL wants 64 bits.
 Id = BigInteger().with_variant(Integer, "sqlite")
 
+# Compared byte by byte, for ranges of it are read: a language's order may skip punctuation, and then
+# "document:4/…" would cover "document:42/…".
+Bytewise = Text().with_variant(Text(collation="C"), "postgresql")
+
 
 def one_of(column: str, states: object) -> str:
     """SQL that tests `column` against literal states, sorted so that the text is stable."""
@@ -50,7 +54,7 @@ heads = Table(
     Column("id", Id, primary_key=True, autoincrement=True),
     Column("tenant", Text, nullable=False),
     Column("kind", Text, nullable=False),
-    Column("subject", Text, nullable=False),
+    Column("subject", Bytewise, nullable=False),
     Column("collection", Text),
     Column("generation", BigInteger, nullable=False),
     Column("status", Text, nullable=False),
@@ -64,7 +68,8 @@ heads = Table(
     UniqueConstraint("tenant", "kind", "subject", name="g1_one_head_per_kind_and_subject"),
     CheckConstraint("published_generation <= generation", name="g3_published_is_never_ahead_of_requested"),
     CheckConstraint(one_of("status", Status), name="head_status_is_known"),
-    Index("ix_heads_collection", "tenant", "collection"),
+    Index("ix_heads_collection", "tenant", "collection", "id"),
+    Index("ix_heads_subject", "tenant", "subject"),
 )
 
 runs = Table(
@@ -92,6 +97,9 @@ runs = Table(
     Column("error_code", Text),
     Column("error_message", Text),
     Column("result", JSON(none_as_null=True)),
+    # `pruned`: the chunks that this run's end made superfluous are gone. `past`: a later run took its place.
+    Column("pruned", Boolean, nullable=False, server_default=text("false")),
+    Column("past", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("head_id", "generation", name="g1_one_run_per_generation"),
     CheckConstraint(one_of("status", Status), name="run_status_is_known"),
     Index(
@@ -108,6 +116,18 @@ runs = Table(
         postgresql_where=text("status = 'running'"),
     ),
     Index("ix_runs_finished", "finished_at"),
+    Index(
+        "ix_runs_unpruned",
+        "finished_at",
+        sqlite_where=text("finished_at IS NOT NULL AND NOT pruned"),
+        postgresql_where=text("finished_at IS NOT NULL AND NOT pruned"),
+    ),
+    Index(
+        "ix_runs_past",
+        "finished_at",
+        sqlite_where=text("past"),
+        postgresql_where=text("past"),
+    ),
 )
 
 tasks = Table(
@@ -248,7 +268,7 @@ orders = Table(
     Column("endpoint", Text, nullable=False),
     Column("model", Text, nullable=False),
     Column("state", Text, nullable=False),
-    Column("keys", JSON, nullable=False),
+    Column("call_keys", JSON, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("idempotency_key", Text, nullable=False),
     Column("keyed", Boolean, nullable=False),
@@ -257,7 +277,9 @@ orders = Table(
     Column("run_id", Text),
     Column("scopes", JSON, nullable=False),
     Column("estimate", BigInteger, nullable=False),
-    Column("doubted", BigInteger, nullable=False, server_default="0"),
+    Column("doubts", Integer, nullable=False, server_default="0"),
+    Column("approved", Boolean, nullable=False, server_default=text("false")),
+    Column("send_token", Text),
     Column("created_at", Double, nullable=False),
     Column("first_sent_at", Double),
     Column("sent_at", Double),
@@ -286,9 +308,11 @@ charges = Table(
     Column("order_id", ForeignKey("orders.id"), nullable=False),
     Column("send", Integer, nullable=False),
     Column("tenant", Text, nullable=False),
+    Column("scope", Text, nullable=False),
     Column("run_id", Text),
     Column("model", Text, nullable=False),
     Column("sort", Text, nullable=False),
+    Column("cleared", Boolean, nullable=False, server_default=text("false")),
     Column("tokens", BigInteger, nullable=False),
     Column("amount", BigInteger, nullable=False),
     Column("prices", Text, nullable=False),
@@ -330,6 +354,8 @@ actions = Table(
     Column("options", JSON, nullable=False),
     Column("pipeline", Text, nullable=False),
     Column("active", Boolean, nullable=False, server_default=text("true")),
+    Column("token", Text, nullable=False),
+    UniqueConstraint("tenant", "token", name="one_action_per_token"),
     Index("ix_actions_collection", "tenant", "collection"),
 )
 

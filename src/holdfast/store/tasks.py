@@ -26,7 +26,7 @@ from holdfast.store import journal, requests, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
-from holdfast.store.schema import chunks, collections, heads, lines, runs, tasks
+from holdfast.store.schema import chunks, heads, lines, runs, tasks
 
 MOST_LINES = 3000
 _open_states = [literal(state) for state in sorted(OPEN)]
@@ -81,7 +81,7 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> Held | FencedOut | Landed:
 
 def _fenced(tx: Tx, verb: Verb, claim: Claim, verdict: FencedOut) -> FencedOut:
     """Note the refused write in the journal: it is the proof that the fence was needed."""
-    journal.write(tx, journal.of_claim(verb, f"fenced_out:{verdict.reason}", claim))
+    journal.once(tx, journal.of_claim(verb, f"fenced_out:{verdict.reason}", claim))
     return verdict
 
 
@@ -153,13 +153,23 @@ ADVANCE = (
     )
 )
 _spoken = (
-    select(func.count()).select_from(lines).where(lines.c.run_id == bindparam("b_run", type_=Text())).scalar_subquery()
+    select(func.count())
+    .select_from(lines)
+    .where(lines.c.run_id == bindparam("b_run", type_=Text()))
+    .scalar_subquery()
 )
-SAY = upsert(lines).from_select(
-    ["run_id", "id", "at", "text"],
-    select(
-        bindparam("b_run", type_=Text()), bindparam("b_line", type_=Text()), now(), bindparam("b_text", type_=Text())
-    ).where(_spoken < MOST_LINES),
+SAY = (
+    upsert(lines)
+    .from_select(
+        ["run_id", "id", "at", "text"],
+        select(
+            bindparam("b_run", type_=Text()),
+            bindparam("b_line", type_=Text()),
+            now(),
+            bindparam("b_text", type_=Text()),
+        ).where(_spoken < MOST_LINES),
+    )
+    .on_conflict_do_nothing()
 )
 
 
@@ -193,7 +203,7 @@ def advance(db: Database, claim: Claim, report: Report, line_id: str) -> Outcome
             "b_advanced": done > held.done,
         }
         tx.execute(ADVANCE, values)
-        if report.line is not None and not tx.again:
+        if report.line is not None:
             line = {"b_run": claim.run_id, "b_line": line_id, "b_text": report.line[:2000]}
             tx.execute(SAY, line)
         return Landed()
@@ -295,14 +305,6 @@ _publish_head = (
 )
 FINISHED_AND_PUBLISHED = Together(DONE, _publish_run, _publish_head, journal.WRITE)
 PUBLISHED = Together(_publish_run, _publish_head, journal.WRITE)
-BUMP_COLLECTION = (
-    upsert(collections)
-    .values(tenant=bindparam("b_tenant"), id=bindparam("b_collection"), publish_seq=1)
-    .on_conflict_do_update(
-        index_elements=[collections.c.tenant, collections.c.id],
-        set_={"publish_seq": collections.c.publish_seq + 1},
-    )
-)
 
 Publish = Callable[[Tx], None]
 
@@ -350,8 +352,8 @@ def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> None:
     """The collection's `publish_seq` is bumped and its follow-ups are queued, in the publishing transaction."""
     if head.collection is None:
         return
-    tx.execute(BUMP_COLLECTION, {"b_tenant": head.tenant, "b_collection": head.collection})
     requests.follow_up(tx, head, generation, run_id)
+    requests.bump(tx, head.tenant, head.collection)
 
 
 FAILED = (

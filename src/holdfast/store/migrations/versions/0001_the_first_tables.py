@@ -23,7 +23,9 @@ def upgrade() -> None:
         sa.Column("options", sa.JSON(), nullable=False),
         sa.Column("pipeline", sa.Text(), nullable=False),
         sa.Column("active", sa.Boolean(), server_default=sa.text("(true)"), nullable=False),
+        sa.Column("token", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_actions")),
+        sa.UniqueConstraint("tenant", "token", name="one_action_per_token"),
     )
     op.create_index("ix_actions_collection", "actions", ["tenant", "collection"], unique=False)
     op.create_table(
@@ -96,7 +98,7 @@ def upgrade() -> None:
         ),
         sa.Column("tenant", sa.Text(), nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("subject", sa.Text(), nullable=False),
+        sa.Column("subject", sa.Text().with_variant(sa.Text(collation="C"), "postgresql"), nullable=False),
         sa.Column("collection", sa.Text(), nullable=True),
         sa.Column("generation", sa.BigInteger(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
@@ -117,7 +119,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_heads")),
         sa.UniqueConstraint("tenant", "kind", "subject", name="g1_one_head_per_kind_and_subject"),
     )
-    op.create_index("ix_heads_collection", "heads", ["tenant", "collection"], unique=False)
+    op.create_index("ix_heads_collection", "heads", ["tenant", "collection", "id"], unique=False)
+    op.create_index("ix_heads_subject", "heads", ["tenant", "subject"], unique=False)
     op.create_table(
         "journal",
         sa.Column(
@@ -147,7 +150,7 @@ def upgrade() -> None:
         sa.Column("endpoint", sa.Text(), nullable=False),
         sa.Column("model", sa.Text(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("keys", sa.JSON(), nullable=False),
+        sa.Column("call_keys", sa.JSON(), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("idempotency_key", sa.Text(), nullable=False),
         sa.Column("keyed", sa.Boolean(), nullable=False),
@@ -156,7 +159,9 @@ def upgrade() -> None:
         sa.Column("run_id", sa.Text(), nullable=True),
         sa.Column("scopes", sa.JSON(), nullable=False),
         sa.Column("estimate", sa.BigInteger(), nullable=False),
-        sa.Column("doubted", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("doubts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("approved", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("send_token", sa.Text(), nullable=True),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("first_sent_at", sa.Double(), nullable=True),
         sa.Column("sent_at", sa.Double(), nullable=True),
@@ -204,9 +209,11 @@ def upgrade() -> None:
         sa.Column("order_id", sa.Text(), nullable=False),
         sa.Column("send", sa.Integer(), nullable=False),
         sa.Column("tenant", sa.Text(), nullable=False),
+        sa.Column("scope", sa.Text(), nullable=False),
         sa.Column("run_id", sa.Text(), nullable=True),
         sa.Column("model", sa.Text(), nullable=False),
         sa.Column("sort", sa.Text(), nullable=False),
+        sa.Column("cleared", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
         sa.Column("tokens", sa.BigInteger(), nullable=False),
         sa.Column("amount", sa.BigInteger(), nullable=False),
         sa.Column("prices", sa.Text(), nullable=False),
@@ -254,6 +261,8 @@ def upgrade() -> None:
         sa.Column("error_code", sa.Text(), nullable=True),
         sa.Column("error_message", sa.Text(), nullable=True),
         sa.Column("result", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("pruned", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
+        sa.Column("past", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
         sa.CheckConstraint(
             "status IN ('cancelled', 'failed', 'idle', 'queued', 'running', 'success', 'superseded')",
             name="run_status_is_known",
@@ -272,12 +281,28 @@ def upgrade() -> None:
     )
     op.create_index("ix_runs_finished", "runs", ["finished_at"], unique=False)
     op.create_index(
+        "ix_runs_past",
+        "runs",
+        ["finished_at"],
+        unique=False,
+        sqlite_where=sa.text("past"),
+        postgresql_where=sa.text("past"),
+    )
+    op.create_index(
         "ix_runs_running",
         "runs",
         ["head_id"],
         unique=False,
         sqlite_where=sa.text("status = 'running'"),
         postgresql_where=sa.text("status = 'running'"),
+    )
+    op.create_index(
+        "ix_runs_unpruned",
+        "runs",
+        ["finished_at"],
+        unique=False,
+        sqlite_where=sa.text("finished_at IS NOT NULL AND NOT pruned"),
+        postgresql_where=sa.text("finished_at IS NOT NULL AND NOT pruned"),
     )
     op.create_table(
         "lines",
@@ -402,10 +427,19 @@ def downgrade() -> None:
     op.drop_table("tasks")
     op.drop_table("lines")
     op.drop_index(
+        "ix_runs_unpruned",
+        table_name="runs",
+        sqlite_where=sa.text("finished_at IS NOT NULL AND NOT pruned"),
+        postgresql_where=sa.text("finished_at IS NOT NULL AND NOT pruned"),
+    )
+    op.drop_index(
         "ix_runs_running",
         table_name="runs",
         sqlite_where=sa.text("status = 'running'"),
         postgresql_where=sa.text("status = 'running'"),
+    )
+    op.drop_index(
+        "ix_runs_past", table_name="runs", sqlite_where=sa.text("past"), postgresql_where=sa.text("past")
     )
     op.drop_index("ix_runs_finished", table_name="runs")
     op.drop_index(
@@ -432,6 +466,7 @@ def downgrade() -> None:
     op.drop_index("ix_journal_tenant", table_name="journal")
     op.drop_index("ix_journal_head", table_name="journal")
     op.drop_table("journal")
+    op.drop_index("ix_heads_subject", table_name="heads")
     op.drop_index("ix_heads_collection", table_name="heads")
     op.drop_table("heads")
     op.drop_table("duties")

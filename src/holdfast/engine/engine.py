@@ -1,0 +1,152 @@
+"""The verbs a caller has: request, again, cancel, delete; work, sweep, drain.
+
+One `Engine` per process. It owns no truth: everything it knows is in the database, so any number of them may
+run at once, and any of them may die.
+"""
+
+import os
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from holdfast.core import decide
+from holdfast.core.errors import BadRequestError, StoreUnavailableError
+from holdfast.core.ports import Host
+from holdfast.core.records import Answer, Ask, Outcome, Skipped
+from holdfast.core.states import LANE_RANK, Disposition
+from holdfast.engine import wake
+from holdfast.engine.execute import Done, Executor
+from holdfast.engine.host import ThreadHost
+from holdfast.engine.kinds import Kind, Registry
+from holdfast.engine.sweep import Rules, Sweeper, Swept
+from holdfast.engine.watchdog import Watchdog
+from holdfast.engine.work import Tools
+from holdfast.leases.base import Leases
+from holdfast.leases.sql import SqlLeases
+from holdfast.ledger.pay import Ledger, Policy
+from holdfast.ledger.prices import DEFAULT, PriceTable
+from holdfast.providers.base import Provider
+from holdfast.store import claims, duties, requests
+from holdfast.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an engine is made of; every part has a default fit for a small script."""
+
+    kinds: Sequence[Kind] = ()
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    sender: wake.Sender = field(default_factory=wake.Nobody)
+    host: Host = field(default_factory=ThreadHost)
+    leases: Leases | None = None
+    prices: PriceTable = DEFAULT
+    policy: Policy = field(default_factory=Policy)
+    patience: decide.Patience = field(default_factory=decide.Patience)
+    rules: Rules = field(default_factory=Rules)
+    lock_held_delay: float = 15.0
+    lock_held_times: int = 10
+    owner: str = ""
+
+
+class Engine:
+    """The protocol, ready to use in this process."""
+
+    def __init__(self, db: Database, parts: Parts) -> None:
+        self.db = db
+        self.parts = parts
+        self.registry = Registry(parts.kinds)
+        self.host = parts.host
+        self.leases = parts.leases or SqlLeases(db)
+        self.owner = parts.owner or f"{socket.gethostname()}:{os.getpid()}"
+        self.draining = threading.Event()
+        self.ledger = Ledger(db, self.host, parts.providers, parts.prices, parts.policy)
+        self.watchdog = Watchdog(self.leases, self.host, lambda work: claims.sign(db, work.claim))
+        tools = Tools(db, self.host, self.ledger, self.leases.terms, self.draining)
+        self.executor = Executor(tools, self.registry, self.leases, self.watchdog, parts.sender, self.owner)
+        self.sweeper = Sweeper(db, self.host, self.leases, parts.sender, parts.rules)
+
+    def request(self, ask: Ask) -> Answer:
+        """What became of the request; when it made a generation, the workers have been woken."""
+        kind = self.registry.get(ask.kind)
+        if kind is None:
+            known = ", ".join(self.registry.names) or "none"
+            raise BadRequestError(
+                f"kind {ask.kind!r} is not known here; known are: {known}", code="unknown_kind"
+            )
+        checked = replace(ask, pipeline=kind.pipeline).checked()
+        answer = requests.request(self.db, checked, run_id=self.host.token(), patience=self.parts.patience)
+        if answer.created:
+            wake.wake_lanes(self.parts.sender, {checked.lane: 1})
+        return answer
+
+    def again(self, tenant: str, kind: str, subject: str, *, force: bool = False, actor: str = "") -> Answer:
+        """The latest request of the subject, asked once more: a retry, or with `force` a new generation."""
+        last = requests.last_ask(self.db, tenant, kind, subject)
+        if last is None:
+            return Answer(Disposition.REFUSED, "unknown_subject", None, None, 0, None)
+        return self.request(replace(last, force=force, actor=actor))
+
+    def cancel(self, head_id: int, *, run_id: str | None = None, actor: str = "") -> Outcome:
+        """The live run is cancelled; what is published stays."""
+        return requests.cancel(self.db, head_id, run_id=run_id, actor=actor)
+
+    def delete(self, tenant: str, subject: str, *, actor: str = "") -> list[int]:
+        """Nothing of the subject is visible or running any more."""
+        return requests.delete(self.db, tenant, subject, actor=actor)
+
+    def work_off(self, lanes: Sequence[str] = tuple(LANE_RANK), most: int = 100) -> list[Done]:
+        """Due tasks were carried out one after another until none was left, or `most` were done."""
+        done: list[Done] = []
+        while len(done) < most and (ended := self.executor.run_next(lanes)) is not None:
+            done.append(ended)
+        return done
+
+    def deliver(self, task_id: int) -> Done | Skipped:
+        """A message that names its task was handled."""
+        rules = claims.LockHeld(
+            attempt_cap=self.parts.rules.attempt_cap,
+            delay=self.parts.lock_held_delay,
+            times=self.parts.lock_held_times,
+        )
+        return self.executor.run_named(task_id, rules)
+
+    def sweep(self) -> Swept:
+        """One round of the sweep."""
+        return self.sweeper.sweep()
+
+    def drain(self) -> None:
+        """Start nothing new: tasks in progress settle what is in flight and hand themselves back."""
+        self.draining.set()
+
+    def run_until_idle(self, *, patience: float = 60.0) -> list[Done]:
+        """Inline mode: everything that is due, or falls due within `patience` seconds, was done right here."""
+        done: list[Done] = []
+        give_up = self.host.clock() + patience
+        with self:
+            while not self.draining.is_set():
+                ended = self.work_off()
+                done += ended
+                if ended:
+                    continue
+                swept = self.sweep()
+                if swept.due:
+                    continue
+                if not self._something_comes() or self.host.clock() > give_up:
+                    break
+                self.host.sleep(min(0.2, self.parts.rules.interval / 4))
+        return done
+
+    def _something_comes(self) -> bool:
+        try:
+            return duties.next_change(self.db) is not None
+        except StoreUnavailableError:
+            return True
+
+    def __enter__(self) -> Self:
+        self.watchdog.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.watchdog.stop()

@@ -1,0 +1,243 @@
+"""The life of one task: claim → run → stage → finish → publish, or let go.
+
+`Executor.run_next` claims the best due task, carries it out and ends the claim in exactly one way:
+
+* finished: the slice landed (and perhaps the run was published);
+* planned: the slices of the run were queued;
+* failed: the run ended with a code;
+* put back: it must wait, and is due later;
+* released: the worker is stopping, or lost trust in its lease;
+* fenced out: somebody else owns it now, and nothing was written.
+
+No other outcome exists; if the process dies instead, the lease runs out and the sweep makes the task due again.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from holdfast.core import keys
+from holdfast.core.errors import (
+    BadRequestError,
+    DrainingError,
+    FencedOutError,
+    HoldfastError,
+    LeaseLostError,
+    MustWaitError,
+    ResultTooLargeError,
+    StoreUnavailableError,
+    WorkError,
+    WorkStopped,
+)
+from holdfast.core.records import Claim, FencedOut, Outcome, Skipped, Slice
+from holdfast.core.states import Lane
+from holdfast.engine import wake
+from holdfast.engine.kinds import Kind, Registry
+from holdfast.engine.watchdog import Watchdog
+from holdfast.engine.work import Tools, Work
+from holdfast.leases.base import Leases
+from holdfast.store import claims, tasks
+from holdfast.store.database import Tx
+
+MOST_RESULT = 1024 * 1024
+MOST_SLICES = 100_000
+
+log = logging.getLogger(__name__)
+
+
+class Ending(StrEnum):
+    """How a claim ended."""
+
+    FINISHED = "finished"
+    PUBLISHED = "published"
+    PLANNED = "planned"
+    FAILED = "failed"
+    PUT_BACK = "put_back"
+    RELEASED = "released"
+    FENCED_OUT = "fenced_out"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of one claim."""
+
+    claim: Claim
+    ending: Ending
+    reason: str = ""
+
+
+class Executor:
+    """Carries out claimed tasks in this process."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        registry: Registry,
+        leases: Leases,
+        watchdog: Watchdog,
+        sender: wake.Sender,
+        owner: str,
+    ) -> None:
+        self._tools = tools
+        self._registry = registry
+        self._leases = leases
+        self._watchdog = watchdog
+        self._sender = sender
+        self._owner = owner
+
+    def run_next(self, lanes: Sequence[str]) -> Done | None:
+        """The best due task of `lanes` was carried out; None when nothing is due or the worker is stopping."""
+        if self._tools.draining.is_set():
+            return None
+        sent_at = self._tools.host.clock()
+        claim = claims.claim_best(
+            self._tools.db,
+            lanes=lanes,
+            pipelines=self._registry.pipelines,
+            owner=self._owner,
+            token=self._tools.host.token(),
+            ttl=self._leases.terms.ttl,
+        )
+        return None if claim is None else self._carry_out(claim, sent_at)
+
+    def run_named(self, task_id: int, rules: claims.LockHeld) -> Done | Skipped:
+        """The named task was carried out, or the delivery was skipped with its reason."""
+        sent_at = self._tools.host.clock()
+        claim = claims.claim_named(
+            self._tools.db,
+            task_id,
+            pipelines=self._registry.pipelines,
+            owner=self._owner,
+            token=self._tools.host.token(),
+            ttl=self._leases.terms.ttl,
+            rules=rules,
+            alive=None if self._leases.kept_in_database else self._leases.alive,
+        )
+        return claim if isinstance(claim, Skipped) else self._carry_out(claim, sent_at)
+
+    def _carry_out(self, claim: Claim, sent_at: float) -> Done:
+        kind = self._registry.get(claim.kind)
+        if kind is None:  # the pipelines of a claim come from the registry
+            raise AssertionError(f"claimed a task of the unknown kind {claim.kind}")
+        if not self._leases.open(claim):
+            return self._let_go(claim, "the lease backend says another holder lives")
+        work = Work(self._tools, claim, kind, sent_at)
+        self._watchdog.watch(work)
+        try:
+            return self._attempt(work, kind)
+        finally:
+            self._watchdog.unwatch(work)
+            self._leases.close(claim)
+
+    def _attempt(self, work: Work, kind: Kind) -> Done:
+        claim = work.claim
+        try:
+            return self._plan_or_run(work, kind)
+        except FencedOutError as error:
+            return Done(claim, Ending.FENCED_OUT, error.message)
+        except (DrainingError, LeaseLostError, WorkStopped) as error:
+            return self._let_go(claim, error.code)
+        except MustWaitError as error:
+            landed = claims.put_back(self._tools.db, claim, reason=error.reason, delay=error.delay)
+            return self._done(claim, landed, Ending.PUT_BACK, error.message)
+        except StoreUnavailableError as error:
+            # The database is away: nothing can be said now. The lease runs out or is handed back.
+            log.warning("task %s: %s", claim.task_id, error.message)
+            return self._let_go(claim, error.code)
+        except HoldfastError as error:
+            return self._fail(claim, error.code, error.message)
+        except Exception as error:  # noqa: BLE001 - outermost loop: whatever a kind raises ends its run, not the worker
+            log.exception("task %s of %s raised", claim.task_id, claim.subject)
+            return self._fail(claim, "work_raised", f"{type(error).__name__}: {error}")
+
+    def _plan_or_run(self, work: Work, kind: Kind) -> Done:
+        if work.claim.ordinal == 0 and kind.plan is not None:
+            slices = _checked_slices(kind.plan(work))
+            work.check()
+            if len(slices) > 1:
+                landed = tasks.plan(self._tools.db, work.claim, slices, work.spent)
+                done = self._done(work.claim, landed, Ending.PLANNED)
+                if done.ending is Ending.PLANNED:
+                    wake.wake_lanes(self._sender, {work.claim.lane: len(slices)})
+                return done
+            work.payload = slices[0].payload
+        result = _checked_result(kind.run(work))
+        if not work.trusted():
+            raise LeaseLostError("the lease ran out before the end of the work")
+        return self._finish(work, kind, result)
+
+    def _finish(self, work: Work, kind: Kind, result: Mapping[str, Any] | None) -> Done:
+        claim, hook = work.claim, kind.publish
+
+        def publish(tx: Tx) -> None:
+            if hook is not None:
+                hook(tx, claim)
+
+        landed = tasks.finish(
+            self._tools.db, claim, spent=work.spent, staged=work.staged, result=result, publish=publish
+        )
+        if isinstance(landed, FencedOut):
+            return Done(claim, Ending.FENCED_OUT, landed.reason)
+        if landed.published and claim.collection is not None:
+            wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: 1})
+        return Done(claim, Ending.PUBLISHED if landed.published else Ending.FINISHED)
+
+    def _fail(self, claim: Claim, code: str, message: str) -> Done:
+        try:
+            landed = tasks.fail(self._tools.db, claim, code=code, message=message)
+        except StoreUnavailableError as error:
+            log.warning("task %s failed (%s) but could not say so: %s", claim.task_id, code, error.message)
+            return Done(claim, Ending.RELEASED, error.code)
+        return self._done(claim, landed, Ending.FAILED, code)
+
+    def _let_go(self, claim: Claim, reason: str) -> Done:
+        try:
+            landed = claims.release(self._tools.db, claim, reason)
+        except StoreUnavailableError as error:
+            return Done(claim, Ending.RELEASED, error.code)
+        done = self._done(claim, landed, Ending.RELEASED, reason)
+        if done.ending is Ending.RELEASED:
+            wake.wake_lanes(self._sender, {claim.lane: 1})
+        return done
+
+    @staticmethod
+    def _done(claim: Claim, outcome: Outcome, ending: Ending, reason: str = "") -> Done:
+        if isinstance(outcome, FencedOut):
+            return Done(claim, Ending.FENCED_OUT, outcome.reason)
+        return Done(claim, ending, reason)
+
+
+def _checked_slices(slices: object) -> Sequence[Slice]:
+    if not isinstance(slices, Sequence) or not all(isinstance(piece, Slice) for piece in slices):
+        raise WorkError("plan must answer a list of Slice", code="bad_plan")
+    if not slices:
+        raise WorkError("plan found nothing to do; raise a WorkError that says why", code="empty_plan")
+    if len(slices) > MOST_SLICES:
+        raise WorkError(
+            f"plan made {len(slices)} slices, more than {MOST_SLICES}; make them larger", code="bad_plan"
+        )
+    for piece in slices:
+        _json(dict(piece.payload), "a slice's payload", "bad_plan")
+    return slices
+
+
+def _checked_result(result: object) -> Mapping[str, Any] | None:
+    if result is None:
+        return None
+    if not isinstance(result, Mapping):
+        message = f"run must answer a mapping or None, not {type(result).__name__}"
+        raise WorkError(message, code="bad_result")
+    text = _json(dict(result), "the result", "bad_result")
+    if len(text) > MOST_RESULT:
+        message = f"the result is {len(text)} bytes, more than {MOST_RESULT}; stage large output as chunks"
+        raise ResultTooLargeError(message)
+    return result
+
+
+def _json(value: object, what: str, code: str) -> str:
+    try:
+        return keys.canonical(value)
+    except BadRequestError as error:
+        raise WorkError(f"{what}: {error.message}", code=code) from error

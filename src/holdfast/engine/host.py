@@ -1,0 +1,42 @@
+"""The real process: boot-time clock, threads, randomness."""
+
+import random
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from holdfast.providers.base import boot_time
+
+T = TypeVar("T")
+
+
+class ThreadHost:
+    """The host of a real worker."""
+
+    def clock(self) -> float:
+        """Seconds since boot, suspended time included."""
+        return boot_time()
+
+    def sleep(self, seconds: float) -> None:
+        """Return after about `seconds`."""
+        time.sleep(max(0.0, seconds))
+
+    def token(self) -> str:
+        """A fresh random id of 32 hex digits."""
+        return secrets.token_hex(16)
+
+    def jitter(self) -> float:
+        """A random number in [0, 1)."""
+        return random.random()  # noqa: S311 - spreads load, guards nothing
+
+    def gather(self, jobs: Sequence[Callable[[], T]], limit: int) -> list[T]:
+        """Run the jobs, at most `limit` at once; answers in order. All end before the first error is raised."""
+        if len(jobs) == 1:
+            return [jobs[0]()]
+        with ThreadPoolExecutor(
+            max_workers=max(1, min(limit, len(jobs))), thread_name_prefix="holdfast-pay"
+        ) as pool:
+            futures = [pool.submit(job) for job in jobs]
+        return [future.result() for future in futures]

@@ -1,0 +1,79 @@
+"""A kind: how a sort of work is planned, run and published."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.errors import BadRequestError
+from holdfast.core.records import KIND, Claim, Slice
+from holdfast.store.database import Tx
+
+if TYPE_CHECKING:
+    from holdfast.engine.work import Work
+
+Result = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One sort of work.
+
+    `plan` cuts a run into slices; without it a run is one slice. `run` does one slice and answers a small JSON
+    result or None. `publish` writes in the transaction that publishes; it may run more than once and must have
+    no other effect. The limits are seconds: past `soft_limit` the next check raises, past `hard_limit` the
+    lease is no longer renewed.
+    """
+
+    name: str
+    run: "Callable[[Work], Result]"
+    plan: "Callable[[Work], Sequence[Slice]] | None" = None
+    publish: Callable[[Tx, Claim], None] | None = None
+    version: int = 1
+    also: Sequence[int] = field(default_factory=tuple)
+    soft_limit: float = 3600.0
+    hard_limit: float = 3900.0
+
+    @property
+    def pipeline(self) -> str:
+        """The version frozen into a run, so that only workers that know it claim its tasks."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def pipelines(self) -> list[str]:
+        """Every version this worker can carry out."""
+        return [f"{self.name}@{version}" for version in (self.version, *self.also)]
+
+
+class Registry:
+    """The kinds this process knows."""
+
+    def __init__(self, kinds: Iterable[Kind] = ()) -> None:
+        self._kinds: dict[str, Kind] = {}
+        for kind in kinds:
+            self.add(kind)
+
+    def add(self, kind: Kind) -> None:
+        """Know `kind` from now on; a name is taken once."""
+        if not KIND.fullmatch(kind.name):
+            raise BadRequestError(
+                f"kind {kind.name!r} has the wrong form; it must be like index", code="bad_kind"
+            )
+        if kind.name in self._kinds:
+            raise BadRequestError(
+                f"kind {kind.name!r} is registered twice; give one another name", code="bad_kind"
+            )
+        self._kinds[kind.name] = kind
+
+    def get(self, name: str) -> Kind | None:
+        """The kind called `name`, if this process knows it."""
+        return self._kinds.get(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all kinds, sorted."""
+        return sorted(self._kinds)
+
+    @property
+    def pipelines(self) -> list[str]:
+        """Every pipeline version that may be claimed here."""
+        return sorted(version for kind in self._kinds.values() for version in kind.pipelines)

@@ -1,0 +1,101 @@
+"""The sweep: the duty that finds what was forgotten and puts it right.
+
+Every worker sweeps; each turn is won by compare-and-set, so there is no single scheduler to lose. A round
+first glances with one statement and then does only what is needed, so an idle installation stays quiet.
+"""
+
+from dataclasses import dataclass, field
+
+from holdfast.core.ports import Host
+from holdfast.core.states import LANE_RANK
+from holdfast.engine import wake
+from holdfast.leases.base import Leases
+from holdfast.store import budgets, duties, orders, prune
+from holdfast.store.database import Database
+
+URGENT = "urgent"
+TIDY = "tidy"
+HISTORY = "history"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How often, and how patient."""
+
+    interval: float = 2.0
+    tidy_every: float = 30.0
+    history_every: float = 3600.0
+    attempt_cap: int = 3
+    history_retention: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a round found and put right."""
+
+    won: tuple[str, ...] = ()
+    due: dict[str, int] = field(default_factory=dict)
+    orders: int = 0
+    mended: int = 0
+
+
+class Sweeper:
+    """One sweeper of possibly many."""
+
+    def __init__(self, db: Database, host: Host, leases: Leases, sender: wake.Sender, rules: Rules) -> None:
+        self._db = db
+        self._host = host
+        self._leases = leases
+        self._sender = sender
+        self._rules = rules
+        self._enrolled = False
+
+    def sweep(self) -> Swept:
+        """One round: whatever was due and not won by another sweeper has been done."""
+        if not self._enrolled:
+            duties.enrol(self._db, [URGENT, TIDY, HISTORY])
+            self._enrolled = True
+        won = []
+        due: dict[str, int] = {}
+        recovered = mended = 0
+        waiting = duties.due(self._db, [URGENT, TIDY, HISTORY])
+        if URGENT in waiting and (turn := self._win(URGENT, self._rules.interval)) is not None:
+            won.append(URGENT)
+            due, recovered = self._urgent(turn)
+        if TIDY in waiting and self._win(TIDY, self._rules.tidy_every) is not None:
+            won.append(TIDY)
+            mended = self._tidy()
+        if HISTORY in waiting and self._win(HISTORY, self._rules.history_every) is not None:
+            won.append(HISTORY)
+            if self._rules.history_retention is not None:
+                prune.prune_history(self._db, self._rules.history_retention)
+        return Swept(tuple(won), due, recovered, mended)
+
+    def _win(self, name: str, every: float) -> duties.Turn | None:
+        terms = self._leases.terms
+        # Slightly less than the pace of the sweepers, so that a turn is not missed by a hair.
+        return duties.win(
+            self._db, name, every=every * 0.9, grace_after=max(terms.ttl, every * 2), grace=terms.ttl
+        )
+
+    def _urgent(self, turn: duties.Turn) -> tuple[dict[str, int], int]:
+        glance = duties.glance(self._db, wake.MOST_AT_ONCE)
+        recovered = orders.recover_forgotten(self._db) if glance.orders else 0
+        if glance.expired and turn.grace_until <= turn.now:
+            alive = None if self._leases.kept_in_database else self._leases.alive
+            duties.expire(self._db, cap=self._rules.attempt_cap, alive=alive)
+        if glance.fallen_due:
+            duties.fall_due(self._db)
+        changed = glance.expired or glance.fallen_due
+        due = duties.forgotten(self._db, list(LANE_RANK), wake.MOST_AT_ONCE) if changed else glance.queued
+        wake.wake_lanes(self._sender, due)
+        if glance.look_again:
+            for task_id in duties.look_again(self._db):
+                self._sender.wake_task(task_id)
+        return due, recovered
+
+    def _tidy(self) -> int:
+        mended = duties.mend_stranded(self._db)
+        budgets.recompute(self._db)
+        prune.prune_generations(self._db)
+        return mended

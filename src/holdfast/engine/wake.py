@@ -1,0 +1,59 @@
+"""Wake-ups: messages that say "there is work in this lane". They carry no ids and may be lost or doubled freely."""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import Protocol
+
+MOST_AT_ONCE = 8
+
+log = logging.getLogger(__name__)
+
+
+class Sender(Protocol):
+    """A way to reach the workers. It may fail; the sweep makes good what was lost."""
+
+    def wake(self, lane: str) -> None:
+        """Say that there is work in `lane`."""
+        ...
+
+    def wake_task(self, task_id: int) -> None:
+        """Say that a delivery of this very task should be tried."""
+        ...
+
+
+class Nobody:
+    """Reaches nobody: for inline mode, where the caller does the work."""
+
+    def wake(self, lane: str) -> None:
+        """Say nothing."""
+
+    def wake_task(self, task_id: int) -> None:
+        """Say nothing."""
+
+
+class Recorder:
+    """Remembers what was sent."""
+
+    def __init__(self) -> None:
+        self.lanes: Counter[str] = Counter()
+        self.tasks: list[int] = []
+
+    def wake(self, lane: str) -> None:
+        """Note a wake-up."""
+        self.lanes[lane] += 1
+
+    def wake_task(self, task_id: int) -> None:
+        """Note a named wake-up."""
+        self.tasks.append(task_id)
+
+
+def wake_lanes(sender: Sender, due: Mapping[str, int]) -> None:
+    """As many wake-ups per lane as tasks became due, up to a small bound. A broker that is down is no error."""
+    for lane, count in due.items():
+        for _ in range(min(count, MOST_AT_ONCE)):
+            try:
+                sender.wake(lane)
+            except OSError as error:
+                log.warning("wake-up for lane %s was not sent (%s); the sweep will wake again", lane, error)
+                return

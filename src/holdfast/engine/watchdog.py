@@ -1,0 +1,90 @@
+"""The watchdog: renews the leases of this process in a thread of its own, with a connection of its own.
+
+Work that holds the interpreter or waits on a socket cannot renew; the watchdog can. It tells the work when a
+lease is lost, and stops renewing at the task's hard time limit, so that a hung task is not kept alive for ever.
+"""
+
+import threading
+from collections.abc import Callable
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.ports import Host
+from holdfast.engine.work import Work
+from holdfast.leases.base import Leases
+
+SIGN_EVERY = 300.0
+
+
+class Watchdog:
+    """Renews what it watches. `beat` is one round; `start` runs rounds in a thread."""
+
+    def __init__(self, leases: Leases, host: Host, sign: Callable[[Work], None] | None = None) -> None:
+        self._leases = leases
+        self._host = host
+        self._sign = sign
+        self._signed_at: dict[int, float] = {}
+        self._watched: dict[int, Work] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.beats = 0
+
+    def watch(self, work: Work) -> None:
+        """Renew the lease of `work` from now on."""
+        with self._lock:
+            self._watched[work.claim.task_id] = work
+
+    def unwatch(self, work: Work) -> None:
+        """Leave the lease of `work` alone."""
+        with self._lock:
+            if self._watched.get(work.claim.task_id) is work:
+                del self._watched[work.claim.task_id]
+            self._signed_at.pop(work.claim.task_id, None)
+
+    def beat(self) -> None:
+        """Every watched lease was renewed once, or its work was told that it is lost.
+
+        When the backend does not answer, nothing is said: trust runs out by itself.
+        """
+        with self._lock:
+            watched = list(self._watched.values())
+        for work in watched:
+            sent_at = self._host.clock()
+            if sent_at > work.hard_at:
+                work.lose("it passed its hard time limit")
+                continue
+            try:
+                renewed = self._leases.renew(work.claim)
+            except HoldfastError:
+                continue
+            if renewed:
+                work.trust(sent_at)
+                self._sign_of_life(work, sent_at)
+            else:
+                work.lose("another holder took it, or it ran out")
+        self.beats += 1
+
+    def _sign_of_life(self, work: Work, at: float) -> None:
+        if self._sign is None or self._leases.kept_in_database:
+            return
+        if at - self._signed_at.setdefault(work.claim.task_id, at) > SIGN_EVERY:
+            self._signed_at[work.claim.task_id] = at
+            self._sign(work)
+
+    def start(self) -> None:
+        """Beat every `renew_every` seconds in a daemon thread. Call it after a fork, never before."""
+        if self._thread is None or not self._thread.is_alive():
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._run, name="holdfast-watchdog", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """The thread has ended."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._leases.terms.renew_every):
+            self.beat()

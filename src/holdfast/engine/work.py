@@ -1,0 +1,129 @@
+"""`Work`: what a kind's functions are given. Every effect goes through it, and every effect is fenced."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.errors import DrainingError, FencedOutError, LeaseLostError, TimeLimitError
+from holdfast.core.ports import Host
+from holdfast.core.records import Chunk, Claim, FencedOut, Outcome, Spent
+from holdfast.engine.kinds import Kind
+from holdfast.leases.base import Terms
+from holdfast.ledger.pay import Call, Ledger
+from holdfast.store import tasks
+from holdfast.store.database import Database
+
+STAGE_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the work of one process shares."""
+
+    db: Database
+    host: Host
+    ledger: Ledger
+    terms: Terms
+    draining: threading.Event
+
+
+class Work:
+    """One claimed task in progress. It is the `Holder` that the ledger asks before it sends."""
+
+    def __init__(self, tools: Tools, claim: Claim, kind: Kind, sent_at: float) -> None:
+        self._tools = tools
+        self._claim = claim
+        self._trusted_until = tools.terms.trusted_until(sent_at)
+        self._lost: str | None = None
+        self._began = sent_at
+        self._soft_at = sent_at + kind.soft_limit
+        self.hard_at = sent_at + kind.hard_limit
+        self.payload: Mapping[str, Any] = claim.payload
+        self.spent = Spent()
+        self.staged = 0
+
+    @property
+    def claim(self) -> Claim:
+        """The claim under which everything is written."""
+        return self._claim
+
+    @property
+    def subject(self) -> str:
+        """What the work is done to."""
+        return self._claim.subject
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options frozen into the run."""
+        return self._claim.options
+
+    @property
+    def content(self) -> str:
+        """The content digest or reference frozen into the run."""
+        return self._claim.content
+
+    def trust(self, sent_at: float) -> None:
+        """A renewal sent at `sent_at` was granted."""
+        self._trusted_until = max(self._trusted_until, self._tools.terms.trusted_until(sent_at))
+
+    def lose(self, reason: str) -> None:
+        """The lease is gone; every later check raises."""
+        self._lost = reason
+
+    def trusted(self) -> bool:
+        """True while the lease is trusted. Local clocks can only make this false sooner."""
+        return self._lost is None and self._tools.host.clock() < self._trusted_until
+
+    def trusted_until(self) -> float:
+        """When trust ends, by the host's clock."""
+        return self._trusted_until
+
+    def check(self) -> None:
+        """Return while the work may go on. Call it in every long loop."""
+        if not self.trusted():
+            raise LeaseLostError(
+                f"the lease is no longer trusted: {self._lost or 'it was not renewed in time'}"
+            )
+        if self._tools.draining.is_set():
+            raise DrainingError("the worker is stopping; the task is handed back")
+        if self._tools.host.clock() > self._soft_at:
+            limit = self._soft_at - self._began
+            raise TimeLimitError(
+                f"the task passed its time limit of {limit:.0f} s; split it or raise the limit"
+            )
+
+    def pay(self, calls: Sequence[Call]) -> tuple[bytes, ...]:
+        """The results of the calls, each paid once for the tenant, replayed for free after a crash."""
+        if not calls:
+            return ()
+        payment = self._tools.ledger.pay(self, calls)
+        self.spent += payment.spent
+        return payment.results
+
+    def stage(self, chunks: Sequence[Chunk]) -> None:
+        """The chunks are kept under this generation, invisible until it is published."""
+        for start in range(0, len(chunks), STAGE_BATCH):
+            self.check()
+            batch = chunks[start : start + STAGE_BATCH]
+            self._land(tasks.stage(self._tools.db, self._claim, batch))
+            self.staged += len(batch)
+
+    def progress(
+        self,
+        done: int,
+        total: int,
+        *,
+        unit: str = "",
+        stages: Mapping[str, Sequence[int]] | None = None,
+        line: str | None = None,
+    ) -> None:
+        """At least `done` of `total` is done; a line may be added to the run's log."""
+        self.check()
+        report = tasks.Report(done, total, unit, stages, line)
+        self._land(tasks.advance(self._tools.db, self._claim, report, self._tools.host.token()))
+
+    def _land(self, outcome: Outcome) -> None:
+        if isinstance(outcome, FencedOut):
+            self.lose(outcome.reason)
+            raise FencedOutError(f"the write was refused: {outcome.reason}")

@@ -1,0 +1,146 @@
+"""Leases kept in Redis: fewer writes to the database, for slower recovery (120 s instead of 12).
+
+One key per task; its value is the epoch and the token of the claim, its expiry is the lease. The claim is
+still made in the database, whose epochs only rise, and that settles who may open: a key left by an *older*
+claim is overwritten, since the database has already given its task to another; a key of the same or a newer
+epoch is respected. Without the epoch, a holder that let go of its row a moment before it deleted its key
+would shut out its successor for a whole ttl, and a claimer that was frozen before `open` would do so after
+it had lost the task.
+
+Redis may forget: a restart without persistence, a fail-over to a replica that lags, `FLUSHALL`. A forgotten
+lease is a lost one: the holder stops, and the task is found by the sweep. It is never found by the fence to
+have written wrongly, because the fence does not ask Redis.
+
+Each operation is one script, so nothing happens between its test and its effect. Each may be sent twice
+with the effect of once, so a cut connection is tried again once, at once.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from holdfast.core.errors import BadRequestError
+from holdfast.core.records import Claim
+from holdfast.leases.base import REDIS_TERMS, LeaseBackendError, Terms
+
+_missing: ModuleNotFoundError | None = None
+try:
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+except ModuleNotFoundError as error:
+    # An extra: the module can be imported without it, so that the composition root needs no late import.
+    _missing = error
+
+T = TypeVar("T")
+
+# `alive` is asked inside a database transaction: a server that hangs must not hold it for long.
+TIMEOUT = 2.0
+
+OPEN = """
+local held = redis.call('GET', KEYS[1])
+if held and held ~= ARGV[1] then
+    local epoch = tonumber(string.match(held, '^(%d+):'))
+    if not epoch or epoch >= tonumber(ARGV[2]) then
+        return 0
+    end
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
+return 1
+"""
+RENEW = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+    return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return 0
+"""
+CLOSE = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+    return redis.call('DEL', KEYS[1])
+end
+return 0
+"""
+
+
+class RedisLeases:
+    """Leases as keys that run out by the clock of one Redis server.
+
+    Installations that share a server need a `prefix` each, for their task ids are the same numbers.
+    """
+
+    kept_in_database = False
+
+    def __init__(
+        self, server: "str | redis.Redis", terms: Terms = REDIS_TERMS, prefix: str = "holdfast:lease:"
+    ) -> None:
+        if _missing is not None:
+            message = "Redis leases need the Redis client; install it with: pip install 'holdfast[redis]'"
+            raise BadRequestError(message, code="driver_missing") from _missing
+        self.terms = terms
+        self._prefix = prefix
+        self._client: Any = connect(server) if isinstance(server, str) else server
+        self._open = self._client.register_script(OPEN)
+        self._renew = self._client.register_script(RENEW)
+        self._close = self._client.register_script(CLOSE)
+
+    def open(self, claim: Claim) -> bool:
+        """True when the lease runs under the claim's token; False when a newer claim of the task has it."""
+        args: list[str | int] = [_value(claim), claim.epoch, self._milliseconds]
+        return bool(_asked(lambda: self._open(keys=[self._key(claim.task_id)], args=args)))
+
+    def renew(self, claim: Claim) -> bool:
+        """True when the lease now runs for the whole ttl; False when it is gone, which is final."""
+        args: list[str | int] = [_value(claim), self._milliseconds]
+        return bool(_asked(lambda: self._renew(keys=[self._key(claim.task_id)], args=args)))
+
+    def close(self, claim: Claim) -> None:
+        """The lease of this very claim is over; anybody else's is untouched."""
+        _asked(lambda: self._close(keys=[self._key(claim.task_id)], args=[_value(claim)]))
+
+    def alive(self, pairs: list[tuple[int, str]]) -> set[int]:
+        """The task ids among these whose lease lives under that very token, by the clock of Redis."""
+        if not pairs:
+            return set()
+        found = _asked(lambda: self._client.mget([self._key(task_id) for task_id, _ in pairs]))
+        return {
+            task_id
+            for (task_id, token), value in zip(pairs, found, strict=True)
+            if value is not None and _token(value) == token
+        }
+
+    @property
+    def _milliseconds(self) -> int:
+        return max(1, round(self.terms.ttl * 1000))
+
+    def _key(self, task_id: int) -> str:
+        return f"{self._prefix}{task_id}"
+
+
+def connect(url: str) -> "redis.Redis":
+    """A client that gives up in seconds, notices a dead connection, and tries a cut one again once."""
+    return redis.Redis.from_url(
+        url,
+        socket_timeout=TIMEOUT,
+        socket_connect_timeout=TIMEOUT,
+        socket_keepalive=True,
+        health_check_interval=15,
+        retry=Retry(NoBackoff(), 1),
+    )
+
+
+def _value(claim: Claim) -> str:
+    return f"{claim.epoch}:{claim.token}"
+
+
+def _token(value: bytes | str) -> str:
+    text = value.decode() if isinstance(value, bytes) else value
+    return text.partition(":")[2]
+
+
+def _asked(ask: Callable[[], T]) -> T:
+    try:
+        return ask()
+    except redis.RedisError as error:
+        message = (
+            f"Redis gave no word about the lease ({error}); check that it runs and that REDIS_URL is right"
+        )
+        raise LeaseBackendError(message) from error

@@ -1,0 +1,63 @@
+"""Leases kept where the tasks are: in the database. The default: nothing else to run, recovery in seconds."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import bindparam, select
+
+from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.records import Claim
+from holdfast.core.states import TaskState
+from holdfast.leases.base import DATABASE_TERMS, LeaseBackendError, Terms
+from holdfast.store import claims
+from holdfast.store.database import Database
+from holdfast.store.dialect import Keys, key_in, now
+from holdfast.store.rows import literal
+from holdfast.store.schema import tasks
+
+T = TypeVar("T")
+
+ALIVE = select(tasks.c.id, tasks.c.token).where(
+    key_in(tasks.c.token, bindparam("tokens", type_=Keys())),
+    tasks.c.state == literal(TaskState.RUNNING),
+    tasks.c.lease_until > now(),
+)
+
+
+class SqlLeases:
+    """The task row is the lease: the claim opens it, and whatever lets go of the task closes it.
+
+    Give it a database of its own (one connection), so that no work of the holder delays a renewal.
+    """
+
+    kept_in_database = True
+
+    def __init__(self, db: Database, terms: Terms = DATABASE_TERMS) -> None:
+        self.terms = terms
+        self._db = db
+
+    def open(self, claim: Claim) -> bool:  # noqa: ARG002 - the claim that committed is the lease
+        """True: the lease began with the claim."""
+        return True
+
+    def renew(self, claim: Claim) -> bool:
+        """True when the lease now runs for the whole ttl; False when it is gone, which is final."""
+        return _asked(lambda: claims.renew(self._db, claim, self.terms.ttl))
+
+    def close(self, claim: Claim) -> None:
+        """Nothing: release, put_back, finish and fail end the lease in the transaction that lets go."""
+
+    def alive(self, pairs: list[tuple[int, str]]) -> set[int]:
+        """The task ids among these whose lease lives under that very token, by the database clock."""
+        if not pairs:
+            return set()
+        values = {"tokens": [token for _, token in pairs]}
+        found = _asked(lambda: self._db.read(lambda tx: tx.all(ALIVE, values)))
+        return {task_id for task_id, _ in {(row.id, row.token) for row in found} & set(pairs)}
+
+
+def _asked(ask: Callable[[], T]) -> T:
+    try:
+        return ask()
+    except StoreUnavailableError as error:
+        raise LeaseBackendError(f"no word about the lease: {error.message}") from error

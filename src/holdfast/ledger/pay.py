@@ -1,0 +1,415 @@
+"""`Ledger.pay`: each distinct paid input is paid once; the rest is looked up, waited for or resent.
+
+The loop of `pay` always starts from what the ledger has now, and does the safest useful thing next:
+
+1. keys nobody holds → intend, send and settle my own orders;
+2. orders in doubt → resend them byte for byte (or park them), never regrouped;
+3. keys another holds → put right what its holder left behind, else wait, bounded.
+
+It never waits while holding an unsent intent, so two workers that want each other's keys cannot block each
+other. A crash anywhere leaves rows from which the next holder continues: an intent (void), a sent order (in
+doubt), or a settled call (kept).
+
+Not covered: an order in flight when its worker dies. It is recorded in doubt and, where the provider honours
+idempotency keys, resent for free; elsewhere the resend may be charged again and the bill shows both (G5).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sqlalchemy import Row
+
+from holdfast import faults
+from holdfast.core import keys, retry
+from holdfast.core.errors import (
+    FencedOutError,
+    MustWaitError,
+    ProviderRefusedError,
+    StoreUnavailableError,
+    WorkError,
+)
+from holdfast.core.ports import Host
+from holdfast.core.records import Claim, Entry, FencedOut, Order, Spent
+from holdfast.core.states import CallState
+from holdfast.ledger import prices
+from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Provider, Refused, Unknown
+from holdfast.store import budgets, calls, orders
+from holdfast.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One paid input."""
+
+    provider: str
+    endpoint: str
+    model: str
+    text: str
+    params: Mapping[str, object] = field(default_factory=dict)
+
+    def key(self, tenant: str) -> str:
+        """Its content key for `tenant`."""
+        return keys.call_key(
+            tenant=tenant,
+            provider=self.provider,
+            endpoint=self.endpoint,
+            model=self.model,
+            params=self.params,
+            text=self.text,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How the ledger behaves where the protocol leaves a choice."""
+
+    concurrency: int = 4
+    wait: float = 30.0
+    poll: float = 0.1
+    short_wait: float = 2.0
+    most_sends: int = 8
+    in_doubt: str = "resend"
+    park_above: int | None = None
+    stale_intent: float = 60.0
+    settle_patience: float = 120.0
+    budget_delay: float = 30.0
+    parked_delay: float = 60.0
+    most_result: int = 16 * 1024 * 1024
+    backoff: retry.Backoff = field(default_factory=retry.Backoff)
+
+
+class Holder(Protocol):
+    """Whoever pays: a claim whose lease is watched."""
+
+    @property
+    def claim(self) -> Claim:
+        """The claim under which the order is sent."""
+        ...
+
+    def check(self) -> None:
+        """Return while new orders may be sent; otherwise raise a WorkStopped."""
+        ...
+
+    def trusted(self) -> bool:
+        """True while the lease is trusted; asked again just before the first byte."""
+        ...
+
+    def trusted_until(self) -> float:
+        """The host's clock value at which trust ends."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """The results, one per call in the order asked for, and what they cost this task."""
+
+    results: tuple[bytes, ...]
+    spent: Spent
+
+
+class Ledger:
+    """The only door to a provider."""
+
+    def __init__(
+        self,
+        db: Database,
+        host: Host,
+        providers: Mapping[str, Provider],
+        table: prices.PriceTable = prices.DEFAULT,
+        policy: Policy | None = None,
+    ) -> None:
+        self._db = db
+        self._host = host
+        self._providers = providers
+        self._table = table
+        self._policy = policy or Policy()
+
+    def pay(self, holder: Holder, wanted: Sequence[Call]) -> Payment:
+        """The results of all calls, each paid once for the tenant.
+
+        Raises MustWaitError when the task should be put back (budget, rate, another's intent, parked),
+        ProviderRefusedError when the provider rejects an input for good, WorkStopped when the lease is lost.
+        """
+        tenant = holder.claim.tenant
+        by_key = {call.key(tenant): call for call in wanted}
+        give_up = self._host.clock() + self._policy.wait
+        tries = 0
+        while True:
+            found = calls.look_up(self._db, tenant, list(by_key))
+            open_keys = [key for key in by_key if not _settled(found.get(key))]
+            if not open_keys:
+                return self._payment(holder.claim, wanted, found)
+            holder.check()
+            if self._work_on(holder, by_key, found, open_keys, tries):
+                tries += 1
+                continue
+            if self._host.clock() > give_up:
+                message = "another worker is paying for the same input and has not finished"
+                raise MustWaitError(message, reason="intent", delay=self._policy.backoff.first * 4)
+            self._host.sleep(self._policy.poll * (0.5 + self._host.jitter()))
+
+    def _work_on(
+        self,
+        holder: Holder,
+        by_key: Mapping[str, Call],
+        found: Mapping[str, Entry],
+        open_keys: Sequence[str],
+        tries: int,
+    ) -> bool:
+        """Do the next useful thing for the open keys; False when there is nothing but to wait."""
+        free = [key for key in open_keys if key not in found or found[key].state is CallState.VOID]
+        if free:
+            batches = self._batches(holder.claim, {key: by_key[key] for key in free})
+            self._host.gather(
+                [_Job(self, holder, batch, tries).run for batch in batches], self._policy.concurrency
+            )
+            return True
+        states = {found[key].order_id or "": found[key].state for key in open_keys}
+        doubtful = sorted(order for order, state in states.items() if state is CallState.IN_DOUBT)
+        if doubtful:
+            self._host.gather(
+                [_Again(self, holder, order_id, tries).run for order_id in doubtful], self._policy.concurrency
+            )
+            return True
+        changed = [
+            orders.recover(self._db, order_id) is not state
+            for order_id, state in sorted(states.items())
+            if state in {CallState.INTENT, CallState.SENT}
+        ]
+        if not changed:
+            message = "an order in doubt is parked; resolve it with: holdfast orders"
+            raise MustWaitError(message, reason="parked", delay=self._policy.parked_delay)
+        return any(changed)
+
+    def _batches(self, claim: Claim, free: Mapping[str, Call]) -> list[list[tuple[str, Call]]]:
+        """Group the calls into orders that a provider takes: same endpoint, model and parameters; within limits."""
+        batches: list[list[tuple[str, Call]]] = []
+        filling: dict[tuple[str, str, str, str], tuple[list[tuple[str, Call]], int]] = {}
+        for key, call in sorted(free.items()):
+            provider = self.provider(call.provider)
+            profile = provider.profile
+            group = (call.provider, call.endpoint, call.model, keys.canonical(dict(call.params)))
+            most = 1 if call.endpoint.startswith("chat") else profile.max_inputs
+            size = provider.count_tokens(call.text)
+            batch, used = filling.get(group, ([], 0))
+            if not batch or len(batch) >= most or used + size > profile.max_tokens:
+                batch, used = [], 0
+                batches.append(batch)
+            batch.append((key, call))
+            filling[group] = (batch, used + size)
+        return batches
+
+    def provider(self, name: str) -> Provider:
+        """The provider called `name`."""
+        if name not in self._providers:
+            raise WorkError(
+                f"provider {name!r} is not set up here; set EMBEDDING_PROVIDER or LLM_PROVIDER",
+                code="no_provider",
+            )
+        return self._providers[name]
+
+    def place(self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int) -> None:
+        """The batch's free keys have been intended, sent and settled (or voided, or put in doubt)."""
+        first = batch[0][1]
+        provider = self.provider(first.provider)
+        self._respect_throttle(holder, first.provider, first.endpoint, first.model)
+        texts = {key: call.text for key, call in batch}
+        draft = calls.Draft(
+            id=self._host.token(),
+            provider=first.provider,
+            endpoint=first.endpoint,
+            model=first.model,
+            weights={key: self._estimate(provider, call) for key, call in batch},
+            encode=lambda mine: provider.encode(
+                first.endpoint, first.model, first.params, [texts[key] for key in mine]
+            ),
+            keyed=provider.profile.honours_keys,
+            deadline=provider.profile.deadline,
+            stale_after=self._policy.stale_intent,
+            scopes=_scopes(holder.claim),
+        )
+        holder.check()
+        try:
+            intended = calls.intend(self._db, holder.claim, draft)
+        except budgets.OverBudgetError as error:
+            raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
+        if intended is None:
+            return
+        began = self._host.clock()
+        marked = calls.send(self._db, holder.claim, intended)
+        if isinstance(marked, FencedOut):
+            orders.void(
+                self._db, intended.id, intended.sends, reason=f"fenced out before sending: {marked.reason}"
+            )
+            raise FencedOutError(f"fenced out before sending: {marked.reason}")
+        self._exchange(holder, marked, began, tries)
+
+    def place_again(self, holder: Holder, order_id: str, tries: int) -> None:
+        """The in-doubt order was resent byte for byte, or parked by the rules."""
+        row = self._db.read(lambda tx: tx.one(calls.ORDER_AND_APPROVAL, {"order_id": order_id}))
+        if row is None or row.state != CallState.IN_DOUBT:
+            return
+        provider = self.provider(row.provider)
+        if not row.approved and (why := self._park_reason(row, provider)) is not None:
+            orders.park(self._db, order_id, reason=why)
+            return
+        if tries >= self._policy.most_sends:
+            message = f"the provider did not answer {tries} times ({row.reason}); the order stays in doubt"
+            raise WorkError(message, code="provider_unavailable")
+        if tries:
+            self._host.sleep(self._policy.backoff.delay(tries, self._host.jitter()))
+        self._respect_throttle(holder, row.provider, row.endpoint, row.model)
+        holder.check()
+        began = self._host.clock()
+        marked = calls.resend(self._db, holder.claim, order_id, self._host.token())
+        if isinstance(marked, FencedOut):
+            if marked.reason.startswith("order_"):
+                return
+            raise FencedOutError(f"fenced out before resending: {marked.reason}")
+        self._exchange(holder, marked, began, tries)
+
+    def _park_reason(self, row: Row[Any], provider: Provider) -> str | None:
+        profile = provider.profile
+        if self._policy.in_doubt == "park" and not row.keyed:
+            return "in doubt orders are parked by setting"
+        if self._policy.park_above is not None and row.estimate > self._policy.park_above and not row.keyed:
+            return "in doubt and above the price that is resent without asking"
+        if (
+            row.keyed
+            and row.first_sent_at is not None
+            and row.now - row.first_sent_at > profile.key_retention
+        ):
+            return "older than the provider remembers its key"
+        return None
+
+    def _exchange(self, holder: Holder, order: Order, began: float, tries: int) -> None:
+        """Send the marked order and record what came of it, whatever that is."""
+        provider = self.provider(order.provider)
+        deadline = began + order.deadline
+        exchange = Exchange(
+            endpoint=order.endpoint,
+            body=order.body,
+            idempotency_key=order.idempotency_key,
+            send_by=min(holder.trusted_until(), deadline),
+            deadline=deadline,
+        )
+        outcome = provider.send(exchange, holder.trusted)
+        faults.point("send.heard")
+        self._record(holder, order, outcome, tries)
+
+    def _record(self, holder: Holder, order: Order, outcome: Outcome, tries: int) -> None:
+        match outcome:
+            case Answered():
+                self._settle(provider=self.provider(order.provider), order=order, answer=outcome)
+            case Refused(permanent=True):
+                orders.void(self._db, order.id, order.sends, reason=outcome.message, status=outcome.status)
+                raise ProviderRefusedError(
+                    f"the provider refused the call ({outcome.status}): {outcome.message}",
+                    code=f"provider_{outcome.code}",
+                )
+            case Refused():
+                orders.void(self._db, order.id, order.sends, reason=outcome.message, status=outcome.status)
+                delay = retry.provider_delay(
+                    self._policy.backoff, tries, self._host.jitter(), outcome.retry_after
+                )
+                budgets.throttle(
+                    self._db, _throttle_scope(order.provider, order.endpoint, order.model), delay
+                )
+            case NotSent():
+                orders.void(self._db, order.id, order.sends, reason=f"not sent: {outcome.reason}")
+                holder.check()
+                if tries >= self._policy.most_sends:
+                    message = f"the provider cannot be reached ({outcome.reason})"
+                    raise MustWaitError(message, reason="provider", delay=self._policy.budget_delay)
+                self._host.sleep(self._policy.backoff.delay(tries, self._host.jitter()))
+            case Unknown():
+                orders.doubt(self._db, order.id, order.sends, reason=outcome.reason, status=outcome.status)
+
+    def _settle(self, provider: Provider, order: Order, answer: Answered) -> None:
+        if len(answer.results) != len(order.call_keys):
+            orders.doubt(self._db, order.id, order.sends, reason="the answer has the wrong number of results")
+            return
+        sizes = [max(1, len(result)) for result in answer.results]
+        cost = self._table.cost(order.model, answer.input_tokens, answer.output_tokens)
+        receipt = orders.Receipt(
+            results=answer.results,
+            tokens=prices.split(answer.input_tokens + answer.output_tokens, sizes),
+            costs=prices.split(cost, sizes),
+            prices=self._table.version,
+            replayed=answer.replayed,
+        )
+        give_up = self._host.clock() + self._policy.settle_patience
+        while True:
+            try:
+                orders.settle(self._db, order.id, order.sends, receipt)
+            except StoreUnavailableError:
+                # The answer is paid for: hold on to it for as long as there is hope of keeping it.
+                if self._host.clock() > give_up:
+                    raise
+                self._host.sleep(self._policy.backoff.first)
+            else:
+                return
+
+    def _respect_throttle(self, holder: Holder, provider: str, endpoint: str, model: str) -> None:
+        wait = budgets.wait_for(self._db, _throttle_scope(provider, endpoint, model))
+        if wait > self._policy.short_wait:
+            raise MustWaitError("the provider asked to be left alone", reason="rate", delay=wait)
+        if wait > 0:
+            self._host.sleep(wait)
+            holder.check()
+
+    def _estimate(self, provider: Provider, call: Call) -> int:
+        tokens = provider.count_tokens(call.text)
+        most_output = call.params.get("max_tokens", 1000) if call.endpoint.startswith("chat") else 0
+        return self._table.cost(call.model, tokens, most_output if isinstance(most_output, int) else 1000)
+
+    def _payment(self, claim: Claim, wanted: Sequence[Call], found: Mapping[str, Entry]) -> Payment:
+        results = []
+        spent = Spent()
+        seen: set[str] = set()
+        for call in wanted:
+            entry = found[call.key(claim.tenant)]
+            results.append(entry.result or b"")
+            if entry.key in seen:
+                continue
+            seen.add(entry.key)
+            if entry.run_id == claim.run_id:
+                spent += Spent(paid_calls=1, tokens=entry.tokens, paid=entry.cost)
+            else:
+                spent += Spent(reused_calls=1, saved=entry.cost)
+        return Payment(tuple(results), spent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    ledger: Ledger
+    holder: Holder
+    batch: Sequence[tuple[str, Call]]
+    tries: int
+
+    def run(self) -> None:
+        self.ledger.place(self.holder, self.batch, self.tries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    ledger: Ledger
+    holder: Holder
+    order_id: str
+    tries: int
+
+    def run(self) -> None:
+        self.ledger.place_again(self.holder, self.order_id, self.tries)
+
+
+def _settled(entry: Entry | None) -> bool:
+    return entry is not None and entry.state is CallState.SETTLED
+
+
+def _scopes(claim: Claim) -> tuple[str, ...]:
+    return (budgets.TENANT, f"collection:{claim.collection}") if claim.collection else (budgets.TENANT,)
+
+
+def _throttle_scope(provider: str, endpoint: str, model: str) -> str:
+    return f"{provider}/{endpoint}/{model}"

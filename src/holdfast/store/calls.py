@@ -1,0 +1,250 @@
+"""Paid calls up to the first byte: look up, intend, mark sent.
+
+Why a call is paid once (G5): its content key is the primary key of its row, so of all workers that miss it
+exactly one inserts the intent, or takes over a void one under its lock. Only the holder of the intent may
+mark it sent, only under the fence, all calls of an order or none; and only what was marked and *confirmed*
+is sent. The rest is `orders`: what became of it.
+
+Intents are inserted in sorted key order and read back in a second statement: insert-or-read in one returns
+no row when another transaction inserts the same key at the same moment.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, bindparam, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core.records import Claim, Entry, FencedOut, Landed, Order
+from holdfast.core.states import CallState, Verb
+from holdfast.store import budgets, journal, tasks
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import Keys, key_in, now
+from holdfast.store.rows import literal
+from holdfast.store.schema import calls, orders
+
+_keys = bindparam("keys", type_=Keys())
+ENTRIES = select(
+    calls.c.key, calls.c.state, calls.c.order_id, calls.c.run_id, calls.c.result, calls.c.tokens, calls.c.cost
+).where(calls.c.tenant == bindparam("tenant"), key_in(calls.c.key, _keys))
+ENTRIES_FOR_CHANGE = ENTRIES.order_by(calls.c.key).with_for_update()
+
+NEW_INTENT = (
+    upsert(calls)
+    .values(
+        tenant=bindparam("b_tenant"),
+        key=bindparam("b_key"),
+        state=literal(CallState.INTENT),
+        order_id=bindparam("b_order"),
+        run_id=bindparam("b_run"),
+        model=bindparam("b_model"),
+        estimate=bindparam("b_estimate"),
+    )
+    .on_conflict_do_nothing()
+)
+TAKE_VOID = (
+    update(calls)
+    .where(calls.c.tenant == bindparam("b_tenant"), calls.c.key == bindparam("b_key"))
+    .values(state=literal(CallState.INTENT), order_id=bindparam("b_order"), run_id=bindparam("b_run"))
+)
+ORDER_COLUMNS = [orders.c[name] for name in Order.__dataclass_fields__]
+ORDER = select(*ORDER_COLUMNS, now().label("now")).where(orders.c.id == bindparam("order_id"))
+ORDER_FOR_CHANGE = (
+    select(orders, now().label("now")).where(orders.c.id == bindparam("order_id")).with_for_update()
+)
+NEW_ORDER = insert(orders).values(
+    state=literal(CallState.INTENT), created_at=now(), deadline_at=now() + bindparam("b_stale")
+)
+
+
+def entry(row: Row[Any]) -> Entry:
+    """The record of a call row."""
+    return Entry(row.key, CallState(row.state), row.order_id, row.run_id, row.result, row.tokens, row.cost)
+
+
+def order(row: Row[Any]) -> Order:
+    """The record of an order row."""
+    values = {name: getattr(row, name) for name in Order.__dataclass_fields__}
+    return Order(
+        **values | {"state": CallState(row.state), "call_keys": tuple(row.call_keys), "body": bytes(row.body)}
+    )
+
+
+def look_up(db: Database, tenant: str, keys: Sequence[str]) -> dict[str, Entry]:
+    """What the ledger has of these keys, in one statement."""
+    found = db.read(lambda tx: tx.all(ENTRIES, {"tenant": tenant, "keys": keys}))
+    return {row.key: entry(row) for row in found}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An order about to be intended. `weights` is the estimated price of each key, in nano-dollars."""
+
+    id: str
+    provider: str
+    endpoint: str
+    model: str
+    weights: dict[str, int]
+    encode: Callable[[Sequence[str]], bytes]
+    keyed: bool
+    deadline: float
+    stale_after: float
+    scopes: tuple[str, ...]
+
+
+def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
+    """An order for those keys of `draft` that nobody holds, with its price reserved; None if all are held.
+
+    Raises OverBudgetError, and then nothing was kept. The order's body, keys and idempotency key never
+    change again.
+    """
+
+    def body(tx: Tx) -> Order | None:
+        if tx.again and (known := tx.one(ORDER, {"order_id": draft.id})) is not None:
+            return order(known)
+        wanted = sorted(draft.weights)
+        common = {"b_tenant": claim.tenant, "b_order": draft.id, "b_run": claim.run_id}
+        tx.execute(
+            NEW_INTENT,
+            [
+                common | {"b_key": key, "b_model": draft.model, "b_estimate": draft.weights[key]}
+                for key in wanted
+            ],
+        )
+        found = tx.all(ENTRIES_FOR_CHANGE, {"tenant": claim.tenant, "keys": wanted})
+        free = [row.key for row in found if row.state == CallState.VOID]
+        if free:
+            tx.execute(TAKE_VOID, [common | {"b_key": key} for key in free])
+        mine = sorted([row.key for row in found if row.order_id == draft.id] + free)
+        if not mine:
+            return None
+        estimate = sum(draft.weights[key] for key in mine)
+        budgets.reserve(tx, claim.tenant, draft.scopes, estimate)
+        tx.execute(NEW_ORDER, _order_values(claim, draft, mine, estimate))
+        return order(tx.execute(ORDER, {"order_id": draft.id}).one())
+
+    return db.write("intend", body)
+
+
+def _order_values(claim: Claim, draft: Draft, mine: Sequence[str], estimate: int) -> dict[str, Any]:
+    return {
+        "id": draft.id,
+        "tenant": claim.tenant,
+        "provider": draft.provider,
+        "endpoint": draft.endpoint,
+        "model": draft.model,
+        "call_keys": list(mine),
+        "body": draft.encode(mine),
+        "idempotency_key": f"hf-{draft.id}",
+        "keyed": draft.keyed,
+        "holder": claim.token,
+        "task_id": claim.task_id,
+        "run_id": claim.run_id,
+        "scopes": list(draft.scopes),
+        "estimate": estimate,
+        "deadline": draft.deadline,
+        "b_stale": draft.stale_after,
+    }
+
+
+_sent_values = {
+    "state": literal(CallState.SENT),
+    "sent_at": now(),
+    "first_sent_at": func.coalesce(orders.c.first_sent_at, now()),
+    "deadline_at": now() + orders.c.deadline,
+    "sends": orders.c.sends + 1,
+}
+MARK_SENT = (
+    update(orders)
+    .where(
+        orders.c.id == bindparam("b_order"),
+        orders.c.state == literal(CallState.INTENT),
+        orders.c.holder == bindparam("b_holder"),
+    )
+    .values(**_sent_values)
+)
+MARK_RESENT = (
+    update(orders)
+    .where(orders.c.id == bindparam("b_order"), orders.c.state == literal(CallState.IN_DOUBT))
+    .values(
+        holder=bindparam("b_holder"),
+        task_id=bindparam("b_task"),
+        send_token=bindparam("b_send"),
+        **_sent_values,
+    )
+)
+CALLS_SENT = (
+    update(calls)
+    .where(calls.c.order_id == bindparam("b_order"), calls.c.state == bindparam("b_from"))
+    .values(state=literal(CallState.SENT))
+)
+
+
+class _NotAllMineError(Exception):
+    pass
+
+
+def send(db: Database, claim: Claim, intended: Order) -> Order | FencedOut:
+    """The order is marked sent, with all its calls, under the fence. Only then may its first byte leave."""
+
+    def body(tx: Tx) -> Order | FencedOut:
+        held = tasks.hold(tx, claim, change=False)
+        if isinstance(held, FencedOut | Landed):
+            return held if isinstance(held, FencedOut) else FencedOut("finished")
+        if tx.again:
+            row = tx.execute(ORDER_FOR_CHANGE, {"order_id": intended.id}).one()
+            if row.state == CallState.SENT and row.holder == claim.token and row.sends == intended.sends + 1:
+                return order(tx.execute(ORDER, {"order_id": intended.id}).one())
+        if tx.execute(MARK_SENT, {"b_order": intended.id, "b_holder": claim.token}).rowcount != 1:
+            return FencedOut("intent_lost")
+        _mark_calls(tx, intended, CallState.INTENT)
+        return order(tx.execute(ORDER, {"order_id": intended.id}).one())
+
+    try:
+        return db.write("send", body)
+    except _NotAllMineError:
+        return FencedOut("intent_lost")
+
+
+def _mark_calls(tx: Tx, marked: Order, before: CallState) -> None:
+    changed = tx.execute(CALLS_SENT, {"b_order": marked.id, "b_from": before.value}).rowcount
+    if changed != len(marked.call_keys):
+        raise _NotAllMineError
+
+
+def resend(db: Database, claim: Claim, order_id: str, send_token: str) -> Order | FencedOut:
+    """The in-doubt order is marked sent again, now held by `claim`; its body and key are the frozen ones."""
+
+    def body(tx: Tx) -> Order | FencedOut:
+        held = tasks.hold(tx, claim, change=False)
+        if isinstance(held, FencedOut | Landed):
+            return held if isinstance(held, FencedOut) else FencedOut("finished")
+        row = tx.execute(ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        if row.state == CallState.SENT and row.send_token == send_token:
+            return order(tx.execute(ORDER, {"order_id": order_id}).one())
+        if row.state != CallState.IN_DOUBT:
+            return FencedOut(f"order_{row.state}")
+        values = {"b_order": order_id, "b_holder": claim.token, "b_task": claim.task_id, "b_send": send_token}
+        tx.execute(MARK_RESENT, values)
+        tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})
+        journal.write(
+            tx, journal.of_claim(Verb.RESEND, "in_doubt", claim, {"order": order_id, "send": row.sends + 1})
+        )
+        return order(tx.execute(ORDER, {"order_id": order_id}).one())
+
+    return db.write("resend", body)
+
+
+ORDER_AND_APPROVAL = select(
+    orders.c.state,
+    orders.c.provider,
+    orders.c.endpoint,
+    orders.c.model,
+    orders.c.keyed,
+    orders.c.estimate,
+    orders.c.approved,
+    orders.c.reason,
+    orders.c.first_sent_at,
+    now().label("now"),
+).where(orders.c.id == bindparam("order_id"))

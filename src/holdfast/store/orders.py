@@ -1,0 +1,309 @@
+"""What became of an order: settled, void, in doubt, parked. Guarded by order id and state, not by the fence.
+
+Settling is the one unfenced write: what was paid is kept even if the worker was superseded. The first result
+wins; every charge is an appended row, so a second one shows in the bill. An order that was sent and not heard
+of is *in doubt*: its price counts as spent until it is cleared. A refusal heard on a *resend* speaks of that
+exchange alone, so the order stays in doubt: the first exchange may have been charged.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, bindparam, func, not_, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core.states import CallState, TaskState, Verb
+from holdfast.store import budgets, calls, journal
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import now
+from holdfast.store.rows import literal
+from holdfast.store.schema import calls as call_table
+from holdfast.store.schema import charges, orders, tasks
+
+BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an exchange brought: a result per key of the order, its tokens and its price."""
+
+    results: Sequence[bytes]
+    tokens: Sequence[int]
+    costs: Sequence[int]
+    prices: str
+    replayed: bool = False
+
+    @property
+    def total_cost(self) -> int:
+        """The price of the whole order."""
+        return sum(self.costs)
+
+
+CHARGE = (
+    upsert(charges)
+    .values(
+        order_id=bindparam("b_order"),
+        send=bindparam("b_send"),
+        tenant=bindparam("b_tenant"),
+        scope=bindparam("b_scope"),
+        run_id=bindparam("b_run"),
+        model=bindparam("b_model"),
+        sort=bindparam("b_sort"),
+        tokens=bindparam("b_tokens"),
+        amount=bindparam("b_amount"),
+        prices=bindparam("b_prices"),
+        at=now(),
+    )
+    .on_conflict_do_nothing()
+)
+SETTLE_CALL = (
+    update(call_table)
+    .where(
+        call_table.c.tenant == bindparam("b_tenant"),
+        call_table.c.key == bindparam("b_key"),
+        call_table.c.order_id == bindparam("b_order"),
+        call_table.c.state != literal(CallState.SETTLED),
+    )
+    .values(
+        state=literal(CallState.SETTLED),
+        result=bindparam("b_result"),
+        tokens=bindparam("b_tokens"),
+        cost=bindparam("b_cost"),
+        settled_at=now(),
+    )
+)
+SETTLE_ORDER = (
+    update(orders)
+    .where(orders.c.id == bindparam("b_order"))
+    .values(state=literal(CallState.SETTLED), settled_at=now(), reason=None)
+)
+CLEAR_DOUBTS = (
+    update(charges)
+    .where(
+        charges.c.order_id == bindparam("b_order"),
+        charges.c.sort == "in_doubt",
+        or_(bindparam("b_all"), charges.c.send == bindparam("b_send")),
+    )
+    .values(cleared=True)
+)
+DOUBTED = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
+    charges.c.order_id == bindparam("b_order"), charges.c.sort == "in_doubt", not_(charges.c.cleared)
+)
+
+CHARGED = select(charges.c.sort).where(
+    charges.c.order_id == bindparam("b_order"),
+    charges.c.send == bindparam("b_send"),
+    charges.c.sort.in_(["paid", "second"]),
+)
+
+
+def _charge(row: Row[Any], send: int, sort: str, tokens: int, amount: int, prices: str) -> dict[str, Any]:
+    narrow = [scope for scope in row.scopes if scope != budgets.TENANT]
+    return {
+        "b_order": row.id,
+        "b_send": send,
+        "b_tenant": row.tenant,
+        "b_scope": narrow[0] if narrow else budgets.TENANT,
+        "b_run": row.run_id,
+        "b_model": row.model,
+        "b_sort": sort,
+        "b_tokens": tokens,
+        "b_amount": amount,
+        "b_prices": prices,
+    }
+
+
+def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
+    """The order's results are kept and its charge is in the bill; True if these are the results that count.
+
+    A second result of a settled order changes no call; unless the provider honours keys (then it was the
+    same charge) it is appended as a second charge.
+    """
+
+    def body(tx: Tx) -> bool:
+        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        tokens, cost = sum(receipt.tokens), receipt.total_cost
+        if row.state == CallState.SETTLED:
+            known = tx.one(CHARGED, {"b_order": order_id, "b_send": send})
+            if known is None and not (row.keyed or receipt.replayed):
+                tx.execute(CHARGE, _charge(row, send, "second", tokens, cost, receipt.prices))
+                tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": False, "b_send": send})
+                budgets.account(tx, row.tenant, row.scopes, spent=cost, freed=0)
+            return known is not None and known.sort == "paid"
+        tx.execute(CHARGE, _charge(row, send, "paid", tokens, cost, receipt.prices))
+        tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": row.keyed, "b_send": send})
+        common = {"b_tenant": row.tenant, "b_order": order_id}
+        values = [
+            common | {"b_key": key, "b_result": result, "b_tokens": used, "b_cost": price}
+            for key, result, used, price in zip(
+                row.call_keys, receipt.results, receipt.tokens, receipt.costs, strict=True
+            )
+        ]
+        tx.execute(SETTLE_CALL, values)
+        tx.execute(SETTLE_ORDER, {"b_order": order_id})
+        doubted = int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
+        freed = 0 if row.state == CallState.VOID else row.estimate
+        budgets.account(tx, row.tenant, row.scopes, spent=cost + doubted, freed=freed)
+        return True
+
+    return db.write("settle", body)
+
+
+SET_ORDER = (
+    update(orders)
+    .where(orders.c.id == bindparam("b_order"))
+    .values(state=bindparam("b_state"), reason=bindparam("b_reason"), status_code=bindparam("b_status"))
+)
+SET_CALLS = (
+    update(call_table)
+    .where(call_table.c.order_id == bindparam("b_order"), call_table.c.state != literal(CallState.SETTLED))
+    .values(state=bindparam("b_state"))
+)
+
+
+def _turn(tx: Tx, row: Row[Any], state: CallState, reason: str, status: int | None = None) -> None:
+    values = {"b_order": row.id, "b_state": state.value}
+    tx.execute(SET_ORDER, values | {"b_reason": reason[:300], "b_status": status})
+    tx.execute(SET_CALLS, values)
+
+
+def void(db: Database, order_id: str, send: int, *, reason: str, status: int | None = None) -> CallState:
+    """An exchange that was not charged is over: the order is void and its keys are free for anybody.
+
+    If an earlier exchange of the same order is in doubt, the order is in doubt again instead.
+    """
+
+    def body(tx: Tx) -> CallState:
+        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        if row.state not in {CallState.INTENT, CallState.SENT} or row.sends != send:
+            return CallState(row.state)
+        if row.doubts:
+            _turn(tx, row, CallState.IN_DOUBT, reason, status)
+            return CallState.IN_DOUBT
+        _turn(tx, row, CallState.VOID, reason, status)
+        budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
+        _note(tx, Verb.VOID, reason, row)
+        return CallState.VOID
+
+    return db.write("void", body)
+
+
+def _note(tx: Tx, verb: Verb, reason: str, row: Row[Any]) -> None:
+    data = {"order": row.id, "send": row.sends, "calls": len(row.call_keys), "estimate": row.estimate}
+    journal.write(
+        tx,
+        journal.entry(
+            verb, reason[:300], tenant=row.tenant, run_id=row.run_id, task_id=row.task_id, data=data
+        ),
+    )
+
+
+COUNT_DOUBT = update(orders).where(orders.c.id == bindparam("b_order")).values(doubts=orders.c.doubts + 1)
+
+
+def doubt(db: Database, order_id: str, send: int, *, reason: str, status: int | None = None) -> CallState:
+    """The sent order is in doubt: recorded, priced and shown; it counts as spent until it is cleared."""
+
+    def body(tx: Tx) -> CallState:
+        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        if row.state != CallState.SENT or row.sends != send:
+            return CallState(row.state)
+        _doubt(tx, row, reason, status)
+        return CallState.IN_DOUBT
+
+    return db.write("doubt", body)
+
+
+def _doubt(tx: Tx, row: Row[Any], reason: str, status: int | None = None) -> None:
+    _turn(tx, row, CallState.IN_DOUBT, reason, status)
+    tx.execute(COUNT_DOUBT, {"b_order": row.id})
+    tx.execute(CHARGE, _charge(row, row.sends, "in_doubt", 0, row.estimate, "estimate"))
+    _note(tx, Verb.DOUBT, reason, row)
+
+
+HOLDER = select(tasks.c.state, tasks.c.token, tasks.c.lease_until).where(tasks.c.id == bindparam("task_id"))
+
+
+def recover(db: Database, order_id: str) -> CallState:
+    """An order whose holder will not end it is put right; answers its state.
+
+    Unsent and its holder gone, or stale: void. Sent and past its deadline: in doubt. Sent by a holder that
+    is gone, to a provider that honours keys: in doubt at once, for a resend with the same key costs nothing.
+    """
+
+    def body(tx: Tx) -> CallState:
+        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        state = CallState(row.state)
+        if state not in {CallState.INTENT, CallState.SENT}:
+            return state
+        holder = tx.one(HOLDER, {"task_id": row.task_id})
+        here = holder is not None and holder.state == TaskState.RUNNING and holder.token == row.holder
+        overdue = row.deadline_at < row.now
+        if state is CallState.INTENT and (overdue or not here):
+            _turn(tx, row, CallState.VOID, "unsent")
+            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
+            _note(tx, Verb.VOID, "unsent", row)
+            return CallState.VOID
+        if state is CallState.SENT and (overdue or (row.keyed and not here)):
+            _doubt(tx, row, "nothing heard before its deadline" if overdue else "its holder is gone")
+            return CallState.IN_DOUBT
+        return state
+
+    return db.write("recover", body)
+
+
+FORGOTTEN = (
+    select(orders.c.id)
+    .where(
+        orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]), orders.c.deadline_at < now()
+    )
+    .limit(BATCH)
+)
+
+
+def recover_forgotten(db: Database) -> int:
+    """No order stays unsent or unheard past its deadline; answers how many were put right."""
+    found = [row.id for row in db.read(lambda tx: tx.all(FORGOTTEN))]
+    for order_id in found:
+        recover(db, order_id)
+    return len(found)
+
+
+def park(db: Database, order_id: str, *, reason: str) -> CallState:
+    """The in-doubt order waits for a person."""
+
+    def body(tx: Tx) -> CallState:
+        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        if row.state == CallState.IN_DOUBT:
+            _turn(tx, row, CallState.PARKED, reason)
+            _note(tx, Verb.PARK, reason, row)
+            return CallState.PARKED
+        return CallState(row.state)
+
+    return db.write("park", body)
+
+
+def resolve(db: Database, order_id: str, *, charged: bool, actor: str = "") -> CallState:
+    """A person has looked: a parked order is free to be resent with its key, or void if it was not charged.
+
+    `charged=False` frees the keys for a new order. `charged=True` (or not known) resends the same order.
+    """
+
+    def body(tx: Tx) -> CallState:
+        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        if row.state not in {CallState.PARKED, CallState.IN_DOUBT}:
+            return CallState(row.state)
+        state = CallState.IN_DOUBT if charged else CallState.VOID
+        _turn(tx, row, state, f"resolved by {actor or 'a person'}")
+        tx.execute(APPROVE, {"b_order": order_id})
+        if not charged:
+            tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": True, "b_send": 0})
+            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
+        _note(tx, Verb.RESOLVE, state.value, row)
+        return state
+
+    return db.write("resolve", body)
+
+
+APPROVE = update(orders).where(orders.c.id == bindparam("b_order")).values(approved=True)
