@@ -1,4 +1,4 @@
-"""Writes the pages of `docs/reference` that are derived from the code; `--check` only compares.
+"""Writes the pages of `docs` that are derived from the code; `--check` only compares.
 
 Needs holdfast.
 """
@@ -6,6 +6,7 @@ Needs holdfast.
 import sys
 import types
 import typing
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -13,6 +14,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from holdfast import settings
+from holdfast.core import states
+from holdfast.core.states import Verb
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS_PAGE = ROOT / "docs/reference/settings.md"
@@ -101,15 +104,132 @@ def _default(field: FieldInfo) -> str:
     return f"`{field.default}`"
 
 
+STATES_PAGE = ROOT / "docs/state-machine.md"
+STATES_HEAD = """\
+# State machine
+
+<!-- Written by `make docs` from src/holdfast/core/states.py. Change it there. -->
+
+Four things have a state. Each arrow is a verb, carried out in one transaction that locks the rows, tests what
+it locked, and writes. An arrow that is not drawn here does not exist. The words are those of the
+[glossary](glossary.md).
+"""
+MACHINES = {
+    "head": """\
+One row per (kind, subject) that says which generation is current, and how the work stands. It is born `idle`
+with the first request and never removed. Words that people see differ by kind: an `index` head that is `idle`
+is shown as `not_indexed`, one that is `running` as `indexing`.
+""",
+    "run": """\
+One generation being carried out. At most one run of a head is `queued` or `running`; a run that ended never
+lives again. A `request` for more makes a new one.
+""",
+    "task": """\
+One slice of a run. It is born `queued`: the first with its run, the others when the first has planned them.
+The epoch rises with every arrow that changes the holder, also to nobody.
+""",
+    "call": """\
+One paid input, and alike the order that carries it. It is born with the intent to pay. `settled` is for good;
+a `void` call was not charged and may be intended again.
+""",
+}
+BIRTHS = {
+    "head": ("idle", "request"),
+    "run": ("queued", "request"),
+    "task": ("queued", "request, plan"),
+    "call": ("intent", "intend"),
+}
+VERBS_HEAD = """\
+## The verbs
+
+The same word is the function, the event in the journal and the metric.
+
+| verb | acts on | after it |
+|---|---|---|
+"""
+VERBS = {
+    Verb.REQUEST: "The request has its disposition; if it made a generation, that one is current and queued.",
+    Verb.PLAN: "The first task is done and every slice of the run is queued, all at once.",
+    Verb.CLAIM: "One worker holds the task under a new epoch and its own token, for the time of a lease.",
+    Verb.SKIP: "A delivery that named its task did not run, and the journal says why.",
+    Verb.RENEW: "The lease runs for its full time again; a lease that ran out stays lost.",
+    Verb.RELEASE: "The task is queued again at once, held by nobody; no attempt is counted.",
+    Verb.PUT_BACK: "The task waits for a budget, a rate, another's call or a person, held by nobody.",
+    Verb.EXPIRE: "A task whose lease ran out is queued again; if it made no progress, an attempt counts.",
+    Verb.FALL_DUE: "The wait is over and the task is queued.",
+    Verb.STAGE: "Chunks are kept under generation, slice and epoch; nobody sees them yet.",
+    Verb.ADVANCE: "The progress of the task is at least what was reported.",
+    Verb.FINISH: "The slice is done; if it was the last one, the same transaction publishes.",
+    Verb.PUBLISH: "The generation is the visible one, and follow-ups are queued.",
+    Verb.FAIL: "Run and head have failed with a code; what was published before still answers.",
+    Verb.CANCEL: "The run is cancelled and its open tasks are closed; what is published stays.",
+    Verb.SUPERSEDE: "A newer generation was requested: the older run has ended and can write nothing more.",
+    Verb.DELETE: "A generation that shows nothing is current: the subject is gone, older work is stale.",
+    Verb.CLOSE: "A task of a run that ended is shut; whoever held it is fenced out.",
+    Verb.INTEND: "The call belongs to one order, and its estimate is reserved from the budget.",
+    Verb.SEND: "The order is marked as sent, just before its first byte; from here on it may cost.",
+    Verb.SETTLE: "Result, usage and cost are kept for ever; the first result wins, every charge is a row.",
+    Verb.VOID: "The order was not charged: its reservation is free and its calls may be intended again.",
+    Verb.DOUBT: "Nobody heard how the order ended; it counts as spent until somebody does.",
+    Verb.RESEND: "The same bytes go out again under the same idempotency key.",
+    Verb.PARK: "The order waits for a person.",
+    Verb.RESOLVE: "A person decided about a parked order: send it again, or write it off as not charged.",
+    Verb.SWEEP: "What was forgotten has been found and put right, in bounded batches.",
+    Verb.IMPORT: "Rows from a file or another system are published as a generation of their own.",
+    Verb.MOVE: "The document belongs to another collection.",
+    Verb.PRUNE: "Old generations, or history older than its retention, are gone.",
+    Verb.ADD_ACTION: "The collection has one more action for its documents.",
+    Verb.REMOVE_ACTION: "The action makes no more follow-ups.",
+}
+
+
+def states_page() -> str:
+    """The page of states as it should be."""
+    machines = "".join(
+        f"\n## {what.capitalize()}\n\n{about}\n{_diagram(what)}" for what, about in MACHINES.items()
+    )
+    rows = "".join(f"| `{verb}` | {_things(verb)} | {VERBS[verb]} |\n" for verb in Verb)
+    return f"{STATES_HEAD}{machines}\n{VERBS_HEAD}{rows}"
+
+
+def _diagram(what: str) -> str:
+    table = states.TRANSITIONS[what]
+    edges: dict[tuple[str, str], list[str]] = {}
+    for (source, verb), targets in table.items():
+        for target in targets:
+            edges.setdefault((source.value, target.value), []).append(verb.value)
+    final = {target for _, target in edges} - {source for source, _ in edges}
+    state, verbs = BIRTHS[what]
+    lines = [
+        f"[*] --> {state} : {verbs}",
+        *(
+            f"{source} --> {target} : {', '.join(sorted(verbs))}"
+            for (source, target), verbs in sorted(edges.items())
+        ),
+        *(f"{state} --> [*]" for state in sorted(final)),
+    ]
+    drawn = "".join(f"    {line}\n" for line in lines)
+    return f"```mermaid\nstateDiagram-v2\n{drawn}```\n"
+
+
+def _things(verb: Verb) -> str:
+    found = [what for what in MACHINES if any(known is verb for _, known in states.TRANSITIONS[what])]
+    return ", ".join(found) or "no state"
+
+
+PAGES: dict[Path, Callable[[], str]] = {SETTINGS_PAGE: settings_page, STATES_PAGE: states_page}
+
+
 def main(words: list[str]) -> int:
     """The exit code: 1 when `--check` finds a page out of date."""
     if words == ["--check"]:
-        current = SETTINGS_PAGE.exists() and SETTINGS_PAGE.read_text() == settings_page()
-        if not current:
-            print(f"{SETTINGS_PAGE.relative_to(ROOT)} is out of date: run make docs")
-        return 0 if current else 1
-    SETTINGS_PAGE.parent.mkdir(parents=True, exist_ok=True)
-    SETTINGS_PAGE.write_text(settings_page())
+        stale = [path for path, page in PAGES.items() if not path.exists() or path.read_text() != page()]
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is out of date: run make docs")
+        return 1 if stale else 0
+    for path, page in PAGES.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page())
     return 0
 
 

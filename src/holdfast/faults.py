@@ -14,7 +14,7 @@ Handler = Callable[[str], None]
 _handler: Handler | None = None
 
 
-class Crash(BaseException):  # noqa: N818 - not an error: the process is gone
+class Crash(BaseException):
     """Raised by a handler to end a simulated process. Nothing may catch it."""
 
 

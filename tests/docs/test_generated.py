@@ -5,6 +5,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from holdfast import settings
 from scripts import reference
 
@@ -19,9 +21,21 @@ def dependencies():
     return {re.match(r"[\w.-]+", each)[0].lower() for each in itertools.chain(*lists)} - {"holdfast"}
 
 
-def test_the_page_of_settings_is_up_to_date():
+@pytest.mark.parametrize("path", reference.PAGES, ids=lambda path: path.stem)
+def test_a_generated_page_is_up_to_date(path):
     """`make docs` would change nothing."""
-    assert reference.SETTINGS_PAGE.read_text() == reference.settings_page()
+    assert path.read_text() == reference.PAGES[path]()
+
+
+def test_check_names_the_page_that_is_out_of_date(monkeypatch, tmp_path, capsys):
+    """`--check` fails on a page that is missing or old, and writes nothing; without it, pages are written."""
+    monkeypatch.setattr(reference, "ROOT", tmp_path)
+    monkeypatch.setattr(reference, "PAGES", {tmp_path / "docs/page.md": lambda: "new"})
+    assert reference.main(["--check"]) == 1
+    assert capsys.readouterr().out == "docs/page.md is out of date: run make docs\n"
+    assert not (tmp_path / "docs").exists()
+    assert reference.main([]) == 0
+    assert reference.main(["--check"]) == 0
 
 
 def test_every_setting_is_described():

@@ -22,13 +22,12 @@ class Patience:
 class Life:
     """Signs of life of a live run: any claim in its lane, a live lease, the last sign of its tasks.
 
-    `queued`: one of its tasks stands in the lane, so that a claim in the lane is a sign for the run too.
+    While one of its tasks stands in the queue, a claim in the lane is a sign of its tasks too.
     """
 
     lane_claimed_at: float
     live_lease: bool
     last_sign_at: float
-    queued: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +69,14 @@ def silence(run: Run, life: Life, patience: Patience, now: float) -> str | None:
     """Why `run` counts as stuck, or None while it shows life.
 
     A queued run is stuck only if its whole lane has claimed nothing for that time: a saturated queue is
-    alive. A running run is alive while a lease lives or one of its tasks has shown a sign; if some of its
-    tasks still stand in the queue, a claim in the lane counts for it as it does for a queued run.
+    alive. A running run is alive while a lease lives or one of its tasks has shown a sign.
     """
     if run.status is Status.QUEUED:
         quiet_since = max(run.queued_at, life.lane_claimed_at, life.last_sign_at)
         return "stuck_queued" if now - quiet_since > patience.queued else None
     if life.live_lease:
         return None
-    lane_sign_at = life.lane_claimed_at if life.queued else 0.0
-    quiet_since = max(run.started_at or run.queued_at, lane_sign_at, life.last_sign_at)
+    quiet_since = max(run.started_at or run.queued_at, life.last_sign_at)
     return "stuck_running" if now - quiet_since > patience.running else None
 
 

@@ -24,7 +24,7 @@ class Waiting:
 def best(
     waiting: Iterable[Waiting], last_served: Mapping[tuple[str, str], float], lanes: Iterable[str]
 ) -> Waiting | None:
-    """The task to serve next among `waiting`, or None. `last_served` is by (lane, tenant); never served is 0."""
+    """The task to serve next, or None. `last_served` is by (lane, tenant); never served is 0."""
     wanted = set(lanes)
 
     def rank(task: Waiting) -> tuple[int, int, float, float, int]:

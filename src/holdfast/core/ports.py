@@ -30,5 +30,5 @@ class Host(Protocol):
         ...
 
     def gather(self, jobs: Sequence[Callable[[], T]], limit: int) -> list[T]:
-        """Run the jobs, at most `limit` at once; answers in order. All end before the first error is raised."""
+        """Run the jobs, at most `limit` at once; answers in order. All end before an error is raised."""
         ...

@@ -33,7 +33,7 @@ class Ask:
     actor: str = ""
 
     def checked(self) -> "Ask":
-        """This ask, if it is well formed; otherwise BadRequestError with a code that says which part is not."""
+        """This ask, if it is well formed; otherwise BadRequestError with a code for the part that is not."""
         _match(KIND, self.kind, "kind", "lower-case letters, digits, - and _, like index")
         _match(SUBJECT, self.subject, "subject", "a sort, a colon and an id, like document:42")
         _match(TENANT, self.tenant, "tenant", "letters, digits, dot, - and _, at most 64")

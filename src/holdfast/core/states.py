@@ -154,8 +154,8 @@ RUN: dict[tuple[Status, Verb], frozenset[Status]] = {
 
 TASK: dict[tuple[TaskState, Verb], frozenset[TaskState]] = {
     (TaskState.QUEUED, Verb.CLAIM): frozenset({TaskState.RUNNING}),
+    (TaskState.WAITING, Verb.CLAIM): frozenset({TaskState.RUNNING}),
     (TaskState.RUNNING, Verb.CLAIM): frozenset({TaskState.RUNNING}),
-    (TaskState.WAITING, Verb.CLAIM): frozenset({TaskState.RUNNING}),  # by name, once its wait is over
     (TaskState.RUNNING, Verb.RENEW): frozenset({TaskState.RUNNING}),
     (TaskState.RUNNING, Verb.RELEASE): frozenset({TaskState.QUEUED}),
     (TaskState.RUNNING, Verb.PUT_BACK): frozenset({TaskState.WAITING}),

@@ -121,7 +121,7 @@ class Engine:
         self.draining.set()
 
     def run_until_idle(self, *, patience: float = 60.0) -> list[Done]:
-        """Inline mode: everything that is due, or falls due within `patience` seconds, was done right here."""
+        """Inline mode: all that is due, or falls due within `patience` seconds, was done right here."""
         done: list[Done] = []
         give_up = self.host.clock() + patience
         with self:

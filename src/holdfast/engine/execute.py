@@ -9,7 +9,7 @@
 * released: the worker is stopping, or lost trust in its lease;
 * fenced out: somebody else owns it now, and nothing was written.
 
-No other outcome exists; if the process dies instead, the lease runs out and the sweep makes the task due again.
+No other outcome exists; if the process dies instead, the lease runs out and the sweep makes the task due.
 """
 
 import logging
@@ -37,7 +37,7 @@ from holdfast.engine import wake
 from holdfast.engine.kinds import Kind, Registry
 from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools, Work
-from holdfast.leases.base import Leases
+from holdfast.leases.base import LeaseBackendError, Leases
 from holdfast.store import claims, tasks
 from holdfast.store.database import Tx
 
@@ -88,7 +88,7 @@ class Executor:
         self._owner = owner
 
     def run_next(self, lanes: Sequence[str]) -> Done | None:
-        """The best due task of `lanes` was carried out; None when nothing is due or the worker is stopping."""
+        """The best due task of `lanes` was carried out; None when nothing is due or we are stopping."""
         if self._tools.draining.is_set():
             return None
         sent_at = self._tools.host.clock()
@@ -121,15 +121,25 @@ class Executor:
         kind = self._registry.get(claim.kind)
         if kind is None:  # the pipelines of a claim come from the registry
             raise AssertionError(f"claimed a task of the unknown kind {claim.kind}")
-        if not self._leases.open(claim):
-            return self._let_go(claim, "the lease backend says another holder lives")
+        try:
+            opened = self._leases.open(claim)
+        except LeaseBackendError as error:
+            return self._let_go(claim, error.code)
+        if not opened:
+            return self._let_go(claim, "lease_held")
         work = Work(self._tools, claim, kind, sent_at)
         self._watchdog.watch(work)
         try:
             return self._attempt(work, kind)
         finally:
             self._watchdog.unwatch(work)
+            self._close(claim)
+
+    def _close(self, claim: Claim) -> None:
+        try:
             self._leases.close(claim)
+        except LeaseBackendError as error:
+            log.warning("the lease of task %s stays until it runs out: %s", claim.task_id, error.message)
 
     def _attempt(self, work: Work, kind: Kind) -> Done:
         claim = work.claim
@@ -148,7 +158,7 @@ class Executor:
             return self._let_go(claim, error.code)
         except HoldfastError as error:
             return self._fail(claim, error.code, error.message)
-        except Exception as error:  # noqa: BLE001 - outermost loop: whatever a kind raises ends its run, not the worker
+        except Exception as error:  # outermost loop: whatever a kind raises ends its run
             log.exception("task %s of %s raised", claim.task_id, claim.subject)
             return self._fail(claim, "work_raised", f"{type(error).__name__}: {error}")
 
@@ -164,8 +174,7 @@ class Executor:
                 return done
             work.payload = slices[0].payload
         result = _checked_result(kind.run(work))
-        if not work.trusted():
-            raise LeaseLostError("the lease ran out before the end of the work")
+        # No look at the lease here: a lease says who should work, the fence says who may write.
         return self._finish(work, kind, result)
 
     def _finish(self, work: Work, kind: Kind, result: Mapping[str, Any] | None) -> Done:

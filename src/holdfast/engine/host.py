@@ -32,7 +32,7 @@ class ThreadHost:
         return random.random()  # noqa: S311 - spreads load, guards nothing
 
     def gather(self, jobs: Sequence[Callable[[], T]], limit: int) -> list[T]:
-        """Run the jobs, at most `limit` at once; answers in order. All end before the first error is raised."""
+        """Run the jobs, at most `limit` at once; answers in order. All end before an error is raised."""
         if len(jobs) == 1:
             return [jobs[0]()]
         with ThreadPoolExecutor(

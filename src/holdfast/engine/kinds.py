@@ -18,10 +18,10 @@ Result = Mapping[str, Any] | None
 class Kind:
     """One sort of work.
 
-    `plan` cuts a run into slices; without it a run is one slice. `run` does one slice and answers a small JSON
-    result or None. `publish` writes in the transaction that publishes; it may run more than once and must have
-    no other effect. The limits are seconds: past `soft_limit` the next check raises, past `hard_limit` the
-    lease is no longer renewed.
+    `plan` cuts a run into slices; without it a run is one slice. `run` does one slice and answers a small
+    JSON result or None. `publish` writes in the transaction that publishes; it may run more than once and
+    must have no other effect. The limits are seconds: past `soft_limit` the next check raises, past
+    `hard_limit` the lease is no longer renewed.
     """
 
     name: str

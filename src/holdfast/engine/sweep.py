@@ -16,6 +16,7 @@ from holdfast.store.database import Database
 URGENT = "urgent"
 TIDY = "tidy"
 HISTORY = "history"
+PRUNE_BATCH = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Sweeper:
         if HISTORY in waiting and self._win(HISTORY, self._rules.history_every) is not None:
             won.append(HISTORY)
             if self._rules.history_retention is not None:
-                prune.prune_history(self._db, self._rules.history_retention)
+                prune.prune_history(self._db, self._rules.history_retention, PRUNE_BATCH)
         return Swept(tuple(won), due, recovered, mended)
 
     def _win(self, name: str, every: float) -> duties.Turn | None:
@@ -97,5 +98,5 @@ class Sweeper:
     def _tidy(self) -> int:
         mended = duties.mend_stranded(self._db)
         budgets.recompute(self._db)
-        prune.prune_generations(self._db)
+        prune.prune_generations(self._db, PRUNE_BATCH)
         return mended

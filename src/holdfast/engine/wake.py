@@ -1,4 +1,4 @@
-"""Wake-ups: messages that say "there is work in this lane". They carry no ids and may be lost or doubled freely."""
+"""Wake-ups: messages that say "there is work in this lane". They carry no ids; losing one is harmless."""
 
 import logging
 from collections import Counter
@@ -49,7 +49,7 @@ class Recorder:
 
 
 def wake_lanes(sender: Sender, due: Mapping[str, int]) -> None:
-    """As many wake-ups per lane as tasks became due, up to a small bound. A broker that is down is no error."""
+    """As many wake-ups per lane as tasks became due, up to a bound. A broker that is down is no error."""
     for lane, count in due.items():
         for _ in range(min(count, MOST_AT_ONCE)):
             try:

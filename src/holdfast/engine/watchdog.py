@@ -1,9 +1,10 @@
 """The watchdog: renews the leases of this process in a thread of its own, with a connection of its own.
 
 Work that holds the interpreter or waits on a socket cannot renew; the watchdog can. It tells the work when a
-lease is lost, and stops renewing at the task's hard time limit, so that a hung task is not kept alive for ever.
+lease is lost, and stops renewing at the task's hard time limit: a hung task is not kept alive for ever.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ from holdfast.engine.work import Work
 from holdfast.leases.base import Leases
 
 SIGN_EVERY = 300.0
+
+log = logging.getLogger(__name__)
 
 
 class Watchdog:
@@ -54,14 +57,13 @@ class Watchdog:
                 work.lose("it passed its hard time limit")
                 continue
             try:
-                renewed = self._leases.renew(work.claim)
+                if self._leases.renew(work.claim):
+                    work.trust(sent_at)
+                    self._sign_of_life(work, sent_at)
+                else:
+                    work.lose("another holder took it, or it ran out")
             except HoldfastError:
-                continue
-            if renewed:
-                work.trust(sent_at)
-                self._sign_of_life(work, sent_at)
-            else:
-                work.lose("another holder took it, or it ran out")
+                log.warning("the lease of task %s could not be renewed now", work.claim.task_id)
         self.beats += 1
 
     def _sign_of_life(self, work: Work, at: float) -> None:

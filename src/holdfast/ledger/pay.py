@@ -70,6 +70,7 @@ class Policy:
     short_wait: float = 2.0
     most_sends: int = 8
     in_doubt: str = "resend"
+    most_doubts: int = 5
     park_above: int | None = None
     stale_intent: float = 60.0
     settle_patience: float = 120.0
@@ -160,7 +161,7 @@ class Ledger:
         """Do the next useful thing for the open keys; False when there is nothing but to wait."""
         free = [key for key in open_keys if key not in found or found[key].state is CallState.VOID]
         if free:
-            batches = self._batches(holder.claim, {key: by_key[key] for key in free})
+            batches = self._batches({key: by_key[key] for key in free})
             self._host.gather(
                 [_Job(self, holder, batch, tries).run for batch in batches], self._policy.concurrency
             )
@@ -182,8 +183,8 @@ class Ledger:
             raise MustWaitError(message, reason="parked", delay=self._policy.parked_delay)
         return any(changed)
 
-    def _batches(self, claim: Claim, free: Mapping[str, Call]) -> list[list[tuple[str, Call]]]:
-        """Group the calls into orders that a provider takes: same endpoint, model and parameters; within limits."""
+    def _batches(self, free: Mapping[str, Call]) -> list[list[tuple[str, Call]]]:
+        """The calls grouped into orders: same endpoint, model and parameters, within the limits."""
         batches: list[list[tuple[str, Call]]] = []
         filling: dict[tuple[str, str, str, str], tuple[list[tuple[str, Call]], int]] = {}
         for key, call in sorted(free.items()):
@@ -275,6 +276,8 @@ class Ledger:
             return "in doubt orders are parked by setting"
         if self._policy.park_above is not None and row.estimate > self._policy.park_above and not row.keyed:
             return "in doubt and above the price that is resent without asking"
+        if not row.keyed and row.doubts >= self._policy.most_doubts:
+            return f"in doubt {row.doubts} times at a provider that may charge each time"
         if (
             row.keyed
             and row.first_sent_at is not None
@@ -301,7 +304,7 @@ class Ledger:
     def _record(self, holder: Holder, order: Order, outcome: Outcome, tries: int) -> None:
         match outcome:
             case Answered():
-                self._settle(provider=self.provider(order.provider), order=order, answer=outcome)
+                self._settle(order, outcome)
             case Refused(permanent=True):
                 orders.void(self._db, order.id, order.sends, reason=outcome.message, status=outcome.status)
                 raise ProviderRefusedError(
@@ -326,7 +329,7 @@ class Ledger:
             case Unknown():
                 orders.doubt(self._db, order.id, order.sends, reason=outcome.reason, status=outcome.status)
 
-    def _settle(self, provider: Provider, order: Order, answer: Answered) -> None:
+    def _settle(self, order: Order, answer: Answered) -> None:
         if len(answer.results) != len(order.call_keys):
             orders.doubt(self._db, order.id, order.sends, reason="the answer has the wrong number of results")
             return

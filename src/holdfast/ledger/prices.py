@@ -1,4 +1,4 @@
-"""What a call costs, by a versioned table. Amounts are nano-dollars, so that one token of the cheapest model is not 0.
+"""What a call costs, by a versioned table. Amounts are nano-dollars: the cheapest token is not 0.
 
 A charge keeps the version it was priced with; changing the table never changes an old bill.
 """
@@ -25,7 +25,7 @@ def dollars(amount: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """The prices of one version. A model that is not in it costs `unknown`, so that no budget is blind to it."""
+    """The prices of one version. A model not in it costs `unknown`, so that no budget is blind to it."""
 
     version: str
     models: Mapping[str, Price] = field(default_factory=dict)
@@ -56,7 +56,7 @@ DEFAULT = PriceTable(
         "gpt-4.1-nano": Price(dollars(0.10), dollars(0.40)),
     },
 )
-"""List prices in US dollars per million tokens as published by the vendor; override them for your contract."""
+"""List prices in US dollars per million tokens; override them for your contract."""
 
 
 def split(total: int, weights: list[int]) -> list[int]:

@@ -58,7 +58,7 @@ ACCOUNT = (
 
 
 def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int) -> None:
-    """`amount` is reserved in every budget that exists for `scopes`; otherwise OverBudgetError and a roll-back."""
+    """`amount` is reserved in every budget there is for `scopes`; otherwise OverBudgetError, and nothing."""
     for scope in sorted(scopes):
         values = {"b_tenant": tenant, "b_scope": scope, "b_amount": amount}
         if tx.execute(RESERVE, values).rowcount:

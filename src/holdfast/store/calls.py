@@ -244,6 +244,7 @@ ORDER_AND_APPROVAL = select(
     orders.c.keyed,
     orders.c.estimate,
     orders.c.approved,
+    orders.c.doubts,
     orders.c.reason,
     orders.c.first_sent_at,
     now().label("now"),

@@ -1,8 +1,8 @@
 """What a transaction is here: run whole, tried again whole, and safe to run again after a lost answer.
 
-`write` runs a body in one transaction. A deadlock, a busy database, a lost connection or a COMMIT whose answer
-was lost all lead to the same thing: the body runs again, with `tx.again` true. Every body recognises its own
-earlier effect by an id that was drawn before the first try (claim token, run id, order id) and answers
+`write` runs a body in one transaction. A deadlock, a busy database, a lost connection or a COMMIT whose
+answer was lost all lead to the same thing: the body runs again, with `tx.again` true. Every body recognises
+its own earlier effect by an id that was drawn before the first try (claim token, run id, order id) and answers
 *landed* instead of doing it twice. So "did it commit?" is never guessed.
 
 Not covered: a body with no such id. There is none; `tests/races` loses the answer of every transition.
@@ -42,7 +42,7 @@ class Tx:
         self, statement: Executable, values: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     ) -> CursorResult[Any]:
         """Run one statement."""
-        return self.connection.execute(statement, values)  # type: ignore[return-value]
+        return self.connection.execute(statement, values)
 
     def one(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
         """The first row of a statement, or None."""

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Double,
     Engine,
     Insert,
+    Select,
     Text,
     Update,
     create_engine,
@@ -99,7 +100,7 @@ def _key_in_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
 def _key_in_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
     column, keys = list(element.clauses)
     return (
-        f"{compiler.process(column, **kw)} IN (SELECT value FROM json_each({compiler.process(keys, **kw)}))"
+        f"{compiler.process(column, **kw)} IN (SELECT value FROM json_each({compiler.process(keys, **kw)}))"  # noqa: S608 - compiled parts only
     )
 
 
@@ -115,8 +116,9 @@ class Together:
 
     def __init__(self, *parts: Write) -> None:
         self._parts = [(part, frozenset(part.compile(dialect=sqlite.dialect()).params)) for part in parts]
-        head = select(literal_column("1").label("one"))
-        self._joined = head.add_cte(*(part.cte(f"part_{n}") for n, part in enumerate(parts)))
+        self._joined: Select[Any] = select(literal_column("1").label("one")).add_cte(
+            *(part.cte(f"part_{n}") for n, part in enumerate(parts))
+        )
 
     def execute(self, connection: Connection, values: Mapping[str, Any]) -> None:
         """Carry out every part with the same bound values."""

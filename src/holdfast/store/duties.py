@@ -14,7 +14,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide
 from holdfast.core.states import LANE_RANK, LIVE, OPEN, CallState, Status, TaskState, Verb
-from holdfast.store import journal, requests, rows, tasks as fenced
+from holdfast.store import journal, requests, rows
+from holdfast.store import tasks as fenced
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal

@@ -20,6 +20,7 @@ from holdfast.store.dialect import now
 from holdfast.store.rows import literal
 from holdfast.store.schema import calls as call_table
 from holdfast.store.schema import charges, orders, tasks
+from holdfast.store.text import plain
 
 BATCH = 200
 
@@ -76,7 +77,8 @@ SETTLE_CALL = (
 SETTLE_ORDER = (
     update(orders)
     .where(orders.c.id == bindparam("b_order"))
-    .values(state=literal(CallState.SETTLED), settled_at=now(), reason=None)
+    # The frozen body was kept to be resent; a settled order never is.
+    .values(state=literal(CallState.SETTLED), settled_at=now(), reason=None, body=b"")
 )
 CLEAR_DOUBTS = (
     update(charges)
@@ -90,7 +92,6 @@ CLEAR_DOUBTS = (
 DOUBTED = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
     charges.c.order_id == bindparam("b_order"), charges.c.sort == "in_doubt", not_(charges.c.cleared)
 )
-
 CHARGED = select(charges.c.sort).where(
     charges.c.order_id == bindparam("b_order"),
     charges.c.send == bindparam("b_send"),
@@ -114,11 +115,19 @@ def _charge(row: Row[Any], send: int, sort: str, tokens: int, amount: int, price
     }
 
 
+def _clear(tx: Tx, order_id: str, send: int, *, every: bool = False) -> int:
+    """The doubt of `send` (or of every send) is cleared; answers how much was in doubt because of it."""
+    before = int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
+    tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": every, "b_send": send})
+    return before - int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
+
+
 def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
     """The order's results are kept and its charge is in the bill; True if these are the results that count.
 
     A second result of a settled order changes no call; unless the provider honours keys (then it was the
-    same charge) it is appended as a second charge.
+    same charge) it is appended as a second charge. What is still in doubt when an order settles counts as
+    spent from then on: doubts of other sends, and a later send that is still under way.
     """
 
     def body(tx: Tx) -> bool:
@@ -128,11 +137,13 @@ def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
             known = tx.one(CHARGED, {"b_order": order_id, "b_send": send})
             if known is None and not (row.keyed or receipt.replayed):
                 tx.execute(CHARGE, _charge(row, send, "second", tokens, cost, receipt.prices))
-                tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": False, "b_send": send})
-                budgets.account(tx, row.tenant, row.scopes, spent=cost, freed=0)
+                doubted = _clear(tx, order_id, send)
+                budgets.account(tx, row.tenant, row.scopes, spent=cost - doubted, freed=0)
             return known is not None and known.sort == "paid"
         tx.execute(CHARGE, _charge(row, send, "paid", tokens, cost, receipt.prices))
-        tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": row.keyed, "b_send": send})
+        _clear(tx, order_id, send, every=row.keyed)
+        if row.state == CallState.SENT and row.sends != send and not row.keyed:
+            tx.execute(CHARGE, _charge(row, row.sends, "in_doubt", 0, row.estimate, "estimate"))
         common = {"b_tenant": row.tenant, "b_order": order_id}
         values = [
             common | {"b_key": key, "b_result": result, "b_tokens": used, "b_cost": price}
@@ -164,18 +175,21 @@ SET_CALLS = (
 
 def _turn(tx: Tx, row: Row[Any], state: CallState, reason: str, status: int | None = None) -> None:
     values = {"b_order": row.id, "b_state": state.value}
-    tx.execute(SET_ORDER, values | {"b_reason": reason[:300], "b_status": status})
+    tx.execute(SET_ORDER, values | {"b_reason": plain(reason)[:300], "b_status": status})
     tx.execute(SET_CALLS, values)
 
 
 def void(db: Database, order_id: str, send: int, *, reason: str, status: int | None = None) -> CallState:
     """An exchange that was not charged is over: the order is void and its keys are free for anybody.
 
-    If an earlier exchange of the same order is in doubt, the order is in doubt again instead.
+    If an earlier exchange of the same order is in doubt, the order is in doubt again instead. If an earlier
+    one has settled it meanwhile, only the doubt about this one is cleared.
     """
 
     def body(tx: Tx) -> CallState:
         row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        if row.state == CallState.SETTLED and (doubted := _clear(tx, order_id, send)):
+            budgets.account(tx, row.tenant, row.scopes, spent=-doubted, freed=0)
         if row.state not in {CallState.INTENT, CallState.SENT} or row.sends != send:
             return CallState(row.state)
         if row.doubts:
@@ -194,7 +208,7 @@ def _note(tx: Tx, verb: Verb, reason: str, row: Row[Any]) -> None:
     journal.write(
         tx,
         journal.entry(
-            verb, reason[:300], tenant=row.tenant, run_id=row.run_id, task_id=row.task_id, data=data
+            verb, plain(reason)[:300], tenant=row.tenant, run_id=row.run_id, task_id=row.task_id, data=data
         ),
     )
 

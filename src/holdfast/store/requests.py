@@ -7,7 +7,7 @@ task row alone.
 
 from typing import Any
 
-from sqlalchemy import bindparam, case, exists, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, case, exists, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide
@@ -383,7 +383,7 @@ OF_SUBJECT = (
         heads.c.tenant == bindparam("tenant"),
         or_(
             heads.c.subject == bindparam("subject"),
-            heads.c.subject.between(bindparam("low"), bindparam("high")),
+            and_(heads.c.subject >= bindparam("low"), heads.c.subject <= bindparam("high")),
         ),
     )
     .order_by(heads.c.id)
@@ -500,7 +500,7 @@ NEW_FOLLOW_UP = upsert(follow_ups).on_conflict_do_nothing().returning(follow_ups
 
 
 def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None = None) -> int:
-    """Each active action of the head's collection has its one follow-up of this generation; the answer counts the new.
+    """Each active action of the head's collection has its follow-up of this generation; answers the new ones.
 
     Only what is indexed is followed up: a job on the same collection is none of its documents. The caller
     holds the head for change. A follow-up supersedes the older one of the same action and subject.

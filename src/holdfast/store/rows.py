@@ -1,4 +1,4 @@
-"""Rows to records, and the statements that lock them. Lock order everywhere: head, run, task, calls, budgets."""
+"""Rows to records, and the statements that lock them. Lock order: head, run, task, order, calls, budgets."""
 
 from typing import Any
 

@@ -349,7 +349,7 @@ def finish(
 
 
 def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> None:
-    """The collection's `publish_seq` is bumped and its follow-ups are queued, in the publishing transaction."""
+    """The collection's `publish_seq` is bumped and its follow-ups are queued, in the same transaction."""
     if head.collection is None:
         return
     requests.follow_up(tx, head, generation, run_id)

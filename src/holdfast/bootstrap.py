@@ -1,0 +1,184 @@
+"""The composition root: `Settings` in, a wired `Runtime` out. Nothing below here reads settings.
+
+`open_runtime` says what to run when the database is not ready; it never migrates by itself, for two releases
+may be side by side and only a person knows which one is to win.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
+
+from sqlalchemy import exc
+
+from holdfast.core import decide
+from holdfast.core.errors import BadRequestError, SchemaError, StoreUnavailableError
+from holdfast.engine import wake
+from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.kinds import Kind
+from holdfast.engine.sweep import Rules
+from holdfast.leases.base import Leases, Terms
+from holdfast.leases.redis import RedisLeases
+from holdfast.leases.sql import SqlLeases
+from holdfast.ledger import prices
+from holdfast.ledger.pay import Policy
+from holdfast.providers import openai
+from holdfast.providers.base import Provider
+from holdfast.settings import Settings
+from holdfast.store import dialect, migrate
+from holdfast.store.database import Database
+
+T = TypeVar("T")
+
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+DAY = 86_400.0
+# A worker holds two connections; its watchdog one of its own, so that no work delays a renewal.
+WORKER_CONNECTIONS = 2
+# How much sooner than the keeper its holder stops believing in a lease: 2 s of 12, 10 s of 120.
+MARGINS = {"sql": 1 / 6, "redis": 1 / 12}
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Everything that a process of Holdfast is made of. `embedding` and `llm` name providers, if set up."""
+
+    settings: Settings
+    db: Database
+    watch: Database
+    engine: Engine
+    providers: Mapping[str, Provider]
+    embedding: str | None
+    llm: str | None
+
+    def close(self) -> None:
+        """Every connection of this runtime is closed; the engine has stopped renewing leases."""
+        self.engine.watchdog.stop()
+        for provider in self.providers.values():
+            provider.close()
+        self.watch.close()
+        self.db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_runtime(
+    settings: Settings, kinds: Sequence[Kind] = (), *, sender: wake.Sender | None = None
+) -> Runtime:
+    """A runtime on a database that is at the revision this code knows.
+
+    Raises SchemaError, which says what to run, or StoreUnavailableError.
+    """
+    url = settings.database_url.get_secret_value()
+    if (file := sqlite_file(url)) is not None and not file.exists():
+        # Connecting would make an empty file; a look must leave nothing behind.
+        raise SchemaError(f"there is no database at {file} yet; run: holdfast migrate")
+    db = Database(url, pool_size=WORKER_CONNECTIONS)
+    try:
+        reached(lambda: migrate.check(db.engine))
+        return _wired(settings, db, url, kinds, sender or wake.Nobody())
+    except BaseException:
+        db.close()
+        raise
+
+
+def migrated(settings: Settings, revision: str = "head") -> str:
+    """The database of these settings is at `revision`; answers it. The embedded one is made if need be."""
+    url = settings.database_url.get_secret_value()
+    if (file := sqlite_file(url)) is not None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"the folder of the database cannot be made ({error}); set DATA_DIR to one that can"
+            raise StoreUnavailableError(message) from error
+    return reached(lambda: migrate.upgrade(url, revision))
+
+
+def reached(ask: Callable[[], T]) -> T:
+    """The answer of `ask`; what the database driver raises instead is told in one line."""
+    try:
+        return ask()
+    except exc.DBAPIError as error:
+        said = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
+        message = f"the database gave no answer ({said[0]}); check that it runs and that DATABASE_URL is right"
+        raise StoreUnavailableError(message) from error
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of an SQLite address; None for any other database."""
+    parsed = dialect.parse(url)
+    return Path(parsed.database) if parsed.drivername == "sqlite" and parsed.database else None
+
+
+def _wired(
+    settings: Settings, db: Database, url: str, kinds: Sequence[Kind], sender: wake.Sender
+) -> Runtime:
+    # A renewal that is tried for longer than the pace of renewals delays those of every other task.
+    watch = Database(url, pool_size=1, patience=settings.lease_renew_every)
+    providers: dict[str, Provider] = {}
+    embedding = _provider(settings, "embedding", providers)
+    llm = _provider(settings, "llm", providers)
+    parts = Parts(
+        kinds=kinds,
+        providers=providers,
+        sender=sender,
+        leases=_leases(settings, watch),
+        policy=_policy(settings),
+        patience=decide.Patience(queued=settings.queued_stuck_after, running=settings.running_stuck_after),
+        rules=_rules(settings),
+    )
+    return Runtime(settings, db, watch, Engine(db, parts), providers, embedding, llm)
+
+
+def _leases(settings: Settings, watch: Database) -> Leases:
+    margin = settings.lease_ttl * MARGINS[settings.lease_backend]
+    terms = Terms(settings.lease_ttl, settings.lease_renew_every, margin)
+    if settings.redis_url is not None and settings.lease_backend == "redis":
+        return RedisLeases(settings.redis_url.get_secret_value(), terms)
+    return SqlLeases(watch, terms)
+
+
+def _policy(settings: Settings) -> Policy:
+    park_above = None if settings.park_above is None else prices.dollars(float(settings.park_above))
+    return Policy(
+        concurrency=settings.pay_concurrency,
+        wait=settings.pay_wait,
+        in_doubt=settings.in_doubt,
+        park_above=park_above,
+    )
+
+
+def _rules(settings: Settings) -> Rules:
+    kept = settings.history_retention
+    return Rules(
+        interval=settings.sweep_interval,
+        attempt_cap=settings.attempt_cap,
+        history_retention=None if kept is None else kept * DAY,
+    )
+
+
+def _provider(settings: Settings, part: str, known: dict[str, Provider]) -> str | None:
+    """The name of the provider for `part` (`embedding`, `llm`), now among the known; None if not set up.
+
+    A server other than the provider's own is named with its host: the name is part of the content key, and
+    the answers of two servers must not be taken for each other's.
+    """
+    if getattr(settings, f"{part}_provider") != "openai":
+        return None
+    address = getattr(settings, f"{part}_base_url")
+    key = getattr(settings, f"{part}_api_key")
+    name = "openai" if address is None else f"openai@{urlsplit(address).netloc}"
+    if name in known:
+        return name
+    profile = replace(openai.OPENAI, name=name, deadline=settings.order_deadline)
+    secret = key.get_secret_value() if key is not None else ""
+    try:
+        known[name] = openai.OpenAIProvider(address or OPENAI_ADDRESS, secret, profile)
+    except ValueError as error:
+        message = f"the {part} provider cannot be set up: {error}"
+        raise BadRequestError(message, code="bad_provider") from error
+    return name

@@ -1,0 +1,95 @@
+"""How things look on a terminal, and in a pipe: the same words, without colours."""
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.theme import Theme
+
+from holdfast.ledger.prices import NANO
+
+THEME = Theme(
+    {
+        "head": "bold",
+        "quiet": "dim",
+        "good": "green",
+        "bad": "bold red",
+        "care": "yellow",
+        "name": "cyan",
+    }
+)
+PIPE_WIDTH = 200
+
+
+def console() -> Console:
+    """The console for standard output. In a pipe lines are long, so that none is broken in two."""
+    width = None if sys.stdout.isatty() else max(PIPE_WIDTH, shutil.get_terminal_size().columns)
+    return Console(theme=THEME, width=width, highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def show_json(value: object) -> None:
+    """`value` on standard output as one JSON document."""
+    sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON knows it: records as objects, states as text, bytes left out."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items() if not isinstance(each, bytes)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(each) for each in value]
+    return value
+
+
+def money(nano: int) -> str:
+    """Nano-dollars as dollars, with as many places as the amount needs, at least two."""
+    places = 2 if abs(nano) >= NANO or nano == 0 else 6 if abs(nano) >= 1000 else 9
+    return f"${nano / NANO:.{places}f}"
+
+
+def moment(at: float | None) -> str:
+    """A database time as people write it, in UTC."""
+    return "-" if not at else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def span(seconds: float) -> str:
+    """A length of time in its largest fitting unit."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+    """A table without frames; the columns named in `numbers` stand to the right."""
+    made = Table(box=None, pad_edge=False, header_style="quiet", padding=(0, 3, 0, 0))
+    for name in columns:
+        made.add_column(name, justify="right" if name in numbers else "left")
+    return made
+
+
+def cells(*values: object) -> list[str]:
+    """Values as the cells of a row, safe from being read as markup."""
+    return [escape(str(value)) for value in values]
+
+
+def complain(message: str, code: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"holdfast: {' '.join(message.split())} [{code}]\n")

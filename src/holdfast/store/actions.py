@@ -1,0 +1,209 @@
+"""Actions: what a collection is told to do with each document, and what happens when either changes.
+
+Why no document is missed and none is served twice: a publication reads the actions while it holds its head
+for change; a new action is committed first, and only then does the visit lock each head in turn. Whichever
+comes second at a head sees the other: the publication the action, or the visit the visible generation. The
+visit also looks at heads that are not visible yet but live, for such a head may be publishing right now,
+having read the actions before this one was committed. If both come, the unique (action, head, generation)
+decides.
+
+A visit may be interrupted anywhere and done again: what it finds done it leaves.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core.records import Ask, FencedOut, Head, Landed, Outcome
+from holdfast.core.states import LIVE, Verb
+from holdfast.store import journal, requests, rows
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import now
+from holdfast.store.rows import literal
+from holdfast.store.schema import actions, heads, runs
+
+VISIT_BATCH = 500
+_live_states = [literal(status) for status in sorted(LIVE)]
+
+NEW_ACTION = (
+    upsert(actions)
+    .values(
+        tenant=bindparam("b_tenant"),
+        collection=bindparam("b_collection"),
+        kind=bindparam("b_kind"),
+        options=bindparam("b_options"),
+        pipeline=bindparam("b_pipeline"),
+        token=bindparam("b_token"),
+    )
+    .on_conflict_do_nothing()
+    .returning(actions.c.id)
+)
+ACTION_BY_TOKEN = select(actions.c.id).where(
+    actions.c.tenant == bindparam("tenant"), actions.c.token == bindparam("token")
+)
+
+
+def add_action(
+    db: Database,
+    *,
+    tenant: str,
+    collection: str,
+    kind: str,
+    options: Mapping[str, Any],
+    pipeline: str,
+    token: str | None = None,
+    actor: str = "",
+) -> int:
+    """The collection has this action, and each ready document its follow-up; answers the action's id.
+
+    Ask again with the same `token` after an interruption: it finds its own action and goes on visiting.
+    """
+    Ask(kind=kind, subject="document:0", options=options, tenant=tenant, collection=collection).checked()
+    values = {"b_tenant": tenant, "b_collection": collection, "b_kind": kind, "b_options": dict(options)}
+    mine = token or db.token()
+
+    def body(tx: Tx) -> int:
+        row = tx.one(NEW_ACTION, values | {"b_pipeline": pipeline, "b_token": mine})
+        if row is None:
+            found: int = tx.execute(ACTION_BY_TOKEN, {"tenant": tenant, "token": mine}).scalar_one()
+            return found
+        about = {"action": row.id, "collection": collection, "kind": kind}
+        journal.write(tx, journal.entry(Verb.ADD_ACTION, "requested", tenant=tenant, actor=actor, data=about))
+        return int(row.id)
+
+    action_id = db.write("add_action", body)
+    visit(db, action_id)
+    return action_id
+
+
+REMOVE_ACTION = (
+    update(actions)
+    .where(actions.c.tenant == bindparam("b_tenant"), actions.c.id == bindparam("b_action"), actions.c.active)
+    .values(active=False)
+)
+
+
+def remove_action(db: Database, tenant: str, action_id: int, *, actor: str = "") -> Outcome:
+    """The action makes no new follow-up; those it has made go on."""
+
+    def body(tx: Tx) -> Outcome:
+        if tx.execute(REMOVE_ACTION, {"b_tenant": tenant, "b_action": action_id}).rowcount != 1:
+            return Landed() if tx.again else FencedOut("unknown")
+        about = {"action": action_id}
+        noted = journal.entry(Verb.REMOVE_ACTION, "requested", tenant=tenant, actor=actor, data=about)
+        journal.write(tx, noted)
+        return Landed()
+
+    return db.write("remove_action", body)
+
+
+ACTION = select(actions.c.tenant, actions.c.collection).where(
+    actions.c.id == bindparam("action_id"), actions.c.active
+)
+TO_VISIT = (
+    select(heads.c.id)
+    .where(
+        heads.c.tenant == bindparam("tenant"),
+        heads.c.collection == bindparam("collection"),
+        heads.c.id > bindparam("after"),
+        heads.c.kind == requests.INDEX,
+        or_(heads.c.visible, heads.c.status.in_(_live_states)),
+    )
+    .order_by(heads.c.id)
+    .limit(VISIT_BATCH)
+)
+
+
+def visit(db: Database, action_id: int) -> int:
+    """Every ready document of the action's collection has its follow-up; answers how many are new."""
+    action = db.read(lambda tx: tx.one(ACTION, {"action_id": action_id}))
+    if action is None:
+        return 0
+    where = {"tenant": action.tenant, "collection": action.collection}
+    return sum(_visit_head(db, head_id, action_id, action.collection) for head_id in _to_visit(db, where))
+
+
+def _to_visit(db: Database, where: Mapping[str, Any]) -> Iterator[int]:
+    page = _page(db, where, 0)
+    while page:
+        yield from page
+        page = _page(db, where, page[-1])
+
+
+def _page(db: Database, where: Mapping[str, Any], after: int) -> list[int]:
+    return [row.id for row in db.read(lambda tx: tx.all(TO_VISIT, {**where, "after": after}))]
+
+
+def _visit_head(db: Database, head_id: int, action_id: int, collection: str) -> int:
+    made = 0
+
+    def body(tx: Tx) -> None:
+        nonlocal made
+        row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+        if row is None or row.collection != collection:
+            return  # moved meanwhile: whoever moved it saw to its follow-ups
+        made = max(made, _follow_up_ready(tx, rows.head(row), only=action_id))
+
+    db.write("visit", body)
+    return made
+
+
+PUBLISHED_RUN = (
+    select(runs.c.id, heads.c.imported)
+    .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
+    .where(runs.c.head_id == bindparam("head_id"), runs.c.generation == heads.c.published_generation)
+)
+
+
+def _follow_up_ready(tx: Tx, head: Head, *, only: int | None = None) -> int:
+    """The locked head's visible generation has its follow-ups. Imported rows have no chunks to work on."""
+    published = tx.one(PUBLISHED_RUN, {"head_id": head.id})
+    if not head.visible or published is None or published.imported:
+        return 0
+    return requests.follow_up(tx, head, head.published_generation, published.id, only=only)
+
+
+MOVE = (
+    update(heads)
+    .where(heads.c.id == bindparam("b_head"))
+    .values(collection=bindparam("b_collection"), updated_at=now())
+)
+
+
+def move(db: Database, head_id: int, collection: str | None, *, actor: str = "") -> Outcome:
+    """The head is in `collection`, readers of both are told, and a ready document is followed up there."""
+    token = db.token()
+
+    def body(tx: Tx) -> Outcome:
+        row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+        if row is None or row.deleted:
+            return FencedOut("unknown" if row is None else "deleted")
+        noted = journal.entry(
+            Verb.MOVE,
+            "requested",
+            tenant=row.tenant,
+            head_id=head_id,
+            run_id=row.run_id,
+            generation=row.generation,
+            actor=actor,
+            data={"from": row.collection, "to": collection, "token": token},
+        )
+        if row.collection == collection or (tx.again and _moved(tx, head_id, token)):
+            return Landed()
+        tx.execute(MOVE, {"b_head": head_id, "b_collection": collection})
+        journal.write(tx, noted)
+        if collection is not None:
+            _follow_up_ready(tx, dataclasses.replace(rows.head(row), collection=collection))
+        requests.bump(tx, row.tenant, row.collection, collection)
+        return Landed()
+
+    return db.write("move", body)
+
+
+def _moved(tx: Tx, head_id: int, token: str) -> bool:
+    """True when an earlier try of this move is in the journal, even if the head was moved on since."""
+    found = tx.all(journal.LATEST, {"head_id": head_id})
+    return any(row.verb == Verb.MOVE and (row.data or {}).get("token") == token for row in found)
