@@ -74,7 +74,8 @@ def _tell(report: Report, drained: dict[str, list[float]], enqueued: dict[str, l
         for name in enqueued:
             shares = ratios(drained[ours.name], drained[name])
             report.add(Result("drain", f"{ours.name} / {name}", "ratio", shares, wanted.get(name)))
-    for name, rates in enqueued.items():
+    for name in (peer.name for peer in (peers.DBOS, peers.PROCRASTINATE) if peer.name in enqueued):
+        rates = enqueued[name]
         report.add(Result("request", f"enqueue, {name}", "tasks/s", tuple(rates)))
 
 

@@ -1,6 +1,6 @@
 """A measured number, the bound it should keep, and how both are shown."""
 
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -88,7 +88,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
     software: dict[str, str] = field(default_factory=dict)
-    when: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"))
+    when: str = field(default_factory=lambda: dt.datetime.now(dt.UTC).strftime("%Y-%m-%d"))
 
     def add(self, *found: Result) -> None:
         """Keep these rows."""

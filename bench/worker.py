@@ -1,6 +1,6 @@
 """One worker process of ours: claims, runs and finishes no-op tasks until it is told to stop.
 
-    python -m bench.worker URL MARKS [prepare] [profile=FILE]
+python -m bench.worker URL MARKS [prepare] [profile=FILE]
 """
 
 import cProfile

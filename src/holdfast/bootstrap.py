@@ -104,7 +104,9 @@ def reached(ask: Callable[[], T]) -> T:
         return ask()
     except exc.DBAPIError as error:
         said = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-        message = f"the database gave no answer ({said[0]}); check that it runs and that DATABASE_URL is right"
+        message = (
+            f"the database gave no answer ({said[0]}); check that it runs and that DATABASE_URL is right"
+        )
         raise StoreUnavailableError(message) from error
 
 
@@ -114,9 +116,7 @@ def sqlite_file(url: str) -> Path | None:
     return Path(parsed.database) if parsed.drivername == "sqlite" and parsed.database else None
 
 
-def _wired(
-    settings: Settings, db: Database, url: str, kinds: Sequence[Kind], sender: wake.Sender
-) -> Runtime:
+def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind], sender: wake.Sender) -> Runtime:
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
     watch = Database(url, pool_size=1, patience=settings.lease_renew_every)
     providers: dict[str, Provider] = {}

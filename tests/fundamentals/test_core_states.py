@@ -27,7 +27,7 @@ EDGES = {
         claim    queued|running|waiting -> running
         renew    running -> running
         release  running -> queued
-        put_back queued|running -> waiting
+        put_back running -> waiting
         expire   running -> queued
         fall_due waiting -> queued
         plan     running -> done

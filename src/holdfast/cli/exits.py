@@ -40,6 +40,6 @@ def exit_for(error: HoldfastError) -> Exit:
 
 
 def exit_for_answer(disposition: Disposition) -> Exit:
-    """0 when what was asked for is queued or already there; 3 when another run, or a rule, stands against it."""
+    """0 when what was asked for is queued or already there; 3 when a run or a rule stands against it."""
     refused = disposition in {Disposition.DUPLICATE, Disposition.REFUSED}
     return Exit.REFUSED if refused else Exit.OK

@@ -53,22 +53,22 @@ def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[Live, ...]:
     )
     query = (
         select(
-            runs.c.id,
+            runs.c.id.label("run_id"),
             runs.c.tenant,
             runs.c.kind,
             runs.c.subject,
             runs.c.generation,
             runs.c.status,
             runs.c.lane,
-            now() - runs.c.queued_at,
+            (now() - runs.c.queued_at).label("age"),
             runs.c.slices,
-            done,
+            done.label("done"),
         )
         .where(runs.c.status.in_([literal(status) for status in sorted(LIVE)]))
         .order_by(runs.c.queued_at)
         .limit(limit)
     )
-    return tuple(Live(*row) for row in db.read(lambda tx: tx.all(query)))
+    return tuple(Live(**row._asdict()) for row in db.read(lambda tx: tx.all(query)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,10 @@ def bill(db: Database, tenant: str | None = None) -> Bill:
     """The bill of a tenant, or of all."""
 
     def body(tx: Tx) -> Bill:
-        spent = tuple(Spending(*row) for row in tx.all(_spending(tenant)))
+        spent = tuple(_spent(row) for row in tx.all(_spending(tenant)))
         reused = select(
-            func.coalesce(func.sum(tasks.c.reused_calls), 0), func.coalesce(func.sum(tasks.c.saved), 0)
+            func.coalesce(func.sum(tasks.c.reused_calls), 0).label("calls"),
+            func.coalesce(func.sum(tasks.c.saved), 0).label("saved"),
         )
         duplicates = select(func.count()).where(
             journal.c.verb == Verb.REQUEST.value, journal.c.reason.startswith(f"{Disposition.DUPLICATE}:")
@@ -158,30 +159,36 @@ def bill(db: Database, tenant: str | None = None) -> Bill:
         if tenant is not None:
             reused = reused.where(tasks.c.tenant == tenant)
             duplicates = duplicates.where(journal.c.tenant == tenant)
-        calls, saved = tx.execute(reused).one()
+        known = tx.execute(reused).one()
         return Bill(
             spent,
             sum(row.paid + row.second + row.in_doubt for row in spent),
             sum(row.in_doubt for row in spent),
             sum(row.second for row in spent),
-            calls,
-            int(saved),
+            int(known.calls),
+            int(known.saved),
             tx.execute(duplicates).scalar_one(),
         )
 
     return db.read(body)
 
 
+def _spent(row: Row[Any]) -> Spending:
+    # PostgreSQL adds 64-bit numbers up to a numeric.
+    numbers = ("orders", "tokens", "paid", "second", "in_doubt")
+    return Spending(row.tenant, row.model, *(int(getattr(row, name)) for name in numbers))
+
+
 def _spending(tenant: str | None) -> Any:
     def amount(sort: str) -> Any:
-        return func.sum(case((charges.c.sort == sort, charges.c.amount), else_=0))
+        return func.sum(case((charges.c.sort == sort, charges.c.amount), else_=0)).label(sort)
 
     query = (
         select(
             charges.c.tenant,
             charges.c.model,
-            func.count(func.distinct(charges.c.order_id)),
-            func.sum(charges.c.tokens),
+            func.count(func.distinct(charges.c.order_id)).label("orders"),
+            func.sum(charges.c.tokens).label("tokens"),
             amount("paid"),
             amount("second"),
             amount("in_doubt"),

@@ -104,7 +104,7 @@ class Expiry:
 def expire(attempts: int, cap: int, *, advanced: bool) -> Expiry:
     """An expiry counts as an attempt only if nothing was settled or advanced since the claim."""
     counted = attempts if advanced else attempts + 1
-    return Expiry(counted, abandoned=counted >= cap)
+    return Expiry(counted, abandoned=not advanced and counted >= cap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def deliver(delivery: Delivery, now: float) -> Skip | None:
         return Skip.FINISHED
     if task.state is TaskState.RUNNING and delivery.lease_alive:
         return Skip.LOCK_HELD
-    if task.attempts >= delivery.attempt_cap:
+    if task.state is TaskState.RUNNING and task.attempts >= delivery.attempt_cap:
         return Skip.EXHAUSTED
     if task.state is TaskState.WAITING and task.due_at > now:
         return Skip.NOT_DUE

@@ -1,7 +1,8 @@
 """The states of everything that has one, and the single table of allowed transitions.
 
 Two enums answer two questions: `Status` is the state of the work, `Disposition` is what became of your
-request. A transition that is not in `TRANSITIONS` does not exist: the store refuses it before it writes.
+request. A transition that is not in `TRANSITIONS` must not happen: the simulator compares every change of a
+state, commit by commit, with the table.
 """
 
 from enum import StrEnum
@@ -159,7 +160,6 @@ TASK: dict[tuple[TaskState, Verb], frozenset[TaskState]] = {
     (TaskState.RUNNING, Verb.RENEW): frozenset({TaskState.RUNNING}),
     (TaskState.RUNNING, Verb.RELEASE): frozenset({TaskState.QUEUED}),
     (TaskState.RUNNING, Verb.PUT_BACK): frozenset({TaskState.WAITING}),
-    (TaskState.QUEUED, Verb.PUT_BACK): frozenset({TaskState.WAITING}),
     (TaskState.RUNNING, Verb.EXPIRE): frozenset({TaskState.QUEUED}),
     (TaskState.WAITING, Verb.FALL_DUE): frozenset({TaskState.QUEUED}),
     (TaskState.RUNNING, Verb.PLAN): frozenset({TaskState.DONE}),

@@ -30,6 +30,7 @@ from holdfast.ledger.prices import DEFAULT, PriceTable
 from holdfast.providers.base import Provider
 from holdfast.store import claims, duties, requests
 from holdfast.store.database import Database
+from holdfast.store.text import is_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Engine:
             raise BadRequestError(
                 f"kind {ask.kind!r} is not known here; known are: {known}", code="unknown_kind"
             )
-        checked = replace(ask, pipeline=kind.pipeline).checked()
+        checked = _keepable(replace(ask, pipeline=kind.pipeline).checked())
         answer = requests.request(self.db, checked, run_id=self.host.token(), patience=self.parts.patience)
         if answer.created:
             wake.wake_lanes(self.parts.sender, {checked.lane: 1})
@@ -150,3 +151,13 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.watchdog.stop()
+
+
+def _keepable(ask: Ask) -> Ask:
+    """This ask, if its free texts can be kept; otherwise BadRequestError. Those with a form are checked."""
+    free: dict[str, object] = {"content": ask.content, "collection": ask.collection or "", "actor": ask.actor}
+    for name, text in free.items():
+        if not isinstance(text, str) or not is_plain(text):
+            message = f"{name} {text!r:.80} must be text without NUL bytes and lone surrogates"
+            raise BadRequestError(message, code=f"bad_{name}")
+    return ask

@@ -7,6 +7,7 @@
 * failed: the run ended with a code;
 * put back: it must wait, and is due later;
 * released: the worker is stopping, or lost trust in its lease;
+* overran: past its hard time limit; the lease is left to run out, so that the attempt is counted;
 * fenced out: somebody else owns it now, and nothing was written.
 
 No other outcome exists; if the process dies instead, the lease runs out and the sweep makes the task due.
@@ -21,10 +22,8 @@ from typing import Any
 from holdfast.core import keys
 from holdfast.core.errors import (
     BadRequestError,
-    DrainingError,
     FencedOutError,
     HoldfastError,
-    LeaseLostError,
     MustWaitError,
     ResultTooLargeError,
     StoreUnavailableError,
@@ -40,9 +39,11 @@ from holdfast.engine.work import Tools, Work
 from holdfast.leases.base import LeaseBackendError, Leases
 from holdfast.store import claims, tasks
 from holdfast.store.database import Tx
+from holdfast.store.text import plain
 
 MOST_RESULT = 1024 * 1024
 MOST_SLICES = 100_000
+MOST_WEIGHT = 1_000_000
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class Ending(StrEnum):
     FAILED = "failed"
     PUT_BACK = "put_back"
     RELEASED = "released"
+    OVERRAN = "overran"
     FENCED_OUT = "fenced_out"
 
 
@@ -124,7 +126,8 @@ class Executor:
         try:
             opened = self._leases.open(claim)
         except LeaseBackendError as error:
-            return self._let_go(claim, error.code)
+            # It waits for the backend: a task that is queued again at once would be claimed again at once.
+            return self._put_back(claim, "leases", self._leases.terms.renew_every, error.message)
         if not opened:
             return self._let_go(claim, "lease_held")
         work = Work(self._tools, claim, kind, sent_at)
@@ -147,11 +150,12 @@ class Executor:
             return self._plan_or_run(work, kind)
         except FencedOutError as error:
             return Done(claim, Ending.FENCED_OUT, error.message)
-        except (DrainingError, LeaseLostError, WorkStopped) as error:
+        except WorkStopped as error:
+            if work.overran:
+                return Done(claim, Ending.OVERRAN, error.message)
             return self._let_go(claim, error.code)
         except MustWaitError as error:
-            landed = claims.put_back(self._tools.db, claim, reason=error.reason, delay=error.delay)
-            return self._done(claim, landed, Ending.PUT_BACK, error.message)
+            return self._put_back(claim, error.reason, error.delay, error.message)
         except StoreUnavailableError as error:
             # The database is away: nothing can be said now. The lease runs out or is handed back.
             log.warning("task %s: %s", claim.task_id, error.message)
@@ -195,11 +199,18 @@ class Executor:
 
     def _fail(self, claim: Claim, code: str, message: str) -> Done:
         try:
-            landed = tasks.fail(self._tools.db, claim, code=code, message=message)
+            landed = tasks.fail(self._tools.db, claim, code=code, message=plain(message))
         except StoreUnavailableError as error:
             log.warning("task %s failed (%s) but could not say so: %s", claim.task_id, code, error.message)
             return Done(claim, Ending.RELEASED, error.code)
         return self._done(claim, landed, Ending.FAILED, code)
+
+    def _put_back(self, claim: Claim, reason: str, delay: float, message: str) -> Done:
+        try:
+            landed = claims.put_back(self._tools.db, claim, reason=reason, delay=delay)
+        except StoreUnavailableError as error:
+            return Done(claim, Ending.RELEASED, error.code)
+        return self._done(claim, landed, Ending.PUT_BACK, message)
 
     def _let_go(self, claim: Claim, reason: str) -> Done:
         try:
@@ -228,6 +239,11 @@ def _checked_slices(slices: object) -> Sequence[Slice]:
             f"plan made {len(slices)} slices, more than {MOST_SLICES}; make them larger", code="bad_plan"
         )
     for piece in slices:
+        if type(piece.weight) is not int or not 0 < piece.weight <= MOST_WEIGHT:
+            message = f"a slice's weight must be 1 to {MOST_WEIGHT}, not {piece.weight!r}"
+            raise WorkError(message, code="bad_plan")
+        if not isinstance(piece.payload, Mapping):
+            raise WorkError("a slice's payload must be a mapping", code="bad_plan")
         _json(dict(piece.payload), "a slice's payload", "bad_plan")
     return slices
 
@@ -238,9 +254,9 @@ def _checked_result(result: object) -> Mapping[str, Any] | None:
     if not isinstance(result, Mapping):
         message = f"run must answer a mapping or None, not {type(result).__name__}"
         raise WorkError(message, code="bad_result")
-    text = _json(dict(result), "the result", "bad_result")
-    if len(text) > MOST_RESULT:
-        message = f"the result is {len(text)} bytes, more than {MOST_RESULT}; stage large output as chunks"
+    size = len(_json(dict(result), "the result", "bad_result").encode("utf-8", "surrogatepass"))
+    if size > MOST_RESULT:
+        message = f"the result is {size} bytes, more than {MOST_RESULT}; stage large output as chunks"
         raise ResultTooLargeError(message)
     return result
 

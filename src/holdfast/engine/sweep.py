@@ -4,12 +4,14 @@ Every worker sweeps; each turn is won by compare-and-set, so there is no single 
 first glances with one statement and then does only what is needed, so an idle installation stays quiet.
 """
 
+import logging
+import math
 from dataclasses import dataclass, field
 
 from holdfast.core.ports import Host
 from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
-from holdfast.leases.base import Leases
+from holdfast.leases.base import LeaseBackendError, Leases
 from holdfast.store import budgets, duties, orders, prune
 from holdfast.store.database import Database
 
@@ -17,6 +19,8 @@ URGENT = "urgent"
 TIDY = "tidy"
 HISTORY = "history"
 PRUNE_BATCH = 2000
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +78,32 @@ class Sweeper:
 
     def _win(self, name: str, every: float) -> duties.Turn | None:
         terms = self._leases.terms
+        # Only an outage that was seen gives grace: after a night without workers, leases are plainly dead.
+        outage = terms.renew_every if self._db.was_away(terms.ttl) else math.inf
         # Slightly less than the pace of the sweepers, so that a turn is not missed by a hair.
-        return duties.win(
-            self._db, name, every=every * 0.9, grace_after=max(terms.ttl, every * 2), grace=terms.ttl
-        )
+        return duties.win(self._db, name, every=every * 0.9, grace_after=outage, grace=terms.ttl)
 
     def _urgent(self, turn: duties.Turn) -> tuple[dict[str, int], int]:
         glance = duties.glance(self._db, wake.MOST_AT_ONCE)
         recovered = orders.recover_forgotten(self._db) if glance.orders else 0
         if glance.expired and turn.grace_until <= turn.now:
-            alive = None if self._leases.kept_in_database else self._leases.alive
-            duties.expire(self._db, cap=self._rules.attempt_cap, alive=alive)
+            self._expire()
         if glance.fallen_due:
             duties.fall_due(self._db)
         changed = glance.expired or glance.fallen_due
         due = duties.forgotten(self._db, list(LANE_RANK), wake.MOST_AT_ONCE) if changed else glance.queued
         wake.wake_lanes(self._sender, due)
         if glance.look_again:
-            for task_id in duties.look_again(self._db):
-                self._sender.wake_task(task_id)
+            wake.wake_tasks(self._sender, duties.look_again(self._db))
         return due, recovered
+
+    def _expire(self) -> None:
+        alive = None if self._leases.kept_in_database else self._leases.alive
+        try:
+            duties.expire(self._db, cap=self._rules.attempt_cap, alive=alive)
+        except LeaseBackendError as error:
+            # Who is alive cannot be told, so nobody is called dead; the other duties go on.
+            log.warning("no lease was looked at: %s", error.message)
 
     def _tidy(self) -> int:
         mended = duties.mend_stranded(self._db)

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 MOST_AT_ONCE = 8
@@ -57,3 +57,13 @@ def wake_lanes(sender: Sender, due: Mapping[str, int]) -> None:
             except OSError as error:
                 log.warning("wake-up for lane %s was not sent (%s); the sweep will wake again", lane, error)
                 return
+
+
+def wake_tasks(sender: Sender, task_ids: Iterable[int]) -> None:
+    """A wake-up for each of these very tasks. A broker that is down is no error."""
+    for task_id in task_ids:
+        try:
+            sender.wake_task(task_id)
+        except OSError as error:
+            log.warning("wake-up for task %s was not sent (%s); its lease decides", task_id, error)
+            return

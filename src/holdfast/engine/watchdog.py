@@ -36,6 +36,8 @@ class Watchdog:
         """Renew the lease of `work` from now on."""
         with self._lock:
             self._watched[work.claim.task_id] = work
+        if self._thread is not None:
+            self.start()  # replaces a thread that an unforeseen error has ended
 
     def unwatch(self, work: Work) -> None:
         """Leave the lease of `work` alone."""
@@ -54,7 +56,7 @@ class Watchdog:
         for work in watched:
             sent_at = self._host.clock()
             if sent_at > work.hard_at:
-                work.lose("it passed its hard time limit")
+                work.overrun()
                 continue
             try:
                 if self._leases.renew(work.claim):

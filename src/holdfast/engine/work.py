@@ -2,10 +2,18 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.core.errors import DrainingError, FencedOutError, LeaseLostError, TimeLimitError
+from holdfast.core import keys
+from holdfast.core.errors import (
+    BadRequestError,
+    DrainingError,
+    FencedOutError,
+    LeaseLostError,
+    TimeLimitError,
+    WorkError,
+)
 from holdfast.core.ports import Host
 from holdfast.core.records import Chunk, Claim, FencedOut, Outcome, Spent
 from holdfast.engine.kinds import Kind
@@ -13,8 +21,11 @@ from holdfast.leases.base import Terms
 from holdfast.ledger.pay import Call, Ledger
 from holdfast.store import tasks
 from holdfast.store.database import Database
+from holdfast.store.text import plain
 
 STAGE_BATCH = 200
+MOST_POSITION = 2**31 - 1
+MOST_COUNT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +51,11 @@ class Work:
         self._soft_at = sent_at + kind.soft_limit
         self.hard_at = sent_at + kind.hard_limit
         self.payload: Mapping[str, Any] = claim.payload
+        self.overran = False
         self.spent = Spent()
         self.staged = 0
+        self._counted: set[str] = set()
+        self._positions: set[int] = set()
 
     @property
     def claim(self) -> Claim:
@@ -71,6 +85,11 @@ class Work:
         """The lease is gone; every later check raises."""
         self._lost = reason
 
+    def overrun(self) -> None:
+        """The hard time limit has passed; the lease is left to run out, so that this counts as an attempt."""
+        self.overran = True
+        self.lose("it passed its hard time limit")
+
     def trusted(self) -> bool:
         """True while the lease is trusted. Local clocks can only make this false sooner."""
         return self._lost is None and self._tools.host.clock() < self._trusted_until
@@ -97,7 +116,7 @@ class Work:
         """The results of the calls, each paid once for the tenant, replayed for free after a crash."""
         if not calls:
             return ()
-        payment = self._tools.ledger.pay(self, calls)
+        payment = self._tools.ledger.pay(self, calls, self._counted)
         self.spent += payment.spent
         return payment.results
 
@@ -105,7 +124,7 @@ class Work:
         """The chunks are kept under this generation, invisible until it is published."""
         for start in range(0, len(chunks), STAGE_BATCH):
             self.check()
-            batch = chunks[start : start + STAGE_BATCH]
+            batch = [self._checked(chunk) for chunk in chunks[start : start + STAGE_BATCH]]
             self._land(tasks.stage(self._tools.db, self._claim, batch))
             self.staged += len(batch)
 
@@ -120,8 +139,32 @@ class Work:
     ) -> None:
         """At least `done` of `total` is done; a line may be added to the run's log."""
         self.check()
-        report = tasks.Report(done, total, unit, stages, line)
+        for count in (done, total, *(number for pair in (stages or {}).values() for number in pair)):
+            if type(count) is not int or not 0 <= count <= MOST_COUNT:
+                raise WorkError(
+                    f"progress {count!r} is not a count from 0 to {MOST_COUNT}", code="bad_progress"
+                )
+        report = tasks.Report(done, total, plain(unit), stages, None if line is None else plain(line))
         self._land(tasks.advance(self._tools.db, self._claim, report, self._tools.host.token()))
+
+    def _checked(self, chunk: Chunk) -> Chunk:
+        """The chunk as both databases can keep it; WorkError for one that neither can."""
+        for number in (chunk.position, chunk.page or 0):
+            if type(number) is not int or not 0 <= number <= MOST_POSITION:
+                message = f"a chunk's place must be a number from 0 to {MOST_POSITION}, not {number!r}"
+                raise WorkError(message, code="bad_chunk")
+        if not isinstance(chunk.text, str):
+            raise WorkError(
+                f"a chunk's text must be a str, not {type(chunk.text).__name__}", code="bad_chunk"
+            )
+        if chunk.position in self._positions:
+            raise WorkError(f"two chunks of one slice have position {chunk.position}", code="bad_chunk")
+        try:
+            keys.canonical(dict(chunk.data))
+        except (BadRequestError, TypeError, ValueError) as error:
+            raise WorkError(f"a chunk's data must be a JSON object: {error}", code="bad_chunk") from error
+        self._positions.add(chunk.position)
+        return replace(chunk, text=plain(chunk.text))
 
     def _land(self, outcome: Outcome) -> None:
         if isinstance(outcome, FencedOut):

@@ -37,6 +37,9 @@ from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Provid
 from holdfast.store import budgets, calls, orders
 from holdfast.store.database import Database
 
+USUAL_OUTPUT = 1000
+MOST_OUTPUT = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -68,6 +71,7 @@ class Policy:
     wait: float = 30.0
     poll: float = 0.1
     short_wait: float = 2.0
+    nap: float = 0.5
     most_sends: int = 8
     in_doubt: str = "resend"
     most_doubts: int = 5
@@ -126,8 +130,10 @@ class Ledger:
         self._table = table
         self._policy = policy or Policy()
 
-    def pay(self, holder: Holder, wanted: Sequence[Call]) -> Payment:
+    def pay(self, holder: Holder, wanted: Sequence[Call], counted: set[str] | None = None) -> Payment:
         """The results of all calls, each paid once for the tenant.
+
+        `counted` are the keys that the holder has in its sums already; those of this payment are added.
 
         Raises MustWaitError when the task should be put back (budget, rate, another's intent, parked),
         ProviderRefusedError when the provider rejects an input for good, WorkStopped when the lease is lost.
@@ -140,7 +146,7 @@ class Ledger:
             found = calls.look_up(self._db, tenant, list(by_key))
             open_keys = [key for key in by_key if not _settled(found.get(key))]
             if not open_keys:
-                return self._payment(holder.claim, wanted, found)
+                return self._payment(holder.claim, wanted, found, set() if counted is None else counted)
             holder.check()
             if self._work_on(holder, by_key, found, open_keys, tries):
                 tries += 1
@@ -235,6 +241,8 @@ class Ledger:
             intended = calls.intend(self._db, holder.claim, draft)
         except budgets.OverBudgetError as error:
             raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
+        except ValueError as error:  # from `encode`; the intent went with its transaction
+            raise WorkError(f"the call cannot be sent as asked: {error}", code="bad_call") from error
         if intended is None:
             return
         began = self._host.clock()
@@ -243,6 +251,8 @@ class Ledger:
             orders.void(
                 self._db, intended.id, intended.sends, reason=f"fenced out before sending: {marked.reason}"
             )
+            if marked.reason == calls.INTENT_LOST:
+                return  # too slow, so it was put right by another; the task is still ours
             raise FencedOutError(f"fenced out before sending: {marked.reason}")
         self._exchange(holder, marked, began, tries)
 
@@ -259,7 +269,7 @@ class Ledger:
             message = f"the provider did not answer {tries} times ({row.reason}); the order stays in doubt"
             raise WorkError(message, code="provider_unavailable")
         if tries:
-            self._host.sleep(self._policy.backoff.delay(tries, self._host.jitter()))
+            self._pause(holder, self._policy.backoff.delay(tries, self._host.jitter()))
         self._respect_throttle(holder, row.provider, row.endpoint, row.model)
         holder.check()
         began = self._host.clock()
@@ -325,7 +335,7 @@ class Ledger:
                 if tries >= self._policy.most_sends:
                     message = f"the provider cannot be reached ({outcome.reason})"
                     raise MustWaitError(message, reason="provider", delay=self._policy.budget_delay)
-                self._host.sleep(self._policy.backoff.delay(tries, self._host.jitter()))
+                self._pause(holder, self._policy.backoff.delay(tries, self._host.jitter()))
             case Unknown():
                 orders.doubt(self._db, order.id, order.sends, reason=outcome.reason, status=outcome.status)
 
@@ -358,26 +368,34 @@ class Ledger:
         wait = budgets.wait_for(self._db, _throttle_scope(provider, endpoint, model))
         if wait > self._policy.short_wait:
             raise MustWaitError("the provider asked to be left alone", reason="rate", delay=wait)
-        if wait > 0:
-            self._host.sleep(wait)
+        self._pause(holder, wait)
+
+    def _pause(self, holder: Holder, seconds: float) -> None:
+        """Wait, but never sleep through a lost lease or a worker that is stopping."""
+        until = self._host.clock() + seconds
+        while (left := until - self._host.clock()) > 0:
+            self._host.sleep(min(left, self._policy.nap))
             holder.check()
 
     def _estimate(self, provider: Provider, call: Call) -> int:
         tokens = provider.count_tokens(call.text)
-        most_output = call.params.get("max_tokens", 1000) if call.endpoint.startswith("chat") else 0
-        return self._table.cost(call.model, tokens, most_output if isinstance(most_output, int) else 1000)
+        most_output = _most_output(call.params) if call.endpoint.startswith("chat") else 0
+        return self._table.cost(call.model, tokens, most_output)
 
-    def _payment(self, claim: Claim, wanted: Sequence[Call], found: Mapping[str, Entry]) -> Payment:
+    def _payment(
+        self, claim: Claim, wanted: Sequence[Call], found: Mapping[str, Entry], counted: set[str]
+    ) -> Payment:
         results = []
         spent = Spent()
-        seen: set[str] = set()
+        carriers = sorted({entry.order_id or "" for entry in found.values()})
+        own = calls.paid_by(self._db, claim.task_id, carriers)
         for call in wanted:
             entry = found[call.key(claim.tenant)]
             results.append(entry.result or b"")
-            if entry.key in seen:
+            if entry.key in counted:
                 continue
-            seen.add(entry.key)
-            if entry.run_id == claim.run_id:
+            counted.add(entry.key)
+            if entry.order_id in own:
                 spent += Spent(paid_calls=1, tokens=entry.tokens, paid=entry.cost)
             else:
                 spent += Spent(reused_calls=1, saved=entry.cost)
@@ -408,6 +426,12 @@ class _Again:
 
 def _settled(entry: Entry | None) -> bool:
     return entry is not None and entry.state is CallState.SETTLED
+
+
+def _most_output(params: Mapping[str, object]) -> int:
+    """The output to reserve for: what the call allows, or a guess where it sets no sensible limit."""
+    asked = params.get("max_completion_tokens", params.get("max_tokens"))
+    return asked if type(asked) is int and 0 < asked <= MOST_OUTPUT else USUAL_OUTPUT
 
 
 def _scopes(claim: Claim) -> tuple[str, ...]:

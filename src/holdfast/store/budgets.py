@@ -7,11 +7,11 @@ transaction that ends the order, so the cap holds under concurrency and crashes.
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, case, exists, func, or_, select, update
+from sqlalchemy import and_, bindparam, case, exists, func, not_, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.errors import HoldfastError
-from holdfast.core.states import UNSETTLED
+from holdfast.core.states import UNSETTLED, CallState
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
@@ -73,8 +73,11 @@ def account(tx: Tx, tenant: str, scopes: Sequence[str], *, spent: int, freed: in
         tx.execute(ACCOUNT, {"b_tenant": tenant, "b_scope": scope, "b_spent": spent, "b_freed": freed})
 
 
+# A doubt about an order that is still open is in its reservation; one that outlived its order is spent.
+_settled = exists().where(orders.c.id == charges.c.order_id, orders.c.state == literal(CallState.SETTLED))
 SPENT_BY_TENANT = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
-    charges.c.tenant == bindparam("b_tenant"), charges.c.sort.in_(["paid", "second"])
+    charges.c.tenant == bindparam("b_tenant"),
+    or_(charges.c.sort != "in_doubt", and_(not_(charges.c.cleared), _settled)),
 )
 SPENT_BY_SCOPE = SPENT_BY_TENANT.where(charges.c.scope == bindparam("b_scope"))
 SET = (

@@ -24,6 +24,8 @@ from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.rows import literal
 from holdfast.store.schema import calls, orders
 
+INTENT_LOST = "intent_lost"
+
 _keys = bindparam("keys", type_=Keys())
 ENTRIES = select(
     calls.c.key, calls.c.state, calls.c.order_id, calls.c.run_id, calls.c.result, calls.c.tokens, calls.c.cost
@@ -75,6 +77,17 @@ def look_up(db: Database, tenant: str, keys: Sequence[str]) -> dict[str, Entry]:
     """What the ledger has of these keys, in one statement."""
     found = db.read(lambda tx: tx.all(ENTRIES, {"tenant": tenant, "keys": keys}))
     return {row.key: entry(row) for row in found}
+
+
+SENT_BY_TASK = select(orders.c.id).where(
+    key_in(orders.c.id, bindparam("orders", type_=Keys())), orders.c.task_id == bindparam("task_id")
+)
+
+
+def paid_by(db: Database, task_id: int, order_ids: Sequence[str]) -> frozenset[str]:
+    """Those of the orders that this very task sent last: their price is its own, to all others a saving."""
+    found = db.read(lambda tx: tx.all(SENT_BY_TASK, {"orders": order_ids, "task_id": task_id}))
+    return frozenset(row.id for row in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +183,9 @@ MARK_RESENT = (
     .values(
         holder=bindparam("b_holder"),
         task_id=bindparam("b_task"),
+        run_id=bindparam("b_run"),
         send_token=bindparam("b_send"),
+        approved=False,  # a person approves one resend, not all that may follow
         **_sent_values,
     )
 )
@@ -197,14 +212,14 @@ def send(db: Database, claim: Claim, intended: Order) -> Order | FencedOut:
             if row.state == CallState.SENT and row.holder == claim.token and row.sends == intended.sends + 1:
                 return order(tx.execute(ORDER, {"order_id": intended.id}).one())
         if tx.execute(MARK_SENT, {"b_order": intended.id, "b_holder": claim.token}).rowcount != 1:
-            return FencedOut("intent_lost")
+            return FencedOut(INTENT_LOST)
         _mark_calls(tx, intended, CallState.INTENT)
         return order(tx.execute(ORDER, {"order_id": intended.id}).one())
 
     try:
         return db.write("send", body)
     except _NotAllMineError:
-        return FencedOut("intent_lost")
+        return FencedOut(INTENT_LOST)
 
 
 def _mark_calls(tx: Tx, marked: Order, before: CallState) -> None:
@@ -225,8 +240,8 @@ def resend(db: Database, claim: Claim, order_id: str, send_token: str) -> Order 
             return order(tx.execute(ORDER, {"order_id": order_id}).one())
         if row.state != CallState.IN_DOUBT:
             return FencedOut(f"order_{row.state}")
-        values = {"b_order": order_id, "b_holder": claim.token, "b_task": claim.task_id, "b_send": send_token}
-        tx.execute(MARK_RESENT, values)
+        holder = {"b_holder": claim.token, "b_task": claim.task_id, "b_run": claim.run_id}
+        tx.execute(MARK_RESENT, {"b_order": order_id, "b_send": send_token, **holder})
         tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})
         journal.write(
             tx, journal.of_claim(Verb.RESEND, "in_doubt", claim, {"order": order_id, "send": row.sends + 1})

@@ -2,8 +2,8 @@
 
 `write` runs a body in one transaction. A deadlock, a busy database, a lost connection or a COMMIT whose
 answer was lost all lead to the same thing: the body runs again, with `tx.again` true. Every body recognises
-its own earlier effect by an id that was drawn before the first try (claim token, run id, order id) and answers
-*landed* instead of doing it twice. So "did it commit?" is never guessed.
+its own earlier effect by an id that was drawn before the first try (claim token, run id, order id) and
+answers *landed* instead of doing it twice. So "did it commit?" is never guessed.
 
 Not covered: a body with no such id. There is none; `tests/races` loses the answer of every transition.
 """
@@ -25,6 +25,8 @@ from holdfast.store import dialect
 
 T = TypeVar("T")
 
+# Long enough that a lease may have missed a renewal through no fault of its holder.
+OUTAGE = 2.0
 BACKOFF = Backoff(first=0.01, factor=2.0, most=1.0)
 
 
@@ -86,6 +88,8 @@ class Database:
         self._clock = clock
         self._jitter = jitter
         self._pid = os.getpid()
+        self._away_since: float | None = None
+        self._back_at: float | None = None
 
     @property
     def postgresql(self) -> bool:
@@ -121,7 +125,7 @@ class Database:
         started, tries = self._clock(), 0
         while True:
             try:
-                return attempt(tries > 0)
+                answer = attempt(tries > 0)
             except exc.TimeoutError as error:
                 raise StoreUnavailableError("no free database connection; lower the concurrency") from error
             except exc.DBAPIError as error:
@@ -129,8 +133,22 @@ class Database:
                     raise
                 if self._clock() - started > self._patience:
                     raise StoreUnavailableError(_explain(error)) from error
+            else:
+                self._note_back()
+                return answer
             tries += 1
+            if self._away_since is None:
+                self._away_since = self._clock()
             self._pause(BACKOFF.delay(tries, self._jitter()))
+
+    def _note_back(self) -> None:
+        since, self._away_since = self._away_since, None
+        if since is not None and self._clock() - since > OUTAGE:
+            self._back_at = self._clock()
+
+    def was_away(self, within: float) -> bool:
+        """True when this process saw the database return from an outage less than `within` seconds ago."""
+        return self._back_at is not None and self._clock() - self._back_at < within
 
     @contextlib.contextmanager
     def _connect(self, engine: Any) -> Iterator[Connection]:

@@ -89,6 +89,10 @@ class key_in(FunctionElement[bool]):  # noqa: N801 - reads as SQL
     inherit_cache = True
     type = Boolean()
 
+    def self_group(self, against: Any = None) -> Any:  # noqa: ARG002 - the parent's signature
+        """Itself: beside other conditions SQLite would be given `… IN (…) = 1`, which uses no index."""
+        return self
+
 
 @compiles(key_in, "postgresql")
 def _key_in_postgresql(element: Any, compiler: Any, **kw: Any) -> str:

@@ -298,6 +298,13 @@ orders = Table(
         sqlite_where=text(one_of("state", UNSETTLED)),
         postgresql_where=text(one_of("state", UNSETTLED)),
     ),
+    # Of its own: SQLite does not see that two of the states above are among the four.
+    Index(
+        "ix_orders_in_flight",
+        "deadline_at",
+        sqlite_where=text("state IN ('intent', 'sent')"),
+        postgresql_where=text("state IN ('intent', 'sent')"),
+    ),
     Index("ix_orders_run", "run_id"),
 )
 

@@ -177,6 +177,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_orders")),
         sa.UniqueConstraint("idempotency_key", name="g5_one_order_per_idempotency_key"),
     )
+    op.create_index(
+        "ix_orders_in_flight",
+        "orders",
+        ["deadline_at"],
+        unique=False,
+        sqlite_where=sa.text("state IN ('intent', 'sent')"),
+        postgresql_where=sa.text("state IN ('intent', 'sent')"),
+    )
     op.create_index("ix_orders_run", "orders", ["run_id"], unique=False)
     op.create_index(
         "ix_orders_unsettled",
@@ -461,6 +469,12 @@ def downgrade() -> None:
         postgresql_where=sa.text("state IN ('in_doubt', 'intent', 'parked', 'sent')"),
     )
     op.drop_index("ix_orders_run", table_name="orders")
+    op.drop_index(
+        "ix_orders_in_flight",
+        table_name="orders",
+        sqlite_where=sa.text("state IN ('intent', 'sent')"),
+        postgresql_where=sa.text("state IN ('intent', 'sent')"),
+    )
     op.drop_table("orders")
     op.drop_index("ix_journal_tenant", table_name="journal")
     op.drop_index("ix_journal_head", table_name="journal")

@@ -1,0 +1,127 @@
+"""Commands that change something: migrate, cancel, retry, sweep, import-documents."""
+
+import signal
+import threading
+from dataclasses import replace
+
+import typer
+from alembic.util import CommandError as AlembicError
+
+from holdfast import bootstrap
+from holdfast.cli import opening, terminal
+from holdfast.cli.exits import CommandError, Exit, exit_for_answer
+from holdfast.core.records import Answer, FencedOut
+from holdfast.core.states import Disposition, shown
+from holdfast.engine.sweep import Swept
+from holdfast.store import importing, requests
+
+
+def migrate(to: str) -> None:
+    """The database is at revision `to`."""
+    try:
+        revision = bootstrap.migrated(opening.loaded(), to)
+    except AlembicError as error:
+        message = f"{error}; leave --to out for the newest revision"
+        raise CommandError(message, Exit.USAGE, code="bad_revision") from error
+    typer.echo(f"the database is at revision {revision}")
+
+
+def cancel(subject: str, *, kind: str | None, tenant: str) -> None:
+    """The live run of the subject has ended; exit code 3 when there was none."""
+    with opening.runtime() as runtime:
+        head = opening.one_head(runtime.db, tenant, subject, kind)
+        outcome = runtime.engine.cancel(head.id, actor=opening.actor())
+        if isinstance(outcome, FencedOut):
+            message = f"{subject} has no live run to cancel; it is {shown(head.kind, head.status)}"
+            raise CommandError(message, Exit.REFUSED, code="nothing_to_cancel")
+        kept = (
+            f"generation {head.published_generation} stays visible" if head.visible else "nothing was visible"
+        )
+        typer.echo(f"cancelled generation {head.generation} of {subject}; {kept}")
+
+
+def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: bool) -> Exit:
+    """What was last asked for is asked for again, with the same content, options and pipeline.
+
+    It goes to the store and not through `Engine.again`: a terminal knows no kinds, and need not.
+    """
+    with opening.runtime() as runtime:
+        head = opening.one_head(runtime.db, tenant, subject, kind)
+        last = requests.last_ask(runtime.db, tenant, head.kind, subject)
+        if last is None:
+            message = f"{subject} was deleted, imported or never asked for; request it with its content"
+            raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
+        answer = requests.request(
+            runtime.db,
+            replace(last, force=force, actor=opening.actor()),
+            run_id=runtime.engine.host.token(),
+            patience=runtime.engine.parts.patience,
+        )
+    if as_json:
+        terminal.show_json(answer)
+    else:
+        typer.echo(_told(subject, answer))
+    return exit_for_answer(answer.disposition)
+
+
+def _told(subject: str, answer: Answer) -> str:
+    match answer.disposition:
+        case Disposition.DUPLICATE:
+            return f"duplicate: run {answer.run_id} of {subject} is {answer.status}"
+        case Disposition.UNCHANGED:
+            return (
+                f"unchanged: {subject} succeeded with this content and these options; --force does it again"
+            )
+        case Disposition.REFUSED:
+            return f"refused: {answer.reason}"
+        case _:
+            return f"{answer.disposition}: generation {answer.generation} of {subject} is queued"
+
+
+def sweep(*, once: bool, as_json: bool) -> None:
+    """One round of the sweep, or rounds until SIGINT or SIGTERM."""
+    stop = threading.Event()
+    if not once:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+    with opening.runtime() as runtime:
+        while True:
+            swept = runtime.engine.sweep()
+            if as_json:
+                terminal.show_json(swept)
+            elif once or swept.due or swept.orders or swept.mended:
+                typer.echo(_swept(swept))
+            if once or stop.wait(runtime.settings.sweep_interval):
+                return
+
+
+def _swept(swept: Swept) -> str:
+    due = ", ".join(f"{number} in {lane}" for lane, number in swept.due.items()) or "none"
+    if not swept.won:
+        return "swept: nothing was due; another sweeper has just been here"
+    return f"swept: tasks due {due}; orders put right {swept.orders}; runs mended {swept.mended}"
+
+
+def import_documents(
+    source: str,
+    table: str,
+    id_column: str,
+    active_column: str,
+    *,
+    tenant: str,
+    collection: str | None,
+    as_json: bool,
+) -> None:
+    """Every document of the table has a head here; those that had one are as they were."""
+    with opening.runtime() as runtime:
+        rows = importing.read_documents(source, table, id_column, active_column)
+        done = importing.import_documents(
+            runtime.db, rows, tenant=tenant, collection=collection, actor=opening.actor()
+        )
+    if as_json:
+        terminal.show_json(done)
+        return
+    typer.echo(
+        f"imported {done.active} as published and {done.idle} as not indexed; "
+        f"{done.existing} were known and stay as they were"
+    )

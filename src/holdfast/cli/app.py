@@ -1,0 +1,216 @@
+"""The commands and their options. Bodies import late, so that `holdfast --help` is quick."""
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.exits import Exit, exit_for
+from holdfast.core.errors import HoldfastError
+
+app = typer.Typer(
+    name="holdfast",
+    help="Background work on documents that is paid for once, never lost and never half visible.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+orders_app = typer.Typer(
+    help="List unsettled orders; `resolve` decides about one.", invoke_without_command=True
+)
+app.add_typer(orders_app, name="orders")
+
+
+class OrderState(StrEnum):
+    """The states of an order that a person may want to see."""
+
+    IN_DOUBT = "in_doubt"
+    PARKED = "parked"
+
+
+Subject = Annotated[str, typer.Argument(help="What the work is done to, like document:42.")]
+Kind = Annotated[
+    str | None, typer.Option("--kind", help="The sort of work, like index. Needed if there are several.")
+]
+Tenant = Annotated[str, typer.Option("--tenant", help="Whose it is.")]
+AnyTenant = Annotated[str | None, typer.Option("--tenant", help="Only what belongs to this tenant.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document, for scripts.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from holdfast import __version__  # noqa: PLC0415 - see the module's docstring
+
+        typer.echo(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Hold the options that stand before a command."""
+
+
+@app.command()
+def demo(
+    plain: Annotated[bool, typer.Option("--plain", help="No colours, also on a terminal.")] = False,
+) -> None:
+    """Break real workers on purpose and print both bills.
+
+    Everything happens in a temporary folder and with a provider of its own, offline; it takes about 30 s.
+    """
+    from holdfast.cli.demo import story  # noqa: PLC0415
+
+    raise typer.Exit(story.tell(plain=plain))
+
+
+@app.command()
+def migrate(
+    to: Annotated[str, typer.Option("--to", help="Stop at this revision.")] = "head",
+) -> None:
+    """Bring the database to the revision this code needs.
+
+    The embedded database is made if there is none.
+    """
+    from holdfast.cli import acting  # noqa: PLC0415
+
+    acting.migrate(to)
+
+
+@app.command()
+def status(as_json: Json = False) -> None:
+    """Show lanes, live runs, orders in doubt and the bill."""
+    from holdfast.cli import looking  # noqa: PLC0415
+
+    looking.status(as_json=as_json)
+
+
+@app.command()
+def why(subject: Subject, kind: Kind = None, tenant: Tenant = "default", as_json: Json = False) -> None:
+    """Tell the story of a subject, and what to do next.
+
+    Who asked and what became of it, who worked, who was fenced out, what was paid.
+    """
+    from holdfast.cli import why as telling  # noqa: PLC0415
+
+    telling.why(subject, kind=kind, tenant=tenant, as_json=as_json)
+
+
+@app.command()
+def cancel(subject: Subject, kind: Kind = None, tenant: Tenant = "default") -> None:
+    """End the live run of a subject; what is published stays."""
+    from holdfast.cli import acting  # noqa: PLC0415
+
+    acting.cancel(subject, kind=kind, tenant=tenant)
+
+
+@app.command()
+def retry(
+    subject: Subject,
+    kind: Kind = None,
+    tenant: Tenant = "default",
+    force: Annotated[
+        bool, typer.Option("--force", help="A new generation even if the last one succeeded.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Ask once more for what was last asked for.
+
+    With the same content and options. Refused (exit code 3) while it is queued or running.
+    """
+    from holdfast.cli import acting  # noqa: PLC0415
+
+    raise typer.Exit(acting.retry(subject, kind=kind, tenant=tenant, force=force, as_json=as_json))
+
+
+@app.command()
+def sweep(
+    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Find what was forgotten and put it right.
+
+    Without --once it goes on until it is interrupted.
+    """
+    from holdfast.cli import acting  # noqa: PLC0415
+
+    acting.sweep(once=once, as_json=as_json)
+
+
+@app.command()
+def bill(tenant: AnyTenant = None, as_json: Json = False) -> None:
+    """Show what was paid, is in doubt, and was saved."""
+    from holdfast.cli import money  # noqa: PLC0415
+
+    money.bill(tenant, as_json=as_json)
+
+
+@orders_app.callback()
+def orders(
+    context: typer.Context,
+    state: Annotated[OrderState | None, typer.Option("--state", help="Only orders in this state.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the orders that are not settled, the oldest at the top; `resolve` decides about one."""
+    if context.invoked_subcommand is None:
+        from holdfast.cli import money  # noqa: PLC0415
+
+        money.orders(state.value if state is not None else None, as_json=as_json)
+
+
+@orders_app.command()
+def resolve(
+    order_id: Annotated[str, typer.Argument(metavar="ID", help="The order, as `holdfast orders` names it.")],
+    charged: Annotated[
+        bool,
+        typer.Option(
+            "--charged/--not-charged",
+            help="Charged, or not known: it is sent again under its own key. Not charged: it is void.",
+        ),
+    ],
+) -> None:
+    """Say whether an order that is in doubt or parked was charged, so that work can go on."""
+    from holdfast.cli import money  # noqa: PLC0415
+
+    money.resolve(order_id, charged=charged)
+
+
+@app.command("import-documents")
+def import_documents(
+    source: Annotated[
+        str, typer.Option("--from", metavar="URL", help="The database to read; it is not changed.")
+    ],
+    table: Annotated[str, typer.Option("--table", help="The table, or schema.table.")] = "documents",
+    id_column: Annotated[str, typer.Option("--id-column")] = "id",
+    active_column: Annotated[str, typer.Option("--active-column")] = "is_active",
+    tenant: Tenant = "default",
+    collection: Annotated[str | None, typer.Option("--collection", help="Where they belong.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Take over documents that another system has indexed.
+
+    Active ones count as published, the others as not indexed. Those known here stay as they are.
+    """
+    from holdfast.cli import acting  # noqa: PLC0415
+
+    acting.import_documents(
+        source, table, id_column, active_column, tenant=tenant, collection=collection, as_json=as_json
+    )
+
+
+def main() -> None:
+    """Run one command. Errors that a person can act on are one line, and an exit code; never a traceback."""
+    try:
+        app()
+    except HoldfastError as error:
+        from holdfast.cli import terminal  # noqa: PLC0415
+
+        terminal.complain(error.message, error.code)
+        sys.exit(exit_for(error))
+    except KeyboardInterrupt:
+        sys.exit(Exit.INTERRUPTED)

@@ -1,0 +1,194 @@
+"""The incidents, with Holdfast: double click, kill -9, freeze and thaw, index again."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from holdfast.cli.demo import papers, worker
+from holdfast.cli.demo.cast import PATIENCE, Actor, Cast, MeterActor, StageError
+from holdfast.cli.demo.telling import Count, Narrator
+from holdfast.core import keys
+from holdfast.core.records import Answer, Head
+from holdfast.core.states import Disposition, Status
+from holdfast.engine.engine import Engine, Parts
+from holdfast.store import migrate, reads
+from holdfast.store.database import Database
+from holdfast.store.schema import chunks, heads, journal, runs, tasks
+
+STALL = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """One installation: a database, the provider it pays, and the engine that stands for its users."""
+
+    cast: Cast
+    meter: MeterActor
+    url: str
+    db: Database
+    engine: Engine
+
+    def hire(self, name: str, *, wait_at: int = 0) -> Actor:
+        """A worker, up and ready."""
+        hired = self.cast.worker(name, self.url, self.meter, wait_at=wait_at)
+        hired.hear("up")
+        return hired
+
+    def request(self, title: str, texts: Sequence[str]) -> Answer:
+        """What became of the request to index a document."""
+        return self.engine.request(worker.ask(title, papers.keep(self.cast.folder, texts)))
+
+    def head(self, title: str) -> Head:
+        """The head of a document."""
+        found = reads.head(self.db, "default", "index", f"document:{title}")
+        if found is None:
+            raise StageError(f"document:{title} has no head")
+        return found
+
+    def published(self, title: str, generation: int) -> Head:
+        """The head, once this generation is published."""
+        give_up = time.monotonic() + PATIENCE
+        while (head := self.head(title)).published_generation < generation:
+            if head.status is Status.FAILED or time.monotonic() > give_up:
+                raise StageError(f"document:{title} is {head.status} and was not published")
+            time.sleep(0.02)
+        return head
+
+    def rows(self) -> str:
+        """A digest of everything that work could have written."""
+        kept = [
+            self.db.read(lambda tx, table=table: str(sorted(map(str, tx.all(select(table))))))  # type: ignore[misc]
+            for table in (heads, runs, tasks, chunks)
+        ]
+        return keys.digest(*kept)
+
+    def refusals(self) -> int:
+        """How many writes the fence has refused."""
+        query = select(func.count()).where(journal.c.reason.startswith("fenced_out:"))
+        return int(self.db.read(lambda tx: tx.execute(query).scalar_one()))
+
+
+def settle_in(cast: Cast, name: str, *, keyed: bool) -> House:
+    """A new installation with an empty database."""
+    url = f"sqlite:///{cast.folder / name}.db"
+    migrate.upgrade(url)
+    db = Database(url)
+    engine = Engine(db, Parts(kinds=[worker.index(cast.folder)]))
+    return House(cast, cast.meter(f"the meter of {name}", keyed=keyed), url, db, engine)
+
+
+def double_click(house: House, tell: Narrator) -> tuple[Count, Actor]:
+    """A document is requested twice and indexed once."""
+    texts = papers.paragraphs("handbook")
+    accepted = house.request("handbook", texts)
+    tell.line(f"document:handbook is requested: {accepted.disposition}, generation {accepted.generation}")
+    began = time.monotonic()
+    second = house.request("handbook", texts)
+    took = (time.monotonic() - began) * 1000
+    tell.line(f"the same request again: {second.disposition} of run {second.run_id}, after {took:.1f} ms")
+    hired = house.hire("worker-A")
+    tell.line(f"worker-A (process {hired.pid}) starts and finds the work")
+    house.published("handbook", 1)
+    totals = house.meter.totals()
+    tell.line(f"published: {papers.PARAGRAPHS} chunks, visible all at once")
+    named = second.disposition is Disposition.DUPLICATE and second.run_id == accepted.run_id
+    tell.promise("the second click was refused and told which run is active", kept=named)
+    once = totals["charges"] == totals["distinct_inputs"] == papers.PARAGRAPHS
+    tell.promise(f"{totals['charges']} charges for {totals['distinct_inputs']} paragraphs", kept=once)
+    return Count("double click", papers.PARAGRAPHS, totals["charges"]), hired
+
+
+def kill(house: House, tell: Narrator, hired: Actor) -> tuple[Count, Actor]:
+    """A worker dies with an order open at the provider; another takes over and pays nothing twice but that."""
+    before = house.meter.totals()["charges"]
+    house.meter.stall(after=1, seconds=STALL)
+    house.request("contract", papers.paragraphs("contract"))
+    tell.line(f"{hired.name} indexes document:contract; the provider is slow to answer its second order")
+    in_flight = house.meter.wait_charged()
+    died = time.monotonic()
+    hired.kill()
+    tell.line(
+        f"kill -9 {hired.pid}, while {in_flight} calls are charged and their answer is on its way", "care"
+    )
+    heir = house.hire("worker-B")
+    tell.line(f"worker-B (process {heir.pid}) starts; the dead worker's lease has to run out")
+    house.published("contract", 1)
+    tell.line(f"worker-B has published document:contract, {time.monotonic() - died:.1f} s after the kill")
+    log = house.meter.log()
+    mine = Counter(
+        text for entry in log if entry["charged"] for text in entry["inputs"] if "contract" in text
+    )
+    twice = sum(times - 1 for times in mine.values())
+    charges = house.meter.totals()["charges"] - before
+    bound = 0 if house.meter.keyed else in_flight
+    tell.promise(
+        f"{charges} charges for {len(mine)} paragraphs: {twice} charged again, {in_flight} were in flight",
+        kept=twice <= bound and charges == len(mine) + twice and max(mine.values()) <= 2,
+    )
+    return Count("kill -9 with an order open", len(mine), charges), heir
+
+
+def freeze(house: House, tell: Narrator, retired: Actor) -> tuple[Count, Actor]:
+    """A worker sleeps through its lease; another finishes; the sleeper wakes and may not write."""
+    retired.end()
+    before = house.meter.totals()
+    sleeper = house.hire("worker-C", wait_at=2)
+    house.request("report", papers.paragraphs("report"))
+    held = sleeper.hear("waiting")["slice"]
+    sleeper.freeze()
+    sleeper.go_on()
+    tell.line(f"worker-C is frozen (SIGSTOP) in the middle of slice {held} of document:report", "care")
+    heir = house.hire("worker-D")
+    house.published("report", 1)
+    tell.line("worker-D waits for the lease, takes the slice over and publishes the document")
+    exchanges, rows = house.meter.totals()["exchanges"], house.rows()
+    refused = house.refusals()
+    sleeper.thaw()
+    wrote = sleeper.hear("wrote")
+    ended = sleeper.hear("ended")
+    tell.line(
+        f"worker-C thaws and writes at once: {_refusal(wrote['reason'])}; its slice ends {ended['ending']}"
+    )
+    sleeper.end()
+    fenced = wrote["reason"] is not None and house.refusals() > refused
+    tell.promise("the write was refused by the fence, and the journal says so", kept=fenced)
+    tell.promise("no row of work changed after the thaw", kept=house.rows() == rows)
+    after = house.meter.totals()
+    charges = after["charges"] - before["charges"]
+    sent = after["exchanges"] - exchanges
+    tell.promise(
+        f"{charges} charges for {papers.PARAGRAPHS} paragraphs; the thawed worker sent {sent} orders",
+        kept=charges == papers.PARAGRAPHS and sent == 0,
+    )
+    return Count("freeze, then thaw", papers.PARAGRAPHS, charges), heir
+
+
+def _refusal(reason: str | None) -> str:
+    return "it lands" if reason is None else f"fenced out ({reason})"
+
+
+def again(house: House, tell: Narrator) -> list[Count]:
+    """The same document once more costs nothing; one changed paragraph costs one."""
+    texts = papers.paragraphs("handbook")
+    before = house.meter.totals()["charges"]
+    same = house.request("handbook", texts)
+    unchanged = house.meter.totals()["charges"] - before
+    tell.line(f"document:handbook is requested again: {same.disposition}")
+    texts[6] = "Paragraph 7 of the handbook: somebody has rewritten it."
+    changed = house.request("handbook", texts)
+    tell.line(
+        f"one paragraph is rewritten and requested: {changed.disposition}, generation {changed.generation}"
+    )
+    house.published("handbook", changed.generation)
+    rewritten = house.meter.totals()["charges"] - before - unchanged
+    tell.line("published; until this moment readers saw the old version, whole")
+    kept = same.disposition is Disposition.UNCHANGED and unchanged == 0
+    tell.promise(f"unchanged: {unchanged} charges", kept=kept)
+    tell.promise(f"one paragraph of {papers.PARAGRAPHS} changed: {rewritten} charge", kept=rewritten == 1)
+    return [
+        Count("index again, unchanged", 0, unchanged),
+        Count("index again, one paragraph changed", 1, rewritten),
+    ]

@@ -1,0 +1,112 @@
+"""The demonstration from beginning to end. It answers 0 only if every promise was kept."""
+
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from holdfast.cli import terminal
+from holdfast.cli.demo import guarded, unguarded, worker
+from holdfast.cli.demo.cast import Cast, StageError, terminated_like_interrupted
+from holdfast.cli.demo.telling import Count, Narrator
+from holdfast.cli.exits import Exit
+
+OPENING = """\
+[head]Holdfast: what becomes of paid work when workers die[/head]
+Real processes, an SQLite file in a temporary folder, and a provider that charges and keeps the bill.
+A lease lasts {lease:g} s here so that you need not wait (12 s by default), an order {order:g} s (60 s by default).
+The provider honours no idempotency keys, as OpenAI does not, so a lost answer costs what it cost."""
+
+
+def tell(*, plain: bool = False) -> Exit:
+    """The whole story; its exit code."""
+    narrator = Narrator(plain=plain)
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder,
+        terminated_like_interrupted(),
+        Cast(Path(folder)) as cast,
+    ):
+        try:
+            _act(cast, narrator)
+        except StageError as error:
+            narrator.promise(str(error), kept=False)
+        except KeyboardInterrupt:
+            narrator.line("interrupted; everything that was started is being ended", "care")
+            return Exit.INTERRUPTED
+    return _end(narrator)
+
+
+def _act(cast: Cast, narrator: Narrator) -> None:
+    narrator.print(OPENING.format(lease=worker.LEASE, order=worker.ORDER_DEADLINE))
+    house = guarded.settle_in(cast, "holdfast", keyed=False)
+    counts = []
+    narrator.chapter(1, "Somebody clicks twice")
+    count, hired = guarded.double_click(house, narrator)
+    counts.append(count)
+    narrator.chapter(2, "A worker is killed while it waits for an answer it has to pay for")
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        keyed = aside.submit(_kill_with_keys, cast)
+        count, hired = guarded.kill(house, narrator, hired)
+        free = keyed.result()
+    counts.append(count)
+    narrator.promise(
+        f"the same kill at a provider that honours keys: {free.charges} charges for {free.inputs} paragraphs",
+        kept=free.charges == free.inputs,
+    )
+    narrator.chapter(3, "A worker freezes past its lease, and wakes up")
+    count, hired = guarded.freeze(house, narrator, hired)
+    counts.append(count)
+    narrator.chapter(4, "The same document again, and again with one paragraph changed")
+    counts += guarded.again(house, narrator)
+    hired.end()
+    narrator.chapter(5, "The bill")
+    narrator.line("the same incidents, now with a plain loop that retries and a broker that redelivers")
+    others, totals = unguarded.run(cast)
+    mine = house.meter.totals()
+    house.db.close()
+    _bill(narrator, counts, others, mine["distinct_inputs"], totals["distinct_inputs"])
+
+
+def _kill_with_keys(cast: Cast) -> Count:
+    """The kill once more, at a provider that honours idempotency keys, without a word."""
+    house = guarded.settle_in(cast, "with-keys", keyed=True)
+    silent = Narrator(silent=True)
+    count, heir = guarded.kill(house, silent, house.hire("worker-K"))
+    heir.end()
+    house.db.close()
+    return count
+
+
+def _bill(
+    narrator: Narrator, mine: Sequence[Count], others: Sequence[Count], distinct: int, other_distinct: int
+) -> None:
+    numbers = ("new inputs", "with Holdfast", "without")
+    table = terminal.table("charges at the provider", *numbers, numbers=numbers)
+    for own, other in zip(mine, others, strict=True):
+        table.add_row(*terminal.cells(own.incident, own.inputs, own.charges, other.charges))
+    own, other = sum(count.charges for count in mine), sum(count.charges for count in others)
+    table.add_row(*terminal.cells("all of it", distinct, own, other), style="head")
+    table.add_row(
+        *terminal.cells(
+            "charges for each distinct input", "", f"{own / distinct:.2f}", f"{other / other_distinct:.2f}"
+        )
+    )
+    narrator.print()
+    narrator.print(table)
+    narrator.print()
+    in_flight = own - distinct
+    narrator.promise(
+        f"with Holdfast each input was paid effectively once: {in_flight} more, the calls in flight at the kill",
+        kept=0 <= in_flight <= guarded.papers.PER_ORDER,
+    )
+
+
+def _end(narrator: Narrator) -> Exit:
+    if not narrator.broken:
+        narrator.print(f"\nEvery promise was kept, in {narrator.seconds:.0f} s. Nothing is left behind.")
+        narrator.print("What is promised, and what is not: docs/guarantees.md")
+        return Exit.OK
+    narrator.print("\nNot kept:", style="bad")
+    for text in narrator.broken:
+        narrator.print(f"  {text}")
+    return Exit.FAILED

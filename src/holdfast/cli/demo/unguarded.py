@@ -1,0 +1,67 @@
+"""The same incidents without Holdfast: the plain loop, and a broker that delivers again what was not finished.
+
+Measured at a meter of the same sort, not assumed. Each incident is as close to its guarded twin as a loop
+allows: the same documents, the same orders of three, the same moment of the kill and of the freeze.
+"""
+
+from holdfast.cli.demo import papers
+from holdfast.cli.demo.cast import Cast, MeterActor
+from holdfast.cli.demo.guarded import STALL
+from holdfast.cli.demo.telling import Count
+
+
+def run(cast: Cast) -> tuple[list[Count], dict[str, int]]:
+    """The charges of each incident, in the order of the guarded ones, and the totals at the provider."""
+    meter = cast.meter("the meter of the plain loop")
+    counts = []
+    for name, incident, inputs in (
+        ("double click", _double_click, papers.PARAGRAPHS),
+        ("kill -9 with an order open", _kill, papers.PARAGRAPHS),
+        ("freeze, then thaw", _freeze, papers.PARAGRAPHS),
+        ("index again, unchanged", _again, 0),
+        ("index again, one paragraph changed", _changed, 1),
+    ):
+        before = meter.totals()["charges"]
+        incident(cast, meter)
+        counts.append(Count(name, inputs, meter.totals()["charges"] - before))
+    return counts, meter.totals()
+
+
+def _kept(cast: Cast, title: str) -> str:
+    return papers.keep(cast.folder, papers.paragraphs(title))
+
+
+def _double_click(cast: Cast, meter: MeterActor) -> None:
+    document = _kept(cast, "handbook")
+    for loop in [cast.plain_loop(f"loop {number}", document, meter) for number in (1, 2)]:
+        loop.wait()
+
+
+def _kill(cast: Cast, meter: MeterActor) -> None:
+    document = _kept(cast, "contract")
+    meter.stall(after=1, seconds=STALL)
+    loop = cast.plain_loop("loop 3", document, meter)
+    meter.wait_charged()
+    loop.kill()
+    cast.plain_loop("loop 4", document, meter).wait()
+
+
+def _freeze(cast: Cast, meter: MeterActor) -> None:
+    document = _kept(cast, "report")
+    sleeper = cast.plain_loop("loop 5", document, meter, wait_at=2)
+    sleeper.hear("waiting")
+    sleeper.freeze()
+    sleeper.go_on()
+    cast.plain_loop("loop 6", document, meter).wait()
+    sleeper.thaw()
+    sleeper.wait()
+
+
+def _again(cast: Cast, meter: MeterActor) -> None:
+    cast.plain_loop("loop 7", _kept(cast, "handbook"), meter).wait()
+
+
+def _changed(cast: Cast, meter: MeterActor) -> None:
+    texts = papers.paragraphs("handbook")
+    texts[6] = "Paragraph 7 of the handbook: somebody has rewritten it."
+    cast.plain_loop("loop 8", papers.keep(cast.folder, texts), meter).wait()

@@ -1,0 +1,65 @@
+"""What every command that touches the database begins with."""
+
+import getpass
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import exc
+
+from holdfast import bootstrap, settings
+from holdfast.cli import queries
+from holdfast.cli.exits import CommandError, Exit
+from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.records import Ask, Head
+from holdfast.store.database import Database
+
+
+def loaded() -> settings.Settings:
+    """The settings of this process; a mistake in them is an error of usage."""
+    try:
+        return settings.load()
+    except settings.SettingsError as error:
+        raise CommandError(str(error), Exit.USAGE, code="bad_setting") from error
+
+
+@contextmanager
+def runtime() -> Iterator[bootstrap.Runtime]:
+    """A runtime by the settings of this process, closed afterwards.
+
+    What a driver raises is told in one line: a person at a terminal can do nothing with a traceback.
+    """
+    with bootstrap.open_runtime(loaded()) as opened:
+        try:
+            yield opened
+        except exc.DBAPIError as error:
+            said = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
+            raise StoreUnavailableError(f"the database refused ({said[0]}); look at its log") from error
+
+
+def one_head(db: Database, tenant: str, subject: str, kind: str | None) -> Head:
+    """The head that the command line means; CommandError when there is none, or more than one."""
+    found = some_heads(db, tenant, subject, kind)
+    if len(found) > 1:
+        kinds = ", ".join(head.kind for head in found)
+        message = f"{subject} has work of several kinds; say --kind with one of: {kinds}"
+        raise CommandError(message, Exit.USAGE, code="several_kinds")
+    return found[0]
+
+
+def some_heads(db: Database, tenant: str, subject: str, kind: str | None) -> tuple[Head, ...]:
+    """The heads of a subject, at least one; otherwise CommandError."""
+    asked = Ask(kind=kind or "index", subject=subject, tenant=tenant).checked()
+    found = queries.heads_of(db, asked.tenant, asked.subject, kind)
+    if not found:
+        what = f"{subject} (kind {kind})" if kind else subject
+        message = f"nobody ever asked for {what} of tenant {tenant}"
+        raise CommandError(message, Exit.NOT_FOUND, code="unknown_subject")
+    return found
+
+
+def actor() -> str:
+    """Who is at this terminal, for the journal."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (OSError, KeyError):
+        return "cli"

@@ -1,0 +1,139 @@
+"""`holdfast why`: the story of a subject, in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+
+from holdfast.cli import opening, queries, sentences, terminal
+from holdfast.core.records import Head, Spent
+from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
+from holdfast.store import reads
+from holdfast.store.reads import RunDetail, Story, TaskDetail
+
+STYLES = {Status.SUCCESS: "good", Status.FAILED: "bad", Status.RUNNING: "name", Status.QUEUED: "name"}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A story, and the orders of its runs that are not settled."""
+
+    story: Story
+    orders: tuple[queries.OpenOrder, ...]
+
+
+def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
+    """The story of every kind of work on the subject, or of one."""
+    with opening.runtime() as runtime:
+        heads = opening.some_heads(runtime.db, tenant, subject, kind)
+        unsettled = queries.open_orders(runtime.db)
+        told = [
+            Told(story, tuple(order for order in unsettled if order.run_id in story.tasks))
+            for head in heads
+            if (story := reads.story(runtime.db, head.id)) is not None
+        ]
+    if as_json:
+        terminal.show_json(told)
+        return
+    console = terminal.console()
+    for number, each in enumerate(told):
+        if number:
+            console.print()
+        _tell(console, each)
+
+
+def _tell(console: Console, told: Told) -> None:
+    head = told.story.head
+    word = shown(head.kind, head.status)
+    style = STYLES.get(head.status, "care")
+    console.print(f"[head]{escape(head.subject)}[/head] ({head.kind}, tenant {escape(head.tenant)})", end="")
+    console.print(f" is [{style}]{word}[/{style}]; {_visible(head)}")
+    for run in told.story.runs:
+        _tell_run(console, run, told.story.tasks.get(run.run.id, ()))
+    console.print("\nWhat happened, oldest at the top (UTC):")
+    table = terminal.table("", "", "")
+    table.show_header = False
+    for noted in told.story.journal:
+        generation = f"gen {noted.generation}" if noted.generation is not None else ""
+        table.add_row(*terminal.cells(f"  {terminal.moment(noted.at)}", generation, sentences.of(noted)))
+    console.print(table)
+    for order in told.orders:
+        console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'on its way'}")
+    console.print(f"\n{_advice(told)}")
+
+
+def _visible(head: Head) -> str:
+    if head.deleted:
+        return f"it was deleted by generation {head.generation}"
+    if not head.visible:
+        return "nothing of it is visible yet"
+    if head.published_generation == head.generation:
+        return f"generation {head.generation} is visible"
+    return f"generation {head.published_generation} stays visible, generation {head.generation} was asked for"
+
+
+def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail]) -> None:
+    run = detail.run
+    style = STYLES.get(run.status, "quiet")
+    word = shown(run.kind, run.status)
+    console.print(f"\ngeneration {run.generation}: [{style}]{word}[/{style}]", end="")
+    console.print(f", {sentences.of_request(f'{run.disposition}:{detail.reason}', detail.actor)}")
+    console.print(f"  run {run.id}, {_times(detail)}", style="quiet")
+    if run.error_code and run.status is Status.FAILED:
+        console.print(f"  [bad]{escape(run.error_code)}[/bad]: {escape(run.error_message or '')}")
+    spent = sum((task.spent for task in tasks), Spent())
+    if spent.paid_calls or spent.reused_calls:
+        console.print(
+            f"  paid {terminal.count(spent.paid_calls, 'call')} ({terminal.money(spent.paid)}), reused "
+            f"{spent.reused_calls} already paid for (saved {terminal.money(spent.saved)})"
+        )
+    if run.status in LIVE:
+        for task in tasks:
+            if task.task.state in OPEN:
+                console.print(f"  {_open_task(task)}")
+
+
+def _times(detail: RunDetail) -> str:
+    run = detail.run
+    parts = [f"asked {terminal.moment(run.queued_at)}"]
+    if run.started_at:
+        parts.append(f"waited {terminal.span(max(0.0, run.started_at - run.queued_at))}")
+    if run.started_at and run.finished_at:
+        parts.append(f"took {terminal.span(max(0.0, run.finished_at - run.started_at))}")
+    if run.slices:
+        parts.append(terminal.count(run.slices, "slice"))
+    return ", ".join(parts)
+
+
+def _open_task(detail: TaskDetail) -> str:
+    task = detail.task
+    name = "the plan" if task.ordinal == 0 else f"slice {task.ordinal}"
+    match task.state:
+        case TaskState.RUNNING:
+            share = f", {detail.done} of {detail.total} {detail.unit}".rstrip() if detail.total else ""
+            until = terminal.moment(task.lease_until)
+            return f"{name} is held by {task.owner} under epoch {task.epoch}, lease until {until}{share}"
+        case TaskState.WAITING:
+            return f"{name} waits for {sentences.wait(task.waiting_for)} until {terminal.moment(task.due_at)}"
+        case _:
+            return f"{name} is queued in lane {detail.lane}"
+
+
+def _advice(told: Told) -> str:
+    head = told.story.head
+    if any(order.state == CallState.PARKED for order in told.orders):
+        return "To go on: a parked order waits for a person; see holdfast orders --state parked."
+    kind = f" --kind {head.kind}" if head.kind != "index" else ""
+    match head.status:
+        case Status.FAILED:
+            return f"To go on: remove the cause, then holdfast retry {head.subject}{kind}."
+        case Status.QUEUED:
+            return "Nothing to do: it waits for a free worker. Is one running? See holdfast status."
+        case Status.RUNNING:
+            return (
+                "Nothing to do: if its worker is gone, the lease runs out and the sweep hands the task on. "
+                f"To end it: holdfast cancel {head.subject}{kind}."
+            )
+        case _:
+            return "Nothing to do."

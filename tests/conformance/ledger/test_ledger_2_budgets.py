@@ -1,0 +1,132 @@
+"""A budget is reserved before anything is sent, so the cap holds under concurrency and crashes."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import select, update
+
+from holdfast import faults
+from holdfast.core.errors import MustWaitError
+from holdfast.ledger.pay import Call
+from holdfast.store import budgets, orders
+from holdfast.store.schema import budgets as budget_table
+from holdfast.store.schema import charges
+from tests.conformance.ledger.till import CENT
+
+
+def test_a_budget_covers_exactly_what_it_says(till):
+    """The last cent may be spent, and not one more; nothing is kept of the order that was too much."""
+    till.set_budget(2 * CENT)
+    hand = till.hand()
+    till.pay(hand, "chunk-01", "chunk-02")
+    assert till.budget() == (2 * CENT, 0)
+    with pytest.raises(MustWaitError) as broke:
+        till.pay(hand, "chunk-03")
+    assert broke.value.reason == "budget"
+    assert len(till.orders("id")) == 1
+    assert till.meter.totals().charges == 2
+
+
+@pytest.mark.g4
+def test_work_over_budget_goes_on_when_it_is_raised(till):
+    """A wait for money is not a failure: the same hand pays once there is some."""
+    till.set_budget(CENT)
+    hand = till.hand()
+    with pytest.raises(MustWaitError):
+        till.pay(hand, "chunk-01", "chunk-02")
+    till.set_budget(2 * CENT)
+    assert till.pay(hand, "chunk-01", "chunk-02").spent.paid == 2 * CENT
+
+
+def test_money_is_reserved_while_an_order_is_out(till):
+    """From the intent to the answer the estimate is reserved; then it is spent."""
+    till.set_budget(1000)
+    hand, seen = till.hand(), {}
+    with faults.armed(lambda name: seen.setdefault(name, till.budget() if name == "send.answered" else None)):
+        till.pay(hand, "chunk-01")
+    assert seen["send.answered"] == (0, CENT)
+    assert till.budget() == (CENT, 0)
+
+
+def test_a_collection_has_a_budget_of_its_own(till):
+    """Every budget there is must cover the order; if one does not, none is touched."""
+    till.set_budget(1000)
+    till.set_budget(CENT, "collection:books")
+    hand = till.hand(collection="books")
+    with pytest.raises(MustWaitError, match="collection:books"):
+        till.pay(hand, "chunk-01", "chunk-02")
+    assert (till.budget(), till.budget("collection:books")) == ((0, 0), (0, 0))
+    till.pay(hand, "chunk-01")
+    assert (till.budget(), till.budget("collection:books")) == ((CENT, 0), (CENT, 0))
+
+
+@pytest.mark.g5
+def test_two_workers_cannot_pass_the_cap_together(till):
+    """Each alone would fit; the reservation lets one through."""
+    till.set_budget(CENT)
+    hands = [till.hand(f"document:{n}") for n in range(2)]
+    start = threading.Barrier(2)
+
+    def work(n):
+        start.wait()
+        try:
+            return till.pay(hands[n], f"chunk-{n:02}").spent.paid
+        except MustWaitError as error:
+            return error.reason
+
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(work, range(2))) == {CENT, "budget"}
+    assert till.meter.totals().charges == 1
+
+
+def test_a_new_budget_starts_from_what_was_spent(unkeyed):
+    """Also from what stayed in doubt after its order was settled: it may have been charged."""
+    unkeyed.meter.plan(script=["charge_then_cut"])
+    unkeyed.pay(unkeyed.hand(), "chunk-01")
+    unkeyed.set_budget(1000)
+    assert unkeyed.budget() == (2 * CENT, 0)
+    assert unkeyed.meter.totals().charges == 2
+
+
+def test_reservations_are_recomputed_from_open_orders(keyed):
+    """Whatever made a reservation drift, the sweep sets it to what is really open."""
+    keyed.set_budget(1000)
+    keyed.crash(keyed.hand(), "chunk-01")
+    keyed.world.write(update(budget_table).values(reserved=777))
+    assert budgets.recompute(keyed.db) == 1
+    assert keyed.budget() == (0, CENT)
+    assert budgets.recompute(keyed.db) == 0
+
+
+def test_a_void_order_gives_its_reservation_back(till):
+    """An unsent order that its worker left behind frees its money when it is put right."""
+    till.set_budget(1000)
+    till.crash(till.hand(), "chunk-01", at="intend.committed")
+    assert till.budget() == (0, CENT)
+    till.pass_deadline()
+    assert orders.recover_forgotten(till.db) == 1
+    assert till.budget() == (0, 0)
+
+
+@pytest.mark.parametrize("limit", [-5, 0, True, "many", 10**30])
+def test_a_senseless_output_limit_reserves_the_usual(unkeyed, limit):
+    """What a caller writes into max_tokens can neither lower a reservation nor break it."""
+    unkeyed.set_budget(10**9)
+    reserved = []
+
+    def look(name):
+        if name == "send.answered":
+            reserved.append(unkeyed.budget()[1])
+
+    with faults.armed(look):
+        call = Call("meter", "chat/completions", "talker", "prompt-1", {"max_tokens": limit})
+        unkeyed.ledger().pay(unkeyed.hand(), [call])
+    assert reserved == [CENT + 20 * 1000]
+
+
+def test_a_charge_keeps_the_version_of_its_prices(till):
+    """The bill says by which table each charge was priced."""
+    till.pay(till.hand(), "chunk-01")
+    (row,) = till.world.rows(select(charges))
+    assert (row.prices, row.amount, row.tokens, row.sort) == ("test-1", CENT, 2, "paid")

@@ -1,0 +1,104 @@
+"""The constraints that carry promises really refuse: bad rows are inserted directly, past every function."""
+
+import pytest
+from sqlalchemy import exc, insert, select, update
+
+from holdfast.core.records import Chunk
+from holdfast.store import actions
+from holdfast.store import tasks as fenced
+from holdfast.store.schema import (
+    budgets,
+    calls,
+    charges,
+    chunks,
+    follow_ups,
+    heads,
+    lines,
+    orders,
+    runs,
+    tasks,
+    turns,
+)
+
+
+def copied(world, table, **changes):
+    """A copy of the newest row of `table` with changes."""
+    newest = table.c.queued_at if table is runs else table.c[0]
+    row = world.row(select(table).order_by(newest.desc()))._asdict()
+    kept = {name: value for name, value in row.items() if not (name == "id" and isinstance(value, int))}
+    return insert(table).values(**{**kept, **changes})
+
+
+ORDER = {
+    "id": "o1", "tenant": "default", "provider": "p", "endpoint": "e", "model": "m", "state": "settled",
+    "call_keys": [], "body": b"", "idempotency_key": "k1", "keyed": True, "holder": "h", "scopes": [],
+    "estimate": 1, "created_at": 1.0, "deadline": 1.0, "deadline_at": 1.0,
+}  # fmt: skip
+CHARGE = {
+    "order_id": "o1", "send": 1, "tenant": "default", "scope": "tenant", "model": "m", "sort": "paid",
+    "tokens": 1, "amount": 1, "prices": "1", "at": 1.0,
+}  # fmt: skip
+CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
+
+BAD = {
+    "g1_one_head_per_kind_and_subject": lambda world: copied(world, heads),
+    "g3_published_is_never_ahead_of_requested": lambda _: update(heads).values(published_generation=99),
+    "head_status_is_known": lambda _: update(heads).values(status="done"),
+    "g1_one_run_per_generation": lambda world: copied(world, runs, id="other", status="failed"),
+    "g1_one_live_run_per_head": lambda world: copied(world, runs, id="other", generation=2),
+    "run_status_is_known": lambda _: update(runs).values(status="done"),
+    "one_task_per_slice": lambda world: copied(world, tasks),
+    "task_state_is_known": lambda _: update(tasks).values(state="lost"),
+    "g2_epoch_and_lease_are_numbers": lambda _: update(tasks).values(lease_until=-1.0),
+    "one_turn_per_lane_and_tenant": lambda world: copied(world, turns),
+    "g2_one_chunk_per_place_and_epoch": lambda world: copied(world, chunks),
+    "one_line_per_id": lambda world: copied(world, lines),
+    "g5_one_row_per_paid_input": lambda _: insert(calls).values([CALL, CALL]),
+    "call_state_is_known": lambda _: insert(calls).values({**CALL, "state": "paid"}),
+    "g5_a_settled_call_keeps_its_result": lambda _: insert(calls).values({**CALL, "state": "settled"}),
+    "g5_one_order_per_idempotency_key": lambda world: copied(world, orders, id="o2"),
+    "order_state_is_known": lambda _: update(orders).values(state="paid"),
+    "g5_one_charge_per_send": lambda _: insert(charges).values([CHARGE, CHARGE]),
+    "charge_sort_is_known": lambda _: insert(charges).values({**CHARGE, "sort": "free"}),
+    "g5_reservations_are_never_negative": lambda _: update(budgets).values(reserved=-1),
+    "one_budget_per_scope": lambda world: copied(world, budgets),
+    "one_action_per_token": lambda world: copied(world, actions.actions),
+    "one_follow_up_per_action_and_generation": lambda world: copied(world, follow_ups),
+}
+
+
+@pytest.fixture
+def furnished(world):
+    """At least one good row in every table that is broken below."""
+    options = {"kind": "extract", "options": {}, "pipeline": ""}
+    actions.add_action(world.db, tenant="default", collection="books", **options)
+    world.publish(collection="books")
+    claim = world.start(subject="document:2")
+    fenced.stage(world.db, claim, [Chunk(0)])
+    fenced.advance(world.db, claim, fenced.Report(1, 2, line="one"), "l1")
+    world.write(insert(orders).values(**ORDER))
+    world.write(insert(budgets).values(tenant="default", scope="tenant"))
+    return world
+
+
+@pytest.mark.g1
+@pytest.mark.g2
+@pytest.mark.g3
+@pytest.mark.g5
+@pytest.mark.parametrize("name", BAD)
+def test_a_named_constraint_refuses(furnished, name):
+    """The database itself says no, and on PostgreSQL by the constraint's name."""
+    with pytest.raises(exc.IntegrityError) as refused:
+        furnished.write(BAD[name](furnished))
+    if furnished.db.postgresql:
+        assert name in str(refused.value)
+
+
+def test_every_named_constraint_is_tried():
+    """A constraint that carries a name of its own is in the table above."""
+    own = {"one_collection_per_id"}
+    for table in heads.metadata.sorted_tables:
+        own |= {str(rule.name) for rule in table.constraints if rule.name}
+        own |= {str(index.name) for index in table.indexes if index.unique}
+    promised = {name for name in own if not name.startswith(("pk_", "fk_"))}
+    assert promised - set(BAD) <= {"one_collection_per_id"}

@@ -1,0 +1,143 @@
+"""What the sweep finds and puts right."""
+
+import pytest
+from sqlalchemy import select, update
+
+from holdfast.core.records import FencedOut, Landed, Spent
+from holdfast.core.states import Lane, Status, TaskState
+from holdfast.store import duties, reads
+from holdfast.store import tasks as fenced
+from holdfast.store.schema import duties as duty_rows
+from holdfast.store.schema import runs, tasks
+
+
+@pytest.mark.g7
+def test_a_dead_workers_task_is_due_again_and_finished_slices_are_kept(world):
+    """Only the slice of the dead worker runs again, under a new epoch."""
+    done, dead = world.sliced()
+    fenced.finish(world.db, done, spent=Spent())
+    world.lapse(dead)
+    assert duties.expire(world.db, cap=3) == {Lane.BULK: 1}
+    again = world.claim(owner="next")
+    assert (again.task_id, again.epoch, again.attempts) == (dead.task_id, dead.epoch + 2, 1)
+    assert world.task(done).state == TaskState.DONE
+    assert fenced.finish(world.db, again, spent=Spent()) == Landed(published=True)
+
+
+@pytest.mark.g7
+def test_a_living_lease_is_not_expired(world):
+    """Slow is not dead."""
+    world.start()
+    assert duties.expire(world.db, cap=3) == {}
+
+
+@pytest.mark.g7
+def test_a_lease_that_lives_elsewhere_is_spared(world):
+    """Another lease backend is asked before anybody is called dead."""
+    claim = world.start()
+    world.lapse(claim)
+    assert duties.expire(world.db, cap=3, alive=lambda pairs: {task_id for task_id, _ in pairs}) == {}
+    assert world.task(claim).state == TaskState.RUNNING
+
+
+@pytest.mark.g4
+def test_a_task_that_dies_too_often_with_nothing_to_show_fails_its_run(world):
+    """After the cap the run is abandoned: a terminal state, with a reason to act on."""
+    world.request()
+    for _ in range(3):
+        claim = world.claim()
+        world.lapse(claim)
+        duties.expire(world.db, cap=3)
+    run = reads.run(world.db, claim.run_id).run
+    assert (run.status, run.error_code) == (Status.FAILED, "abandoned")
+    assert (world.head().status, world.task(claim).state) == (Status.FAILED, TaskState.FAILED)
+    assert world.claim() is None
+
+
+@pytest.mark.g2
+def test_abandon_looks_again_under_the_lock(world):
+    """A worker that finished while the sweep was deciding is not abandoned."""
+    claim = world.start()
+    world.set_task(claim, attempts=2)
+    world.lapse(claim)
+    found = world.row(select(tasks))
+    fenced.finish(world.db, claim, spent=Spent())
+    assert not duties.abandon(world.db, found, 3)
+    assert world.head().status is Status.SUCCESS
+
+
+@pytest.mark.g4
+def test_a_stranded_run_whose_slices_are_all_done_is_published(world):
+    """A live run with no open task ends: whole, so it is published."""
+    one, two = world.sliced(collection="books")
+    fenced.finish(world.db, one, spent=Spent())
+    world.set_task(two, state="done", lease_until=0.0)
+    assert duties.mend_stranded(world.db) == 1
+    assert (world.head().status, world.head().visible) == (Status.SUCCESS, True)
+    assert ("publish", "mended") in world.journal()
+    assert duties.mend_stranded(world.db) == 0
+
+
+@pytest.mark.g4
+def test_a_stranded_run_that_is_not_whole_fails(world):
+    """A live run with no open task ends: not whole, so it fails and may be asked for again."""
+    one, two = world.sliced()
+    world.set_task(one, state="done")
+    world.set_task(two, state="closed")
+    assert duties.mend_stranded(world.db) == 1
+    assert reads.run(world.db, one.run_id).run.error_code == "stranded"
+    assert world.request().created
+
+
+def test_a_run_with_work_left_is_not_mended(world):
+    """Queued, waiting or running slices are work left."""
+    world.sliced()
+    assert duties.mend_stranded(world.db) == 0
+
+
+def test_due_work_is_counted_per_lane_up_to_a_bound(world):
+    """As many wake-ups as tasks are due, but no more than the bound."""
+    for number in range(4):
+        world.request(subject=f"document:{number}")
+    world.request(subject="document:9", lane=Lane.INTERACTIVE)
+    assert duties.forgotten(world.db, list(Lane), 3) == {Lane.BULK: 3, Lane.INTERACTIVE: 1}
+
+
+def test_a_duty_is_won_by_one_sweeper_per_turn(world):
+    """Compare-and-set on its next time; before that nobody wins it."""
+    duties.enrol(world.db, ["expire", "mend"])
+    assert duties.due(world.db, ["expire", "other"]) == {"expire"}
+    terms = {"every": 60.0, "grace_after": 30.0, "grace": 12.0}
+    assert duties.win(world.db, "expire", **terms).last_at == 0.0
+    assert duties.win(world.db, "expire", **terms) is None
+    assert duties.win(world.db, "unknown", **terms) is None
+    assert duties.due(world.db, ["expire", "mend"]) == {"mend"}
+
+
+@pytest.mark.g7
+def test_after_an_outage_leases_get_a_grace(world):
+    """A duty that nobody could do for long means the database was away, not that every worker died."""
+    duties.enrol(world.db, ["expire"])
+    terms = {"every": 0.0, "grace_after": 30.0, "grace": 12.0}
+    first = duties.win(world.db, "expire", **terms)
+    assert first.grace_until == 0.0
+    world.write(update(duty_rows).values(last_at=first.now - 100, next_at=1.0))
+    after = duties.win(world.db, "expire", **terms)
+    assert after.grace_until == pytest.approx(after.now + 12.0)
+
+
+def test_the_next_change_is_the_end_of_a_wait_or_of_a_lease(world):
+    """Nothing waits, nothing changes; a lease of a minute ends within the minute."""
+    assert duties.next_change(world.db) is None
+    world.start()
+    assert 0 < duties.next_change(world.db) <= 60.0
+
+
+@pytest.mark.g1
+def test_a_superseded_run_is_never_mended(world):
+    """The sweep finds live runs only."""
+    one, _two = world.sliced()
+    world.request(content="b")
+    assert duties.mend_stranded(world.db) == 0
+    assert world.row(select(runs.c.status).where(runs.c.id == one.run_id)).status == Status.SUPERSEDED
+    assert fenced.finish(world.db, one, spent=Spent()) == FencedOut("run_superseded")

@@ -1,0 +1,115 @@
+"""The migrations build exactly the tables of the schema, and a process meets no other."""
+
+import secrets
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine, text
+
+from holdfast.core.errors import SchemaError
+from holdfast.store import dialect, migrate
+from holdfast.store.schema import metadata
+
+
+@pytest.fixture
+def engine(database_url):
+    made = create_engine(dialect.parse(database_url))
+    yield made
+    made.dispose()
+
+
+def test_models_and_migrations_agree(engine):
+    """Autogenerate finds nothing left to write."""
+    # SQLite gives the default '' back in another spelling, so defaults are compared on PostgreSQL.
+    options = {"compare_type": True, "compare_server_default": engine.dialect.name == "postgresql"}
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, metadata) == []
+
+
+def test_partial_indexes_and_checks_of_the_models_are_in_the_database(engine):
+    """What autogenerate does not compare: the conditions of indexes and the names of checks."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            found = connection.execute(text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        else:
+            found = connection.execute(
+                text("SELECT indexdef FROM pg_indexes UNION SELECT conname::text FROM pg_constraint")
+            )
+        said = "\n".join(row[0] for row in found)
+    for table in metadata.sorted_tables:
+        for rule in (*table.constraints, *table.indexes):
+            assert rule.name is None or str(rule.name).startswith("pk_") or str(rule.name) in said
+        for index in table.indexes:
+            partial = index.dialect_options["sqlite"]["where"] is not None
+            line = next(line for line in said.split("\n") if str(index.name) in line)
+            assert partial == ("WHERE" in line)
+
+
+def test_the_database_of_this_release_is_accepted(engine):
+    """Nothing to say, nothing to run."""
+    migrate.check(engine)
+    assert migrate.current(engine) == migrate.known()
+
+
+@pytest.mark.parametrize(
+    ("statement", "advice"),
+    [
+        ("DELETE FROM alembic_version", "run: holdfast migrate"),
+        ("DROP TABLE alembic_version", "run: holdfast migrate"),
+        ("UPDATE alembic_version SET version_num = '9999'", "install a newer holdfast"),
+    ],
+)
+def test_a_database_that_is_empty_or_unknown_is_refused_with_what_to_do(engine, statement, advice):
+    """A process stops at the door instead of failing somewhere inside."""
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+    with pytest.raises(SchemaError, match=advice):
+        migrate.check(engine)
+
+
+def test_an_older_database_is_refused_with_what_to_run(engine, monkeypatch):
+    """The database is at a revision this code knows, but it needs a later one."""
+    monkeypatch.setattr(migrate, "known", lambda: "later")
+    with pytest.raises(SchemaError, match="needs later; run: holdfast migrate"):
+        migrate.check(engine)
+
+
+def test_upgrading_twice_changes_nothing(database_url, engine):
+    """Every deploy may run it."""
+    assert migrate.upgrade(database_url) == migrate.known()
+    migrate.check(engine)
+
+
+@pytest.fixture
+def empty_postgresql(require):
+    server, name = require("postgresql"), f"hf_test_{secrets.token_hex(8)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        yield urlsplit(server)._replace(path=f"/{name}").geturl()
+        connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def empty_sqlite(tmp_path):
+    return f"sqlite:///{tmp_path / 'new.db'}"
+
+
+@pytest.mark.parametrize(
+    "kind", ["empty_sqlite", pytest.param("empty_postgresql", marks=pytest.mark.postgresql)]
+)
+def test_two_processes_may_upgrade_at_once(request, kind):
+    """The second waits for the first and finds nothing left to do."""
+    url = request.getfixturevalue(kind)
+    program = "import sys; from holdfast.store import migrate; print(migrate.upgrade(sys.argv[1]))"
+    # Real processes: Alembic keeps its context in a global.
+    both = [
+        subprocess.Popen([sys.executable, "-c", program, url], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    assert [one.communicate(timeout=60)[0].strip() for one in both] == [migrate.known()] * 2

@@ -1,0 +1,204 @@
+"""The fence, and the writes behind it."""
+
+import pytest
+from sqlalchemy import func, select, update
+
+from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
+from holdfast.core.states import Status, TaskState
+from holdfast.store import claims, duties, reads, requests
+from holdfast.store import tasks as fenced
+from holdfast.store.schema import chunks, collections, heads, lines, runs, tasks
+
+WRITES = {
+    "stage": lambda db, claim: fenced.stage(db, claim, [Chunk(7, "late")]),
+    "advance": lambda db, claim: fenced.advance(db, claim, fenced.Report(9, 9, line="late"), "l9"),
+    "plan": lambda db, claim: fenced.plan(db, claim, [Slice()], Spent()),
+    "finish": lambda db, claim: fenced.finish(db, claim, spent=Spent(paid=5), staged=1),
+    "fail": lambda db, claim: fenced.fail(db, claim, code="late", message="late"),
+}
+
+
+def overtake(world, claim, how):
+    """Something makes the claim stale; answers the reason its writes are refused with."""
+    match how:
+        case "superseded":
+            world.request(content="b")
+            return "run_superseded"
+        case "cancelled":
+            requests.cancel(world.db, claim.head_id)
+            return "run_cancelled"
+        case "deleted":
+            requests.delete(world.db, "default", claim.subject)
+            return "run_superseded"
+        case "expired":
+            world.lapse(claim)
+            duties.expire(world.db, cap=3)
+            return "stale_epoch"
+        case "taken":
+            world.lapse(claim)
+            duties.expire(world.db, cap=3)
+            assert world.claim(owner="next") is not None
+            return "stale_epoch"
+        case "released":
+            claims.release(world.db, claim, "drain")
+            return "stale_epoch"
+        case "finished":
+            fenced.finish(world.db, claim, spent=Spent())
+            return "run_success"
+    raise AssertionError(how)
+
+
+@pytest.mark.g2
+@pytest.mark.parametrize("verb", WRITES)
+@pytest.mark.parametrize(
+    "how", ["superseded", "cancelled", "deleted", "expired", "taken", "released", "finished"]
+)
+def test_a_stale_worker_writes_nothing_but_its_refusal(world, verb, how):
+    """Frozen, overtaken and thawed: every write is refused with its reason, and only the journal grows."""
+    claim = world.start()
+    reason = overtake(world, claim, how)
+    before, noted = world.picture(), world.journal()
+    assert WRITES[verb](world.db, claim) == FencedOut(reason)
+    assert world.journal() == [*noted, (verb, f"fenced_out:{reason}")]
+    after = world.picture()
+    assert {**after, "journal": []} == {**before, "journal": []}
+
+
+@pytest.mark.g2
+def test_a_lease_that_ran_out_does_not_stop_a_write_that_nobody_overtook(world):
+    """The lease says who should work; the fence alone says who may write."""
+    claim = world.start()
+    world.lapse(claim)
+    assert fenced.finish(world.db, claim, spent=Spent()) == Landed(published=True)
+
+
+@pytest.mark.g3
+def test_staged_chunks_are_invisible_until_published_and_then_all_at_once(world):
+    """The old generation answers until the new one is whole."""
+    world.publish()
+    one, two = world.sliced(content="b")
+    fenced.stage(world.db, one, [Chunk(0, "b1")])
+    fenced.stage(world.db, two, [Chunk(0, "b2")])
+    assert fenced.finish(world.db, one, spent=Spent(), staged=1) == Landed(published=False)
+    assert world.texts(one.head_id) == ["a-1-0"]
+    assert fenced.finish(world.db, two, spent=Spent(), staged=1) == Landed(published=True)
+    assert world.texts(one.head_id) == ["b1", "b2"]
+
+
+@pytest.mark.g3
+def test_a_failed_run_leaves_the_old_generation_in_place(world):
+    """The head shows failed, and what was published still answers."""
+    world.publish()
+    one, two = world.sliced(content="b")
+    fenced.stage(world.db, one, [Chunk(0, "b1")])
+    assert fenced.fail(world.db, one, code="work_failed", message="no") == Landed()
+    assert (world.head().status, world.head().visible) == (Status.FAILED, True)
+    assert world.texts(one.head_id) == ["a-1-0"]
+    assert fenced.finish(world.db, two, spent=Spent()) == FencedOut("run_failed")
+    run = reads.run(world.db, one.run_id)
+    assert (run.run.status, run.run.error_code) == (Status.FAILED, "work_failed")
+
+
+@pytest.mark.g2
+def test_a_new_holder_replaces_what_the_old_one_staged(world):
+    """Chunks of an older epoch of the slice are deleted, so nothing of a dead worker is published."""
+    dead = world.start()
+    fenced.stage(world.db, dead, [Chunk(0, "old"), Chunk(1, "old too")])
+    world.lapse(dead)
+    duties.expire(world.db, cap=3)
+    claim = world.claim(owner="next")
+    fenced.stage(world.db, claim, [Chunk(0, "new")])
+    fenced.finish(world.db, claim, spent=Spent(), staged=1)
+    assert world.texts(claim.head_id) == ["new"]
+
+
+@pytest.mark.g2
+def test_a_new_holder_that_stages_nothing_still_clears_the_slice(world):
+    """The finish deletes an older epoch's leftovers, too."""
+    dead = world.start()
+    fenced.stage(world.db, dead, [Chunk(0, "old")])
+    claims.release(world.db, dead, "drain")
+    fenced.finish(world.db, world.claim(), spent=Spent())
+    assert world.count(chunks) == 0
+
+
+@pytest.mark.g4
+def test_planning_queues_every_slice_and_counts_them_in_one_step(world):
+    """No half-planned run exists; slices keep the run's age, lane and priority."""
+    plan = world.start(priority=2)
+    pieces = [Slice({"pages": [1, 2]}, weight=2), Slice({"pages": [3]})]
+    assert fenced.plan(world.db, plan, pieces, Spent(paid=3)) == Landed()
+    found = world.rows(select(tasks).order_by(tasks.c.ordinal))
+    assert [(row.ordinal, row.state, row.weight) for row in found] == [
+        (0, "done", 1),
+        (1, "queued", 2),
+        (2, "queued", 1),
+    ]
+    assert {(row.age, row.priority, row.lane) for row in found} == {(found[0].age, 2, "bulk")}
+    assert world.row(select(runs.c.slices)).slices == 2
+
+
+def test_progress_only_moves_forward(world):
+    """A slice that starts again after a crash never moves the bar back."""
+    claim = world.start()
+    fenced.advance(world.db, claim, fenced.Report(5, 10, "pages", {"parse": (5, 10)}, "half"), "l1")
+    fenced.advance(world.db, claim, fenced.Report(2, 8, "pages"), "l2")
+    task = world.task(claim)
+    assert (task.done, task.total, task.unit) == (5, 10, "pages")
+    assert world.rows(select(lines.c.text)) == [("half",)]
+
+
+def test_the_log_of_a_run_is_capped(world):
+    """Line after line is kept up to the cap; the rest is dropped, not an error."""
+    claim = world.start()
+    many = range(fenced.MOST_LINES - 1)
+    said = [{"run_id": claim.run_id, "id": str(n), "at": 1.0, "text": ""} for n in many]
+    world.db.write("by_hand", lambda tx: tx.execute(lines.insert(), said))
+    for n in (1, 2):
+        fenced.advance(world.db, claim, fenced.Report(n, 9, line=f"line {n}"), f"l{n}")
+    assert world.count(lines) == fenced.MOST_LINES
+    assert world.rows(select(lines.c.text).where(lines.c.text != "")) == [("line 1",)]
+
+
+@pytest.mark.g3
+def test_publishing_marks_everything_and_runs_the_callers_part_in_the_same_transaction(world):
+    """Run, head and collection change together with what the caller writes."""
+    claim = world.start(collection="books")
+    mark = update(heads).values(fingerprint="by the caller")
+    outcome = fenced.finish(
+        world.db, claim, spent=Spent(1, 2, 3, 4, 5), result={"n": 1}, publish=lambda tx: tx.execute(mark)
+    )
+    assert outcome == Landed(published=True)
+    head = world.head()
+    assert (head.status, head.published_generation, head.visible) == (Status.SUCCESS, 1, True)
+    assert head.fingerprint == "by the caller"
+    assert world.row(select(collections.c.publish_seq)).publish_seq == 1
+    task = world.task(claim)
+    assert (task.state, task.paid_calls, task.reused_calls, task.tokens, task.paid, task.saved) == (
+        TaskState.DONE, 1, 2, 3, 4, 5,
+    )  # fmt: skip
+
+
+@pytest.mark.g3
+def test_a_caller_that_raises_while_publishing_publishes_nothing(world):
+    """All in that transaction, or nothing of it."""
+    claim = world.start()
+
+    def explode(tx):
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        fenced.finish(world.db, claim, spent=Spent(), publish=explode)
+    assert world.task(claim).state == TaskState.RUNNING
+    assert not world.head().visible
+
+
+@pytest.mark.g1
+def test_only_the_newest_generation_is_ever_published(world):
+    """Publishing flips upward: after many changes the newest content answers."""
+    for content in "abcd":
+        world.publish(content=content)
+    head = world.head()
+    assert (head.generation, head.published_generation) == (4, 4)
+    assert world.texts(head.id) == ["d-4-0"]
+    assert world.row(select(func.count()).select_from(runs).where(runs.c.status == "success"))[0] == 4

@@ -1,0 +1,281 @@
+"""What a seed means: how many workers, which policy, what clients ask for and what goes wrong, all drawn up front."""
+
+import random
+from dataclasses import dataclass, field
+
+from holdfast.core.decide import Patience
+from holdfast.core.retry import Backoff
+from holdfast.leases.base import Terms
+from holdfast.ledger.pay import Policy
+from holdfast.providers.base import Profile
+
+# Fault points that a schedule can be aimed at, and what must be in it for the point to be reached.
+NEEDS: dict[str, tuple[str, ...]] = {
+    "request": (),
+    "claim": (),
+    "renew": ("slow",),
+    "stage": (),
+    "advance": (),
+    "plan": ("sliced",),
+    "finish": (),
+    "intend": (),
+    "send": (),
+    "settle": (),
+    "enrol": (),
+    "win": (),
+    "release": ("drain",),
+    "put_back": ("wait",),
+    "fall_due": ("wait",),
+    "fail": ("raise",),
+    "cancel": ("cancel",),
+    "delete": ("delete",),
+    "doubt": ("cuts",),
+    "resend": ("cuts",),
+    "recover": ("kill",),
+    "expire": ("kill",),
+    "park": ("cuts", "park"),
+    "resolve": ("cuts", "park"),
+    "void": ("refusals",),
+    "throttle": ("refusals",),
+    "abandon": ("poison",),
+    "look_again": ("deliver", "slow"),
+    "recompute": ("tidy",),
+    "prune": ("tidy", "again"),
+    "set_budget": ("budget",),
+    "add_action": ("action",),
+    "visit": ("action",),
+    "remove_action": ("action",),
+    "move": ("action",),
+}
+ONE_SHOT = ("send.first_byte", "send.begun", "send.answered", "send.heard")
+POINTS: tuple[str, ...] = (
+    *(f"{verb}.{moment}" for verb in NEEDS for moment in ("commit", "committed")),
+    *ONE_SHOT,
+)
+# Points that many schedules do not reach although they aim at them are aimed at more often.
+RARE = {
+    "abandon": 4,
+    "look_again": 4,
+    "park": 3,
+    "resolve": 4,
+    "remove_action": 2,
+    "move": 2,
+    "expire": 2,
+    "resend": 2,
+    "prune": 2,
+    "recompute": 2,
+    "throttle": 2,
+    "visit": 2,
+}
+WEIGHTS = tuple(RARE.get(point.partition(".")[0], 1) for point in POINTS)
+EXTRAS = (
+    "slow", "sliced", "drain", "wait", "raise", "cancel", "delete", "cuts", "kill", "park", "refusals",
+    "poison", "hang", "nonsense", "reject", "deliver", "tidy", "again", "budget", "action", "takeover",
+    "outage", "broker",
+)  # fmt: skip
+EXTRA_CHANCE = {"poison": 0.03, "hang": 0.02, "park": 0.1, "budget": 0.1, "takeover": 0.06, "tidy": 0.3}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong: `what` happens at the `nth` passing of `where`, or at the moment `at`."""
+
+    what: str
+    where: str = ""
+    nth: int = 1
+    at: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """Something a client does at the moment `at`."""
+
+    at: float
+    client: int
+    what: str
+    tenant: str
+    subject: str
+    content: str = ""
+    force: bool = False
+    expect: int | None = None
+    lane: str = "bulk"
+    collection: str | None = None
+
+
+@dataclass(slots=True)
+class Scenario:
+    """All that is decided before the first step."""
+
+    seed: int
+    features: frozenset[str]
+    workers: int
+    clients: int
+    tight: bool
+    terms: Terms
+    profile: Profile
+    policy: Policy
+    patience: Patience
+    tidy_every: float
+    poll: float
+    span: float
+    moods: dict[str, float]
+    loss: float
+    deeds: list[Deed] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    lock_held_delay: float = 3.0
+    history_retention: float | None = None
+
+
+def draw(seed: int) -> Scenario:
+    """The scenario of a seed."""
+    rng = random.Random(f"scenario-{seed}")
+    target = rng.choices(POINTS, WEIGHTS)[0]
+    features = set(NEEDS.get(target.partition(".")[0], ()))
+    features |= {name for name in EXTRAS if rng.random() < EXTRA_CHANCE.get(name, 0.14)}
+    keyed = rng.random() < 0.5 and "park" not in features
+    ttl = rng.choice((6.0, 12.0))
+    scenario = Scenario(
+        seed=seed,
+        features=frozenset(features),
+        workers=rng.choice((1, 2, 2, 2, 3)),
+        clients=rng.choice((1, 2)),
+        tight=rng.random() < 0.6,
+        terms=Terms(ttl=ttl, renew_every=ttl / 3, margin=ttl / 6),
+        profile=_profile(rng, keyed=keyed),
+        policy=_policy(rng, park="park" in features),
+        patience=Patience(8.0, 14.0) if "takeover" in features else Patience(),
+        tidy_every=5.0 if "tidy" in features else 30.0,
+        poll=rng.choice((5.0, 20.0)),
+        span=rng.choice((4.0, 12.0, 25.0)),
+        moods=_moods(rng, features),
+        loss=rng.choice((0.0, 0.1, 0.5)) if "broker" in features else rng.choice((0.0, 0.0, 0.05)),
+        history_retention=rng.choice((None, None, None, 5.0)),
+    )
+    scenario.deeds = _deeds(rng, features, scenario)
+    scenario.faults = _faults(rng, features, scenario, target)
+    return scenario
+
+
+def _profile(rng: random.Random, *, keyed: bool) -> Profile:
+    return Profile(
+        name="sim",
+        honours_keys=keyed,
+        key_retention=rng.choice((25.0, 1e6)) if keyed else 0.0,
+        max_inputs=rng.choice((1, 2, 4)),
+        max_tokens=1000,
+        deadline=rng.choice((3.0, 8.0)),
+        uncharged=frozenset({503}) if rng.random() < 0.5 else frozenset(),
+    )
+
+
+def _policy(rng: random.Random, *, park: bool) -> Policy:
+    return Policy(
+        concurrency=rng.choice((1, 3)),
+        wait=rng.choice((2.0, 6.0)),
+        poll=0.4,
+        in_doubt="park" if park else "resend",
+        stale_intent=rng.choice((5.0, 15.0)),
+        settle_patience=60.0,
+        budget_delay=4.0,
+        parked_delay=4.0,
+        backoff=Backoff(first=0.3, factor=2.0, most=3.0),
+    )
+
+
+def _moods(rng: random.Random, features: set[str]) -> dict[str, float]:
+    """How likely each misbehaviour of the provider is, per exchange."""
+    moods = {"slow": 0.1, "unreachable": 0.03}
+    if "cuts" in features:
+        moods |= {
+            "cut_before": rng.uniform(0.0, 0.25),
+            "cut_after": rng.uniform(0.1, 0.5),
+            "stall": 0.1,
+            "error": 0.1,
+        }
+    if "refusals" in features:
+        moods |= {"busy": rng.uniform(0.1, 0.5), "unavailable": 0.1, "unreachable": 0.1}
+    if "slow" in features:
+        moods["slow"] = 0.6
+    return moods
+
+
+def _deeds(rng: random.Random, features: set[str], scenario: Scenario) -> list[Deed]:
+    tenants = rng.choice((("t1",), ("t1", "t2")))
+    places = [(rng.choice(tenants), f"document:{n}") for n in range(rng.choice((1, 1, 2, 3)))]
+    collection = rng.choice((None, "col1", "col1"))
+    if "action" in features:
+        collection = "col1"
+    flavours = [name for name in ("raise", "nonsense", "wait", "poison", "hang", "reject") if name in features]
+    lane = rng.choice(("bulk", "bulk", "interactive"))
+    deeds: list[Deed] = []
+
+    def add(what: str, at: float | None = None, **details: object) -> None:
+        tenant, subject = rng.choice(places)
+        when = at if at is not None else rng.choice((rng.uniform(0.0, scenario.span), 0.01, 2.0))
+        values = {"lane": lane, "collection": collection} | details
+        deeds.append(Deed(when, rng.randrange(scenario.clients), what, tenant, subject, **values))
+
+    size = "sliced" if "sliced" in features else rng.choice(("one", "one", "sliced"))
+    for tenant, subject in places:
+        deeds.append(Deed(0.0, 0, "request", tenant, subject, f"{size}:a", lane=lane, collection=collection))
+    for flavour in flavours:
+        add("request", content=f"{flavour}:{rng.choice('ab')}", at=rng.uniform(0.0, 3.0))
+    for what in ("cancel", "delete"):
+        if what in features:
+            add(what, at=rng.uniform(0.0, 8.0))
+    if "delete" in features or "again" in features:
+        add("request", content=f"{size}:{rng.choice('ab')}", at=rng.uniform(4.0, 10.0), force=rng.random() < 0.5)
+    if "action" in features:
+        for what in ("add_action", "remove_action", "move"):
+            add(what, at=rng.uniform(0.0, 8.0))
+    if "budget" in features:
+        add("tighten", at=rng.uniform(0.0, 2.0))
+        add("loosen", at=rng.uniform(3.0, 15.0))
+    if "takeover" in features:
+        add("request", content=f"{size}:a", at=rng.uniform(9.0, 40.0))
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        what = rng.choices(("request", "again", "cancel", "delete", "look"), (6, 2, 1, 1, 2))[0]
+        expect = rng.choice((0, 1, 2)) if rng.random() < 0.15 else None
+        content = f"{rng.choice((size, size, 'one'))}:{rng.choice('aab')}"
+        add(what, content=content, force=rng.random() < 0.2, expect=expect)
+    return sorted(deeds, key=lambda deed: deed.at)
+
+
+def _faults(rng: random.Random, features: set[str], scenario: Scenario, target: str) -> list[Fault]:
+    ttl = scenario.terms.ttl
+    sort = rng.choices(("crash", "freeze", "answer"), (8, 1, 1))[0]
+    if sort == "answer":
+        sort = {"committed": "lost_answer", "commit": "commit_error"}.get(target.partition(".")[2], "crash")
+    verb = target.partition(".")[0]
+    nth = rng.choice((1, 1, 1, 2, 3)) if verb not in RARE else 1
+    planned = [Fault(sort, target, nth, seconds=rng.uniform(0.3, 2.5) * ttl)]
+    if "kill" in features:
+        point = rng.choice(("send.begun", "send.heard", "intend.committed", "send.committed", "stage.commit"))
+        planned.append(Fault("crash", point, 1))
+    if "drain" in features:
+        planned.append(Fault("drain", at=rng.uniform(0.05, 3.0)))
+    if "outage" in features:
+        planned.append(Fault("outage", at=rng.uniform(0.0, 8.0), seconds=rng.choice((1.0, 4.0, ttl * 1.5, 25.0))))
+    if "broker" in features:
+        planned.append(Fault(rng.choice(("flush", "broker_down")), at=rng.uniform(0.0, 5.0), seconds=6.0))
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        planned.append(_any_fault(rng, scenario, ttl))
+    return planned
+
+
+def _any_fault(rng: random.Random, scenario: Scenario, ttl: float) -> Fault:
+    what = rng.choices(
+        ("crash", "freeze", "cut", "locked", "lost_answer", "commit_error", "cut_holder", "jump", "kill", "stop"),
+        (4, 4, 2, 1, 3, 2, 1, 1, 2, 2),
+    )[0]
+    seconds = rng.choice((0.5, 1.1, 1.1, 2.0)) * ttl + rng.random()
+    if what in {"crash", "freeze", "cut", "locked"}:
+        return Fault(what, "step", rng.randrange(3, 220), seconds=seconds)
+    if what == "lost_answer":
+        verb = rng.choice(tuple(NEEDS))
+        return Fault(what, f"{verb}.committed", rng.choice((1, 2, 3)))
+    if what == "commit_error":
+        verb = rng.choice(tuple(NEEDS))
+        return Fault(what, f"{verb}.commit", rng.choice((1, 2, 3)))
+    return Fault(what, at=rng.uniform(0.0, scenario.span), seconds=seconds)
