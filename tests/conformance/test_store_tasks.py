@@ -1,13 +1,17 @@
 """The fence, and the writes behind it."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import exc, func, select, text, update
 
 from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Status, TaskState
-from holdfast.store import claims, duties, reads, requests
+from holdfast.store import claims, duties, reads, requests, rows
 from holdfast.store import tasks as fenced
 from holdfast.store.schema import chunks, collections, heads, lines, runs, tasks
+from tests.conformance.conftest import build
 
 WRITES = {
     "stage": lambda db, claim: fenced.stage(db, claim, [Chunk(7, "late")]),
@@ -202,3 +206,27 @@ def test_only_the_newest_generation_is_ever_published(world):
     assert (head.generation, head.published_generation) == (4, 4)
     assert world.texts(head.id) == ["d-4-0"]
     assert world.row(select(func.count()).select_from(runs).where(runs.c.status == "success"))[0] == 4
+
+
+WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+
+
+@pytest.mark.g1
+@pytest.mark.postgresql
+def test_no_new_sharer_of_a_head_overtakes_whoever_waits_to_change_it(postgresql_url):
+    """Workers that stage without a pause would otherwise keep a cancel waiting until they stopped."""
+    world = build(postgresql_url)
+    claim, head = world.start(), {"head_id": world.head().id}
+    with ThreadPoolExecutor(1) as pool, world.db.engine.connect() as staging:
+        staging.execute(rows.HEAD_FOR_SHARE, head)
+        cancelling = pool.submit(requests.cancel, world.db, claim.head_id)
+        deadline = time.monotonic() + 20
+        while not world.row(WAITING)[0]:
+            assert time.monotonic() < deadline
+        with world.db.engine.connect() as late:
+            late.execute(text("SET LOCAL lock_timeout = '50ms'"))
+            with pytest.raises(exc.OperationalError, match="lock timeout"):
+                late.execute(rows.HEAD_FOR_SHARE, head)
+        staging.rollback()
+        assert cancelling.result(20) == Landed()
+    world.db.close()

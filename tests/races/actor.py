@@ -147,6 +147,10 @@ def perform(part: Part, pipe: Connection) -> None:
         actor.db.close()
 
 
+CAST: list["Process"] = []
+"""Every process of the running test."""
+
+
 class Process:
     """A process of the story, as the test holds it."""
 
@@ -154,6 +158,7 @@ class Process:
         self._pipe, theirs = CONTEXT.Pipe()
         self._process = CONTEXT.Process(target=perform, args=(part, theirs), daemon=True)
         self._process.start()
+        CAST.append(self)
         theirs.close()
         self.pid = self._process.pid
         self._ready = False
@@ -193,14 +198,19 @@ class Process:
         os.kill(self.pid, signal.SIGKILL)
         self.dies()
 
+    def clean_up(self) -> None:
+        """Whatever it was doing, it is gone; a frozen process would outlive the test."""
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join(DEADLINE)
+        self._pipe.close()
+
     def dies(self) -> None:
         """It is gone by SIGKILL."""
         self._process.join(DEADLINE)
         assert self._process.exitcode == -signal.SIGKILL, f"it ended with {self._process.exitcode}"
-        self._pipe.close()
 
     def ends(self) -> None:
         """It has come to its end by itself."""
         self._process.join(DEADLINE)
         assert self._process.exitcode == 0, f"it ended with {self._process.exitcode}"
-        self._pipe.close()

@@ -167,9 +167,17 @@ class Arena:
         return claim
 
     def taken(self, content: str = "a", subject: str = SUBJECT, ttl: float = 60.0, **fields: Any) -> Claim:
-        """A claim of the only task of a new request."""
+        """A claim of the only task of a new request; nothing else is due."""
+        self.clear()
         assert self.ask(content, subject, **fields).created
-        return self.claim(ttl)
+        claim = self.claim(ttl)
+        assert claim.subject == subject
+        return claim
+
+    def clear(self) -> None:
+        """Nothing is due: whatever earlier stories left in the queue is out of the way."""
+        for task in self.rows("tasks", state="queued"):
+            self.set("tasks", {"state": "closed"}, id=task.id)
 
     def run_out(self, claim: Claim) -> None:
         """The lease of `claim` has run out, as it does when its holder is frozen or dead."""

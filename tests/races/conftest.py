@@ -6,12 +6,21 @@ import pytest
 
 import holdfast
 from holdfast.testing.meter import Meter
+from tests.races import actor
 from tests.races.arena import Arena
 
 
 def pytest_report_header() -> str:
     """Which copy of the source is on trial: a mutant must be the one that is run."""
     return f"holdfast: {holdfast.__file__}"
+
+
+@pytest.fixture(autouse=True)
+def cast():
+    """No process outlives its story."""
+    yield actor.CAST
+    while actor.CAST:
+        actor.CAST.pop().clean_up()
 
 
 @pytest.fixture

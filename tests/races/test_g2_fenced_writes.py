@@ -61,24 +61,14 @@ def prepared(arena, write, subject):
 @pytest.mark.parametrize("write", WRITES)
 def test_a_write_after_the_right_to_it_was_taken_changes_nothing(arena, write):
     """Frozen just before its write and thawed after the event: fenced out, and every row is as it was."""
-    for number, (event, happen) in enumerate(EVENTS.items()):
+    events = EVENTS | {"take over": lambda arena, claim: arena.take_over(claim)}
+    for number, (event, happen) in enumerate(events.items()):
         claim = prepared(arena, write, f"document:{number}")
         arena.run_out(claim)
         happen(arena, claim)
         before = arena.picture()
         assert isinstance(WRITES[write](arena, claim), FencedOut), event
         assert arena.picture() == before, event
-
-
-@pytest.mark.parametrize("write", WRITES)
-def test_a_write_after_another_took_over_changes_nothing(arena, write):
-    """The successor holds the task under a higher epoch; what the first one writes does not touch it."""
-    old = prepared(arena, write, "document:1")
-    new = arena.take_over(old)
-    before = arena.picture()
-    assert isinstance(WRITES[write](arena, old), FencedOut)
-    assert arena.picture() == before
-    assert tasks.finish(arena.db, new, spent=Spent()) == Landed(published=True)
 
 
 @pytest.mark.parametrize("write", WRITES)
@@ -150,7 +140,6 @@ def test_each_leg_of_the_fence_refuses_every_write_alone(arena, leg):
         before = arena.picture()
         assert isinstance(WRITES[write](arena, claim), FencedOut), write
         assert arena.picture() == before, write
-        arena.set("tasks", {"state": "closed"}, id=claim.task_id)
 
 
 def test_a_refused_write_is_in_the_journal(arena):

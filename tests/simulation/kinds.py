@@ -1,5 +1,6 @@
 """The work of the simulation: what a piece of content turns into, so that an oracle can tell whether it is whole."""
 
+import functools
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -48,6 +49,12 @@ def chunks_of(subject: str, content: str) -> set[tuple[int, int, str]]:
         for part in parts
         for position in range(len(texts_of(content, part)) + 1)
     }
+
+
+@functools.cache
+def key_of(tenant: str, text: str) -> str:
+    """The content key under which `tenant` pays for `text`."""
+    return Call(PROVIDER, ENDPOINT, MODEL, text).key(tenant)
 
 
 def make(world: World, die: Callable[[str], None]) -> list[Kind]:

@@ -7,7 +7,7 @@ just before. Whoever committed is known, so a write can be held against the righ
 import sqlite3
 from typing import Any
 
-from tests.simulation.kinds import chunks_of
+from tests.simulation.kinds import chunks_of, key_of
 from tests.simulation.provider import Parcel, Service
 from tests.simulation.world import Actor, Violation, World
 
@@ -45,7 +45,7 @@ class Check:
         self.service: Service | None = None
         self.recovery: Any = None
         self._leases: dict[str, float] = {}
-        self._marks: dict[str, list[tuple[str, str]]] = {}
+        self._marks: dict[tuple[str, str], str] = {}
         self._statuses: dict[str, str] = {}
 
     def after_commit(self, actor: Actor, touched: list[str]) -> None:
@@ -154,7 +154,8 @@ class Check:
     def _leased(self, actor: Actor, was: Row, task: Row, now: float) -> None:
         self._leases[task[T_TOKEN]] = task[T_LEASE]
         if task[T_EPOCH] == was[T_EPOCH]:
-            if task[T_LEASE] > was[T_LEASE] and (was[T_LEASE] <= now or was[T_OWNER] != actor.process.name):
+            then = task[T_LEASE] - self.world.scenario.terms.ttl
+            if task[T_LEASE] > was[T_LEASE] and (was[T_LEASE] <= then or was[T_OWNER] != actor.process.name):
                 raise Violation("G2", f"{actor.process.name} renewed a lease of task {task[0]} that had ended")
         elif was[T_STATE] == "running" and was[T_LEASE] > now:
             message = f"{actor.process.name} claimed task {task[0]} whose lease by {was[T_OWNER]} still runs"
@@ -213,7 +214,7 @@ class Check:
             self._may_write(actor, task, old, "a mark")
             if task is not None and task[T_TOKEN] != order[O_HOLDER]:
                 raise Violation("G2", f"{actor.process.name} marked order {order_id[:8]} under a token that is gone")
-            self._marks.setdefault(actor.process.name, []).append((order_id, order[O_HOLDER]))
+            self._marks[actor.process.name, order_id] = order[O_HOLDER]
 
     def _money(self, actor: Actor, old: dict[Any, Row]) -> None:
         for name, budget in self.budgets.items():
@@ -234,13 +235,11 @@ class Check:
     def before_byte(self, actor: Actor, key: str, checked_at: float) -> None:
         """Only what this process marked as sent, once, and while it could trust its lease, is sent."""
         order_id, _ = self.order_of(key)
-        mine = self._marks.get(actor.process.name, [])
-        mark = next((one for one in mine if one[0] == order_id), None)
-        if mark is None:
+        token = self._marks.pop((actor.process.name, order_id), None)
+        if token is None:
             raise Violation("G2", f"{actor.process.name} sent order {order_id[:8]} without having marked it")
-        mine.remove(mark)
         then = self.world.database_now() - (self.world.time - checked_at)
-        lease_until = self._leases.get(mark[1], 0.0)
+        lease_until = self._leases.get(token, 0.0)
         if then > lease_until:
             late = then - lease_until
             raise Violation("G2", f"{actor.process.name} passed the gate {late:.2f} s after its lease had ended")
@@ -253,10 +252,8 @@ class Check:
                 continue
             if self.service.profile.honours_keys:
                 raise Violation("G5", f"{parcel.tenant} paid {count} times for {text!r}")
-            doubts = self.reader.execute(
-                "SELECT coalesce(sum(o.doubts), 0) FROM orders o WHERE o.tenant = ? AND CAST(o.body AS TEXT) LIKE ?",
-                (parcel.tenant, f'%"{text}"%'),
-            ).fetchone()[0]
+            key = key_of(parcel.tenant, text)
+            doubts = sum(one[O_DOUBTS] for one in self.orders.values() if key in one[O_KEYS])
             if count > 1 + doubts:
                 raise Violation("G5", f"{parcel.tenant} paid {count} times for {text!r} with {doubts} doubts recorded")
 

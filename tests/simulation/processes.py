@@ -1,5 +1,6 @@
 """Simulated processes around the real engine: workers with their watchdog and sweeper, and clients."""
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -90,7 +91,7 @@ class Town:
     def client(self, number: int) -> Process:
         """A client process with an engine that never works."""
         process = self._process(f"client{number}", "client")
-        process.engine = self._engine(process, self._client_databases[number], None)
+        process.engine = self._engine(process, copy.copy(self._client_databases[number]), None)
         return process
 
     def _process(self, name: str, role: str) -> Process:
@@ -110,7 +111,12 @@ class Town:
             leases=SqlLeases(watch or database, scenario.terms),
             policy=scenario.policy,
             patience=scenario.patience,
-            rules=Rules(tidy_every=scenario.tidy_every, history_every=20.0, history_retention=scenario.history_retention),
+            rules=Rules(
+                interval=scenario.sweep_every,
+                tidy_every=scenario.tidy_every,
+                history_every=10.0,
+                history_retention=scenario.history_retention,
+            ),
             lock_held_delay=scenario.lock_held_delay,
             lock_held_times=3,
             owner=process.name,
@@ -121,7 +127,8 @@ class Town:
         """A new worker process: one that works, one that watches, one that sweeps."""
         process = self._process(f"worker{place}", "worker")
         process.place = place
-        database, watch = self._places[place]
+        # A new process knows nothing of the old one's; the engine beneath is shared for its compiled statements.
+        database, watch = (copy.copy(one) for one in self._places[place])
         engine = process.engine = self._engine(process, database, watch)
         self.workers.append(process)
         main = process.spawn("main", lambda: self._work(process, engine))
@@ -165,7 +172,7 @@ class Town:
                 engine.sweep()
             except StoreUnavailableError:
                 self.world.note("the database is away")
-            process.host.sleep(2.0 * (0.9 + 0.2 * process.host.jitter()))
+            process.host.sleep(self.scenario.sweep_every * (0.9 + 0.2 * process.host.jitter()))
 
     def living(self) -> list[Process]:
         """Workers that are neither dead nor draining."""

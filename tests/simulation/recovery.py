@@ -4,8 +4,6 @@ from tests.simulation.oracles import OPEN, T_EPOCH, T_OWNER, T_STATE, Check, Row
 from tests.simulation.processes import Town
 from tests.simulation.world import Process, Violation, World
 
-SWEEP = 2.2
-
 
 class Recovery:
     """Watches the tasks of lost holders. Time in which nobody could have helped is not counted."""
@@ -30,14 +28,14 @@ class Recovery:
 
     def pulse(self) -> None:
         """Somebody became idle or busy, froze or died."""
-        now = self._world.time
+        now, ttl = self._world.time, self._world.scenario.terms.ttl
         idle = self._town.idle()
-        if not self._had_idle:
+        if idle and not self._had_idle:
             self._none_idle_until = now
-            if idle and now - self._none_idle_since > self._world.scenario.terms.ttl * 0.7:
-                self._world.disturbed(self._world.scenario.terms.ttl)
-        elif not idle:
-            self._none_idle_since = self._none_idle_until = now
+            if now - self._none_idle_since > ttl * 0.7:
+                self._world.disturbed(ttl)
+        elif self._had_idle and not idle:
+            self._none_idle_since = now
         self._had_idle = idle
 
     def task_changed(self, was: Row, task: Row) -> None:
@@ -52,10 +50,12 @@ class Recovery:
         if task[T_STATE] != "running" or task[T_EPOCH] == epoch:
             return
         del self._lost[task[0]]
+        # Whoever was the last to be idle was idle until it heard of this task, if it has not been busy since.
         now, ttl = self._world.time, self._world.scenario.terms.ttl
+        helped = now if self._had_idle else self._none_idle_since
         due = max(since + ttl, self._world.disturbed_until, self._none_idle_until)
         if due == since + ttl and self._world.disturbed_until <= since:
             self.clean.append(now - since)
-        if now - due > SWEEP + self.slack:
+        if helped - due > self._world.scenario.sweep_every * 1.2 + self.slack:
             message = f"task {task[0]} was taken over {now - since:.1f} s after its holder was lost"
             raise Violation("G7", message)

@@ -64,7 +64,9 @@ def run_seed(storage: Storage, seed: int, *, story: bool = False, fingerprint: b
         _live(world, town, clients, weather, check)
     except Violation as violation:
         result.failure = str(violation)
-    except Exception as error:  # noqa: BLE001 - whatever escapes an actor is a finding
+    except BaseException as error:  # whatever escapes an actor is a finding
+        if isinstance(error, KeyboardInterrupt):
+            raise
         where = "".join(traceback.format_exception(error)[-6:])
         result.failure = f"unexpected: {type(error).__name__} in {world.problem_in}: {error}\n{where}"
     finally:

@@ -117,6 +117,7 @@ class Scenario:
     policy: Policy
     patience: Patience
     tidy_every: float
+    sweep_every: float
     poll: float
     span: float
     moods: dict[str, float]
@@ -134,7 +135,7 @@ def draw(seed: int) -> Scenario:
     features = set(NEEDS.get(target.partition(".")[0], ()))
     features |= {name for name in EXTRAS if rng.random() < EXTRA_CHANCE.get(name, 0.14)}
     keyed = rng.random() < 0.5 and "park" not in features
-    ttl = rng.choice((6.0, 12.0))
+    ttl = rng.choice((6.0, 6.0, 12.0))
     scenario = Scenario(
         seed=seed,
         features=frozenset(features),
@@ -144,10 +145,11 @@ def draw(seed: int) -> Scenario:
         terms=Terms(ttl=ttl, renew_every=ttl / 3, margin=ttl / 6),
         profile=_profile(rng, keyed=keyed),
         policy=_policy(rng, park="park" in features),
-        patience=Patience(8.0, 14.0) if "takeover" in features else Patience(),
-        tidy_every=5.0 if "tidy" in features else 30.0,
+        patience=Patience(3.0, 8.0) if "takeover" in features else Patience(),
+        tidy_every=4.0 if "tidy" in features else 30.0,
+        sweep_every=rng.choice((2.0, 4.0)),
         poll=rng.choice((5.0, 20.0)),
-        span=rng.choice((4.0, 12.0, 25.0)),
+        span=rng.choice((2.0, 5.0, 10.0)),
         moods=_moods(rng, features),
         loss=rng.choice((0.0, 0.1, 0.5)) if "broker" in features else rng.choice((0.0, 0.0, 0.05)),
         history_retention=rng.choice((None, None, None, 5.0)),
@@ -223,17 +225,17 @@ def _deeds(rng: random.Random, features: set[str], scenario: Scenario) -> list[D
         add("request", content=f"{flavour}:{rng.choice('ab')}", at=rng.uniform(0.0, 3.0))
     for what in ("cancel", "delete"):
         if what in features:
-            add(what, at=rng.uniform(0.0, 8.0))
+            add(what, at=rng.uniform(0.0, 4.0))
     if "delete" in features or "again" in features:
-        add("request", content=f"{size}:{rng.choice('ab')}", at=rng.uniform(4.0, 10.0), force=rng.random() < 0.5)
+        add("request", content=f"{size}:{rng.choice('ab')}", at=rng.uniform(1.0, 6.0), force=rng.random() < 0.5)
     if "action" in features:
         for what in ("add_action", "remove_action", "move"):
-            add(what, at=rng.uniform(0.0, 8.0))
+            add(what, at=rng.uniform(0.0, 4.0))
     if "budget" in features:
         add("tighten", at=rng.uniform(0.0, 2.0))
-        add("loosen", at=rng.uniform(3.0, 15.0))
+        add("loosen", at=rng.uniform(2.0, 8.0))
     if "takeover" in features:
-        add("request", content=f"{size}:a", at=rng.uniform(9.0, 40.0))
+        add("request", content=f"{size}:a", at=rng.uniform(4.0, 16.0))
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         what = rng.choices(("request", "again", "cancel", "delete", "look"), (6, 2, 1, 1, 2))[0]
         expect = rng.choice((0, 1, 2)) if rng.random() < 0.15 else None
@@ -256,7 +258,7 @@ def _faults(rng: random.Random, features: set[str], scenario: Scenario, target: 
     if "drain" in features:
         planned.append(Fault("drain", at=rng.uniform(0.05, 3.0)))
     if "outage" in features:
-        planned.append(Fault("outage", at=rng.uniform(0.0, 8.0), seconds=rng.choice((1.0, 4.0, ttl * 1.5, 25.0))))
+        planned.append(Fault("outage", at=rng.uniform(0.0, 4.0), seconds=rng.choice((1.0, 4.0, ttl * 1.5, 25.0))))
     if "broker" in features:
         planned.append(Fault(rng.choice(("flush", "broker_down")), at=rng.uniform(0.0, 5.0), seconds=6.0))
     for _ in range(rng.choice((1, 1, 2, 3))):

@@ -214,7 +214,7 @@ class Storage:
         if connection in world.locks.cut:
             world.locks.cut.remove(connection)
             raise lost("the connection was closed by the server")
-        self.weather.before_commit(actor)
+        self.weather.before_commit(actor, connection)
         connection.commit()
         touched = list(world.locks.touched)
         world.locks.release(connection)

@@ -122,13 +122,14 @@ class Weather:
             actor.trouble = None
             raise sqlite3.OperationalError("database is locked")
 
-    def before_commit(self, actor: Actor) -> None:
+    def before_commit(self, actor: Actor, connection: sqlite3.Connection) -> None:
         """The commit may fail before it happens."""
-        if self.world.time < self.down_until:
-            raise sqlite3.OperationalError("disk I/O error: the database went away")
-        if actor in self._fail_commit:
-            self._fail_commit.remove(actor)
+        if self.world.time < self.down_until or actor in self._fail_commit:
+            if actor in self._fail_commit:
+                self._fail_commit.remove(actor)
             self.world.note("COMMIT FAILED")
+            connection.rollback()  # as SQLite does by itself when a COMMIT fails for I/O
+            self.world.locks.release(connection)
             raise sqlite3.OperationalError("disk I/O error")
 
     def after_commit(self, actor: Actor) -> None:

@@ -302,9 +302,11 @@ class World:
                 actor = next(iter(process.actors))
                 process.actors.pop(actor)
                 actor.on_end = _nothing
-                self.current = actor
-                actor.throw(Crash)
-                self.current = None
+                actor.ticket += 1
+                if actor:  # begun: an actor that never ran has nothing to unwind
+                    self.current = actor
+                    actor.throw(Crash)
+                    self.current = None
                 self.locks.abandon(actor)
         self._reap.clear()
 

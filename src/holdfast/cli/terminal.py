@@ -1,7 +1,6 @@
 """How things look on a terminal, and in a pipe: the same words, without colours."""
 
 import json
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -29,10 +28,10 @@ THEME = Theme(
 PIPE_WIDTH = 200
 
 
-def console() -> Console:
+def console(*, plain: bool = False, quiet: bool = False) -> Console:
     """The console for standard output. In a pipe lines are long, so that none is broken in two."""
-    width = None if sys.stdout.isatty() else max(PIPE_WIDTH, shutil.get_terminal_size().columns)
-    return Console(theme=THEME, width=width, highlight=False, soft_wrap=not sys.stdout.isatty())
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    return Console(theme=THEME, width=width, highlight=False, no_color=plain or None, quiet=quiet)
 
 
 def show_json(value: object) -> None:

@@ -38,6 +38,12 @@ from holdfast.core.errors import BadRequestError
 SIMULATED_CLOCK = "holdfast_now"
 BUSY_TIMEOUT_MS = 10_000
 
+# PostgreSQL: a process frozen inside a transaction keeps its row locks for as long as it is frozen, for its
+# kernel still answers the keep-alives; meanwhile nobody can claim, request or cancel what it holds. The server
+# ends such a transaction after this time. The thawed process meets a cut connection, tries again, and is fenced
+# out. (SQLite has no such remedy: its one write lock stays with the frozen process.)
+IDLE_IN_TRANSACTION_MS = 10_000
+
 # PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections; with every
 # connection exception (class 08) these mean that the transaction as a whole may be tried again.
 AGAIN_STATES = frozenset({"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05", "53300"})
@@ -108,6 +114,45 @@ def _key_in_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
     )
 
 
+# Ours among whatever advisory locks the database's other users take: "HOLD".
+QUEUE_CLASS = 0x484F4C44
+
+
+class queue_to_share(FunctionElement[None]):  # noqa: N801 - reads as SQL
+    """Selected beside a row that is locked to share: whoever waits to change it goes first.
+
+    PostgreSQL lets a new sharer in past a waiting changer, for ever if sharers overlap: sixteen workers that
+    stage one document kept a finish, and would keep a cancel, waiting until they stopped. Advisory locks
+    queue in order. They end with the transaction, so they work behind a pooler. SQLite has one writer.
+    """
+
+    inherit_cache = True
+
+
+class queue_to_change(FunctionElement[None]):  # noqa: N801 - reads as SQL
+    """The other side of `queue_to_share`."""
+
+    inherit_cache = True
+
+
+@compiles(queue_to_share, "postgresql")
+def _share_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    key = compiler.process(element.clauses, **kw)
+    return f"pg_advisory_xact_lock_shared({QUEUE_CLASS}, mod({key}, 2147483647)::int)"
+
+
+@compiles(queue_to_change, "postgresql")
+def _change_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    key = compiler.process(element.clauses, **kw)
+    return f"pg_advisory_xact_lock({QUEUE_CLASS}, mod({key}, 2147483647)::int)"
+
+
+@compiles(queue_to_share, "sqlite")
+@compiles(queue_to_change, "sqlite")
+def _queue_sqlite(_element: Any, _compiler: Any, **_: Any) -> str:
+    return "NULL"
+
+
 Write = Insert | Update | Delete
 
 
@@ -161,7 +206,7 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
     if parsed.drivername == "sqlite":
         return _build_sqlite(parsed, pool_size=pool_size, simulated=simulated)
     try:
-        return create_engine(
+        engine = create_engine(
             parsed,
             pool_size=pool_size,
             max_overflow=pool_size * 2,
@@ -180,6 +225,15 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
     except ModuleNotFoundError as error:
         message = "PostgreSQL needs its driver; install it with: pip install 'holdfast[postgres]'"
         raise BadRequestError(message, code="driver_missing") from error
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        # A statement, for poolers refuse start-up options they do not know.
+        connection.autocommit = True
+        connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}")
+        connection.autocommit = False
+
+    return engine
 
 
 def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:

@@ -7,7 +7,7 @@ task row alone.
 
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, exists, func, insert, or_, select, update
+from sqlalchemy import bindparam, case, exists, func, insert, or_, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide
@@ -377,16 +377,14 @@ def _about(verb: Verb, reason: str, head: Head, run_id: str | None, actor: str) 
     )
 
 
-OF_SUBJECT = (
-    select(heads.c.id)
-    .where(
+# Two selects, for SQLite uses no index for an OR of the two.
+OF_SUBJECT = union_all(
+    select(heads.c.id).where(heads.c.tenant == bindparam("tenant"), heads.c.subject == bindparam("subject")),
+    select(heads.c.id).where(
         heads.c.tenant == bindparam("tenant"),
-        or_(
-            heads.c.subject == bindparam("subject"),
-            and_(heads.c.subject >= bindparam("low"), heads.c.subject <= bindparam("high")),
-        ),
-    )
-    .order_by(heads.c.id)
+        heads.c.subject >= bindparam("low"),
+        heads.c.subject <= bindparam("high"),
+    ),
 )
 UNPUBLISH = (
     update(heads)

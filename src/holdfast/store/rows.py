@@ -6,7 +6,7 @@ from sqlalchemy import Row, Select, bindparam, exists, literal_column, or_, sele
 
 from holdfast.core.records import Head, Run, Task
 from holdfast.core.states import Disposition, Status, TaskState
-from holdfast.store.dialect import now
+from holdfast.store.dialect import now, queue_to_change, queue_to_share
 from holdfast.store.schema import heads, orders, runs, tasks
 
 
@@ -31,7 +31,9 @@ TASK_COLUMNS = [tasks.c[name] for name in Task.__dataclass_fields__]
 
 
 def _by_id(*, share: bool) -> Select[Any]:
-    query = select(*HEAD_COLUMNS, now().label("now")).where(heads.c.id == bindparam("head_id"))
+    turn = queue_to_share(heads.c.id) if share else queue_to_change(heads.c.id)
+    query = select(*HEAD_COLUMNS, now().label("now"), turn.label("turn"))
+    query = query.where(heads.c.id == bindparam("head_id"))
     return query.with_for_update(read=True) if share else query.with_for_update(key_share=True)
 
 
@@ -39,7 +41,7 @@ HEAD_FOR_SHARE = _by_id(share=True)
 HEAD_FOR_CHANGE = _by_id(share=False)
 
 HEAD_BY_SUBJECT_FOR_CHANGE = (
-    select(*HEAD_COLUMNS, now().label("now"))
+    select(*HEAD_COLUMNS, now().label("now"), queue_to_change(heads.c.id).label("turn"))
     .where(
         heads.c.tenant == bindparam("tenant"),
         heads.c.kind == bindparam("kind"),

@@ -23,6 +23,7 @@ def keyed(world):
 
 
 @pytest.fixture(params=["keyed", "unkeyed"])
-def till(request):
+def till(request, world):
     """Either provider: what is told with it holds for both."""
-    return request.getfixturevalue(request.param)
+    with Meter(honour_keys=request.param == "keyed") as meter, contextlib.ExitStack() as stack:
+        yield Till(world, meter, stack)

@@ -121,9 +121,7 @@ def test_a_wait_for_another_worker_is_bounded(unkeyed):
         first = pool.submit(unkeyed.pay, one, "chunk-01")
         unkeyed.meter.wait_open(1)
         with pytest.raises(MustWaitError) as waiting:
-            unkeyed.pay(
-                two, "chunk-01", "chunk-02", ledger=unkeyed.ledger(wait=0.0, profile={"deadline": 9.0})
-            )
+            unkeyed.pay(two, "chunk-01", ledger=unkeyed.ledger(wait=0.0))
         assert waiting.value.reason == "intent"
         unkeyed.meter.release()
         assert first.result().spent.paid_calls == 1

@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 PATIENCE = 30.0
@@ -28,7 +28,7 @@ class Actor:
     def __init__(self, name: str, module: str, *words: str) -> None:
         self.name = name
         # A session of its own: Ctrl-C reaches the parent alone, which then ends its children in order.
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - our own modules, our own words
             [sys.executable, "-m", module, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -119,6 +119,9 @@ class Actor:
                     pipe.close()
 
 
+A = TypeVar("A", bound=Actor)
+
+
 class MeterActor(Actor):
     """The provider: a process of its own that charges, and keeps the bill."""
 
@@ -172,28 +175,41 @@ class Cast:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._actors: list[Actor] = []
+        self._lock = threading.Lock()
+        self._over = False
 
     def meter(self, name: str, *, keyed: bool = False) -> MeterActor:
         """A provider."""
-        made = MeterActor(name, keyed=keyed)
-        self._actors.append(made)
+        made = self._join(lambda: MeterActor(name, keyed=keyed))
         made.open()
         return made
 
     def worker(self, name: str, database: str, meter: MeterActor, *, wait_at: int = 0) -> Actor:
         """A worker with Holdfast."""
         words = ["--name", name, "--database", database, "--folder", str(self.folder), "--meter", meter.url]
-        extra = (["--keyed"] if meter.keyed else []) + (["--wait-at", str(wait_at)] if wait_at else [])
-        return self._join(Actor(name, "holdfast.cli.demo.worker", *words, *extra))
+        extra = (["--keyed"] if meter.keyed else []) + ["--wait-at", str(wait_at)]
+        return self._join(lambda: Actor(name, "holdfast.cli.demo.worker", *words, *extra))
 
     def plain_loop(self, name: str, document: str, meter: MeterActor, *, wait_at: int = 0) -> Actor:
         """A worker without it."""
         words = ["--folder", str(self.folder), "--document", document, "--meter", meter.url]
-        return self._join(Actor(name, "holdfast.cli.demo.plain_loop", *words, "--wait-at", str(wait_at)))
+        extra = ["--wait-at", str(wait_at)]
+        return self._join(lambda: Actor(name, "holdfast.cli.demo.plain_loop", *words, *extra))
 
-    def _join(self, actor: Actor) -> Actor:
-        self._actors.append(actor)
-        return actor
+    def _join(self, start: Callable[[], A]) -> A:
+        with self._lock:
+            if self._over:
+                raise StageError("the demonstration is over")
+            actor = start()
+            self._actors.append(actor)
+            return actor
+
+    def end(self) -> None:
+        """Nobody is left, and nobody joins any more."""
+        with self._lock:
+            self._over = True
+        for actor in self._actors:
+            actor.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -201,8 +217,7 @@ class Cast:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for actor in self._actors:
-            actor.clear()
+        self.end()
 
 
 @contextlib.contextmanager

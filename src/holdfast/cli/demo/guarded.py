@@ -12,7 +12,7 @@ from holdfast.cli.demo.cast import PATIENCE, Actor, Cast, MeterActor, StageError
 from holdfast.cli.demo.telling import Count, Narrator
 from holdfast.core import keys
 from holdfast.core.records import Answer, Head
-from holdfast.core.states import Disposition, Status
+from holdfast.core.states import Disposition, Status, TaskState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.store import migrate, reads
 from holdfast.store.database import Database
@@ -88,79 +88,91 @@ def double_click(house: House, tell: Narrator) -> tuple[Count, Actor]:
     began = time.monotonic()
     second = house.request("handbook", texts)
     took = (time.monotonic() - began) * 1000
-    tell.line(f"the same request again: {second.disposition} of run {second.run_id}, after {took:.1f} ms")
+    tell.line(f"and again: {second.disposition} of run {(second.run_id or '')[:8]}, said in {took:.0f} ms")
     hired = house.hire("worker-A")
     tell.line(f"worker-A (process {hired.pid}) starts and finds the work")
     house.published("handbook", 1)
-    totals = house.meter.totals()
     tell.line(f"published: {papers.PARAGRAPHS} chunks, visible all at once")
     named = second.disposition is Disposition.DUPLICATE and second.run_id == accepted.run_id
-    tell.promise("the second click was refused and told which run is active", kept=named)
+    tell.promise("the second click was refused, and told which run is active", kept=named)
+    totals = house.meter.totals()
     once = totals["charges"] == totals["distinct_inputs"] == papers.PARAGRAPHS
     tell.promise(f"{totals['charges']} charges for {totals['distinct_inputs']} paragraphs", kept=once)
     return Count("double click", papers.PARAGRAPHS, totals["charges"]), hired
 
 
 def kill(house: House, tell: Narrator, hired: Actor) -> tuple[Count, Actor]:
-    """A worker dies with an order open at the provider; another takes over and pays nothing twice but that."""
+    """A worker dies with an order open at the provider; another takes over and pays for no more than that."""
     before = house.meter.totals()["charges"]
     house.meter.stall(after=1, seconds=STALL)
     house.request("contract", papers.paragraphs("contract"))
-    tell.line(f"{hired.name} indexes document:contract; the provider is slow to answer its second order")
+    tell.line(f"{hired.name} indexes document:contract; the second answer is slow to come")
     in_flight = house.meter.wait_charged()
+    finished = _finished(house, "contract")
     died = time.monotonic()
     hired.kill()
-    tell.line(
-        f"kill -9 {hired.pid}, while {in_flight} calls are charged and their answer is on its way", "care"
-    )
+    tell.line(f"kill -9 {hired.pid}, with {in_flight} calls charged and their answer not yet here", "care")
     heir = house.hire("worker-B")
-    tell.line(f"worker-B (process {heir.pid}) starts; the dead worker's lease has to run out")
+    tell.line(f"worker-B (process {heir.pid}) starts and waits for the dead one's lease")
     house.published("contract", 1)
     tell.line(f"worker-B has published document:contract, {time.monotonic() - died:.1f} s after the kill")
-    log = house.meter.log()
-    mine = Counter(
-        text for entry in log if entry["charged"] for text in entry["inputs"] if "contract" in text
+    still = _finished(house, "contract")
+    tell.promise(
+        f"what was finished was kept: slice {', '.join(map(str, finished))} was not done again",
+        kept=bool(finished) and all(still.get(slice_) == epoch for slice_, epoch in finished.items()),
     )
-    twice = sum(times - 1 for times in mine.values())
-    charges = house.meter.totals()["charges"] - before
+    paid = _charged(house, "contract")
+    again, charges = sum(paid.values()) - len(paid), house.meter.totals()["charges"] - before
     bound = 0 if house.meter.keyed else in_flight
     tell.promise(
-        f"{charges} charges for {len(mine)} paragraphs: {twice} charged again, {in_flight} were in flight",
-        kept=twice <= bound and charges == len(mine) + twice and max(mine.values()) <= 2,
+        f"{charges} charges for {len(paid)} paragraphs: {again} again, of {in_flight} that were in flight",
+        kept=again <= bound and charges == len(paid) + again and max(paid.values()) <= 2,
     )
-    return Count("kill -9 with an order open", len(mine), charges), heir
+    return Count("kill -9 with an order open", len(paid), charges), heir
+
+
+def _finished(house: House, title: str) -> dict[int, int]:
+    """The epoch of every finished slice of a document's latest run."""
+    found = reads.tasks_of(house.db, house.head(title).run_id or "")
+    return {
+        one.task.ordinal: one.task.epoch
+        for one in found
+        if one.task.ordinal and one.task.state is TaskState.DONE
+    }
+
+
+def _charged(house: House, title: str) -> Counter[str]:
+    """How often each paragraph of a document was charged, by the book of the provider."""
+    log = house.meter.log()
+    return Counter(text for entry in log if entry["charged"] for text in entry["inputs"] if title in text)
 
 
 def freeze(house: House, tell: Narrator, retired: Actor) -> tuple[Count, Actor]:
     """A worker sleeps through its lease; another finishes; the sleeper wakes and may not write."""
     retired.end()
-    before = house.meter.totals()
+    before = house.meter.totals()["charges"]
     sleeper = house.hire("worker-C", wait_at=2)
     house.request("report", papers.paragraphs("report"))
     held = sleeper.hear("waiting")["slice"]
     sleeper.freeze()
     sleeper.go_on()
-    tell.line(f"worker-C is frozen (SIGSTOP) in the middle of slice {held} of document:report", "care")
+    tell.line(f"worker-C is frozen (SIGSTOP) in slice {held} of document:report", "care")
     heir = house.hire("worker-D")
     house.published("report", 1)
-    tell.line("worker-D waits for the lease, takes the slice over and publishes the document")
-    exchanges, rows = house.meter.totals()["exchanges"], house.rows()
-    refused = house.refusals()
+    tell.line("worker-D does the rest, waits for the lease, takes over, publishes")
+    exchanges, rows, refused = house.meter.totals()["exchanges"], house.rows(), house.refusals()
     sleeper.thaw()
     wrote = sleeper.hear("wrote")
     ended = sleeper.hear("ended")
-    tell.line(
-        f"worker-C thaws and writes at once: {_refusal(wrote['reason'])}; its slice ends {ended['ending']}"
-    )
+    tell.line(f"worker-C thaws and writes at once: {_refusal(wrote['reason'])}", "care")
     sleeper.end()
-    fenced = wrote["reason"] is not None and house.refusals() > refused
-    tell.promise("the write was refused by the fence, and the journal says so", kept=fenced)
-    tell.promise("no row of work changed after the thaw", kept=house.rows() == rows)
+    fenced = wrote["reason"] is not None and house.refusals() > refused and ended["ending"] == "fenced_out"
+    tell.promise("the database refused the write, and noted it in the journal", kept=fenced)
+    tell.promise("no head, run, task or chunk changed after the thaw", kept=house.rows() == rows)
     after = house.meter.totals()
-    charges = after["charges"] - before["charges"]
-    sent = after["exchanges"] - exchanges
+    charges, sent = after["charges"] - before, after["exchanges"] - exchanges
     tell.promise(
-        f"{charges} charges for {papers.PARAGRAPHS} paragraphs; the thawed worker sent {sent} orders",
+        f"{charges} charges for {papers.PARAGRAPHS} paragraphs; thawed, it sent {sent} orders",
         kept=charges == papers.PARAGRAPHS and sent == 0,
     )
     return Count("freeze, then thaw", papers.PARAGRAPHS, charges), heir
@@ -179,12 +191,10 @@ def again(house: House, tell: Narrator) -> list[Count]:
     tell.line(f"document:handbook is requested again: {same.disposition}")
     texts[6] = "Paragraph 7 of the handbook: somebody has rewritten it."
     changed = house.request("handbook", texts)
-    tell.line(
-        f"one paragraph is rewritten and requested: {changed.disposition}, generation {changed.generation}"
-    )
+    tell.line(f"one paragraph is rewritten: {changed.disposition}, generation {changed.generation}")
     house.published("handbook", changed.generation)
     rewritten = house.meter.totals()["charges"] - before - unchanged
-    tell.line("published; until this moment readers saw the old version, whole")
+    tell.line("published; until this moment readers saw the old version whole")
     kept = same.disposition is Disposition.UNCHANGED and unchanged == 0
     tell.promise(f"unchanged: {unchanged} charges", kept=kept)
     tell.promise(f"one paragraph of {papers.PARAGRAPHS} changed: {rewritten} charge", kept=rewritten == 1)

@@ -1,13 +1,14 @@
 """How the demonstration is told: chapters, lines with the time, and promises that were kept or not."""
 
-import sys
 import time
 from dataclasses import dataclass
 
-from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from holdfast.cli import terminal
+
+MARGIN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,7 @@ class Narrator:
     """Tells, and remembers whether every promise was kept."""
 
     def __init__(self, *, plain: bool = False, silent: bool = False) -> None:
-        self.console = Console(
-            theme=terminal.THEME,
-            highlight=False,
-            no_color=plain or None,
-            soft_wrap=not sys.stdout.isatty(),
-            quiet=silent,
-        )
+        self.console = terminal.console(plain=plain, quiet=silent)
         fits = (self.console.encoding or "").lower().startswith("utf")
         self._marks = ("✓", "✗") if fits else ("kept:", "BROKEN:")
         self._began = time.monotonic()
@@ -46,14 +41,23 @@ class Narrator:
 
     def line(self, text: str, style: str = "") -> None:
         """Something happened."""
-        self.console.print(f"[quiet]{self.seconds:7.1f} s[/quiet]  {escape(text)}", style=style)
+        self._row(
+            f"[quiet]{self.seconds:.1f} s[/quiet]", f"[{style}]{escape(text)}[/]" if style else escape(text)
+        )
 
     def promise(self, text: str, *, kept: bool) -> None:
         """A promise was tested."""
         if not kept:
             self.broken.append(text)
         mark, style = (self._marks[0], "good") if kept else (self._marks[1], "bad")
-        self.console.print(f"[{style}]{mark:>9}[/{style}]  {escape(text)}")
+        self._row(f"[{style}]{mark}[/]", escape(text))
+
+    def _row(self, left: str, text: str) -> None:
+        row = Table.grid(padding=(0, 2, 0, 0))
+        row.add_column(justify="right", width=MARGIN)
+        row.add_column()
+        row.add_row(left, text)
+        self.console.print(row)
 
     def print(self, *things: object, style: str | None = None) -> None:
         """Print as it is."""

@@ -1,4 +1,4 @@
-"""The same incidents without Holdfast: the plain loop, and a broker that delivers again what was not finished.
+"""The same incidents without Holdfast: a plain loop, and a broker that delivers again what was not finished.
 
 Measured at a meter of the same sort, not assumed. Each incident is as close to its guarded twin as a loop
 allows: the same documents, the same orders of three, the same moment of the kill and of the freeze.
