@@ -40,8 +40,8 @@ simulate: install ## explore interleavings; SEED=123 replays one
 mutants: install ## break the protocol on purpose; every mutant must be caught
 	@$(PY) -m tests.mutants $(ARGS)
 
-bench: install ## measure the core on this machine
-	@$(PY) -m bench.core $(ARGS)
+bench: install ## measure the core on this machine, beside its peers (ARGS=--quick for a short look)
+	@$(SERVICES) run -- $(PY) -m bench.core $(ARGS)
 
 chaos: install ## kill -9 races over real processes
 	@echo "chaos: running the kill -9 races (pytest tests/races -m chaos); chaos over Celery workers comes with the workers"

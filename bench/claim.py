@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Engine, event
@@ -58,7 +59,7 @@ def _measure(report: Report, sizes: Sizes, url: str, kind: str, *, prepare: bool
         began = time.perf_counter()
         held = claim(db)
         claimed.append((time.perf_counter() - began) * 1000)
-        finished.append(timed(time.perf_counter, lambda held=held: finish(db, held)))  # type: ignore[misc]
+        finished.append(timed(partial(finish, db, held)))
     db.close()
     name = f"{kind}, prepared" if prepare else kind
     bound = at_most(5.0) if kind == places.POSTGRESQL else None

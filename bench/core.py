@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import claim, drain, growth, peers, places, request
 from bench.results import Report
-from bench.sizes import FULL, QUICK, Sizes
+from bench.sizes import FULL, QUICK, Sizes, quiet
 
 PARTS = ("drain", "claim", "request", "growth", "ledger")
 
@@ -32,6 +32,7 @@ def main(words: Sequence[str]) -> int:
             if part == "ledger" and not options.only:
                 continue  # measured with growth, in the same database
             print(f"bench: {part}", file=sys.stderr)
+            report.busy.append(quiet(sizes))
             _measure(part)(report, sizes)
     except places.NoServerError as error:
         print(f"bench: {error}", file=sys.stderr)

@@ -4,6 +4,7 @@
 may be side by side and only a person knows which one is to win.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,13 +78,13 @@ def open_runtime(
     if (file := sqlite_file(url)) is not None and not file.exists():
         # Connecting would make an empty file; a look must leave nothing behind.
         raise SchemaError(f"there is no database at {file} yet; run: holdfast migrate")
-    db = Database(url, pool_size=WORKER_CONNECTIONS)
-    try:
+    with contextlib.ExitStack() as undo:
+        db = Database(url, pool_size=WORKER_CONNECTIONS)
+        undo.callback(db.close)
         reached(lambda: migrate.check(db.engine))
-        return _wired(settings, db, url, kinds, sender or wake.Nobody())
-    except BaseException:
-        db.close()
-        raise
+        wired = _wired(settings, db, url, kinds, sender or wake.Nobody())
+        undo.pop_all()
+    return wired
 
 
 def migrated(settings: Settings, revision: str = "head") -> str:

@@ -32,7 +32,7 @@ def test_a_publication_creates_the_follow_ups_of_its_collection(world):
     action = add(world)
     add(world, collection="papers")
     claim = world.publish(collection="books")
-    assert followed(world) == [("extract", f"document:1/action:{action}", "document:1@1")]
+    assert followed(world) == [("extract", f"document:1#action:{action}", "document:1@1")]
     assert world.row(select(follow_ups)).head_id == claim.head_id
 
 
@@ -49,7 +49,7 @@ def test_each_generation_is_followed_up_once_and_supersedes_the_older_follow_up(
     action = add(world)
     world.publish(collection="books")
     world.publish(collection="books", content="b")
-    subject = f"document:1/action:{action}"
+    subject = f"document:1#action:{action}"
     assert [content for _, _, content in followed(world)] == ["document:1@1", "document:1@2"]
     states = [row.status for row in world.rows(select(runs).where(runs.c.subject == subject))]
     assert sorted(states) == [Status.QUEUED, Status.SUPERSEDED]
@@ -61,7 +61,7 @@ def test_a_new_action_visits_every_ready_document(world):
     running = world.start(subject="document:2", collection="books")
     world.publish(subject="document:3", collection="papers")
     action = add(world)
-    assert [subject for _, subject, _ in followed(world)] == [f"document:1/action:{action}"]
+    assert [subject for _, subject, _ in followed(world)] == [f"document:1#action:{action}"]
     fenced.finish(world.db, running, spent=Spent())
     assert len(followed(world)) == 2
 
@@ -135,7 +135,7 @@ def test_a_document_moved_while_it_runs_is_published_into_its_new_collection(wor
     actions.move(world.db, claim.head_id, "papers")
     assert followed(world) == []
     fenced.finish(world.db, claim, spent=Spent())
-    assert followed(world) == [("extract", f"document:1/action:{action}", "document:1@1")]
+    assert followed(world) == [("extract", f"document:1#action:{action}", "document:1@1")]
 
 
 @pytest.mark.parametrize("what", ["unknown", "deleted"])
@@ -171,7 +171,7 @@ def test_an_action_added_while_a_document_is_publishing_misses_nothing(side_by_s
 
     fenced.finish(here.db, claim, spent=Spent(), publish=while_publishing)
     action = adding[0].result(30)
-    assert followed(here) == [("extract", f"document:1/action:{action}", "document:1@1")]
+    assert followed(here) == [("extract", f"document:1#action:{action}", "document:1@1")]
 
 
 @pytest.mark.g1

@@ -328,7 +328,7 @@ def test_a_move_whose_answer_was_lost_does_not_undo_the_next_move(world):
 def test_a_finish_that_never_landed_and_was_superseded_meanwhile_is_fenced_out(world, lose):
     """The connection was lost before the COMMIT, so nothing is published and the worker is told."""
     claim = world.start()
-    world.db._pause = lambda _seconds: world.request(content="b")
+    world.db.pause = lambda _seconds: world.request(content="b")
     with lose("finish.commit"):
         assert fenced.finish(world.db, claim, spent=Spent()) == FencedOut("run_superseded")
     assert not world.head().visible

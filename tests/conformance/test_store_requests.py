@@ -184,7 +184,7 @@ def test_delete_is_a_generation_for_every_kind_and_its_follow_ups(world):
     """Nothing of the subject is visible or running; a neighbour whose id begins alike is untouched."""
     world.publish(collection="books")
     world.publish(kind="qa")
-    running = world.start(kind="extract", subject="document:1/action:7")
+    running = world.start(kind="extract", subject="document:1#action:7")
     world.publish(subject="document:12")
     deleted = requests.delete(world.db, "default", "document:1")
     assert len(deleted) == 3

@@ -91,3 +91,11 @@ def story(sqlite_url: str) -> Iterator[Story]:
     db = Database(sqlite_url)
     yield Story(db)
     db.close()
+
+
+@pytest.fixture
+def everywhere(database_url: str) -> Iterator[Story]:
+    """The same moves, told once on each database."""
+    db = Database(database_url, patience=0.2)
+    yield Story(db)
+    db.close()

@@ -39,7 +39,7 @@ def test_a_document_that_becomes_ready_is_followed_up(story, engine, extract):
     engine.request(story.ask(collection="books"))
     index, follow_up = engine.work_off()
     assert extract.seen == ["document:1@1"]
-    assert follow_up.claim.subject == f"document:1/action:{action}"
+    assert follow_up.claim.subject == f"document:1#action:{action}"
     assert (index.claim.lane, follow_up.claim.lane) == ("bulk", "follow-up")
     assert story.sender.lanes["follow-up"] == 1
 
@@ -109,4 +109,4 @@ def test_deleting_a_document_ends_its_follow_ups(story, engine, extract):
     assert len(engine.delete("default", "document:1")) == 2
     assert engine.work_off() == []
     assert extract.seen == []
-    assert story.head(f"document:1/action:{action}", "extract").status is Status.IDLE
+    assert story.head(f"document:1#action:{action}", "extract").status is Status.IDLE

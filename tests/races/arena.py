@@ -66,7 +66,9 @@ class Actor:
     def stands(self) -> "Actor":
         """This actor, once it stands at its point."""
         eventually(lambda: self._stands.is_set() or not self._thread.is_alive())
-        assert self._stands.is_set(), f"{self.name} never came to {self.stop_at}: {self._error or self._answer!r}"
+        assert self._stands.is_set(), (
+            f"{self.name} never came to {self.stop_at}: {self._error or self._answer!r}"
+        )
         return self
 
     @property

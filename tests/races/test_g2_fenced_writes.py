@@ -77,7 +77,9 @@ def test_a_write_that_waits_while_the_right_to_it_is_taken_changes_nothing(arena
     for number, (event, happen) in enumerate(EVENTS.items()):
         claim = prepared(arena, write, f"document:{number}")
         arena.run_out(claim)
-        taker = arena.start(lambda claim=claim, happen=happen: happen(arena, claim), stop_at=f"{event}.commit")
+        taker = arena.start(
+            lambda claim=claim, happen=happen: happen(arena, claim), stop_at=f"{event}.commit"
+        )
         taker.stands()
         writer = arena.start(lambda claim=claim: WRITES[write](arena, claim))
         arena.waits(writer)

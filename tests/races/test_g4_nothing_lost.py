@@ -32,7 +32,14 @@ POINTS = [
 ]
 COMMITS = [point for point in POINTS if point.endswith(".commit")]
 COMMITTED = [point for point in POINTS if point.endswith(".committed")]
-IN_FLIGHT = ["send.committed", "send.first_byte", "send.begun", "send.answered", "send.heard", "settle.commit"]
+IN_FLIGHT = [
+    "send.committed",
+    "send.first_byte",
+    "send.begun",
+    "send.answered",
+    "send.heard",
+    "settle.commit",
+]
 
 
 @contextmanager
@@ -63,7 +70,9 @@ def check_whole(arena, meter, subject, point=""):
     assert (head.status, head.published_generation) == (Status.SUCCESS, 1), point
     assert arena.texts(subject) == [f"1:{word} {n}:128" for n in ("one", "two", "three")], point
     assert {row.state for row in arena.rows("tasks", head_id=head.id)} == {"done"}, point
-    assert [reason for verb, reason in arena.verbs(head.id) if verb == "publish"] == ["all_slices_done"], point
+    assert [reason for verb, reason in arena.verbs(head.id) if verb == "publish"] == ["all_slices_done"], (
+        point
+    )
     assert all(meter.charges_of(f"{word} {n}") for n in ("one", "two", "three")), point
 
 
@@ -87,7 +96,7 @@ def test_the_list_of_points_is_complete(arena, keyed_meter):
 @pytest.mark.chaos
 @pytest.mark.slow
 def test_a_worker_killed_at_any_point_loses_nothing(arena, keyed_meter):
-    """kill -9 at every fault point, one victim each; another process finishes, and each word costs once."""
+    """One victim for every fault point; another process finishes, and each word costs once."""
     with worker(arena, keyed_meter) as survivor:
         for point in POINTS:
             subject = accepted(arena, point)
@@ -105,8 +114,10 @@ def test_a_worker_killed_at_any_point_loses_nothing(arena, keyed_meter):
 @pytest.mark.chaos
 @pytest.mark.parametrize("moment", ["request.commit", "request.committed"])
 def test_a_request_is_lost_only_while_nobody_was_told_that_it_was_accepted(arena, keyed_meter, moment):
-    """Killed before its commit: as if it never was. Killed after it: no wake-up was sent, and it ends all the same."""
-    ask = Ask(kind="index", subject="document:word", options={"slices": [["word one", "word two"], ["word three"]]})
+    """Killed before its commit it never was. Killed after it nobody was woken, and it ends all the same."""
+    ask = Ask(
+        kind="index", subject="document:word", options={"slices": [["word one", "word two"], ["word three"]]}
+    )
     asker = actor.Process(actor.Part(arena.url, ask=ask, at=moment)).go()
     asker.expect("at")
     asker.dies()
@@ -149,8 +160,8 @@ def once(point, harm):
 def test_a_server_that_cuts_every_session_before_a_commit_undoes_nothing_and_loses_nothing(
     pg_arena, keyed_meter, postgresql_url
 ):
-    """pg_terminate_backend while a transaction stands before its commit, once for each sort of transaction."""
-    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+    """All sessions end while a transaction stands before its commit, once for each sort of transaction."""
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
     address = urlsplit(postgresql_url)
 
     def cut_all():
@@ -170,7 +181,9 @@ def test_a_lost_answer_to_any_commit_has_the_effect_of_one_commit(arena, keyed_m
     """The commit happened and its answer is lost: the second try recognises the first, for each sort."""
 
     def lose():
-        raise exc.OperationalError("COMMIT", None, OSError("the answer was lost"), connection_invalidated=True)
+        raise exc.OperationalError(
+            "COMMIT", None, OSError("the answer was lost"), connection_invalidated=True
+        )
 
     for point in COMMITTED:
         subject = accepted(arena, point)

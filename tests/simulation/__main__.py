@@ -36,7 +36,10 @@ def main() -> int:
         for reason in report.shallow():
             print(f"too shallow: {reason}")
     if report.failures:
-        print(f"{len(report.failures)} of {report.seeds} seeds failed:", [one.seed for one in report.failures[:40]])
+        print(
+            f"{len(report.failures)} of {report.seeds} seeds failed:",
+            [one.seed for one in report.failures[:40]],
+        )
         return 1
     print(f"{report.seeds} seeds from {options.start}: every promise was kept")
     return 1 if report.shallow() and options.seeds >= 20_000 and not options.quiet else 0
@@ -67,7 +70,9 @@ def _replay(seed: int, *, whole: bool) -> int:
     if result.failure:
         print(explain(result))
         return 1
-    print(f"seed {seed}: {result.steps} steps, faults {dict(result.faults)}, trace {result.fingerprint}: kept")
+    print(
+        f"seed {seed}: {result.steps} steps, faults {dict(result.faults)}, trace {result.fingerprint}: kept"
+    )
     return 0
 
 

@@ -102,7 +102,9 @@ class Clients:
             head = seen.get(answer.head_id)
             if head is not None and answer.run_id != head[1]:
                 raise Violation("G6", f"{actor}'s refusal names {answer.run_id}, active is {head[1]}")
-        if (len(noted) != 1 or not noted[0][0].startswith(f"{answer.disposition}:")) and not (pruned and not noted):
+        if (len(noted) != 1 or not noted[0][0].startswith(f"{answer.disposition}:")) and not (
+            pruned and not noted
+        ):
             raise Violation("G6", f"{actor} was told {answer.disposition}, the journal says {noted}")
 
     def _head_of(self, process: Process, deed: Deed) -> Any:
@@ -128,13 +130,23 @@ class Clients:
             return
         found = sorted((one.slice, one.chunk.position, one.chunk.text) for one in seen.chunks)
         contents = {one[2].split("|")[1] for one in found}
-        if len(contents) != 1 or set(found) != chunks_of(deed.subject, contents.pop()) or len(found) != len(set(found)):
+        if (
+            len(contents) != 1
+            or set(found) != chunks_of(deed.subject, contents.pop())
+            or len(found) != len(set(found))
+        ):
             raise Violation("G3", f"a reader of {deed.subject} saw generation {seen.generation} as {found}")
 
     def _add_action(self, process: Process, deed: Deed) -> None:
         token = process.host.token()
         made = actions.add_action(
-            process.engine.db, tenant=deed.tenant, collection="col1", kind="note", options={}, pipeline="note@1", token=token
+            process.engine.db,
+            tenant=deed.tenant,
+            collection="col1",
+            kind="note",
+            options={},
+            pipeline="note@1",
+            token=token,
         )
         self._actions.append((deed.tenant, made))
 

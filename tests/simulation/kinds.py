@@ -22,12 +22,12 @@ def _draw(*parts: object) -> int:
 
 def slices_of(content: str) -> int:
     """How many slices this content is cut into."""
-    return 2 + _draw("slices", content) % 3 if content.startswith("sliced") else 1
+    return (2, 2, 3, 4)[_draw("slices", content) % 4] if content.startswith("sliced") else 1
 
 
 def texts_of(content: str, part: int) -> list[list[str]]:
     """The paid inputs of a slice, order by order; several slices and documents share some."""
-    orders = 1 + _draw("orders", content, part) % 2
+    orders = (1, 1, 2)[_draw("orders", content, part) % 3]
     texts = [
         [
             f"text {_draw(content, part, order, n) % SHARED_TEXTS}"
@@ -47,7 +47,7 @@ def chunks_of(subject: str, content: str) -> set[tuple[int, int, str]]:
     return {
         (part, position, f"{subject}|{content}|{part}|{position}")
         for part in parts
-        for position in range(len(texts_of(content, part)) + 1)
+        for position in range(len(texts_of(content, part)))
     }
 
 
@@ -90,9 +90,7 @@ def make(world: World, die: Callable[[str], None]) -> list[Kind]:
             work.progress(number + 1, len(orders), unit="orders", line=f"{number + 1} of {len(orders)}")
             if flavour == "raise":
                 raise RuntimeError("this content cannot be read")
-        last = len(orders)
-        work.stage([Chunk(last, f"{work.subject}|{work.content}|{part}|{last}")])
-        return "nonsense" if flavour == "nonsense" else {"orders": last}
+        return "nonsense" if flavour == "nonsense" else {"orders": len(orders)}
 
     def hang(work: Work) -> None:
         """Deaf until the supervisor's hard limit ends the whole process."""
@@ -103,7 +101,9 @@ def make(world: World, die: Callable[[str], None]) -> list[Kind]:
 
     def note(work: Work) -> None:
         texts = [f"text {_draw(work.content) % SHARED_TEXTS}"]
-        for text, result in zip(texts, work.pay([Call(PROVIDER, ENDPOINT, MODEL, t) for t in texts]), strict=True):
+        for text, result in zip(
+            texts, work.pay([Call(PROVIDER, ENDPOINT, MODEL, t) for t in texts]), strict=True
+        ):
             check(work, text, result)
 
     limits = {"soft_limit": HARD_LIMIT * 10, "hard_limit": HARD_LIMIT * 12}

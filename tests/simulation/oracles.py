@@ -22,7 +22,9 @@ READ = {
 }
 H_RUN, H_GENERATION, H_STATUS, H_PUBLISHED, H_VISIBLE = 1, 5, 6, 7, 8
 R_HEAD, R_GENERATION, R_STATUS, R_SLICES, R_CONTENT, R_ERROR, R_SUBJECT, R_KIND = 1, 2, 3, 4, 5, 6, 7, 8
-T_RUN, T_HEAD, T_GENERATION, T_ORDINAL, T_STATE, T_EPOCH, T_TOKEN, T_OWNER, T_LEASE, T_DONE, T_ATTEMPTS = range(1, 12)
+T_RUN, T_HEAD, T_GENERATION, T_ORDINAL, T_STATE, T_EPOCH, T_TOKEN, T_OWNER, T_LEASE, T_DONE, T_ATTEMPTS = (
+    range(1, 12)
+)
 O_TENANT, O_STATE, O_HOLDER, O_TASK, O_SENDS, O_DOUBTS, O_ESTIMATE, O_KEYED, O_SCOPES, O_KEYS = range(1, 11)
 B_TENANT, B_SCOPE, B_LIMIT, B_SPENT, B_RESERVED = range(1, 6)
 
@@ -78,14 +80,18 @@ class Check:
         for run_id, run in self.runs.items():
             was = old["runs"].get(run_id)
             if was is not None and was[R_STATUS] not in LIVE and run[R_STATUS] != was[R_STATUS]:
-                raise Violation("G1", f"an ended run of {run[R_SUBJECT]} went from {was[R_STATUS]} to {run[R_STATUS]}")
+                raise Violation(
+                    "G1", f"an ended run of {run[R_SUBJECT]} went from {was[R_STATUS]} to {run[R_STATUS]}"
+                )
             if run[R_STATUS] not in LIVE:
                 continue
             head = self.heads[run[R_HEAD]]
             if run[R_HEAD] in live:
                 raise Violation("G1", f"{run[R_SUBJECT]} has two live runs")
             if head[H_GENERATION] != run[R_GENERATION] or head[H_RUN] != run_id:
-                message = f"{run[R_SUBJECT]} is at generation {head[H_GENERATION]}, yet {run[R_GENERATION]} is live"
+                message = (
+                    f"{run[R_SUBJECT]} is at generation {head[H_GENERATION]}, yet {run[R_GENERATION]} is live"
+                )
                 raise Violation("G1", message)
             live[run[R_HEAD]] = run
         for head_id, head in self.heads.items():
@@ -93,13 +99,17 @@ class Check:
             if was is None:
                 continue
             if head[H_GENERATION] < was[H_GENERATION]:
-                raise Violation("G1", f"the generation of {head[4]} fell from {was[H_GENERATION]} to {head[H_GENERATION]}")
+                raise Violation(
+                    "G1", f"the generation of {head[4]} fell from {was[H_GENERATION]} to {head[H_GENERATION]}"
+                )
             if head[H_PUBLISHED] < was[H_PUBLISHED]:
                 raise Violation("G3", f"the published generation of {head[4]} fell to {head[H_PUBLISHED]}")
             if head[H_STATUS] in LIVE and head_id not in live:
                 raise Violation("G1", f"{head[4]} is shown as {head[H_STATUS]} but nothing of it is live")
             if head_id in live and head[H_STATUS] != live[head_id][R_STATUS]:
-                raise Violation("G1", f"{head[4]} is shown as {head[H_STATUS]}, its run is {live[head_id][R_STATUS]}")
+                raise Violation(
+                    "G1", f"{head[4]} is shown as {head[H_STATUS]}, its run is {live[head_id][R_STATUS]}"
+                )
 
     # -- G2 -------------------------------------------------------------------------------------------
 
@@ -125,7 +135,9 @@ class Check:
                     self._planned(actor, task, old)
                 continue
             if task[T_EPOCH] < was[T_EPOCH]:
-                raise Violation("G2", f"the epoch of task {task_id} fell from {was[T_EPOCH]} to {task[T_EPOCH]}")
+                raise Violation(
+                    "G2", f"the epoch of task {task_id} fell from {was[T_EPOCH]} to {task[T_EPOCH]}"
+                )
             if task[T_TOKEN] != was[T_TOKEN] and task[T_EPOCH] == was[T_EPOCH]:
                 raise Violation("G2", f"task {task_id} changed hands without a new epoch")
             if was[T_STATE] not in OPEN and task[T_STATE] != was[T_STATE]:
@@ -149,14 +161,18 @@ class Check:
         self._may_write(actor, siblings[0] if siblings else None, old, "slices")
         count = sum(1 for one in self.tasks.values() if one[T_RUN] == task[T_RUN])
         if count != (self.runs[task[T_RUN]][R_SLICES] or 0) + 1:
-            raise Violation("G3", f"a run has {count} tasks but says {self.runs[task[T_RUN]][R_SLICES]} slices")
+            raise Violation(
+                "G3", f"a run has {count} tasks but says {self.runs[task[T_RUN]][R_SLICES]} slices"
+            )
 
     def _leased(self, actor: Actor, was: Row, task: Row, now: float) -> None:
         self._leases[task[T_TOKEN]] = task[T_LEASE]
         if task[T_EPOCH] == was[T_EPOCH]:
             then = task[T_LEASE] - self.world.scenario.terms.ttl
             if task[T_LEASE] > was[T_LEASE] and (was[T_LEASE] <= then or was[T_OWNER] != actor.process.name):
-                raise Violation("G2", f"{actor.process.name} renewed a lease of task {task[0]} that had ended")
+                raise Violation(
+                    "G2", f"{actor.process.name} renewed a lease of task {task[0]} that had ended"
+                )
         elif was[T_STATE] == "running" and was[T_LEASE] > now:
             message = f"{actor.process.name} claimed task {task[0]} whose lease by {was[T_OWNER]} still runs"
             raise Violation("G2", message)
@@ -169,11 +185,15 @@ class Check:
             if place in self.chunks:
                 continue
             if tasks is None:
-                tasks = {(one[T_HEAD], one[T_GENERATION], one[T_ORDINAL]): one for one in old["tasks"].values()}
+                tasks = {
+                    (one[T_HEAD], one[T_GENERATION], one[T_ORDINAL]): one for one in old["tasks"].values()
+                }
             task = tasks.get(place[:3])
             self._may_write(actor, task, old, "chunks")
             if task is not None and task[T_EPOCH] != place[3]:
-                message = f"{actor.process.name} staged under epoch {place[3]}, the task is at {task[T_EPOCH]}"
+                message = (
+                    f"{actor.process.name} staged under epoch {place[3]}, the task is at {task[T_EPOCH]}"
+                )
                 raise Violation("G2", message)
         self.chunks = now
 
@@ -192,7 +212,9 @@ class Check:
                 None,
             )
             if run is None or run[R_STATUS] != "success":
-                raise Violation("G3", f"{head[4]} shows generation {head[H_PUBLISHED]}, whose run did not succeed")
+                raise Violation(
+                    "G3", f"{head[4]} shows generation {head[H_PUBLISHED]}, whose run did not succeed"
+                )
             seen = [
                 (place[2], place[4], text)
                 for place, text in self.chunks.items()
@@ -213,7 +235,9 @@ class Check:
             task = old["tasks"].get(order[O_TASK])
             self._may_write(actor, task, old, "a mark")
             if task is not None and task[T_TOKEN] != order[O_HOLDER]:
-                raise Violation("G2", f"{actor.process.name} marked order {order_id[:8]} under a token that is gone")
+                raise Violation(
+                    "G2", f"{actor.process.name} marked order {order_id[:8]} under a token that is gone"
+                )
             self._marks[actor.process.name, order_id] = order[O_HOLDER]
 
     def _money(self, actor: Actor, old: dict[Any, Row]) -> None:
@@ -242,7 +266,9 @@ class Check:
         lease_until = self._leases.get(token, 0.0)
         if then > lease_until:
             late = then - lease_until
-            raise Violation("G2", f"{actor.process.name} passed the gate {late:.2f} s after its lease had ended")
+            raise Violation(
+                "G2", f"{actor.process.name} passed the gate {late:.2f} s after its lease had ended"
+            )
 
     def after_charge(self, parcel: Parcel) -> None:
         """G5: at most one charge per input, plus one for every doubt that was recorded before."""
@@ -255,7 +281,9 @@ class Check:
             key = key_of(parcel.tenant, text)
             doubts = sum(one[O_DOUBTS] for one in self.orders.values() if key in one[O_KEYS])
             if count > 1 + doubts:
-                raise Violation("G5", f"{parcel.tenant} paid {count} times for {text!r} with {doubts} doubts recorded")
+                raise Violation(
+                    "G5", f"{parcel.tenant} paid {count} times for {text!r} with {doubts} doubts recorded"
+                )
 
     # -- for others -----------------------------------------------------------------------------------
 

@@ -71,7 +71,9 @@ class Service:
         self.bytes_of[order_id] += 1
         self.open.append(parcel)
         if mood == "busy":
-            self._later(parcel, Refused(429, "rate_limited", "slow down", world.rng.choice((None, 0.5, 4.0)), False))
+            self._later(
+                parcel, Refused(429, "rate_limited", "slow down", world.rng.choice((None, 0.5, 4.0)), False)
+            )
         elif REJECTED in texts:
             self._later(parcel, Refused(400, "rejected", "this input is not accepted", None, True))
         elif mood == "unavailable":

@@ -25,7 +25,11 @@ def unfinished(check: Check) -> str:
         for one in check.runs.values()
         if one[oracles.R_STATUS] in LIVE
     ]
-    parts += [f"task {one[0]} {one[oracles.T_STATE]}" for one in check.tasks.values() if one[oracles.T_STATE] in OPEN]
+    parts += [
+        f"task {one[0]} {one[oracles.T_STATE]}"
+        for one in check.tasks.values()
+        if one[oracles.T_STATE] in OPEN
+    ]
     parts += [
         f"order {one[0][:8]} {one[oracles.O_STATE]}"
         for one in check.orders.values()
@@ -76,7 +80,11 @@ def _causes(check: Check) -> None:
         flavour = run[oracles.R_CONTENT].partition(":")[0]
         code, status = run[oracles.R_ERROR], run[oracles.R_STATUS]
         usual = EXPECTED["plain"] | EXPECTED.get(flavour, set())
-        if code not in usual | TROUBLE or (flavour in {"raise", "nonsense", "poison"} and status == "success" and run[oracles.R_KIND] == "index"):
+        if code not in usual | TROUBLE or (
+            flavour in {"raise", "nonsense", "poison"}
+            and status == "success"
+            and run[oracles.R_KIND] == "index"
+        ):
             raise Violation("G4", f"run {run[oracles.R_SUBJECT]} of {flavour} ended as {status} ({code})")
 
 
@@ -90,13 +98,17 @@ def _bill(check: Check, service: Service) -> None:
     for order_id, count in service.order_charges.items():
         order = check.orders.get(order_id)
         if order is None:
-            raise Violation("G5", f"the provider charged order {order_id[:8]}, which the ledger does not know")
+            raise Violation(
+                "G5", f"the provider charged order {order_id[:8]}, which the ledger does not know"
+            )
         known = len(sends.get(order_id, ()))
         if known < (1 if order[oracles.O_KEYED] else count):
             raise Violation("G5", f"order {order_id[:8]} was charged {count} times, the bill shows {known}")
     for order_id, order in check.orders.items():
         if (order[oracles.O_STATE] == "settled") != (paid[order_id] == 1) or paid[order_id] > 1:
-            raise Violation("G5", f"order {order_id[:8]} is {order[oracles.O_STATE]} with {paid[order_id]} payments")
+            raise Violation(
+                "G5", f"order {order_id[:8]} is {order[oracles.O_STATE]} with {paid[order_id]} payments"
+            )
         if order[oracles.O_STATE] == "settled" and not service.order_charges[order_id]:
             raise Violation("G5", f"order {order_id[:8]} is in the bill but was never charged")
     rows = check.reader.execute("SELECT key, state, order_id FROM calls")

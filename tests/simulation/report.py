@@ -72,7 +72,10 @@ class Report:
             lines.append(f"{point:<24}{self.seen[point]:>18}{self.crashes[point]:>18}")
         for name in ("dispositions", "endings", "skips", "faults"):
             counts: Counter[str] = getattr(self, name)
-            lines += ["", f"{name}: " + ", ".join(f"{word} {number}" for word, number in counts.most_common())]
+            lines += [
+                "",
+                f"{name}: " + ", ".join(f"{word} {number}" for word, number in counts.most_common()),
+            ]
         if self.recoveries:
             middle, most = statistics.median(self.recoveries), max(self.recoveries)
             lines += [

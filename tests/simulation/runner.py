@@ -1,5 +1,6 @@
 """One seed from beginning to end: a time of faults, then calm, then the reckoning."""
 
+import gc
 import hashlib
 import logging
 import traceback
@@ -59,6 +60,7 @@ def run_seed(storage: Storage, seed: int, *, story: bool = False, fingerprint: b
     world.on_death, world.on_freeze = died, recovery.holder_lost
     result = Result(seed)
     logging.disable(logging.CRITICAL)
+    gc.disable()  # a fifth of the time otherwise; the pauses between seeds are enough
     faults.arm(world.point)
     try:
         _live(world, town, clients, weather, check)
@@ -75,6 +77,7 @@ def run_seed(storage: Storage, seed: int, *, story: bool = False, fingerprint: b
         world.end()
         storage.finish()
         logging.disable(logging.NOTSET)
+        gc.enable()
     _fill(result, world, town, clients, recovery)
     if result.failure or story:
         result.story = tell(world.trace, None if story else SHOWN)
@@ -125,5 +128,7 @@ def tell(trace: list[tuple[Any, ...]], most: int | None) -> str:
     for at, process, actor, what, *details in trace:
         words = " ".join(what.split())
         text = words if len(words) < 70 else words[:67] + "..."
-        lines.append(f"{at:9.3f}  {process:<12} {actor:<10} {text} {' '.join(str(one) for one in details)}".rstrip())
+        lines.append(
+            f"{at:9.3f}  {process:<12} {actor:<10} {text} {' '.join(str(one) for one in details)}".rstrip()
+        )
     return "\n".join(lines if most is None else lines[-most:])

@@ -133,7 +133,7 @@ def draw(seed: int) -> Scenario:
     rng = random.Random(f"scenario-{seed}")
     target = rng.choices(POINTS, WEIGHTS)[0]
     features = set(NEEDS.get(target.partition(".")[0], ()))
-    features |= {name for name in EXTRAS if rng.random() < EXTRA_CHANCE.get(name, 0.14)}
+    features |= {name for name in EXTRAS if rng.random() < EXTRA_CHANCE.get(name, 0.1)}
     keyed = rng.random() < 0.5 and "park" not in features
     ttl = rng.choice((6.0, 6.0, 12.0))
     scenario = Scenario(
@@ -147,7 +147,7 @@ def draw(seed: int) -> Scenario:
         policy=_policy(rng, park="park" in features),
         patience=Patience(3.0, 8.0) if "takeover" in features else Patience(),
         tidy_every=4.0 if "tidy" in features else 30.0,
-        sweep_every=rng.choice((2.0, 4.0)),
+        sweep_every=rng.choice((2.0, 4.0, 4.0)),
         poll=rng.choice((5.0, 20.0)),
         span=rng.choice((2.0, 5.0, 10.0)),
         moods=_moods(rng, features),
@@ -164,7 +164,7 @@ def _profile(rng: random.Random, *, keyed: bool) -> Profile:
         name="sim",
         honours_keys=keyed,
         key_retention=rng.choice((25.0, 1e6)) if keyed else 0.0,
-        max_inputs=rng.choice((1, 2, 4)),
+        max_inputs=rng.choice((1, 2, 4, 4)),
         max_tokens=1000,
         deadline=rng.choice((3.0, 8.0)),
         uncharged=frozenset({503}) if rng.random() < 0.5 else frozenset(),
@@ -204,11 +204,13 @@ def _moods(rng: random.Random, features: set[str]) -> dict[str, float]:
 
 def _deeds(rng: random.Random, features: set[str], scenario: Scenario) -> list[Deed]:
     tenants = rng.choice((("t1",), ("t1", "t2")))
-    places = [(rng.choice(tenants), f"document:{n}") for n in range(rng.choice((1, 1, 2, 3)))]
+    places = [(rng.choice(tenants), f"document:{n}") for n in range(rng.choice((1, 1, 1, 2, 2, 3)))]
     collection = rng.choice((None, "col1", "col1"))
     if "action" in features:
         collection = "col1"
-    flavours = [name for name in ("raise", "nonsense", "wait", "poison", "hang", "reject") if name in features]
+    flavours = [
+        name for name in ("raise", "nonsense", "wait", "poison", "hang", "reject") if name in features
+    ]
     lane = rng.choice(("bulk", "bulk", "interactive"))
     deeds: list[Deed] = []
 
@@ -218,7 +220,7 @@ def _deeds(rng: random.Random, features: set[str], scenario: Scenario) -> list[D
         values = {"lane": lane, "collection": collection} | details
         deeds.append(Deed(when, rng.randrange(scenario.clients), what, tenant, subject, **values))
 
-    size = "sliced" if "sliced" in features else rng.choice(("one", "one", "sliced"))
+    size = "sliced" if "sliced" in features else rng.choice(("one", "one", "one", "sliced"))
     for tenant, subject in places:
         deeds.append(Deed(0.0, 0, "request", tenant, subject, f"{size}:a", lane=lane, collection=collection))
     for flavour in flavours:
@@ -227,7 +229,12 @@ def _deeds(rng: random.Random, features: set[str], scenario: Scenario) -> list[D
         if what in features:
             add(what, at=rng.uniform(0.0, 4.0))
     if "delete" in features or "again" in features:
-        add("request", content=f"{size}:{rng.choice('ab')}", at=rng.uniform(1.0, 6.0), force=rng.random() < 0.5)
+        add(
+            "request",
+            content=f"{size}:{rng.choice('ab')}",
+            at=rng.uniform(1.0, 6.0),
+            force=rng.random() < 0.5,
+        )
     if "action" in features:
         for what in ("add_action", "remove_action", "move"):
             add(what, at=rng.uniform(0.0, 4.0))
@@ -236,7 +243,7 @@ def _deeds(rng: random.Random, features: set[str], scenario: Scenario) -> list[D
         add("loosen", at=rng.uniform(2.0, 8.0))
     if "takeover" in features:
         add("request", content=f"{size}:a", at=rng.uniform(4.0, 16.0))
-    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
         what = rng.choices(("request", "again", "cancel", "delete", "look"), (6, 2, 1, 1, 2))[0]
         expect = rng.choice((0, 1, 2)) if rng.random() < 0.15 else None
         content = f"{rng.choice((size, size, 'one'))}:{rng.choice('aab')}"
@@ -258,17 +265,30 @@ def _faults(rng: random.Random, features: set[str], scenario: Scenario, target: 
     if "drain" in features:
         planned.append(Fault("drain", at=rng.uniform(0.05, 3.0)))
     if "outage" in features:
-        planned.append(Fault("outage", at=rng.uniform(0.0, 4.0), seconds=rng.choice((1.0, 4.0, ttl * 1.5, 25.0))))
+        planned.append(
+            Fault("outage", at=rng.uniform(0.0, 4.0), seconds=rng.choice((1.0, 4.0, ttl * 1.5, 25.0)))
+        )
     if "broker" in features:
         planned.append(Fault(rng.choice(("flush", "broker_down")), at=rng.uniform(0.0, 5.0), seconds=6.0))
-    for _ in range(rng.choice((1, 1, 2, 3))):
+    for _ in range(rng.choice((1, 1, 1, 2, 2, 3))):
         planned.append(_any_fault(rng, scenario, ttl))
     return planned
 
 
 def _any_fault(rng: random.Random, scenario: Scenario, ttl: float) -> Fault:
     what = rng.choices(
-        ("crash", "freeze", "cut", "locked", "lost_answer", "commit_error", "cut_holder", "jump", "kill", "stop"),
+        (
+            "crash",
+            "freeze",
+            "cut",
+            "locked",
+            "lost_answer",
+            "commit_error",
+            "cut_holder",
+            "jump",
+            "kill",
+            "stop",
+        ),
         (4, 4, 2, 1, 3, 2, 1, 1, 2, 2),
     )[0]
     seconds = rng.choice((0.5, 1.1, 1.1, 2.0)) * ttl + rng.random()

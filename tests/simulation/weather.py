@@ -7,6 +7,7 @@ from tests.simulation.scenario import Fault
 from tests.simulation.storage import lost
 from tests.simulation.world import Actor, Process, World
 
+
 class Weather:
     """Carries out the faults of a scenario until the world is calm."""
 
@@ -71,7 +72,9 @@ class Weather:
             world.faults["cut while frozen"] += 1
             connection = world.locks.connection
             patience = world.rng.uniform(0.2, 5.0)
-            world.after(patience, lambda: world.locks.cut_holder() if world.locks.connection is connection else None)
+            world.after(
+                patience, lambda: world.locks.cut_holder() if world.locks.connection is connection else None
+            )
 
     def _in_time(self, fault: Fault) -> None:
         world = self.world

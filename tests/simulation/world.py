@@ -19,7 +19,7 @@ BASE_TIME = 1_700_000_000.0
 MOST_STEPS = 12_000
 
 
-class Violation(BaseException):  # noqa: N818 - a finding; no code under test may catch it
+class Violation(BaseException):
     """A promise was broken; `oracle` names it, the message says how in a sentence."""
 
     def __init__(self, oracle: str, message: str) -> None:

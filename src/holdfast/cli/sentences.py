@@ -11,7 +11,7 @@ REQUESTS = {
     "accepted:follow_up": "accepted as a follow-up",
     "accepted:imported": "imported",
     "accepted:delete": "deleted",
-    "superseding:changed": "accepted, for content or options changed; an older run is stale",
+    "superseding:changed": "accepted, for content or options changed; what came before is stale",
     "duplicate:in_progress": "refused as a duplicate: the same work is queued or running",
     "unchanged:same_content_and_options": "nothing to do: it succeeded with the same content and options",
     "takeover:stuck_queued": "taken over: it was queued and its lane stood still",

@@ -273,7 +273,10 @@ class Ledger:
         self._respect_throttle(holder, row.provider, row.endpoint, row.model)
         holder.check()
         began = self._host.clock()
-        marked = calls.resend(self._db, holder.claim, order_id, self._host.token())
+        try:
+            marked = calls.resend(self._db, holder.claim, order_id, self._host.token())
+        except budgets.OverBudgetError as error:
+            raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
         if isinstance(marked, FencedOut):
             if marked.reason.startswith("order_"):
                 return

@@ -17,16 +17,61 @@ from typing import Any
 from sqlalchemy import bindparam, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from holdfast.core import decide
 from holdfast.core.records import Ask, FencedOut, Head, Landed, Outcome
-from holdfast.core.states import LIVE, Verb
-from holdfast.store import journal, requests, rows
+from holdfast.core.states import LIVE, Disposition, Lane, Verb
+from holdfast.store import journal, publish_seq, requests, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
-from holdfast.store.schema import actions, heads, runs
+from holdfast.store.schema import actions, follow_ups, heads, runs
 
+INDEX = "index"
 VISIT_BATCH = 500
 _live_states = [literal(status) for status in sorted(LIVE)]
+
+ACTIONS_OF = select(actions).where(
+    actions.c.tenant == bindparam("tenant"),
+    actions.c.collection == bindparam("collection"),
+    actions.c.active,
+)
+NEW_FOLLOW_UP = upsert(follow_ups).on_conflict_do_nothing().returning(follow_ups.c.run_id)
+
+
+def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None = None) -> int:
+    """Each active action of the head's collection has its follow-up of this generation; answers the new ones.
+
+    Only what is indexed is followed up: a job on the same collection is none of its documents. The caller
+    holds the head for change. A follow-up supersedes the older one of the same action and subject.
+    """
+    made = 0
+    if head.kind != INDEX:
+        return made
+    for action in tx.all(ACTIONS_OF, {"tenant": head.tenant, "collection": head.collection}):
+        if only is not None and action.id != only:
+            continue
+        run_id = tx.db.token()
+        unique = {"action_id": action.id, "head_id": head.id, "generation": generation, "run_id": run_id}
+        if tx.one(NEW_FOLLOW_UP, unique) is None:
+            continue
+        ask = Ask(
+            kind=action.kind,
+            subject=f"{head.subject}#action:{action.id}",
+            content=f"{head.subject}@{generation}",
+            options=action.options,
+            tenant=head.tenant,
+            lane=Lane.FOLLOW_UP,
+            pipeline=action.pipeline,
+            actor=f"run:{cause}",
+        )
+        target, _at = requests.locked_head(tx, ask)
+        run, _life, _age = requests.latest(tx, target)
+        requests.open_generation(
+            tx, ask, target, run, decide.Verdict(Disposition.ACCEPTED, "follow_up"), run_id
+        )
+        made += 1
+    return made
+
 
 NEW_ACTION = (
     upsert(actions)
@@ -109,7 +154,7 @@ TO_VISIT = (
         heads.c.tenant == bindparam("tenant"),
         heads.c.collection == bindparam("collection"),
         heads.c.id > bindparam("after"),
-        heads.c.kind == requests.INDEX,
+        heads.c.kind == INDEX,
         or_(heads.c.visible, heads.c.status.in_(_live_states)),
     )
     .order_by(heads.c.id)
@@ -163,7 +208,7 @@ def _follow_up_ready(tx: Tx, head: Head, *, only: int | None = None) -> int:
     published = tx.one(PUBLISHED_RUN, {"head_id": head.id})
     if not head.visible or published is None or published.imported:
         return 0
-    return requests.follow_up(tx, head, head.published_generation, published.id, only=only)
+    return follow_up(tx, head, head.published_generation, published.id, only=only)
 
 
 MOVE = (
@@ -197,7 +242,7 @@ def move(db: Database, head_id: int, collection: str | None, *, actor: str = "")
         journal.write(tx, noted)
         if collection is not None:
             _follow_up_ready(tx, dataclasses.replace(rows.head(row), collection=collection))
-        requests.bump(tx, row.tenant, row.collection, collection)
+        publish_seq.bump(tx, row.tenant, row.collection, collection)
         return Landed()
 
     return db.write("move", body)

@@ -108,10 +108,20 @@ def set_budget(db: Database, tenant: str, scope: str, *, hard: int | None, soft:
     db.write("set_budget", body)
 
 
+def held(row: Any) -> int:
+    """What an open order has in reserve: its price, once for each of its sends that may be charged.
+
+    Under a key all sends are one charge. Without one every doubt may be, and so may the send under way.
+    """
+    if row.keyed:
+        return int(row.estimate)
+    return int(row.estimate) * (row.doubts + (row.state in {CallState.INTENT, CallState.SENT}))
+
+
 ALL_FOR_CHANGE = select(budgets).order_by(budgets.c.tenant, budgets.c.scope).with_for_update()
-UNSETTLED_ORDERS = select(orders.c.tenant, orders.c.scopes, orders.c.estimate).where(
-    orders.c.state.in_([literal(state) for state in sorted(UNSETTLED)])
-)
+UNSETTLED_ORDERS = select(
+    orders.c.tenant, orders.c.scopes, orders.c.estimate, orders.c.keyed, orders.c.doubts, orders.c.state
+).where(orders.c.state.in_([literal(state) for state in sorted(UNSETTLED)]))
 SET_RESERVED = update(budgets).where(*_this).values(reserved=bindparam("b_reserved"))
 
 
@@ -129,7 +139,7 @@ def recompute(db: Database) -> int:
         for order in tx.all(UNSETTLED_ORDERS):
             for scope in order.scopes:
                 place = (order.tenant, scope)
-                sums[place] = sums.get(place, 0) + order.estimate
+                sums[place] = sums.get(place, 0) + held(order)
         drifted = [row for row in found if row.reserved != sums.get((row.tenant, row.scope), 0)]
         for row in drifted:
             reserved = sums.get((row.tenant, row.scope), 0)

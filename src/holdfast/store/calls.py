@@ -229,7 +229,11 @@ def _mark_calls(tx: Tx, marked: Order, before: CallState) -> None:
 
 
 def resend(db: Database, claim: Claim, order_id: str, send_token: str) -> Order | FencedOut:
-    """The in-doubt order is marked sent again, now held by `claim`; its body and key are the frozen ones."""
+    """The in-doubt order is marked sent again, now held by `claim`; its body and key are the frozen ones.
+
+    Without a key this send may be charged beside the one in doubt, so it reserves its price once more: raises
+    OverBudgetError, and then nothing was marked.
+    """
 
     def body(tx: Tx) -> Order | FencedOut:
         held = tasks.hold(tx, claim, change=False)
@@ -243,6 +247,8 @@ def resend(db: Database, claim: Claim, order_id: str, send_token: str) -> Order 
         holder = {"b_holder": claim.token, "b_task": claim.task_id, "b_run": claim.run_id}
         tx.execute(MARK_RESENT, {"b_order": order_id, "b_send": send_token, **holder})
         tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})
+        if not row.keyed:
+            budgets.reserve(tx, row.tenant, row.scopes, row.estimate)
         journal.write(
             tx, journal.of_claim(Verb.RESEND, "in_doubt", claim, {"order": order_id, "send": row.sends + 1})
         )

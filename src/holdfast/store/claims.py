@@ -182,11 +182,11 @@ def claim_best(
             return None
         return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=row.attempts)
 
-    for _ in range(CLAIM_TRIES):
+    for number in range(CLAIM_TRIES):
         try:
             return db.write("claim", body)
         except _Contended:
-            continue
+            db.pause(0.002 * 2**number)
     return None
 
 
@@ -229,11 +229,11 @@ def claim_named(
             return _skip(tx, row, reason, owner=owner, token=token, rules=rules)
         return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=attempts)
 
-    for _ in range(CLAIM_TRIES):
+    for number in range(CLAIM_TRIES):
         try:
             return db.write("claim", body)
         except _Contended:
-            continue
+            db.pause(0.002 * 2**number)
     return Skipped(Skip.LOCK_HELD, rules.delay)
 
 

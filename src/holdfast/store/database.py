@@ -84,7 +84,7 @@ class Database:
         )
         self.token = token
         self._patience = patience
-        self._pause = pause
+        self.pause = pause
         self._clock = clock
         self._jitter = jitter
         self._pid = os.getpid()
@@ -139,7 +139,7 @@ class Database:
             tries += 1
             if self._away_since is None:
                 self._away_since = self._clock()
-            self._pause(BACKOFF.delay(tries, self._jitter()))
+            self.pause(BACKOFF.delay(tries, self._jitter()))
 
     def _note_back(self) -> None:
         since, self._away_since = self._away_since, None

@@ -85,7 +85,8 @@ def win(db: Database, name: str, *, every: float, grace_after: float, grace: flo
         if row is None or row.next_at > row.now:
             return None
         grace_until = row.grace_until
-        if row.last_at and row.now - row.last_at > grace_after:
+        # One grace per outage: turns that are further apart than `grace_after` would prolong it for ever.
+        if row.last_at and row.now - row.last_at > grace_after and grace_until <= row.now:
             grace_until = row.now + grace
         values = {"b_at": row.now, "b_next": row.now + every, "b_grace": grace_until}
         tx.execute(WIN, {"b_name": name, **values})

@@ -20,7 +20,7 @@ from sqlalchemy.sql.elements import quoted_name
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import Ask
 from holdfast.core.states import Disposition, Lane, Status, Verb
-from holdfast.store import dialect, journal, requests
+from holdfast.store import dialect, journal, publish_seq
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.schema import heads, runs
@@ -90,7 +90,7 @@ def _import_batch(db: Database, asks: dict[str, Ask], run_ids: dict[str, str | N
         active = [(row.id, asks[row.subject], run_ids[row.subject]) for row in new if run_ids[row.subject]]
         if active:
             tx.execute(NEW_RUNS, [_run(head_id, ask, run_id) for head_id, ask, run_id in active])
-            requests.bump(tx, active[0][1].tenant, active[0][1].collection)
+            publish_seq.bump(tx, active[0][1].tenant, active[0][1].collection)
         if new:
             tx.execute(journal.WRITE, [_note(row.id, asks[row.subject], run_ids[row.subject]) for row in new])
 

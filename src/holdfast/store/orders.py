@@ -154,7 +154,7 @@ def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
         tx.execute(SETTLE_CALL, values)
         tx.execute(SETTLE_ORDER, {"b_order": order_id})
         doubted = int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
-        freed = 0 if row.state == CallState.VOID else row.estimate
+        freed = 0 if row.state == CallState.VOID else budgets.held(row)
         budgets.account(tx, row.tenant, row.scopes, spent=cost + doubted, freed=freed)
         return True
 
@@ -194,6 +194,8 @@ def void(db: Database, order_id: str, send: int, *, reason: str, status: int | N
             return CallState(row.state)
         if row.doubts:
             _turn(tx, row, CallState.IN_DOUBT, reason, status)
+            if not row.keyed:
+                budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
             return CallState.IN_DOUBT
         _turn(tx, row, CallState.VOID, reason, status)
         budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
@@ -313,7 +315,7 @@ def resolve(db: Database, order_id: str, *, charged: bool, actor: str = "") -> C
         tx.execute(APPROVE, {"b_order": order_id})
         if not charged:
             tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": True, "b_send": 0})
-            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
+            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=budgets.held(row))
         _note(tx, Verb.RESOLVE, state.value, row)
         return state
 

@@ -1,4 +1,4 @@
-"""Request, cancel, delete and follow-up: everything that makes or ends a generation.
+"""Request, cancel and delete: everything that makes or ends a generation.
 
 Each takes the head for change first, so generations of a subject are made one at a time (G1). Ending a run
 closes its open tasks in the same transaction and raises their epochs: that is what lets a claim look at the
@@ -13,13 +13,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.core import decide
 from holdfast.core.records import Answer, Ask, FencedOut, Head, Landed, Outcome, Run
 from holdfast.core.states import LIVE, OPEN, Disposition, Lane, Status, TaskState, Verb
-from holdfast.store import journal, rows
+from holdfast.store import journal, publish_seq, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
-from holdfast.store.schema import actions, budgets, collections, follow_ups, heads, runs, tasks, turns
+from holdfast.store.schema import budgets, heads, runs, tasks, turns
 
-INDEX = "index"
 BORN: dict[str, Any] = {"state": TaskState.QUEUED.value}
 
 NEW_HEAD = (
@@ -139,7 +138,7 @@ def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -
     """What became of `ask`. A new generation exists if and only if the answer says `created`."""
 
     def body(tx: Tx) -> Answer:
-        head, at = _locked_head(tx, ask)
+        head, at = locked_head(tx, ask)
         # After the lock: a first try whose answer was lost may only now be committing.
         if tx.again and (made := tx.one(MADE, {"run_id": run_id})) is not None:
             return Answer(
@@ -155,7 +154,8 @@ def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -
     return db.write("request", body)
 
 
-def _locked_head(tx: Tx, ask: Ask) -> tuple[Head, float]:
+def locked_head(tx: Tx, ask: Ask) -> tuple[Head, float]:
+    """The head that `ask` is about, made if it was not there and held for change; and the time."""
     where = {"tenant": ask.tenant, "kind": ask.kind, "subject": ask.subject}
     row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, where)
     if row is None:
@@ -169,7 +169,7 @@ def _locked_head(tx: Tx, ask: Ask) -> tuple[Head, float]:
 
 
 def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: decide.Patience) -> Answer:
-    run, life, age = _latest(tx, head)
+    run, life, age = latest(tx, head)
     verdict = decide.request(ask, head, run, life, patience, at)
     made = Answer(verdict.disposition, verdict.reason, head.id, run_id, head.generation + 1, Status.QUEUED)
     if made.created and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
@@ -203,13 +203,14 @@ def _scope(ask: Ask) -> dict[str, Any]:
     return {"b_tenant": ask.tenant, "b_scope": f"collection:{ask.collection}" if ask.collection else "tenant"}
 
 
-def _latest(tx: Tx, head: Head) -> tuple[Run | None, decide.Life, float | None]:
+def latest(tx: Tx, head: Head) -> tuple[Run | None, decide.Life, float | None]:
+    """The locked head's latest run, its signs of life and, while it lives, its age in the queue."""
     if head.run_id is None:
         return None, decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
     row = tx.one(rows.RUN_BY_ID, {"run_id": head.run_id})
     if row is None:
         # The run's history was pruned; the head still knows how it ended.
-        return _remembered(head), decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
+        return rows.remembered(head), decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
     run = rows.run(row)
     if run.status not in LIVE:
         return run, decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
@@ -223,28 +224,6 @@ def _latest(tx: Tx, head: Head) -> tuple[Run | None, decide.Life, float | None]:
         signed_at = max(signs.last_sign_at, signs.lane_claimed_at)
         life = decide.Life(signs.lane_claimed_at, signs.live_lease, signed_at)
     return run, life, signs.age
-
-
-def _remembered(head: Head) -> Run:
-    return Run(
-        id=head.run_id or "",
-        head_id=head.id,
-        tenant=head.tenant,
-        kind=head.kind,
-        subject=head.subject,
-        generation=head.generation,
-        status=Status.CANCELLED if head.status is Status.IDLE else head.status,
-        disposition=Disposition.ACCEPTED,
-        lane=Lane.BULK,
-        priority=0,
-        pipeline="",
-        slices=None,
-        queued_at=0.0,
-        started_at=None,
-        finished_at=None,
-        error_code=None,
-        error_message=None,
-    )
 
 
 def open_generation(
@@ -403,29 +382,13 @@ UNPUBLISH = (
 )
 
 
-BUMP_COLLECTION = (
-    upsert(collections)
-    .values(tenant=bindparam("b_tenant"), id=bindparam("b_collection"), publish_seq=1)
-    .on_conflict_do_update(
-        index_elements=[collections.c.tenant, collections.c.id],
-        set_={"publish_seq": collections.c.publish_seq + 1},
-    )
-)
-
-
-def bump(tx: Tx, tenant: str, *collection_ids: str | None) -> None:
-    """Readers of these collections see that what is visible in them has changed."""
-    for collection in sorted({name for name in collection_ids if name is not None}):
-        tx.execute(BUMP_COLLECTION, {"b_tenant": tenant, "b_collection": collection})
-
-
 def delete(db: Database, tenant: str, subject: str, *, actor: str = "") -> list[int]:
     """Nothing of the subject is visible or running any more, for every kind; answers the heads concerned.
 
     Deleting is itself a generation: a worker of an older one stays fenced out for ever. Each head is its own
     transaction; call again after an interruption, for a head already deleted is left as it is.
     """
-    where = {"tenant": tenant, "subject": subject, "low": f"{subject}/", "high": f"{subject}/\U0010ffff"}
+    where = {"tenant": tenant, "subject": subject, "low": f"{subject}#", "high": f"{subject}#\U0010ffff"}
     seen: list[int] = []
     deleted: list[int] = []
     # A publish in flight may add a follow-up's head after the first look. Once the heads found are deleted no
@@ -473,7 +436,7 @@ def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
         )
         tx.execute(UNPUBLISH, {"b_head": head.id, "b_generation": generation, "b_run": run_id})
         if head.visible:
-            bump(tx, head.tenant, head.collection)
+            publish_seq.bump(tx, head.tenant, head.collection)
         noted = journal.entry(
             Verb.DELETE,
             "requested",
@@ -487,47 +450,6 @@ def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
         return True
 
     return db.write("delete", body)
-
-
-ACTIONS_OF = select(actions).where(
-    actions.c.tenant == bindparam("tenant"),
-    actions.c.collection == bindparam("collection"),
-    actions.c.active,
-)
-NEW_FOLLOW_UP = upsert(follow_ups).on_conflict_do_nothing().returning(follow_ups.c.run_id)
-
-
-def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None = None) -> int:
-    """Each active action of the head's collection has its follow-up of this generation; answers the new ones.
-
-    Only what is indexed is followed up: a job on the same collection is none of its documents. The caller
-    holds the head for change. A follow-up supersedes the older one of the same action and subject.
-    """
-    made = 0
-    if head.kind != INDEX:
-        return made
-    for action in tx.all(ACTIONS_OF, {"tenant": head.tenant, "collection": head.collection}):
-        if only is not None and action.id != only:
-            continue
-        run_id = tx.db.token()
-        unique = {"action_id": action.id, "head_id": head.id, "generation": generation, "run_id": run_id}
-        if tx.one(NEW_FOLLOW_UP, unique) is None:
-            continue
-        ask = Ask(
-            kind=action.kind,
-            subject=f"{head.subject}/action:{action.id}",
-            content=f"{head.subject}@{generation}",
-            options=action.options,
-            tenant=head.tenant,
-            lane=Lane.FOLLOW_UP,
-            pipeline=action.pipeline,
-            actor=f"run:{cause}",
-        )
-        target, _at = _locked_head(tx, ask)
-        run, _life, _age = _latest(tx, target)
-        open_generation(tx, ask, target, run, decide.Verdict(Disposition.ACCEPTED, "follow_up"), run_id)
-        made += 1
-    return made
 
 
 LAST_ASK = (

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Row, Select, bindparam, exists, literal_column, or_, select
 
 from holdfast.core.records import Head, Run, Task
-from holdfast.core.states import Disposition, Status, TaskState
+from holdfast.core.states import Disposition, Lane, Status, TaskState
 from holdfast.store.dialect import now, queue_to_change, queue_to_share
 from holdfast.store.schema import heads, orders, runs, tasks
 
@@ -95,4 +95,27 @@ def task(row: Row[Any]) -> Task:
         row.attempts,
         row.due_at,
         row.waiting_for,
+    )
+
+
+def remembered(head: Head) -> Run:
+    """The head's latest run as the head remembers it, for a run whose history was pruned."""
+    return Run(
+        id=head.run_id or "",
+        head_id=head.id,
+        tenant=head.tenant,
+        kind=head.kind,
+        subject=head.subject,
+        generation=head.generation,
+        status=Status.CANCELLED if head.status is Status.IDLE else head.status,
+        disposition=Disposition.ACCEPTED,
+        lane=Lane.BULK,
+        priority=0,
+        pipeline="",
+        slices=None,
+        queued_at=0.0,
+        started_at=None,
+        finished_at=None,
+        error_code=None,
+        error_message=None,
     )

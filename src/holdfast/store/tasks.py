@@ -22,7 +22,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.core import decide, progress
 from holdfast.core.records import Chunk, Claim, FencedOut, Head, Landed, Outcome, Slice, Spent, Task
 from holdfast.core.states import OPEN, Status, TaskState, Verb
-from holdfast.store import journal, requests, rows
+from holdfast.store import actions, journal, publish_seq, requests, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
@@ -352,8 +352,8 @@ def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> None:
     """The collection's `publish_seq` is bumped and its follow-ups are queued, in the same transaction."""
     if head.collection is None:
         return
-    requests.follow_up(tx, head, generation, run_id)
-    requests.bump(tx, head.tenant, head.collection)
+    actions.follow_up(tx, head, generation, run_id)
+    publish_seq.bump(tx, head.tenant, head.collection)
 
 
 FAILED = (

@@ -64,7 +64,7 @@ def test_an_embedding_is_kept_as_float32(unkeyed):
 
 def test_a_completion_is_kept_as_json(unkeyed):
     """Chat goes one prompt to an order; its text and how it ended are kept, its output is priced."""
-    prompts = [Call("meter", "chat/completions", "talker", f"prompt{n}", {"max_tokens": 50}) for n in (1, 2)]
+    prompts = [Call("meter", "chat/completions", "talker", f"prompt-{n}", {"max_tokens": 50}) for n in (1, 2)]
     payment = unkeyed.ledger().pay(unkeyed.hand(), prompts)
     answer = json.loads(payment.results[0])
     assert answer["content"].startswith("answer ")

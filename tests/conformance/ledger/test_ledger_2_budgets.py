@@ -130,3 +130,18 @@ def test_a_charge_keeps_the_version_of_its_prices(till):
     till.pay(till.hand(), "chunk-01")
     (row,) = till.world.rows(select(charges))
     assert (row.prices, row.amount, row.tokens, row.sort) == ("test-1", CENT, 2, "paid")
+
+
+@pytest.mark.g5
+def test_a_resend_that_may_be_charged_again_needs_money_of_its_own(unkeyed):
+    """The cap covers one send: the order in doubt waits for a larger budget rather than passing it."""
+    unkeyed.set_budget(CENT)
+    unkeyed.meter.plan(script=["charge_then_cut"])
+    hand = unkeyed.hand()
+    with pytest.raises(MustWaitError) as broke:
+        unkeyed.pay(hand, "chunk-01")
+    assert broke.value.reason == "budget"
+    assert (unkeyed.budget(), unkeyed.meter.totals().charges) == ((0, CENT), 1)
+    unkeyed.set_budget(2 * CENT)
+    unkeyed.pay(hand, "chunk-01")
+    assert unkeyed.budget() == (2 * CENT, 0)

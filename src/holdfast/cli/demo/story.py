@@ -1,5 +1,6 @@
 """The demonstration from beginning to end. It answers 0 only if every promise was kept."""
 
+import contextlib
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +16,8 @@ OPENING = """\
 [head]Holdfast: what becomes of paid work when workers die[/head]
 Real processes, SQLite in a temporary folder, a provider that keeps the bill.
 Leases last {lease:g} s here, so that you need not wait (12 s by default), and an
-order may take {order:g} s (60 s). The provider honours no idempotency keys, as
-OpenAI does not: an answer that is lost has to be paid for again."""
+order may take {order:g} s (60 s). The provider honours no idempotency keys (OpenAI
+documents none): an answer that is lost has to be paid for again."""
 
 
 def tell(*, plain: bool = False) -> Exit:
@@ -69,14 +70,14 @@ def _kill_twice(
     cast: Cast, house: guarded.House, narrator: Narrator, hired: Actor
 ) -> tuple[Count, Actor, Count]:
     """The kill, and beside it the same kill at a provider that honours keys."""
-    with ThreadPoolExecutor(max_workers=1) as aside:
+    # Left early, the stack ends the cast before the pool waits for the other kill.
+    with ThreadPoolExecutor(max_workers=1) as aside, contextlib.ExitStack() as early:
+        early.callback(cast.end)
         keyed = aside.submit(_kill_with_keys, cast)
-        try:
-            count, heir = guarded.kill(house, narrator, hired)
-            return count, heir, keyed.result()
-        except BaseException:
-            cast.end()  # or leaving the block would wait for the other kill to be over
-            raise
+        count, heir = guarded.kill(house, narrator, hired)
+        free = keyed.result()
+        early.pop_all()
+    return count, heir, free
 
 
 def _kill_with_keys(cast: Cast) -> Count:

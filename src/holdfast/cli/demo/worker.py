@@ -66,7 +66,7 @@ def ask(title: str, digest: str) -> Ask:
 
 
 def provider(address: str, *, keyed: bool) -> OpenAIProvider:
-    """A client of the meter. OpenAI honours no idempotency keys; `keyed` is for providers that do."""
+    """A client of the meter. OpenAI documents no idempotency keys; `keyed` is for providers that do."""
     retention = 86_400.0 if keyed else 0.0
     return OpenAIProvider(address, "demo", Profile("meter", keyed, retention, 256, 100_000, ORDER_DEADLINE))
 

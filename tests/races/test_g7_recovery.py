@@ -1,0 +1,256 @@
+"""G7: a dead worker's task runs elsewhere within its lease and one sweep; a live one is never called dead."""
+
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from holdfast.core import decide
+from holdfast.core.records import Chunk, FencedOut, Slice, Spent
+from holdfast.core.states import Disposition
+from holdfast.engine.kinds import Kind
+from holdfast.engine.sweep import Rules
+from holdfast.leases.base import Terms
+from holdfast.leases.redis import RedisLeases, connect
+from holdfast.store import claims, duties, reads, tasks
+from tests.races import actor
+from tests.races.arena import DEADLINE, eventually
+
+pytestmark = pytest.mark.g7
+
+SWEEP = Rules(interval=0.2, tidy_every=60.0)
+SLACK = 3.0  # seconds that a machine with other things to do may take for a few statements
+STUCK = decide.Patience(queued=1.0, running=1.0)
+
+
+class Survivor:
+    """A worker of this process that works and sweeps until it is told to stop."""
+
+    def __init__(self, arena, meter, *, redis_url="", terms=actor.SHORT, kinds=actor.KINDS):
+        self._part = actor.Part(
+            arena.url,
+            meter.base_url,
+            keyed=meter.honour_keys,
+            terms=terms,
+            rules=SWEEP,
+            redis_url=redis_url,
+            owner="survivor",
+        )
+        self.provider = actor.client(self._part)
+        self.engine = actor.engine(self._part, self.provider, kinds=kinds)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._live, daemon=True)
+
+    def _live(self):
+        with self.engine:
+            while not self._stop.wait(0.02):
+                self.engine.work_off()
+                self.engine.sweep()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join(DEADLINE)
+        self.provider.close()
+        self.engine.db.close()
+        assert not self._thread.is_alive()
+
+
+def noted(arena, verb, owner=None):
+    """The journal rows of a verb, by whom."""
+    return [row for row in arena.rows("journal", verb=verb) if owner is None or row.actor == owner]
+
+
+@pytest.mark.chaos
+def test_a_dead_holders_task_runs_elsewhere_within_its_lease_and_one_sweep(arena, keyed_meter):
+    """Killed in its second slice: claimed again in time; the finished slice and the paid word are kept."""
+    slices = [["one"], ["two", "three"]]
+    arena.ask(pipeline="index@1", options={"slices": slices})
+    part = actor.Part(arena.url, keyed_meter.base_url, terms=actor.SHORT, at="stage.committed", nth=2)
+    victim = actor.Process(part).go()
+    victim.expect("at")
+    victim.dies()
+    died_at = arena.now()
+    [held] = arena.rows("tasks", state="running")
+    with Survivor(arena, keyed_meter):
+        eventually(lambda: arena.head().status == "success")
+    [again] = noted(arena, "claim", "survivor")
+    assert again.at - died_at <= actor.SHORT.ttl + SWEEP.interval + SLACK
+    assert again.at - held.lease_until <= SWEEP.interval + SLACK
+    assert again.at > held.lease_until
+    assert (again.task_id, again.epoch) == (held.id, held.epoch + 2)
+    assert keyed_meter.totals().charges == 3
+    assert arena.texts() == ["1:one:128", "1:two:128", "1:three:128"]
+
+
+@pytest.mark.chaos
+def test_the_same_story_with_leases_in_redis(arena, keyed_meter, redis_url):
+    """The keeper is another, the promise the same: the dead one's key runs out, the sweep asks Redis."""
+    arena.ask(pipeline="index@1", options={"words": ["one", "two"]})
+    part = actor.Part(
+        arena.url, keyed_meter.base_url, terms=actor.SHORT, redis_url=redis_url, at="stage.committed"
+    )
+    victim = actor.Process(part).go()
+    victim.expect("at")
+    victim.dies()
+    died_at = arena.now()
+    with Survivor(arena, keyed_meter, redis_url=redis_url):
+        eventually(lambda: arena.head().status == "success")
+    [again] = noted(arena, "claim", "survivor")
+    assert again.at - died_at <= actor.SHORT.ttl + SWEEP.interval + SLACK
+    assert keyed_meter.totals().charges == 2
+
+
+def test_a_database_lease_that_ran_out_is_not_expired_while_redis_says_it_lives(arena, redis_url):
+    """With leases in Redis the row's own time means nothing: the sweep asks before it takes."""
+    client = connect(redis_url)
+    with closing(client):
+        leases = RedisLeases(client, Terms(60.0, 20.0, 5.0))
+        claim = arena.taken()
+        assert leases.open(claim)
+        arena.run_out(claim)
+        assert not duties.expire(arena.db, cap=9, alive=leases.alive)
+        leases.close(claim)
+        assert duties.expire(arena.db, cap=9, alive=leases.alive)
+
+
+def test_a_slow_holder_that_renews_is_never_called_dead(arena, keyed_meter):
+    """Longer than its lease twice over without a write: neither a sweep nor a request takes it away."""
+    gate = threading.Event()
+    slow = Kind("slow", lambda work: {"waited": gate.wait(DEADLINE)})
+    terms = Terms(1.0, 0.15, 0.2)
+    arena.ask(kind="slow", pipeline="slow@1")
+    with Survivor(arena, keyed_meter, terms=terms, kinds=(slow,)) as holder:
+        try:
+            eventually(lambda: arena.count("tasks", state="running"))
+            began = arena.now()
+            while arena.now() - began < 2.2 * terms.ttl:
+                beats = holder.engine.watchdog.beats
+                eventually(lambda beats=beats: holder.engine.watchdog.beats > beats)
+                assert not duties.expire(arena.db, cap=9)
+                assert arena.ask(kind="slow", pipeline="slow@1").disposition is Disposition.DUPLICATE
+        finally:
+            gate.set()
+        eventually(lambda: arena.head(kind="slow").status == "success")
+    assert len(noted(arena, "claim")) == 1
+    assert noted(arena, "expire") == []
+
+
+def test_a_clock_that_is_years_off_makes_no_lease_run_out(arena, monkeypatch):
+    """The database clock rules: a sweeper whose own is fast takes nothing from the living."""
+    claim = arena.taken(ttl=60.0)
+    monkeypatch.setattr(time, "time", lambda real=time.time: real() + 1e8)
+    assert not duties.expire(arena.db, cap=9)
+    assert claims.renew(arena.db, claim, 60.0)
+    assert arena.ask().disposition is Disposition.DUPLICATE
+
+
+def test_a_queue_that_is_merely_long_is_not_dead(arena):
+    """Queued for an hour in a lane that still moves is a duplicate; in one that stands still, a takeover."""
+    arena.ask()
+    arena.set("runs", {"queued_at": 1.0})
+    arena.ask("x", "document:2", priority=0)
+    arena.claim()
+    assert arena.ask(patience=STUCK).disposition is Disposition.DUPLICATE
+    arena.set("turns", {"last_served": 1.0})
+    arena.set("tasks", {"signed_at": 1.0})
+    assert arena.ask(patience=STUCK).disposition is Disposition.TAKEOVER
+
+
+@pytest.mark.parametrize("reason", ["budget", "rate", "intent", "parked"])
+def test_a_task_that_waits_its_turn_is_not_dead(arena, reason):
+    """A wait is a sign of life, however long it lasts."""
+    claim = arena.taken()
+    claims.put_back(arena.db, claim, reason=reason, delay=3600.0)
+    arena.set("runs", {"queued_at": 1.0, "started_at": 1.0})
+    arena.set("turns", {"last_served": 1.0})
+    arena.set("tasks", {"signed_at": 1.0})
+    assert arena.ask(patience=STUCK).disposition is Disposition.DUPLICATE
+    assert not duties.expire(arena.db, cap=9)
+
+
+def test_slices_that_stand_in_a_busy_lane_are_not_dead(arena):
+    """One slice is done, the others queue behind other people's work: the run lives."""
+    tasks.plan(arena.db, arena.taken(), [Slice(), Slice()], Spent())
+    arena.set("runs", {"queued_at": 1.0, "started_at": 1.0})
+    arena.set("tasks", {"signed_at": 1.0, "claimed_at": 1.0})
+    assert arena.ask(patience=STUCK).disposition is Disposition.DUPLICATE
+
+
+def test_the_sweep_takes_only_what_ran_out(arena):
+    """Of two holders one is dead: only its task is due again, and only its epoch has risen."""
+    dead, live = arena.taken(subject="document:1"), arena.taken(subject="document:2")
+    arena.run_out(dead)
+    assert duties.expire(arena.db, cap=9) == {"bulk": 1}
+    found = {row.id: (row.state, row.epoch) for row in arena.rows("tasks")}
+    assert found == {dead.task_id: ("queued", 2), live.task_id: ("running", 1)}
+
+
+def test_a_renewal_inside_its_transaction_is_not_swept_away(pg_arena):
+    """The renewal stands before its commit on a lease that has just run out: the sweep passes it by."""
+    claim = pg_arena.taken(ttl=1.0)
+    holder = pg_arena.start(lambda: claims.renew(pg_arena.db, claim, 60.0), stop_at="renew.commit").stands()
+    eventually(lambda: pg_arena.now() > claim.lease_until)
+    assert not duties.expire(pg_arena.db, cap=9)
+    assert holder.result() is True
+    assert not duties.expire(pg_arena.db, cap=9)
+
+
+def test_of_two_sweepers_at_once_one_takes_the_task_and_counts_one_attempt(arena):
+    """The second finds nothing: the epoch rises once, the attempt is counted once."""
+    claim = arena.taken()
+    arena.run_out(claim)
+    found = arena.race(*[lambda: duties.expire(arena.db, cap=9)] * 3)
+    assert sorted(sum(one.values()) for one in found) == [0, 0, 1]
+    [task] = arena.rows("tasks")
+    assert (task.epoch, task.attempts) == (2, 1)
+
+
+def test_a_death_after_progress_is_not_counted_against_the_task(arena):
+    """Bad luck is not poison: only a death with nothing to show for it is an attempt."""
+    claim = arena.taken()
+    for _ in range(5):
+        tasks.advance(arena.db, claim, tasks.Report(claim.epoch, 99), arena.db.token())
+        claim = arena.take_over(claim)
+    assert arena.rows("tasks")[0].attempts == 0
+
+
+def test_poison_ends_as_abandoned_and_the_old_generation_answers(arena):
+    """Three deaths in a row with nothing to show: the run fails and says why."""
+    first = arena.taken("a")
+    tasks.stage(arena.db, first, [Chunk(0, "old")])
+    tasks.finish(arena.db, first, spent=Spent(), staged=1)
+    arena.ask("b")
+    for _ in range(3):
+        arena.run_out(arena.claim())
+        duties.expire(arena.db, cap=3)
+    run = reads.run(arena.db, arena.head().run_id).run
+    assert (run.status, run.error_code) == ("failed", "abandoned")
+    assert arena.texts() == ["old"]
+
+
+def test_draining_settles_what_is_in_flight_and_hands_over_without_paying_twice(arena, unkeyed_meter):
+    """The order open at the signal is answered and kept; the next worker pays only for the rest."""
+    arena.ask(pipeline="index@1", options={"words": ["one", "two"]})
+    part = actor.Part(arena.url, unkeyed_meter.base_url, keyed=False)
+    unkeyed_meter.hold("after")
+    with closing(actor.client(part)) as provider:
+        leaving, staying = (actor.engine(part, provider) for _ in range(2))
+        worker = arena.start(leaving.work_off)
+        unkeyed_meter.wait_open(1, charged=True)
+        leaving.drain()
+        unkeyed_meter.release()
+        [handed] = worker.result()
+        assert (handed.ending, handed.reason) == ("released", "draining")
+        assert arena.rows("calls")[0].state == "settled"
+        [done] = staying.work_off()
+        assert (done.ending, done.claim.attempts) == ("published", 0)
+        leaving.db.close()
+        staying.db.close()
+    assert unkeyed_meter.totals().exchanges == 2
+    assert unkeyed_meter.totals().excess == 0
+    assert isinstance(tasks.finish(arena.db, handed.claim, spent=Spent()), FencedOut)
