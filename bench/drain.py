@@ -51,8 +51,8 @@ OURS = (POSTGRESQL, PREPARED, ONE, SQLITE)
 
 def measure(report: Report, sizes: Sizes, others: tuple[peers.Peer, ...]) -> None:
     """The rates of everybody, repeats interleaved, so that a busy minute hits all."""
-    drained: dict[str, list[float]] = {each.name: [] for each in (*OURS, *others)}
-    enqueued: dict[str, list[float]] = {each.name: [] for each in others}
+    enqueued: dict[str, list[float]] = {peer.name: [] for peer in others}
+    drained: dict[str, list[float]] = {name: [] for name in (*(ours.name for ours in OURS), *enqueued)}
     for _ in range(sizes.repeats):
         for ours in OURS:
             report.busy.append(quiet(sizes))

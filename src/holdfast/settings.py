@@ -56,6 +56,13 @@ class Settings(pydantic_settings.BaseSettings):
         description="Where all state lives: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`.",
         json_schema_extra={"shown": "`sqlite:///DATA_DIR/holdfast.db`"},
     )
+    database_prepare: bool = Field(
+        default=False,
+        description=(
+            "Use prepared statements on PostgreSQL. Faster; set it only where no transaction-mode pooler "
+            "stands between."
+        ),
+    )
     redis_url: SecretStr | None = Field(
         default=None,
         description="Redis for the `redis` lease backend: `redis://:PASSWORD@HOST:PORT/DB`.",
@@ -76,7 +83,7 @@ class Settings(pydantic_settings.BaseSettings):
     lease_renew_every: Seconds = Field(
         default=0.0,
         validate_default=False,
-        description="Seconds between renewals of a lease; at most half of `LEASE_TTL`.",
+        description="Seconds between renewals of a lease; less than half of `LEASE_TTL`.",
         json_schema_extra={
             "shown": "a third of `LEASE_TTL` (4.0); a quarter with the `redis` backend (30.0)"
         },
@@ -90,7 +97,7 @@ class Settings(pydantic_settings.BaseSettings):
 
     embedding_provider: Literal["local", "openai"] = Field(
         default="local",
-        description="Who embeds: the bundled model, or a server of the OpenAI wire format.",
+        description="Who embeds: a server of the OpenAI wire format, or `local` (comes with indexing).",
     )
     embedding_base_url: str | None = Field(
         default=None,
@@ -225,9 +232,9 @@ class Settings(pydantic_settings.BaseSettings):
     @pydantic.model_validator(mode="after")
     def _agree(self) -> Self:
         """Settings that contradict each other are refused at the start, not at the first lease or order."""
-        if self.lease_renew_every > self.lease_ttl / 2:
+        if self.lease_renew_every * 2 >= self.lease_ttl:
             raise ValueError(
-                f"{PREFIX}LEASE_RENEW_EVERY ({self.lease_renew_every:g}) should be at most half of "
+                f"{PREFIX}LEASE_RENEW_EVERY ({self.lease_renew_every:g}) should be less than half of "
                 f"{PREFIX}LEASE_TTL ({self.lease_ttl:g}), so that one lost renewal does not lose the lease"
             )
         if self.lease_backend == "redis" and self.redis_url is None:

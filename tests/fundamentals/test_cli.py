@@ -263,3 +263,6 @@ def test_documents_of_another_system_are_taken_over(house, holdfast, tmp_path):
     assert json.loads(holdfast(*words)[1]) == {"active": 1, "idle": 1, "existing": 0}
     assert json.loads(holdfast(*words)[1]) == {"active": 0, "idle": 0, "existing": 2}
     assert "imported as published" in holdfast("why", "document:1")[1]
+    for imported in ("document:1", "document:2"):
+        code, _, err = holdfast("retry", imported)
+        assert (code, "[nothing_to_retry]" in err) == (3, True)

@@ -51,9 +51,9 @@ def test_the_demonstration_keeps_every_promise(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_demonstration_ends_everything_that_it_started(tmp_path, number):
-    """Ctrl-C in the middle: exit code 130, no file, no process."""
+    """Ctrl-C, SIGTERM or a closed terminal in the middle: exit code 130, no file, no process."""
     demo = started(tmp_path)
     for line in demo.stdout:
         if "worker-A" in line:

@@ -99,7 +99,7 @@ def test_a_broken_file_is_told_by_name(empty_place):
         (
             "LEASE_RENEW_EVERY",
             "10",
-            "HOLDFAST_LEASE_RENEW_EVERY (10) should be at most half of HOLDFAST_LEASE_TTL",
+            "HOLDFAST_LEASE_RENEW_EVERY (10) should be less than half of HOLDFAST_LEASE_TTL",
         ),
         ("LEASE_BACKEND", "redis", "HOLDFAST_LEASE_BACKEND is redis, so HOLDFAST_REDIS_URL is needed"),
         (

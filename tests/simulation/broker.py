@@ -1,4 +1,4 @@
-"""A broker that loses, doubles, delays, reorders and forgets. A message is only a wake-up, so nothing may break."""
+"""A broker that loses, doubles, delays, reorders and forgets: a message is a wake-up, nothing may break."""
 
 from tests.simulation.world import Actor, World
 

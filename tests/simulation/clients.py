@@ -160,7 +160,8 @@ class Clients:
             actions.move(process.engine.db, head.id, self.world.rng.choice(("col1", "col2")))
 
     def _tighten(self, process: Process, deed: Deed) -> None:
-        budgets.set_budget(process.engine.db, deed.tenant, budgets.TENANT, hard=TIGHT)
+        scope = self.world.rng.choice((budgets.TENANT, "collection:col1"))
+        budgets.set_budget(process.engine.db, deed.tenant, scope, hard=TIGHT)
 
     def _loosen(self, process: Process, deed: Deed) -> None:
         budgets.set_budget(process.engine.db, deed.tenant, budgets.TENANT, hard=LOOSE)

@@ -1,4 +1,4 @@
-"""The work of the simulation: what a piece of content turns into, so that an oracle can tell whether it is whole."""
+"""The work of the simulation: what content turns into, so that an oracle can tell whether it is whole."""
 
 import functools
 import zlib
@@ -57,7 +57,7 @@ def key_of(tenant: str, text: str) -> str:
     return Call(PROVIDER, ENDPOINT, MODEL, text).key(tenant)
 
 
-def make(world: World, die: Callable[[str], None]) -> list[Kind]:
+def make(world: World, die: Callable[[str], None]) -> list[Kind]:  # noqa: C901 - a kind per function
     """The kinds every simulated process knows."""
 
     def check(work: Work, text: str, result: bytes) -> None:
@@ -70,7 +70,7 @@ def make(world: World, die: Callable[[str], None]) -> list[Kind]:
         count = slices_of(work.content)
         return [Slice({"part": n}) for n in range(1, count + 1)] if count > 1 else [Slice({"part": 0})]
 
-    def index(work: Work) -> dict[str, object] | None | str:
+    def index(work: Work) -> dict[str, object] | str | None:
         flavour = work.content.partition(":")[0]
         part = int(work.payload["part"])
         if flavour == "poison":

@@ -127,7 +127,7 @@ class Town:
         """A new worker process: one that works, one that watches, one that sweeps."""
         process = self._process(f"worker{place}", "worker")
         process.place = place
-        # A new process knows nothing of the old one's; the engine beneath is shared for its compiled statements.
+        # A new process knows nothing of the old one; the engine beneath is shared: compiling is dear.
         database, watch = (copy.copy(one) for one in self._places[place])
         engine = process.engine = self._engine(process, database, watch)
         self.workers.append(process)

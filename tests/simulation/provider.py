@@ -1,4 +1,4 @@
-"""A paid service with a life of its own: once it has the first byte it goes on, whether or not anybody listens."""
+"""A paid service with a life of its own: once it has the first byte it goes on, whoever still listens."""
 
 import json
 from collections import Counter

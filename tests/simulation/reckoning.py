@@ -1,4 +1,4 @@
-"""The reckoning once faults have stopped: everything accepted has ended, and the bill is complete (G4, G5)."""
+"""The reckoning once faults have stopped: all that was accepted has ended, the bill is complete (G4, G5)."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ def quiet(check: Check) -> bool:
 def unfinished(check: Check) -> str:
     """What is still under way, for a sentence."""
     parts = [
-        f"run {one[oracles.R_SUBJECT]}#{one[oracles.R_GENERATION]} ({one[oracles.R_CONTENT]}) {one[oracles.R_STATUS]}"
+        f"run {one[oracles.R_SUBJECT]} of {one[oracles.R_CONTENT]} {one[oracles.R_STATUS]}"
         for one in check.runs.values()
         if one[oracles.R_STATUS] in LIVE
     ]
@@ -118,17 +118,35 @@ def _bill(check: Check, service: Service) -> None:
             raise Violation("G5", f"call {key[:8]} is {state}, its order {owner and owner[oracles.O_STATE]}")
 
 
+def _possible_charges(order: oracles.Row) -> int:
+    """How often an open order may be charged: once under a key, else once per doubt and send under way."""
+    if order[oracles.O_KEYED]:
+        return 1
+    return order[oracles.O_DOUBTS] + (order[oracles.O_STATE] in {"intent", "sent"})
+
+
+SPENT = """
+SELECT coalesce(sum(c.amount), 0) FROM charges c JOIN orders o ON o.id = c.order_id
+WHERE (c.sort <> 'in_doubt' OR (NOT c.cleared AND o.state = 'settled')) AND c.tenant = ?
+"""
+
+
 def _budgets(check: Check) -> None:
     """At rest every reservation is the sum of the orders that are still in doubt."""
     for budget in check.budgets.values():
         tenant, scope = budget[oracles.B_TENANT], budget[oracles.B_SCOPE]
         reserved = sum(
-            order[oracles.O_ESTIMATE]
+            order[oracles.O_ESTIMATE] * _possible_charges(order)
             for order in check.orders.values()
             if order[oracles.O_TENANT] == tenant
             and scope in json.loads(order[oracles.O_SCOPES])
             and order[oracles.O_STATE] in {"in_doubt", "parked", "intent", "sent"}
         )
         if budget[oracles.B_RESERVED] != reserved:
-            message = f"{tenant}/{scope} reserves {budget[oracles.B_RESERVED]}, its open orders add up to {reserved}"
+            held = budget[oracles.B_RESERVED]
+            raise Violation("G5", f"{tenant}/{scope} reserves {held}, its open orders add up to {reserved}")
+        wanted = (tenant,) if scope == "tenant" else (tenant, scope)
+        spent = check.reader.execute(SPENT if scope == "tenant" else f"{SPENT} AND c.scope = ?", wanted)
+        if (total := spent.fetchone()[0]) != budget[oracles.B_SPENT]:
+            message = f"{tenant}/{scope} has spent {budget[oracles.B_SPENT]}, its charges add up to {total}"
             raise Violation("G5", message)

@@ -61,15 +61,17 @@ class Report:
     def table(self, seconds: float) -> str:
         """The coverage, for people."""
         pace = self.seeds / seconds * 60 if seconds else 0.0
+        steps, faults = statistics.median(self.steps), statistics.median(self.fault_counts)
         lines = [
             f"{self.seeds} seeds in {seconds:.0f} s ({pace:.0f} a minute), {sum(self.steps)} steps",
-            f"median steps {statistics.median(self.steps):.0f}, most {max(self.steps)}; "
-            f"median faults {statistics.median(self.fault_counts):.0f}",
+            f"median steps {steps:.0f}, most {max(self.steps)}; median faults {faults:.0f}",
             "",
             f"{'fault point':<24}{'reached in seeds':>18}{'crashed in seeds':>18}",
         ]
-        for point in sorted(set(self.seen) | set(POINTS)):
-            lines.append(f"{point:<24}{self.seen[point]:>18}{self.crashes[point]:>18}")
+        lines += [
+            f"{point:<24}{self.seen[point]:>18}{self.crashes[point]:>18}"
+            for point in sorted(set(self.seen) | set(POINTS))
+        ]
         for name in ("dispositions", "endings", "skips", "faults"):
             counts: Counter[str] = getattr(self, name)
             lines += [
@@ -78,11 +80,8 @@ class Report:
             ]
         if self.recoveries:
             middle, most = statistics.median(self.recoveries), max(self.recoveries)
-            lines += [
-                "",
-                f"recovery of {len(self.recoveries)} tasks with one fault and an idle worker: "
-                f"median {middle:.1f} s, longest {most:.1f} s (virtual)",
-            ]
+            what = f"recovery of {len(self.recoveries)} tasks with one fault and an idle worker"
+            lines += ["", f"{what}: median {middle:.1f} s, longest {most:.1f} s (virtual)"]
         return "\n".join(lines)
 
 

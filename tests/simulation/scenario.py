@@ -1,4 +1,4 @@
-"""What a seed means: how many workers, which policy, what clients ask for and what goes wrong, all drawn up front."""
+"""What a seed means: workers, policy, what clients ask for and what goes wrong, all drawn up front."""
 
 import random
 from dataclasses import dataclass, field
@@ -202,7 +202,9 @@ def _moods(rng: random.Random, features: set[str]) -> dict[str, float]:
     return moods
 
 
-def _deeds(rng: random.Random, features: set[str], scenario: Scenario) -> list[Deed]:
+def _deeds(  # noqa: C901 - a feature per branch
+    rng: random.Random, features: set[str], scenario: Scenario
+) -> list[Deed]:
     tenants = rng.choice((("t1",), ("t1", "t2")))
     places = [(rng.choice(tenants), f"document:{n}") for n in range(rng.choice((1, 1, 1, 2, 2, 3)))]
     collection = rng.choice((None, "col1", "col1"))
@@ -270,8 +272,7 @@ def _faults(rng: random.Random, features: set[str], scenario: Scenario, target: 
         )
     if "broker" in features:
         planned.append(Fault(rng.choice(("flush", "broker_down")), at=rng.uniform(0.0, 5.0), seconds=6.0))
-    for _ in range(rng.choice((1, 1, 1, 2, 2, 3))):
-        planned.append(_any_fault(rng, scenario, ttl))
+    planned.extend(_any_fault(rng, scenario, ttl) for _ in range(rng.choice((1, 1, 1, 2, 2, 3))))
     return planned
 
 

@@ -1,10 +1,11 @@
 """The real store on SQLite files in memory, with a scheduling point at every statement and every commit.
 
-The hooks sit between SQLAlchemy and the driver. A connection that asks for the write lock while another has it
-waits in the schedule, as it would in PostgreSQL; after the busy timeout it gets SQLite's own error.
+The hooks sit between SQLAlchemy and the driver. A connection that asks for the write lock while another has
+it waits in the schedule, as it would in PostgreSQL; after the busy timeout it gets SQLite's own error.
 Engines are kept from seed to seed (their compiled statements are dear); the rows are not.
 """
 
+import contextlib
 import re
 import shutil
 import sqlite3
@@ -135,10 +136,11 @@ class Storage:
             f"sqlite:///{self.path}",
             simulated=True,
             pool_size=8,
-            pause=lambda seconds: self._process.host.sleep(seconds),
-            clock=lambda: self._process.clock(),
-            jitter=lambda: self._process.host.jitter(),
-            token=lambda: self._process.host.token(),
+            # Looked up at each call: the process that has this database changes.
+            pause=lambda seconds: self._host.sleep(seconds),  # noqa: PLW0108
+            clock=lambda: self._host.clock(),  # noqa: PLW0108
+            jitter=lambda: self._host.jitter(),  # noqa: PLW0108
+            token=lambda: self._host.token(),  # noqa: PLW0108
         )
         engine = database.engine
 
@@ -150,16 +152,16 @@ class Storage:
 
         with engine.connect():
             pass
-        hooks, real = engine.dialect, type(engine.dialect)
-        plain = {name: getattr(engine.dialect, name) for name in ("do_execute", "do_executemany")}
+        hooks = engine.dialect
+        plain, plain_many = hooks.do_execute, hooks.do_executemany
 
         def execute(cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
             self._before(cursor.connection, statement)
-            plain["do_execute"](cursor, statement, parameters, context)
+            plain(cursor, statement, parameters, context)
 
         def execute_many(cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
             self._before(cursor.connection, statement)
-            plain["do_executemany"](cursor, statement, parameters, context)
+            plain_many(cursor, statement, parameters, context)
 
         def commit(proxied: Any) -> None:
             self._commit(proxied.dbapi_connection)
@@ -170,14 +172,13 @@ class Storage:
             if self.world is not None:
                 self.world.locks.release(connection)
 
-        assert real.do_commit is not commit
         hooks.do_execute, hooks.do_executemany = execute, execute_many
         hooks.do_commit, hooks.do_rollback = commit, rollback
         return database
 
     @property
-    def _process(self) -> Any:
-        return self.world.current.process
+    def _host(self) -> Any:
+        return self.world.current.process.host
 
     def _before(self, connection: sqlite3.Connection, statement: str) -> None:
         world = self.world
@@ -232,7 +233,5 @@ def lost(why: str) -> exc.OperationalError:
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
-    try:
+    with contextlib.suppress(sqlite3.ProgrammingError):  # already closed, which rolls back too
         connection.rollback()
-    except sqlite3.ProgrammingError:
-        pass  # already closed, which rolls back too

@@ -76,7 +76,7 @@ class Weather:
                 patience, lambda: world.locks.cut_holder() if world.locks.connection is connection else None
             )
 
-    def _in_time(self, fault: Fault) -> None:
+    def _in_time(self, fault: Fault) -> None:  # noqa: C901 - a fault per branch
         world = self.world
         if world.calm:
             return

@@ -1,8 +1,8 @@
 """The simulated world: virtual time, actors, processes that die and freeze, and one seeded schedule.
 
 Every actor is a greenlet. It runs until its next *step* (a database statement, a commit, a phase of an order,
-a fault point, a sleep) and there hands over to the hub, which lets the actor with the earliest next event go on.
-How long a step takes is drawn from the seed, so the seed alone decides every interleaving.
+a fault point, a sleep) and there hands over to the hub, which lets the actor with the earliest next event go
+on. How long a step takes is drawn from the seed, so the seed alone decides every interleaving.
 """
 
 import heapq

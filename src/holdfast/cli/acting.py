@@ -48,7 +48,8 @@ def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: 
     with opening.runtime() as runtime:
         head = opening.one_head(runtime.db, tenant, subject, kind)
         last = requests.last_ask(runtime.db, tenant, head.kind, subject)
-        if last is None:
+        # What was imported has no pipeline: asked again as it is, no worker could ever claim it.
+        if last is None or not last.pipeline:
             message = f"{subject} was deleted, imported or never asked for; request it with its content"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
         answer = requests.request(

@@ -104,6 +104,9 @@ def set_budget(db: Database, tenant: str, scope: str, *, hard: int | None, soft:
         spent = int(tx.execute(query, {"b_tenant": tenant, "b_scope": scope}).scalar_one())
         values = {"b_tenant": tenant, "b_scope": scope, "b_hard": hard, "b_soft": soft, "b_spent": spent}
         tx.execute(SET, values)
+        # Orders under way before there was a budget count in it from the start.
+        reserved = _open(tx).get((tenant, scope), 0)
+        tx.execute(SET_RESERVED, {"b_tenant": tenant, "b_scope": scope, "b_reserved": reserved})
 
     db.write("set_budget", body)
 
@@ -125,6 +128,16 @@ UNSETTLED_ORDERS = select(
 SET_RESERVED = update(budgets).where(*_this).values(reserved=bindparam("b_reserved"))
 
 
+def _open(tx: Tx) -> dict[tuple[str, str], int]:
+    """What the open orders of each (tenant, scope) have in reserve."""
+    sums: dict[tuple[str, str], int] = {}
+    for order in tx.all(UNSETTLED_ORDERS):
+        for scope in order.scopes:
+            place = (order.tenant, scope)
+            sums[place] = sums.get(place, 0) + held(order)
+    return sums
+
+
 def recompute(db: Database) -> int:
     """Every reservation equals the sum of its open orders; answers how many had drifted.
 
@@ -135,11 +148,7 @@ def recompute(db: Database) -> int:
         found = tx.all(ALL_FOR_CHANGE)
         if not found:
             return 0
-        sums: dict[tuple[str, str], int] = {}
-        for order in tx.all(UNSETTLED_ORDERS):
-            for scope in order.scopes:
-                place = (order.tenant, scope)
-                sums[place] = sums.get(place, 0) + held(order)
+        sums = _open(tx)
         drifted = [row for row in found if row.reserved != sums.get((row.tenant, row.scope), 0)]
         for row in drifted:
             reserved = sums.get((row.tenant, row.scope), 0)

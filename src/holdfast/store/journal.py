@@ -102,6 +102,6 @@ def once(tx: Tx, values: dict[str, Any]) -> None:
 
 
 def of_head(tx: Tx, head_id: int, limit: int = 1000) -> list[dict[str, Any]]:
-    """The story of one head, oldest first."""
-    query = select(journal).where(journal.c.head_id == head_id).order_by(journal.c.id).limit(limit)
-    return [row._asdict() for row in tx.all(query)]
+    """The latest `limit` decisions about one head, oldest first."""
+    query = select(journal).where(journal.c.head_id == head_id).order_by(journal.c.id.desc()).limit(limit)
+    return [row._asdict() for row in reversed(tx.all(query))]

@@ -221,14 +221,15 @@ class Cast:
 
 
 @contextlib.contextmanager
-def terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does, so that what was started is ended too."""
+def ended_like_interrupted() -> Iterator[None]:
+    """SIGTERM and a closed terminal end the block as Ctrl-C does, so that what was started is ended too."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

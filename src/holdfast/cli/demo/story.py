@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.cli import terminal
 from holdfast.cli.demo import guarded, papers, unguarded, worker
-from holdfast.cli.demo.cast import Actor, Cast, StageError, terminated_like_interrupted
+from holdfast.cli.demo.cast import Actor, Cast, StageError, ended_like_interrupted
 from holdfast.cli.demo.telling import Count, Narrator
 from holdfast.cli.exits import Exit
 
@@ -25,7 +25,7 @@ def tell(*, plain: bool = False) -> Exit:
     narrator = Narrator(plain=plain)
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder,
-        terminated_like_interrupted(),
+        ended_like_interrupted(),
         Cast(Path(folder)) as cast,
     ):
         try:

@@ -1,0 +1,168 @@
+"""Breaks of the ledger (G5)."""
+
+from tests.mutants.catalogue import CALLS, G4, G5, ORDERS, PAY, Patch, mutant
+
+MONEY = (
+    mutant(
+        "settle_before_send",
+        "G5: a crash leaves a result that never was",
+        Patch(
+            PAY,
+            "        outcome = provider.send(exchange, holder.trusted)\n",
+            "        orders.settle(\n            self._db,\n            order.id,\n            order.sends,\n"
+            "            orders.Receipt([b'x' for _ in order.call_keys], [1 for _ in order.call_keys],"
+            " [1 for _ in order.call_keys], 'x'),\n        )\n"
+            "        outcome = provider.send(exchange, holder.trusted)\n",
+        ),
+        by=(
+            f"{G5}a_server_error_leaves_an_order_in_doubt_and_never_void[sqlite-keyed-True]",
+            f"{G4}a_worker_killed_at_any_point_loses_nothing[sqlite]",
+        ),
+    ),
+    mutant(
+        "settle_is_fenced",
+        "G5: what was paid is thrown away",
+        Patch(
+            ORDERS,
+            "        tokens, cost = sum(receipt.tokens), receipt.total_cost\n",
+            "        tokens, cost = sum(receipt.tokens), receipt.total_cost\n"
+            '        holder = tx.one(HOLDER, {"task_id": row.task_id})\n'
+            "        if holder is None or holder.token != row.holder:\n            return False\n",
+        ),
+        by=f"{G5}what_was_paid_is_kept_though_its_worker_was_fenced_out_and_is_reused_for_free[sqlite-request]",
+    ),
+    mutant(
+        "send_without_mark",
+        "G5: a fenced worker sends",
+        Patch(
+            PAY,
+            "        marked = calls.send(self._db, holder.claim, intended)\n",
+            "        marked = intended\n",
+        ),
+        by=f"{G5}an_intent_whose_worker_was_fenced_out_is_never_sent[sqlite-request]",
+    ),
+    mutant(
+        "mark_is_not_all_or_none",
+        "G5",
+        Patch(
+            CALLS,
+            "    if changed != len(marked.call_keys):\n        raise _NotAllMineError",
+            "    if changed < 0:\n        raise _NotAllMineError",
+        ),
+        by=f"{G5}a_mark_is_made_for_all_calls_of_an_order_or_for_none[sqlite]",
+    ),
+    mutant(
+        "regrouped_resend",
+        "G5: doubts are freed and grouped anew",
+        Patch(
+            PAY,
+            "[_Again(self, holder, order_id, tries).run for order_id in doubtful]",
+            "[lambda one=order_id: orders.resolve(self._db, one, charged=False) for order_id in doubtful]",
+        ),
+        by=f"{G5}an_order_charged_and_cut_is_resent_byte_for_byte[sqlite]",
+    ),
+    mutant(
+        "new_key_on_resend",
+        "G5",
+        Patch(
+            PAY,
+            "            idempotency_key=order.idempotency_key,\n",
+            '            idempotency_key=f"{order.idempotency_key}-{order.sends}",\n',
+        ),
+        by=f"{G5}an_order_charged_and_cut_is_resent_byte_for_byte[sqlite]",
+    ),
+    mutant(
+        "server_error_is_void",
+        "G5",
+        Patch(
+            "providers/statuses.py",
+            "    if status in profile.uncharged:\n",
+            "    if status in profile.uncharged or status >= 500:\n",
+        ),
+        by=f"{G5}a_server_error_leaves_an_order_in_doubt_and_never_void[sqlite-keyed-True]",
+    ),
+    mutant(
+        "refused_resend_is_void",
+        "G5",
+        Patch(
+            ORDERS,
+            "        if row.doubts:\n            _turn(tx, row, CallState.IN_DOUBT",
+            "        if False:\n            _turn(tx, row, CallState.IN_DOUBT",
+        ),
+        by=f"{G5}a_refusal_of_a_resend_does_not_free_what_the_first_send_may_have_cost[sqlite-rate_limit]",
+    ),
+    mutant(
+        "intent_of_another_is_taken",
+        "G5: two workers hold one key",
+        Patch(
+            CALLS,
+            "free = [row.key for row in found if row.state == CallState.VOID]",
+            "free = [row.key for row in found if row.state in {CallState.VOID, CallState.INTENT}]",
+        ),
+        by=f"{G5}threads_that_intend_the_same_keys_in_the_same_moment_share_them_out",
+    ),
+    mutant(
+        "key_without_tenant",
+        "G5: what one tenant holds shows to another",
+        Patch(
+            "core/keys.py",
+            "return digest(KEY_VERSION, tenant, provider,",
+            "return digest(KEY_VERSION, provider,",
+        ),
+        by=f"{G5}two_tenants_pay_each_for_themselves[sqlite]",
+    ),
+    mutant(
+        "ledger_without_tenant",
+        "G5: one tenant reads another's results",
+        Patch(
+            "core/keys.py",
+            "return digest(KEY_VERSION, tenant, provider,",
+            "return digest(KEY_VERSION, provider,",
+        ),
+        Patch(
+            CALLS,
+            ').where(calls.c.tenant == bindparam("tenant"), key_in(calls.c.key, _keys))',
+            ").where(key_in(calls.c.key, _keys))",
+        ),
+        by=f"{G5}two_tenants_pay_each_for_themselves[sqlite]",
+    ),
+    mutant(
+        "budget_not_reserved_before_the_call",
+        "G5: the cap is looked at when the money is gone",
+        Patch(CALLS, "        budgets.reserve(tx, claim.tenant, draft.scopes, estimate)\n", ""),
+        by=f"{G5}a_budget_is_not_passed_by_eight_who_spend_at_once[sqlite]",
+    ),
+    mutant(
+        "resend_not_reserved",
+        "G5: doubts pass the cap",
+        Patch(
+            CALLS,
+            "        if not row.keyed:\n"
+            "            budgets.reserve(tx, row.tenant, row.scopes, row.estimate)\n",
+            "",
+        ),
+        by=f"{G5}the_doubts_of_a_provider_without_keys_stay_within_the_budget[sqlite]",
+    ),
+    mutant(
+        "dead_intent_keeps_its_money",
+        "G5",
+        Patch(
+            ORDERS,
+            '            _turn(tx, row, CallState.VOID, "unsent")\n'
+            "            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)\n",
+            '            _turn(tx, row, CallState.VOID, "unsent")\n',
+        ),
+        Patch("engine/sweep.py", "        budgets.recompute(self._db)\n", ""),
+        by=f"{G5}money_promised_by_a_dead_worker_comes_back_and_the_cap_still_holds[sqlite]",
+    ),
+    mutant(
+        "live_order_called_doubtful",
+        "G5: those who wait resend a live worker's order",
+        Patch(
+            ORDERS,
+            "here = holder is not None and holder.state",
+            "here = False and holder.state",
+        ),
+        by=f"{G5}a_live_holders_order_is_left_alone_by_those_who_wait_for_it[sqlite-keyed]",
+    ),
+)
