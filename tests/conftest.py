@@ -104,10 +104,11 @@ class Slate:
 
     @staticmethod
     def _tables(connection: psycopg.Connection) -> list[str]:
-        # The columns too, so that a test of migrations cannot leave an older shape behind.
+        # Columns and revision too, so that a test of migrations cannot leave another shape behind.
         found = connection.execute(
             "SELECT table_name || '.' || column_name FROM information_schema.columns"
-            " WHERE table_schema = 'public' ORDER BY 1"
+            " WHERE table_schema = 'public'"
+            " UNION ALL SELECT version_num FROM alembic_version ORDER BY 1"
         )
         return [row[0] for row in found]
 

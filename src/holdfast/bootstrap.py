@@ -79,7 +79,7 @@ def open_runtime(
         # Connecting would make an empty file; a look must leave nothing behind.
         raise SchemaError(f"there is no database at {file} yet; run: holdfast migrate")
     with contextlib.ExitStack() as undo:
-        db = Database(url, pool_size=WORKER_CONNECTIONS)
+        db = Database(url, pool_size=WORKER_CONNECTIONS, prepare=settings.database_prepare)
         undo.callback(db.close)
         reached(lambda: migrate.check(db.engine))
         wired = _wired(settings, db, url, kinds, sender or wake.Nobody())
@@ -119,7 +119,7 @@ def sqlite_file(url: str) -> Path | None:
 
 def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind], sender: wake.Sender) -> Runtime:
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
-    watch = Database(url, pool_size=1, patience=settings.lease_renew_every)
+    watch = Database(url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every)
     providers: dict[str, Provider] = {}
     embedding = _provider(settings, "embedding", providers)
     llm = _provider(settings, "llm", providers)

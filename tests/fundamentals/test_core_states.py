@@ -39,11 +39,11 @@ EDGES = {
         intend  void -> intent
         send    intent -> sent
         settle  in_doubt|parked|sent -> settled
-        void    intent|sent -> void
+        void    intent|sent|in_doubt -> void
         doubt   sent -> in_doubt
         resend  in_doubt -> sent
         park    in_doubt -> parked
-        resolve parked -> in_doubt|void
+        resolve parked|in_doubt -> in_doubt|void
     """,
 }
 STATES = {"head": Status, "run": Status, "task": TaskState, "call": CallState}

@@ -115,7 +115,7 @@ FENCE = (
             '        heads.c.subject == bindparam("subject"),\n    )\n)',
         ),
         NO_QUEUE,
-        by=f"{G1}of_many_threads_that_ask_at_once_one_is_accepted[postgresql]",
+        by=f"{G1}two_changed_contents_at_once_make_two_generations_and_one_winner[postgresql]",
     ),
     mutant(
         "claim_without_lock",

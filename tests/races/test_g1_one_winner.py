@@ -3,11 +3,11 @@
 import pytest
 
 from holdfast.core import decide
-from holdfast.core.records import Ask, FencedOut, Landed, Spent
+from holdfast.core.records import Ask, FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Disposition, Status
 from holdfast.store import requests, tasks
 from tests.races import actor
-from tests.races.arena import SUBJECT
+from tests.races.arena import SUBJECT, eventually
 
 pytestmark = pytest.mark.g1
 
@@ -46,13 +46,15 @@ def test_of_many_processes_that_ask_at_once_one_is_accepted(arena):
 
 
 def test_two_changed_contents_at_once_make_two_generations_and_one_winner(arena):
-    """Both requests are for something new, so both supersede; the later generation alone is live."""
+    """Both are for something new, so both supersede: the second waits for the first and stands above it."""
     arena.ask("a")
-    answers = arena.race(lambda: arena.ask("b"), lambda: arena.ask("c"))
+    first = arena.start(lambda: arena.ask("b"), stop_at="request.commit").stands()
+    second = arena.start(lambda: arena.ask("c"))
+    arena.waits(second)
+    answers = [first.result(), second.result()]
     assert {one.disposition for one in answers} == {Disposition.SUPERSEDING}
-    assert sorted(one.generation for one in answers) == [2, 3]
-    last = max(answers, key=lambda one: one.generation)
-    assert live_runs(arena) == [last.run_id]
+    assert [one.generation for one in answers] == [2, 3]
+    assert live_runs(arena) == [answers[1].run_id]
     assert sorted(row.status for row in arena.rows("runs")) == ["queued", "superseded", "superseded"]
     assert sorted(row.state for row in arena.rows("tasks")) == ["closed", "closed", "queued"]
 
@@ -156,16 +158,16 @@ def test_of_two_who_delete_at_once_one_makes_the_generation(arena):
 
 
 def test_a_task_on_its_way_to_one_worker_is_not_given_to_another(arena):
-    """While a claim stands before its commit, another worker gets the next task, or none."""
-    arena.ask("a")
+    """While a claim stands before its commit, another worker gets the next slice and does not wait for it."""
+    tasks.plan(arena.db, arena.taken(), [Slice(), Slice()], Spent())
     first = arena.start(arena.try_claim, stop_at="claim.commit").stands()
     second = arena.start(arena.try_claim)
     if arena.db.postgresql:
-        assert second.result() is None
-    won = first.result()
-    assert won.epoch == 1
-    assert second.result() is None
-    assert arena.rows("tasks")[0].token == won.token
+        eventually(lambda: second.over)
+    won = [first.result(), second.result()]
+    assert [claim.ordinal for claim in won] == [1, 2]
+    assert [claim.epoch for claim in won] == [1, 1]
+    assert arena.try_claim() is None
 
 
 def test_a_request_and_a_cancel_at_once_leave_one_story(arena):

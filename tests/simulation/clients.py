@@ -25,7 +25,7 @@ class Clients:
         self.accepted: dict[str, str] = {}
         self.pending = len(world.scenario.deeds)
         self._processes: dict[int, Process] = {}
-        self._actions: list[tuple[str, int]] = []
+        self.actions: list[tuple[str, int]] = []
         self._asked = 0
         for deed in world.scenario.deeds:
             world.after(deed.at, lambda deed=deed: self._begin(deed))
@@ -148,11 +148,11 @@ class Clients:
             pipeline="note@1",
             token=token,
         )
-        self._actions.append((deed.tenant, made))
+        self.actions.append((deed.tenant, made))
 
     def _remove_action(self, process: Process, deed: Deed) -> None:
-        if self._actions:
-            actions.remove_action(process.engine.db, *self.world.rng.choice(self._actions))
+        if self.actions:
+            actions.remove_action(process.engine.db, *self.world.rng.choice(self.actions))
 
     def _move(self, process: Process, deed: Deed) -> None:
         head = self._head_of(process, deed)

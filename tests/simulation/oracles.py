@@ -14,16 +14,19 @@ from tests.simulation.world import Actor, Violation, World
 LIVE = ("queued", "running")
 OPEN = ("waiting", "queued", "running")
 READ = {
-    "heads": "SELECT id, run_id, tenant, kind, subject, generation, status, published_generation, visible"
-    " FROM heads",
+    "heads": "SELECT id, run_id, tenant, kind, subject, generation, status, published_generation, visible,"
+    " collection FROM heads",
     "runs": "SELECT id, head_id, generation, status, slices, content, error_code, subject, kind FROM runs",
     "tasks": "SELECT id, run_id, head_id, generation, ordinal, state, epoch, token, owner, lease_until, done"
     " FROM tasks",
     "orders": "SELECT id, tenant, state, holder, task_id, sends, doubts, estimate, keyed, scopes, call_keys"
     " FROM orders",
+    "collections": "SELECT tenant || '/' || id, publish_seq FROM collections",
     "budgets": "SELECT tenant || '/' || scope, tenant, scope, hard_limit, spent, reserved FROM budgets",
 }
-H_RUN, H_GENERATION, H_STATUS, H_PUBLISHED, H_VISIBLE = 1, 5, 6, 7, 8
+H_RUN, H_TENANT, H_KIND, H_SUBJECT, H_GENERATION, H_STATUS, H_PUBLISHED, H_VISIBLE, H_COLLECTION = range(
+    1, 10
+)
 R_HEAD, R_GENERATION, R_STATUS, R_SLICES, R_CONTENT, R_ERROR, R_SUBJECT, R_KIND = 1, 2, 3, 4, 5, 6, 7, 8
 T_RUN, T_HEAD, T_GENERATION, T_ORDINAL, T_STATE, T_EPOCH, T_TOKEN, T_OWNER, T_LEASE, T_DONE = range(1, 11)
 O_TENANT, O_STATE, O_HOLDER, O_TASK, O_SENDS, O_DOUBTS, O_ESTIMATE, O_KEYED, O_SCOPES, O_KEYS = range(1, 11)
@@ -43,6 +46,7 @@ class Check:
         self.tasks: dict[int, Row] = {}
         self.orders: dict[str, Row] = {}
         self.budgets: dict[str, Row] = {}
+        self.collections: dict[str, Row] = {}
         self.chunks: dict[Row, str] = {}
         self.versions = 0
         self.service: Service | None = None
@@ -71,7 +75,9 @@ class Check:
         if "budgets" in before:
             self._money(actor, old["budgets"])
         if "heads" in before or "chunks" in touched:
-            self._readers(old["heads"])
+            self._readers()
+        if "heads" in before:
+            self._told(old)
         actor.seen_head = self.heads
 
     # -- G1 -------------------------------------------------------------------------------------------
@@ -100,16 +106,19 @@ class Check:
             if was is None:
                 continue
             if head[H_GENERATION] < was[H_GENERATION]:
-                raise Violation(
-                    "G1", f"the generation of {head[4]} fell from {was[H_GENERATION]} to {head[H_GENERATION]}"
-                )
+                raise Violation("G1", f"the generation of {head[H_SUBJECT]} fell to {head[H_GENERATION]}")
             if head[H_PUBLISHED] < was[H_PUBLISHED]:
-                raise Violation("G3", f"the published generation of {head[4]} fell to {head[H_PUBLISHED]}")
+                raise Violation(
+                    "G3", f"the published generation of {head[H_SUBJECT]} fell to {head[H_PUBLISHED]}"
+                )
             if head[H_STATUS] in LIVE and head_id not in live:
-                raise Violation("G1", f"{head[4]} is shown as {head[H_STATUS]} but nothing of it is live")
+                raise Violation(
+                    "G1", f"{head[H_SUBJECT]} is shown as {head[H_STATUS]} but nothing of it is live"
+                )
             if head_id in live and head[H_STATUS] != live[head_id][R_STATUS]:
                 raise Violation(
-                    "G1", f"{head[4]} is shown as {head[H_STATUS]}, its run is {live[head_id][R_STATUS]}"
+                    "G1",
+                    f"{head[H_SUBJECT]} is shown as {head[H_STATUS]}, its run is {live[head_id][R_STATUS]}",
                 )
 
     # -- G2 -------------------------------------------------------------------------------------------
@@ -199,9 +208,20 @@ class Check:
 
     # -- G3 -------------------------------------------------------------------------------------------
 
-    def _readers(self, old: dict[Any, Row]) -> None:
+    def _told(self, old: dict[str, dict[Any, Row]]) -> None:
+        """Whoever keeps a copy of a collection is told in the very commit that changes what is visible."""
         for head_id, head in self.heads.items():
-            if not head[H_VISIBLE] or head[3] != "index":
+            was = old["heads"].get(head_id)
+            if was is None or head[H_KIND] != "index" or was[H_PUBLISHED:] == head[H_PUBLISHED:]:
+                continue
+            seen = {one[H_COLLECTION] for one in (was, head) if one[H_VISIBLE] and one[H_COLLECTION]}
+            for name in sorted(f"{head[H_TENANT]}/{one}" for one in seen):
+                if old["collections"].get(name, (name, 0)) == self.collections.get(name, (name, 0)):
+                    raise Violation("G3", f"{head[H_SUBJECT]} changed in {name}, whose publish_seq did not")
+
+    def _readers(self) -> None:
+        for head_id, head in self.heads.items():
+            if not head[H_VISIBLE] or head[H_KIND] != "index":
                 continue
             run = next(
                 (
@@ -213,15 +233,15 @@ class Check:
             )
             if run is None or run[R_STATUS] != "success":
                 raise Violation(
-                    "G3", f"{head[4]} shows generation {head[H_PUBLISHED]}, whose run did not succeed"
+                    "G3", f"{head[H_SUBJECT]} shows generation {head[H_PUBLISHED]}, whose run did not succeed"
                 )
             seen = [
                 (place[2], place[4], text)
                 for place, text in self.chunks.items()
                 if place[0] == head_id and place[1] == head[H_PUBLISHED]
             ]
-            if len(seen) != len(set(seen)) or set(seen) != chunks_of(head[4], run[R_CONTENT]):
-                raise Violation("G3", f"readers of {head[4]} see {sorted(seen)} of {run[R_CONTENT]}")
+            if len(seen) != len(set(seen)) or set(seen) != chunks_of(head[H_SUBJECT], run[R_CONTENT]):
+                raise Violation("G3", f"readers of {head[H_SUBJECT]} see {sorted(seen)} of {run[R_CONTENT]}")
 
     # -- G5 -------------------------------------------------------------------------------------------
 

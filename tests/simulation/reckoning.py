@@ -58,7 +58,9 @@ def _heads(check: Check) -> None:
             "cancelled": {"success"} if head[oracles.H_VISIBLE] else {"idle"},
         }.get(status, set())
         if shown not in fits:
-            raise Violation("G4", f"{head[4]} is shown as {shown}, its last run ended as {status}")
+            raise Violation(
+                "G4", f"{head[oracles.H_SUBJECT]} is shown as {shown}, its last run ended as {status}"
+            )
         if status == "success" and head[oracles.H_PUBLISHED] != head[oracles.H_GENERATION]:
             raise Violation("G3", f"head {head_id} succeeded but publishes {head[oracles.H_PUBLISHED]}")
 
@@ -150,3 +152,37 @@ def _budgets(check: Check) -> None:
         if (total := spent.fetchone()[0]) != budget[oracles.B_SPENT]:
             message = f"{tenant}/{scope} has spent {budget[oracles.B_SPENT]}, its charges add up to {total}"
             raise Violation("G5", message)
+
+
+def requests_kept(check: Check, accepted: dict[str, str]) -> None:
+    """What was accepted has a run that ended; nobody's request made two, answered or not (G4, G6)."""
+    twice = check.reader.execute(
+        "SELECT actor FROM runs WHERE actor LIKE 'ask%' GROUP BY actor HAVING count(*) > 1"
+    ).fetchone()
+    if twice is not None:
+        raise Violation("G6", f"{twice[0]} made two runs")
+    noted = check.reader.execute(
+        "SELECT actor FROM journal WHERE verb = 'request' AND actor LIKE 'ask%'"
+        " GROUP BY actor HAVING count(*) > 1"
+    ).fetchone()
+    if noted is not None:
+        raise Violation("G6", f"{noted[0]} is in the journal twice")
+    if check.world.scenario.history_retention is None:
+        for run_id in accepted:
+            if run_id not in check.runs:
+                raise Violation("G4", f"the accepted run {run_id[:8]} is gone")
+
+
+UNFOLLOWED = """
+SELECT h.subject FROM heads h JOIN actions a ON a.tenant = h.tenant AND a.collection = h.collection
+LEFT JOIN follow_ups f ON f.action_id = a.id AND f.head_id = h.id AND f.generation = h.published_generation
+WHERE a.id = ? AND a.active AND h.visible AND h.kind = 'index' AND f.run_id IS NULL
+"""
+
+
+def followed_up(check: Check, actions: list[tuple[str, int]]) -> None:
+    """Every ready document of a collection has been followed up by each of its actions."""
+    for _, action in actions:
+        missed = check.reader.execute(UNFOLLOWED, (action,)).fetchone()
+        if missed is not None:
+            raise Violation("G4", f"action {action} has not followed up {missed[0]}")

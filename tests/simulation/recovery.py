@@ -16,7 +16,7 @@ class Recovery:
         self._had_idle = False
         self._none_idle_since = 0.0
         self._none_idle_until = 0.0
-        self.clean: list[float] = []
+        self.clean: list[tuple[float, float]] = []
         self.slack = 4.0 if world.scenario.tight else 12.0
 
     def holder_lost(self, process: Process) -> None:
@@ -55,7 +55,7 @@ class Recovery:
         helped = now if self._had_idle else self._none_idle_since
         due = max(since + ttl, self._world.disturbed_until, self._none_idle_until)
         if due == since + ttl and self._world.disturbed_until <= since:
-            self.clean.append(now - since)
+            self.clean.append((now - since, now - due - self._world.scenario.sweep_every))
         if helped - due > self._world.scenario.sweep_every * 1.2 + self.slack:
             message = f"task {task[0]} was taken over {now - since:.1f} s after its holder was lost"
             raise Violation("G7", message)

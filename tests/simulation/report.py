@@ -21,10 +21,11 @@ class Report:
     faults: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
     crashes: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
     dispositions: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
     skips: Counter[str] = field(default_factory=Counter)
-    recoveries: list[float] = field(default_factory=list)
+    recoveries: list[tuple[float, float]] = field(default_factory=list)
     failures: list[Result] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
@@ -34,6 +35,7 @@ class Report:
         self.faults.update(result.faults)
         self.seen.update(set(result.points))
         self.crashes.update(set(result.crashes))
+        self.lost.update(set(result.lost))
         self.dispositions.update(result.dispositions)
         self.endings.update(result.endings)
         self.skips.update(result.skips)
@@ -66,10 +68,10 @@ class Report:
             f"{self.seeds} seeds in {seconds:.0f} s ({pace:.0f} a minute), {sum(self.steps)} steps",
             f"median steps {steps:.0f}, most {max(self.steps)}; median faults {faults:.0f}",
             "",
-            f"{'fault point':<24}{'reached in seeds':>18}{'crashed in seeds':>18}",
+            f"{'fault point':<24}{'reached in seeds':>18}{'crashed in seeds':>18}{'answer lost in':>16}",
         ]
         lines += [
-            f"{point:<24}{self.seen[point]:>18}{self.crashes[point]:>18}"
+            f"{point:<24}{self.seen[point]:>18}{self.crashes[point]:>18}{self.lost[point] or '':>16}"
             for point in sorted(set(self.seen) | set(POINTS))
         ]
         for name in ("dispositions", "endings", "skips", "faults"):
@@ -79,9 +81,13 @@ class Report:
                 f"{name}: " + ", ".join(f"{word} {number}" for word, number in counts.most_common()),
             ]
         if self.recoveries:
-            middle, most = statistics.median(self.recoveries), max(self.recoveries)
+            took, beyond = zip(*self.recoveries, strict=True)
             what = f"recovery of {len(self.recoveries)} tasks with one fault and an idle worker"
-            lines += ["", f"{what}: median {middle:.1f} s, longest {most:.1f} s (virtual)"]
+            lines += [
+                "",
+                f"{what}: median {statistics.median(took):.1f} s, longest {max(took):.1f} s (virtual)",
+            ]
+            lines += [f"beyond lease time and one sweep: longest {max(beyond):.1f} s, for slow steps"]
         return "\n".join(lines)
 
 

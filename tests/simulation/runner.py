@@ -31,10 +31,11 @@ class Result:
     faults: Counter[str] = field(default_factory=Counter)
     points: tuple[str, ...] = ()
     crashes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     dispositions: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
     skips: Counter[str] = field(default_factory=Counter)
-    recoveries: tuple[float, ...] = ()
+    recoveries: tuple[tuple[float, float], ...] = ()
     failure: str = ""
     story: str = ""
     fingerprint: str = ""
@@ -110,6 +111,8 @@ def _live(world: World, town: Town, clients: Clients, weather: Weather, check: C
     if not world.run(world.time + CALM, done):
         raise Violation("G4", f"not at rest {CALM:.0f} s after the last fault: {reckoning.unfinished(check)}")
     reckoning.reckon(check, town.service)
+    reckoning.requests_kept(check, clients.accepted)
+    reckoning.followed_up(check, clients.actions)
 
 
 def _fill(result: Result, world: World, town: Town, clients: Clients, recovery: Recovery) -> None:
@@ -117,6 +120,7 @@ def _fill(result: Result, world: World, town: Town, clients: Clients, recovery: 
     result.faults = world.faults
     result.points = tuple(world.points)
     result.crashes = tuple(world.crashed_at)
+    result.lost = tuple(world.lost_at)
     result.dispositions = clients.dispositions
     result.endings, result.skips = town.endings, town.skips
     result.recoveries = tuple(recovery.clean)

@@ -145,7 +145,7 @@ def draw(seed: int) -> Scenario:
         terms=Terms(ttl=ttl, renew_every=ttl / 3, margin=ttl / 6),
         profile=_profile(rng, keyed=keyed),
         policy=_policy(rng, park="park" in features),
-        patience=Patience(3.0, 8.0) if "takeover" in features else Patience(),
+        patience=Patience(1.0, 3.0) if "takeover" in features else Patience(),
         tidy_every=4.0 if "tidy" in features else 30.0,
         sweep_every=rng.choice((2.0, 4.0, 4.0)),
         poll=rng.choice((5.0, 20.0)),
@@ -244,7 +244,8 @@ def _deeds(  # noqa: C901 - a feature per branch
         add("tighten", at=rng.uniform(0.0, 2.0))
         add("loosen", at=rng.uniform(2.0, 8.0))
     if "takeover" in features:
-        add("request", content=f"{size}:a", at=rng.uniform(4.0, 16.0))
+        for _ in range(3):
+            add("request", content=f"{size}:a", at=rng.uniform(1.5, 14.0))
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
         what = rng.choices(("request", "again", "cancel", "delete", "look"), (6, 2, 1, 1, 2))[0]
         expect = rng.choice((0, 1, 2)) if rng.random() < 0.15 else None

@@ -17,7 +17,7 @@ from tests.simulation.runner import run_seed
 from tests.simulation.storage import Storage
 
 FIXED = range(200)
-FRESH = 150
+FRESH = 250
 
 
 @pytest.fixture(scope="module")

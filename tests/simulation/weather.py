@@ -47,6 +47,7 @@ class Weather:
                 self._fail_commit.append(actor)
             elif fault.what == "lost_answer":
                 self.world.note("ANSWER LOST", name)
+                self.world.lost_at.append(name)
                 raise lost("the answer to the commit was lost")
 
     def at_step(self, actor: Actor) -> None:

@@ -119,6 +119,7 @@ class World:
         self.faults: Counter[str] = Counter()
         self.points: Counter[str] = Counter()
         self.crashed_at: list[str] = []
+        self.lost_at: list[str] = []
         self.problem: BaseException | None = None
         self.problem_in = ""
         self.processes: list[Process] = []

@@ -18,7 +18,7 @@ def canonical(value: object) -> str:
     """The one JSON spelling of `value`: sorted keys, no spaces, no NaN."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         message = (
             f"value cannot be written as JSON ({error}); use strings, numbers, booleans, lists and objects"
         )

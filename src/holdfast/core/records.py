@@ -256,6 +256,7 @@ class Order:
     model: str
     state: CallState
     call_keys: tuple[str, ...]
+    weights: tuple[int, ...]
     body: bytes
     idempotency_key: str
     holder: str

@@ -179,7 +179,9 @@ CALL: dict[tuple[CallState, Verb], frozenset[CallState]] = {
     (CallState.SENT, Verb.DOUBT): frozenset({CallState.IN_DOUBT}),
     (CallState.IN_DOUBT, Verb.RESEND): frozenset({CallState.SENT}),
     (CallState.IN_DOUBT, Verb.PARK): frozenset({CallState.PARKED}),
+    (CallState.IN_DOUBT, Verb.VOID): frozenset({CallState.VOID}),
     (CallState.PARKED, Verb.RESOLVE): frozenset({CallState.IN_DOUBT, CallState.VOID}),
+    (CallState.IN_DOUBT, Verb.RESOLVE): frozenset({CallState.IN_DOUBT, CallState.VOID}),
 }
 
 TRANSITIONS: dict[str, dict[tuple[StrEnum, Verb], frozenset[StrEnum]]] = {

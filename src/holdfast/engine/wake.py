@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class Sender(Protocol):
-    """A way to reach the workers. It may fail; the sweep makes good what was lost."""
+    """A way to reach the workers. It may fail, with an OSError; the sweep makes good what was lost."""
 
     def wake(self, lane: str) -> None:
         """Say that there is work in `lane`."""

@@ -80,7 +80,6 @@ class Policy:
     settle_patience: float = 120.0
     budget_delay: float = 30.0
     parked_delay: float = 60.0
-    most_result: int = 16 * 1024 * 1024
     backoff: retry.Backoff = field(default_factory=retry.Backoff)
 
 
@@ -346,12 +345,12 @@ class Ledger:
         if len(answer.results) != len(order.call_keys):
             orders.doubt(self._db, order.id, order.sends, reason="the answer has the wrong number of results")
             return
-        sizes = [max(1, len(result)) for result in answer.results]
+        weights = list(order.weights)
         cost = self._table.cost(order.model, answer.input_tokens, answer.output_tokens)
         receipt = orders.Receipt(
             results=answer.results,
-            tokens=prices.split(answer.input_tokens + answer.output_tokens, sizes),
-            costs=prices.split(cost, sizes),
+            tokens=prices.split(answer.input_tokens + answer.output_tokens, weights),
+            costs=prices.split(cost, weights),
             prices=self._table.version,
             replayed=answer.replayed,
         )

@@ -118,7 +118,8 @@ def held(row: Any) -> int:
     """
     if row.keyed:
         return int(row.estimate)
-    return int(row.estimate) * (row.doubts + (row.state in {CallState.INTENT, CallState.SENT}))
+    under_way = row.state in {CallState.INTENT, CallState.SENT}
+    return int(row.estimate) * (int(row.doubts) + int(under_way))
 
 
 ALL_FOR_CHANGE = select(budgets).order_by(budgets.c.tenant, budgets.c.scope).with_for_update()

@@ -68,9 +68,8 @@ def entry(row: Row[Any]) -> Entry:
 def order(row: Row[Any]) -> Order:
     """The record of an order row."""
     values = {name: getattr(row, name) for name in Order.__dataclass_fields__}
-    return Order(
-        **values | {"state": CallState(row.state), "call_keys": tuple(row.call_keys), "body": bytes(row.body)}
-    )
+    lists = {"call_keys": tuple(row.call_keys), "weights": tuple(row.weights)}
+    return Order(**values | lists | {"state": CallState(row.state), "body": bytes(row.body)})
 
 
 def look_up(db: Database, tenant: str, keys: Sequence[str]) -> dict[str, Entry]:
@@ -148,6 +147,7 @@ def _order_values(claim: Claim, draft: Draft, mine: Sequence[str], estimate: int
         "endpoint": draft.endpoint,
         "model": draft.model,
         "call_keys": list(mine),
+        "weights": [draft.weights[key] for key in mine],
         "body": draft.encode(mine),
         "idempotency_key": f"hf-{draft.id}",
         "keyed": draft.keyed,

@@ -130,6 +130,9 @@ class Database:
                 raise StoreUnavailableError("no free database connection; lower the concurrency") from error
             except exc.DBAPIError as error:
                 if not dialect.may_try_again(error):
+                    if isinstance(error, exc.OperationalError | exc.InternalError):
+                        # Disk full, read-only, out of memory: the database's trouble, not the statement's.
+                        raise StoreUnavailableError(_explain(error)) from error
                     raise
                 if self._clock() - started > self._patience:
                     raise StoreUnavailableError(_explain(error)) from error

@@ -39,14 +39,14 @@ SIMULATED_CLOCK = "holdfast_now"
 BUSY_TIMEOUT_MS = 10_000
 
 # PostgreSQL: a process frozen inside a transaction keeps its row locks for as long as it is frozen, for its
-# kernel still answers the keep-alives; meanwhile nobody can claim, request or cancel what it holds. The server
-# ends such a transaction after this time. The thawed process meets a cut connection, tries again, and is fenced
-# out. (SQLite has no such remedy: its one write lock stays with the frozen process.)
+# kernel still answers the keep-alives; meanwhile nobody can claim, request or cancel what it holds. The
+# server ends such a transaction after this time. The thawed process meets a cut connection, tries again, and
+# is fenced out. (SQLite has no such remedy: its one write lock stays with the frozen process.)
 IDLE_IN_TRANSACTION_MS = 10_000
 
 # PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections; with every
 # connection exception (class 08) these mean that the transaction as a whole may be tried again.
-AGAIN_STATES = frozenset({"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05", "53300"})
+AGAIN_STATES = frozenset({"25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05", "53300"})
 AGAIN_SQLITE = ("locked", "busy", "disk i/o error", "interrupted", "unable to open")
 
 

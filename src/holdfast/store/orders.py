@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, not_, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from holdfast.core.errors import BadRequestError
 from holdfast.core.states import CallState, TaskState, Verb
 from holdfast.store import budgets, calls, journal
 from holdfast.store.database import Database, Tx
@@ -122,6 +123,13 @@ def _clear(tx: Tx, order_id: str, send: int, *, every: bool = False) -> int:
     return before - int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
 
 
+def _locked(tx: Tx, order_id: str) -> Row[Any]:
+    row = tx.one(calls.ORDER_FOR_CHANGE, {"order_id": order_id})
+    if row is None:
+        raise BadRequestError(f"there is no order {order_id}; see: holdfast orders", code="unknown_order")
+    return row
+
+
 def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
     """The order's results are kept and its charge is in the bill; True if these are the results that count.
 
@@ -131,7 +139,7 @@ def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
     """
 
     def body(tx: Tx) -> bool:
-        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        row = _locked(tx, order_id)
         tokens, cost = sum(receipt.tokens), receipt.total_cost
         if row.state == CallState.SETTLED:
             known = tx.one(CHARGED, {"b_order": order_id, "b_send": send})
@@ -187,9 +195,17 @@ def void(db: Database, order_id: str, send: int, *, reason: str, status: int | N
     """
 
     def body(tx: Tx) -> CallState:
-        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        row = _locked(tx, order_id)
         if row.state == CallState.SETTLED and (doubted := _clear(tx, order_id, send)):
             budgets.account(tx, row.tenant, row.scopes, spent=-doubted, freed=0)
+        if row.state == CallState.IN_DOUBT and row.sends == send == 1 and _clear(tx, order_id, send):
+            # The sweep gave it up before its refusal was heard; it was the only send, so nothing was charged.
+            freed = budgets.held(row)
+            _turn(tx, row, CallState.VOID, reason, status)
+            tx.execute(FORGET_DOUBTS, {"b_order": order_id})
+            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=freed)
+            _note(tx, Verb.VOID, reason, row)
+            return CallState.VOID
         if row.state not in {CallState.INTENT, CallState.SENT} or row.sends != send:
             return CallState(row.state)
         if row.doubts:
@@ -207,14 +223,24 @@ def void(db: Database, order_id: str, send: int, *, reason: str, status: int | N
 
 def _note(tx: Tx, verb: Verb, reason: str, row: Row[Any]) -> None:
     data = {"order": row.id, "send": row.sends, "calls": len(row.call_keys), "estimate": row.estimate}
-    journal.write(
-        tx,
-        journal.entry(
-            verb, plain(reason)[:300], tenant=row.tenant, run_id=row.run_id, task_id=row.task_id, data=data
-        ),
+    task = tx.one(PLACE, {"task_id": row.task_id})
+    noted = journal.entry(
+        verb,
+        plain(reason)[:300],
+        tenant=row.tenant,
+        head_id=task.head_id if task is not None else None,
+        run_id=row.run_id,
+        task_id=row.task_id,
+        generation=task.generation if task is not None else None,
+        data=data,
     )
+    journal.write(tx, noted)
 
 
+PLACE = select(tasks.c.head_id, tasks.c.generation).where(tasks.c.id == bindparam("task_id"))
+
+
+FORGET_DOUBTS = update(orders).where(orders.c.id == bindparam("b_order")).values(doubts=0)
 COUNT_DOUBT = update(orders).where(orders.c.id == bindparam("b_order")).values(doubts=orders.c.doubts + 1)
 
 
@@ -222,7 +248,7 @@ def doubt(db: Database, order_id: str, send: int, *, reason: str, status: int | 
     """The sent order is in doubt: recorded, priced and shown; it counts as spent until it is cleared."""
 
     def body(tx: Tx) -> CallState:
-        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        row = _locked(tx, order_id)
         if row.state != CallState.SENT or row.sends != send:
             return CallState(row.state)
         _doubt(tx, row, reason, status)
@@ -249,7 +275,7 @@ def recover(db: Database, order_id: str) -> CallState:
     """
 
     def body(tx: Tx) -> CallState:
-        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        row = _locked(tx, order_id)
         state = CallState(row.state)
         if state not in {CallState.INTENT, CallState.SENT}:
             return state
@@ -290,7 +316,7 @@ def park(db: Database, order_id: str, *, reason: str) -> CallState:
     """The in-doubt order waits for a person."""
 
     def body(tx: Tx) -> CallState:
-        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        row = _locked(tx, order_id)
         if row.state == CallState.IN_DOUBT:
             _turn(tx, row, CallState.PARKED, reason)
             _note(tx, Verb.PARK, reason, row)
@@ -307,7 +333,7 @@ def resolve(db: Database, order_id: str, *, charged: bool, actor: str = "") -> C
     """
 
     def body(tx: Tx) -> CallState:
-        row = tx.execute(calls.ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        row = _locked(tx, order_id)
         if row.state not in {CallState.PARKED, CallState.IN_DOUBT}:
             return CallState(row.state)
         state = CallState.IN_DOUBT if charged else CallState.VOID

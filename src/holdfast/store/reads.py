@@ -5,7 +5,7 @@ gives belong together (G3).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Row, bindparam, func, literal_column, select, tuple_
@@ -17,7 +17,7 @@ from holdfast.store import journal, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
-from holdfast.store.schema import chunks, heads, lines, runs, tasks
+from holdfast.store.schema import charges, chunks, heads, lines, runs, tasks
 
 LINES_SHOWN = 200
 RUNS_SHOWN = 100
@@ -169,6 +169,13 @@ LINES = (
 )
 
 
+# Money by the bill, not by the tasks: a run that failed or was superseded has paid, too.
+CHARGED_TO_RUN = select(
+    func.coalesce(func.sum(charges.c.amount), 0).label("paid"),
+    func.coalesce(func.sum(charges.c.tokens), 0).label("tokens"),
+).where(charges.c.run_id == bindparam("run_id"), charges.c.sort != "in_doubt")
+
+
 def progress_of(db: Database, run_id: str, limit: int = LINES_SHOWN) -> RunProgress | None:
     """The run's progress with its latest `limit` log lines, oldest first; None for an unknown run."""
 
@@ -177,7 +184,9 @@ def progress_of(db: Database, run_id: str, limit: int = LINES_SHOWN) -> RunProgr
         if row is None:
             return None
         said = tx.all(LINES, {"run_id": run_id, "limit": limit})
-        return _rolled(rows.run(row), _tasks(tx, run_id), tuple(Line(*line) for line in reversed(said)))
+        rolled = _rolled(rows.run(row), _tasks(tx, run_id), tuple(Line(*line) for line in reversed(said)))
+        bill = tx.execute(CHARGED_TO_RUN, {"run_id": run_id}).one()
+        return replace(rolled, spent=replace(rolled.spent, paid=int(bill.paid), tokens=int(bill.tokens)))
 
     return db.read(body)
 

@@ -269,6 +269,7 @@ orders = Table(
     Column("model", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("call_keys", JSON, nullable=False),
+    Column("weights", JSON, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("idempotency_key", Text, nullable=False),
     Column("keyed", Boolean, nullable=False),

@@ -150,6 +150,7 @@ def upgrade() -> None:
         sa.Column("model", sa.Text(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("call_keys", sa.JSON(), nullable=False),
+        sa.Column("weights", sa.JSON(), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("idempotency_key", sa.Text(), nullable=False),
         sa.Column("keyed", sa.Boolean(), nullable=False),
