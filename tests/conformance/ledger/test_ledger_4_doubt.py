@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import select, update
 
-from holdfast.core.errors import MustWaitError
+from holdfast.core.errors import BadRequestError, MustWaitError
 from holdfast.core.records import Spent
 from holdfast.core.states import CallState
 from holdfast.store import calls as call_rows
-from holdfast.store import orders
+from holdfast.store import journal, orders
 from holdfast.store.schema import calls
 from holdfast.store.schema import orders as order_table
 from tests.conformance.ledger.till import CENT
@@ -258,3 +258,40 @@ def test_calls_and_their_order_change_state_together(unkeyed):
     assert states == {"parked"}
     orders.resolve(unkeyed.db, order_id(unkeyed), charged=False)
     assert {row.state for row in unkeyed.world.rows(select(calls.c.state))} == {"void"}
+
+
+@pytest.mark.g5
+def test_a_refusal_that_is_heard_late_clears_the_doubt_about_the_only_send(unkeyed):
+    """The sweep gave the order up; then its worker says it was never sent: nothing can have been charged."""
+    unkeyed.set_budget(1000)
+    hand = unkeyed.hand()
+    unkeyed.crash(hand, "chunk-01")
+    unkeyed.pass_deadline()
+    assert orders.recover(unkeyed.db, order_id(unkeyed)) is CallState.IN_DOUBT
+    assert orders.void(unkeyed.db, order_id(unkeyed), 1, reason="not sent") is CallState.VOID
+    assert unkeyed.bill() == [("in_doubt", 1, CENT, True)]
+    assert unkeyed.budget() == (0, 0)
+    assert unkeyed.pay(unkeyed.hand("document:2"), "chunk-01").spent.paid == CENT
+
+
+@pytest.mark.g5
+def test_what_becomes_of_an_order_is_in_the_story_of_its_head(unkeyed):
+    """A doubt is found by whoever asks why a document waits."""
+    hand = unkeyed.hand()
+    unkeyed.meter.plan(script=["charge_then_cut"])
+    unkeyed.pay(hand, "chunk-01")
+    found = unkeyed.db.read(lambda tx: journal.of_head(tx, hand.claim.head_id))
+    assert {row["verb"] for row in found} >= {"request", "claim", "doubt", "resend"}
+
+
+def test_each_call_of_an_order_bears_its_own_part_of_the_price(unkeyed):
+    """Vectors are all of one size; what was paid for follows the texts."""
+    unkeyed.pay(unkeyed.hand(), "chunk-01", "chunk-02" * 3)
+    query = select(calls.c.cost, calls.c.estimate).order_by(calls.c.cost)
+    assert [tuple(row) for row in unkeyed.world.rows(query)] == [(CENT, CENT), (3 * CENT, 3 * CENT)]
+
+
+def test_an_order_that_does_not_exist_is_a_clear_error(unkeyed):
+    """A mistyped id is told, not a traceback."""
+    with pytest.raises(BadRequestError, match="there is no order nothing"):
+        orders.resolve(unkeyed.db, "nothing", charged=False)
