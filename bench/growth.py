@@ -22,6 +22,7 @@ from holdfast.store.database import Database
 
 SHORT = 1000
 TURN = 25
+MANY = 1000
 KEYS = 1000
 # Whatever its result, a lookup should not take longer than a network exchange with a provider.
 LOOKUP_MS = 50.0
@@ -37,7 +38,12 @@ def measure(report: Report, sizes: Sizes) -> None:
             costs = _costs({"short": short, "long": long}, sizes)
             _tell(report, f"{sizes.history:,} finished tasks and paid calls", kind, costs)
             _look_up(report, sizes, kind, long)
-        for tenants in (TENANTS, 100, 1000):
+        with contextlib.ExitStack() as stack:
+            short = stack.enter_context(_loaded(kind, finished=SHORT, tenants=MANY))
+            long = stack.enter_context(_loaded(kind, finished=sizes.history, tenants=MANY))
+            costs = _costs({"short": short, "long": long}, sizes)
+            _tell(report, f"{sizes.history:,} finished tasks of {MANY:,} tenants", kind, costs)
+        for tenants in (TENANTS, 100, MANY):
             with contextlib.ExitStack() as stack:
                 few = stack.enter_context(_loaded(kind, queued=SHORT, tenants=TENANTS))
                 many = stack.enter_context(_loaded(kind, queued=sizes.queued, tenants=tenants))
@@ -59,7 +65,7 @@ def _loaded(
     with places.fresh(kind) as url:
         with History(url) as history:
             if finished:
-                history.finished(finished)
+                history.finished(finished, tenants=tenants)
             if paid:
                 history.paid(paid)
             if queued:

@@ -19,7 +19,7 @@ RESULT_BYTES = 1536
 
 _POSTGRESQL = {
     "SERIES": "generate_series(1, COUNT) AS series(i)",
-    "HEX32": "md5('run' || i)",
+    "HEX32": "md5('PREFIX' || i)",
     "HEX64": "md5('a' || i) || md5('b' || i)",
     "BLOB": f"decode(repeat(md5(i::text), {RESULT_BYTES // 16}), 'hex')",
 }

@@ -188,7 +188,7 @@ def test_a_lost_answer_to_any_commit_has_the_effect_of_one_commit(arena, keyed_m
     for point in COMMITTED:
         subject = accepted(arena, point)
         with worker(arena, keyed_meter) as engine, faults.armed(once(point, lose)):
-            engine.run_until_idle()
+            engine.run_until_idle(patience=10.0)
         check_whole(arena, keyed_meter, subject, point)
         claimed = [row.epoch for row in arena.rows("journal", verb="claim", head_id=arena.head(subject).id)]
         assert claimed == [1, 1, 1], point

@@ -318,7 +318,17 @@ class Ledger:
             case Answered():
                 self._settle(order, outcome)
             case Refused(permanent=True):
-                orders.void(self._db, order.id, order.sends, reason=outcome.message, status=outcome.status)
+                rejected = outcome.code == "rejected"
+                orders.void(
+                    self._db,
+                    order.id,
+                    order.sends,
+                    reason=outcome.message,
+                    status=outcome.status,
+                    for_good=rejected,
+                )
+                if rejected and order.sends > 1:
+                    return  # it may carry others' inputs too; mine now go into an order of their own
                 raise ProviderRefusedError(
                     f"the provider refused the call ({outcome.status}): {outcome.message}",
                     code=f"provider_{outcome.code}",

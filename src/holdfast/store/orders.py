@@ -187,11 +187,15 @@ def _turn(tx: Tx, row: Row[Any], state: CallState, reason: str, status: int | No
     tx.execute(SET_CALLS, values)
 
 
-def void(db: Database, order_id: str, send: int, *, reason: str, status: int | None = None) -> CallState:
+def void(
+    db: Database, order_id: str, send: int, *, reason: str, status: int | None = None, for_good: bool = False
+) -> CallState:
     """An exchange that was not charged is over: the order is void and its keys are free for anybody.
 
     If an earlier exchange of the same order is in doubt, the order is in doubt again instead. If an earlier
-    one has settled it meanwhile, only the doubt about this one is cleared.
+    one has settled it meanwhile, only the doubt about this one is cleared. `for_good`: these very bytes will
+    always be refused. Then the doubt stays in the bill but the keys are free all the same: one bad input
+    would else bar every other input of its order, for everybody who wants it.
     """
 
     def body(tx: Tx) -> CallState:
@@ -210,6 +214,8 @@ def void(db: Database, order_id: str, send: int, *, reason: str, status: int | N
             return CallState(row.state)
         if row.doubts:
             _turn(tx, row, CallState.IN_DOUBT, reason, status)
+            if for_good:
+                tx.execute(SET_CALLS, {"b_order": order_id, "b_state": CallState.VOID.value})
             if not row.keyed:
                 budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
             return CallState.IN_DOUBT
