@@ -38,7 +38,7 @@ simulate: install ## explore interleavings; SEED=123 replays one
 	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 mutants: install ## break the protocol on purpose; every mutant must be caught
-	@$(PY) -m tests.mutants $(ARGS)
+	@$(SERVICES) run -- $(PY) -m tests.mutants $(ARGS)
 
 bench: install ## measure the core on this machine, beside its peers (ARGS=--quick for a short look)
 	@$(SERVICES) run -- $(PY) -m bench.core $(ARGS)
@@ -62,5 +62,5 @@ lock: install ## resolve pyproject.toml into requirements.lock again (ARGS=--upg
 
 clean: ## stop the services, remove the environment and every cache
 	@if [ -x $(PY) ]; then $(SERVICES) down; fi
-	rm -rf $(VENV) .services .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf $(VENV) .venv-peers .services .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

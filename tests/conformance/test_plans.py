@@ -54,10 +54,11 @@ GROWN = {
         SELECT 'r1-' || (1 + n / 100), 'l' || n, 1.0, 'words' FROM g""",
     "journal": """at, tenant, verb, reason, head_id, run_id
         SELECT 1e10, 'default', 'claim', 'due', 1 + n / 10, 'r' FROM g""",
-    "orders": """id, tenant, provider, endpoint, model, state, call_keys, body, idempotency_key, keyed,
-        holder, task_id, run_id, scopes, estimate, created_at, deadline, deadline_at, settled_at
+    "orders": """id, tenant, provider, endpoint, model, state, call_keys, weights, body,
+        idempotency_key, keyed, holder, task_id, run_id, scopes, estimate, created_at, deadline, deadline_at,
+        settled_at
         SELECT 'o' || n, 'default', 'p', 'e', 'm', CASE WHEN n % 1000 = 0 THEN 'sent' ELSE 'settled' END,
-        '[]', '', 'k' || n, true, 'h', n, 'r1-' || (1 + n / 10), '["tenant"]', 1, 1.0, 1.0, 9e9, 2.0
+        '[]', '[]', '', 'k' || n, true, 'h', n, 'r1-' || (1 + n / 10), '["tenant"]', 1, 1.0, 1.0, 9e9, 2.0
         FROM g""",
     "calls": """tenant, key, state, order_id, model, estimate, result
         SELECT 'default', 'key-' || n, 'settled', 'o' || n, 'm', 1, '' FROM g""",

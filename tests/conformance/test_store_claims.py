@@ -271,8 +271,8 @@ def test_only_a_death_with_nothing_to_show_counts_as_an_attempt(world, shown):
 
 def settle_an_order(world, claim):
     text = dict.fromkeys(["provider", "endpoint", "model", "holder", "idempotency_key", "id"], "x")
-    values = {"state": "settled", "call_keys": [], "body": b"", "keyed": True, "scopes": [], "estimate": 0}
-    about = {"tenant": "default", "run_id": claim.run_id, "task_id": claim.task_id}
+    values = {"state": "settled", "call_keys": [], "weights": [], "body": b"", "keyed": True, "scopes": []}
+    about = {"tenant": "default", "run_id": claim.run_id, "task_id": claim.task_id, "estimate": 0}
     times = {"created_at": 0.0, "deadline": 1.0, "deadline_at": 1.0, "settled_at": 9e9}
     world.write(insert(orders).values(**text, **values, **about, **times))
 

@@ -31,8 +31,8 @@ def copied(world, table, **changes):
 
 ORDER = {
     "id": "o1", "tenant": "default", "provider": "p", "endpoint": "e", "model": "m", "state": "settled",
-    "call_keys": [], "body": b"", "idempotency_key": "k1", "keyed": True, "holder": "h", "scopes": [],
-    "estimate": 1, "created_at": 1.0, "deadline": 1.0, "deadline_at": 1.0,
+    "call_keys": [], "weights": [], "body": b"", "idempotency_key": "k1", "keyed": True, "holder": "h",
+    "scopes": [], "estimate": 1, "created_at": 1.0, "deadline": 1.0, "deadline_at": 1.0,
 }  # fmt: skip
 CHARGE = {
     "order_id": "o1", "send": 1, "tenant": "default", "scope": "tenant", "model": "m", "sort": "paid",

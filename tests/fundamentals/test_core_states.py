@@ -38,7 +38,7 @@ EDGES = {
     "call": """
         intend  void -> intent
         send    intent -> sent
-        settle  in_doubt|parked|sent -> settled
+        settle  in_doubt|parked|sent|void -> settled
         void    intent|sent|in_doubt -> void
         doubt   sent -> in_doubt
         resend  in_doubt -> sent

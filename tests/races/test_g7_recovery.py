@@ -190,6 +190,15 @@ def test_the_sweep_takes_only_what_ran_out(arena):
     assert found == {dead.task_id: ("queued", 2), live.task_id: ("running", 1)}
 
 
+def test_a_claimer_that_stands_still_does_not_hide_the_work_of_other_tenants(pg_arena):
+    """The best task is locked by a claim that stands before its commit: the next tenant's task is served."""
+    for tenant in ("anna", "bert"):
+        pg_arena.ask(tenant=tenant)
+    first = pg_arena.start(lambda: pg_arena.claim(owner="slow"), stop_at="claim.commit").stands()
+    assert pg_arena.claim(owner="quick").tenant == "bert"
+    assert first.result().tenant == "anna"
+
+
 def test_a_renewal_inside_its_transaction_is_not_swept_away(pg_arena):
     """The renewal stands before its commit on a lease that has just run out: the sweep passes it by."""
     claim = pg_arena.taken(ttl=1.0)

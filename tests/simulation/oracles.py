@@ -7,6 +7,7 @@ were just before. Whoever committed is known, so a write can be held against the
 import sqlite3
 from typing import Any
 
+from tests.simulation import table
 from tests.simulation.kinds import chunks_of, key_of
 from tests.simulation.provider import Parcel, Service
 from tests.simulation.world import Actor, Violation, World
@@ -59,11 +60,12 @@ class Check:
         """Whatever the transaction of `actor` changed, it was allowed to change."""
         self.versions += 1
         before: dict[str, dict[Any, Row]] = {}
-        for table in touched:
-            if table in READ:
-                before[table] = getattr(self, table)
-                setattr(self, table, {row[0]: row for row in self.reader.execute(READ[table])})
+        for name in touched:
+            if name in READ:
+                before[name] = getattr(self, name)
+                setattr(self, name, {row[0]: row for row in self.reader.execute(READ[name])})
         old = {name: before.get(name, getattr(self, name)) for name in READ}
+        table.check(old, {name: getattr(self, name) for name in READ})
         if "heads" in before or "runs" in before:
             self._winners(old)
         if "tasks" in before:

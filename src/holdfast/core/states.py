@@ -175,6 +175,7 @@ CALL: dict[tuple[CallState, Verb], frozenset[CallState]] = {
     (CallState.SENT, Verb.SETTLE): frozenset({CallState.SETTLED}),
     (CallState.IN_DOUBT, Verb.SETTLE): frozenset({CallState.SETTLED}),
     (CallState.PARKED, Verb.SETTLE): frozenset({CallState.SETTLED}),
+    (CallState.VOID, Verb.SETTLE): frozenset({CallState.SETTLED}),
     (CallState.SENT, Verb.VOID): frozenset({CallState.VOID}),
     (CallState.SENT, Verb.DOUBT): frozenset({CallState.IN_DOUBT}),
     (CallState.IN_DOUBT, Verb.RESEND): frozenset({CallState.SENT}),

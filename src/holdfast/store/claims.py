@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, case, select, update
+from sqlalchemy import CTE, FromClause, Row, Select, and_, bindparam, case, not_, select, true, update
 
 from holdfast.core import decide
 from holdfast.core.records import Claim, FencedOut, Landed, Outcome, Skipped
@@ -33,9 +33,9 @@ _lanes = bindparam("lanes", type_=Keys())
 _pipelines = bindparam("pipelines", type_=Keys())
 _candidate = tasks.alias("candidate")
 
-# One indexed probe per (lane, tenant) with work, never a ranking of all rows.
-_probe = (
-    select(_candidate.c.id)
+_skipped = bindparam("skipped", type_=Keys())
+_FIRST = (
+    select(_candidate.c.id, _candidate.c.priority, _candidate.c.age)
     .where(
         _candidate.c.lane == turns.c.lane,
         _candidate.c.tenant == turns.c.tenant,
@@ -44,28 +44,38 @@ _probe = (
     )
     .order_by(_candidate.c.priority, _candidate.c.age, _candidate.c.id)
     .limit(1)
-    .correlate(turns)
-    .scalar_subquery()
 )
-_offers = (
-    select(turns.c.lane, turns.c.tenant, turns.c.last_served, _probe.label("task_id"))
-    .where(key_in(turns.c.lane, _lanes))
-    .subquery("offers")
-)
-_offered = tasks.alias("offered")
-_best = (
-    select(_offers.c.lane, _offers.c.tenant)
-    .join(_offered, _offered.c.id == _offers.c.task_id)
-    .order_by(
-        case(LANE_RANK, value=_offers.c.lane, else_=len(LANE_RANK)),
-        _offered.c.priority,
-        _offers.c.last_served,
-        _offered.c.age,
-        _offered.c.id,
+
+
+def _best(*, lateral: bool) -> CTE:
+    """The (lane, tenant) to serve next: one indexed probe per turn, never a ranking of all rows.
+
+    PostgreSQL needs LATERAL: given a sub-select to join on, it may hash the whole table instead. SQLite
+    has no LATERAL, and looks the sub-select's one row up by its key.
+    """
+    first: FromClause
+    if lateral:
+        first = _FIRST.lateral("first")
+        source = turns.join(first, true())
+    else:
+        first = tasks.alias("first")
+        probe = _FIRST.with_only_columns(_candidate.c.id).correlate(turns).scalar_subquery()
+        source = turns.join(first, first.c.id == probe)
+    return (
+        select(turns.c.lane, turns.c.tenant)
+        .select_from(source)
+        .where(key_in(turns.c.lane, _lanes), not_(key_in(turns.c.tenant, _skipped)))
+        .order_by(
+            case(LANE_RANK, value=turns.c.lane, else_=len(LANE_RANK)),
+            first.c.priority,
+            turns.c.last_served,
+            first.c.age,
+            first.c.id,
+        )
+        .limit(1)
+        .cte("best")
     )
-    .limit(1)
-    .cte("best")
-)
+
 
 _CLAIM_COLUMNS = [
     *rows.TASK_COLUMNS,
@@ -86,20 +96,28 @@ _CLAIM_COLUMNS = [
 ]
 _joined = tasks.join(runs, runs.c.id == tasks.c.run_id).join(heads, heads.c.id == tasks.c.head_id)
 
-PICK_BEST = (
-    select(*_CLAIM_COLUMNS)
-    .select_from(_joined)
-    .where(
-        tasks.c.lane == select(_best.c.lane).scalar_subquery(),
-        tasks.c.tenant == select(_best.c.tenant).scalar_subquery(),
-        tasks.c.state == literal(TaskState.QUEUED),
-        key_in(tasks.c.pipeline, _pipelines),
+
+def _pick(best: CTE) -> Select[Any]:
+    """The best due task of the best turn, locked; a task that is locked by another is passed over."""
+    return (
+        select(*_CLAIM_COLUMNS)
+        .select_from(_joined)
+        .where(
+            tasks.c.lane == select(best.c.lane).scalar_subquery(),
+            tasks.c.tenant == select(best.c.tenant).scalar_subquery(),
+            tasks.c.state == literal(TaskState.QUEUED),
+            key_in(tasks.c.pipeline, _pipelines),
+        )
+        .order_by(tasks.c.priority, tasks.c.age, tasks.c.id)
+        .limit(1)
+        .with_for_update(key_share=True, skip_locked=True, of=tasks)
     )
-    .order_by(tasks.c.priority, tasks.c.age, tasks.c.id)
-    .limit(1)
-    .with_for_update(key_share=True, skip_locked=True, of=tasks)
-)
-ANY_BEST = select(_best.c.tenant)
+
+
+_lateral = _best(lateral=True)
+PICK_BEST = {True: _pick(_lateral), False: _pick(_best(lateral=False))}
+"""By whether the database is PostgreSQL."""
+BEST_TENANT = select(_lateral.c.tenant)
 PICK_NAMED = (
     select(*_CLAIM_COLUMNS, rows.ADVANCED.label("has_advanced"))
     .select_from(_joined)
@@ -163,30 +181,42 @@ TAKE_AND_START = Together(_take, _serve, _start_run, _start_head, journal.WRITE)
 
 
 class _Contended(Exception):  # noqa: N818 - inner signal: roll back and pick again
-    pass
+    def __init__(self, tenant: str) -> None:
+        super().__init__(tenant)
+        self.tenant = tenant
 
 
 def claim_best(
     db: Database, *, lanes: Sequence[str], pipelines: Sequence[str], owner: str, token: str, ttl: float
 ) -> Claim | None:
-    """The best due task of `lanes`, now held under `token` for `ttl` seconds; None when nothing is due."""
-    values = {"lanes": lanes, "pipelines": pipelines}
+    """The best due task of `lanes`, now held under `token` for `ttl` seconds; None when nothing is due.
+
+    A tenant whose best task another transaction has locked is passed over at the next try, so that one
+    frozen claimer does not hide everybody else's work.
+    """
+    skipped: list[str] = []
 
     def body(tx: Tx) -> Claim | None:
         if tx.again and (mine := tx.one(MINE_BY_TOKEN, {"token": token})) is not None:
             return _claim(mine, mine.epoch, token, owner, mine.lease_until)
-        row = tx.one(PICK_BEST, values)
+        values = {"lanes": lanes, "pipelines": pipelines, "skipped": skipped}
+        row = tx.one(PICK_BEST[db.postgresql], values)
         if row is None:
-            if db.postgresql and tx.one(ANY_BEST, values) is not None:
-                raise _Contended
+            if db.postgresql and (hidden := tx.one(BEST_TENANT, values)) is not None:
+                raise _Contended(hidden.tenant)
             return None
         return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=row.attempts)
 
     for number in range(CLAIM_TRIES):
         try:
-            return db.write("claim", body)
-        except _Contended:
-            db.pause(0.002 * 2**number)
+            claim = db.write("claim", body)
+        except _Contended as error:
+            skipped.append(error.tenant)
+            continue
+        if claim is not None or not skipped:
+            return claim
+        skipped.clear()
+        db.pause(0.002 * 2**number)
     return None
 
 
@@ -300,7 +330,7 @@ def _take_over(tx: Tx, row: Row[Any], *, owner: str, token: str, ttl: float, att
     values |= journal.of_claim(Verb.CLAIM, "over_expired" if row.state == TaskState.RUNNING else "due", claim)
     if row.run_status == Status.QUEUED:
         if tx.one(LOCK_HEAD_OR_SKIP, {"head_id": row.head_id}) is None:
-            raise _Contended
+            raise _Contended(row.tenant)
         tx.together(TAKE_AND_START, values)
     else:
         tx.together(TAKE, values)
