@@ -102,9 +102,11 @@ class Clients:
             head = seen.get(answer.head_id)
             if head is not None and answer.run_id != head[1]:
                 raise Violation("G6", f"{actor}'s refusal names {answer.run_id}, active is {head[1]}")
-        if (len(noted) != 1 or not noted[0][0].startswith(f"{answer.disposition}:")) and not (
-            pruned and not noted
-        ):
+        # A refusal whose answer was lost may be followed by another verdict; the last one is the answer.
+        reasons = [row[0] for row in noted]
+        once = len(set(reasons)) == len(reasons)
+        right = reasons and once and reasons[-1].startswith(f"{answer.disposition}:")
+        if not right and not (pruned and not noted):
             raise Violation("G6", f"{actor} was told {answer.disposition}, the journal says {noted}")
 
     def _head_of(self, process: Process, deed: Deed) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast import faults
 from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile, Refused, Unknown
-from tests.simulation.world import Actor, World
+from tests.simulation.world import Actor, Process, World
 
 REJECTED = "rejected"
 
@@ -46,7 +46,7 @@ class Service:
         self._served: dict[str, Served] = {}
         self.charges: Counter[tuple[str, str]] = Counter()
         self.order_charges: Counter[str] = Counter()
-        self.bytes_of: Counter[str] = Counter()
+        self.heard: list[tuple[Process, str]] = []
         self.open: list[Parcel] = []
 
     def mood(self) -> str:
@@ -68,7 +68,6 @@ class Service:
         order_id, tenant = world.check.order_of(key)
         texts = json.loads(body)["input"]
         parcel = Parcel(key, tenant, order_id, texts, mood)
-        self.bytes_of[order_id] += 1
         self.open.append(parcel)
         if mood == "busy":
             self._later(
@@ -184,6 +183,8 @@ class Line:
         reply = self._listen(actor, parcel, exchange.deadline)
         if reply is None:
             return Unknown("deadline", None)
+        if isinstance(reply, Answered):
+            self._service.heard.append((actor.process, parcel.order_id))
         faults.point("send.answered")
         return reply
 

@@ -42,6 +42,7 @@ def reckon(check: Check, service: Service) -> None:
     """Raise Violation for the first promise that does not hold at rest."""
     _heads(check)
     _causes(check)
+    _heard(check, service)
     _bill(check, service)
     _budgets(check)
 
@@ -121,6 +122,13 @@ def _bill(check: Check, service: Service) -> None:
             raise Violation("G5", f"call {key[:8]} is {state}, its order {owner and owner[oracles.O_STATE]}")
 
 
+def _heard(check: Check, service: Service) -> None:
+    """Results that a process held in its hands, and lived, are kept: they were paid for."""
+    for process, order_id in service.heard:
+        if not process.dead and check.orders[order_id][oracles.O_STATE] != "settled":
+            raise Violation("G5", f"{process.name} had the results of order {order_id[:8]} and lost them")
+
+
 def _possible_charges(order: oracles.Row) -> int:
     """How often an open order may be charged: once under a key, else once per doubt and send under way."""
     if order[oracles.O_KEYED]:
@@ -164,7 +172,7 @@ def requests_kept(check: Check, accepted: dict[str, str]) -> None:
         raise Violation("G6", f"{twice[0]} made two runs")
     noted = check.reader.execute(
         "SELECT actor FROM journal WHERE verb = 'request' AND actor LIKE 'ask%'"
-        " GROUP BY actor HAVING count(*) > 1"
+        " GROUP BY actor, reason HAVING count(*) > 1"
     ).fetchone()
     if noted is not None:
         raise Violation("G6", f"{noted[0]} is in the journal twice")

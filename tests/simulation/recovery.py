@@ -54,8 +54,9 @@ class Recovery:
         now, ttl = self._world.time, self._world.scenario.terms.ttl
         helped = now if self._had_idle else self._none_idle_since
         due = max(since + ttl, self._world.disturbed_until, self._none_idle_until)
-        if due == since + ttl and self._world.disturbed_until <= since:
-            self.clean.append((now - since, now - due - self._world.scenario.sweep_every))
-        if helped - due > self._world.scenario.sweep_every * 1.2 + self.slack:
+        sweep = self._world.scenario.sweep_every
+        if due == since + ttl and self._world.disturbed_until <= since + sweep and now - helped < 1.0:
+            self.clean.append((now - since, now - due - sweep))
+        if helped - due > sweep * 1.2 + self.slack:
             message = f"task {task[0]} was taken over {now - since:.1f} s after its holder was lost"
             raise Violation("G7", message)

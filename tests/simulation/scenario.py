@@ -54,8 +54,14 @@ POINTS: tuple[str, ...] = (
 )
 # Points that many schedules do not reach although they aim at them are aimed at more often.
 RARE = {
-    "abandon": 4,
-    "look_again": 4,
+    "abandon": 3,
+    "look_again": 6,
+    "doubt": 2,
+    "fail": 3,
+    "fall_due": 3,
+    "put_back": 3,
+    "recover": 2,
+    "release": 3,
     "park": 3,
     "resolve": 4,
     "remove_action": 2,
@@ -71,7 +77,7 @@ WEIGHTS = tuple(RARE.get(point.partition(".")[0], 1) for point in POINTS)
 EXTRAS = (
     "slow", "sliced", "drain", "wait", "raise", "cancel", "delete", "cuts", "kill", "park", "refusals",
     "poison", "hang", "nonsense", "reject", "deliver", "tidy", "again", "budget", "action", "takeover",
-    "outage", "broker",
+    "outage", "broker", "flaky", "rivals",
 )  # fmt: skip
 EXTRA_CHANCE = {"poison": 0.03, "hang": 0.02, "park": 0.1, "budget": 0.1, "takeover": 0.06, "tidy": 0.3}
 
@@ -214,6 +220,8 @@ def _deeds(  # noqa: C901 - a feature per branch
         name for name in ("raise", "nonsense", "wait", "poison", "hang", "reject") if name in features
     ]
     lane = rng.choice(("bulk", "bulk", "interactive"))
+    if "rivals" in features:
+        places = [(tenants[0], f"document:{n}") for n in range(3)]
     deeds: list[Deed] = []
 
     def add(what: str, at: float | None = None, **details: object) -> None:

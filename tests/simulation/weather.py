@@ -7,6 +7,8 @@ from tests.simulation.scenario import Fault
 from tests.simulation.storage import lost
 from tests.simulation.world import Actor, Process, World
 
+FLAKY = 0.05
+
 
 class Weather:
     """Carries out the faults of a scenario until the world is calm."""
@@ -18,6 +20,7 @@ class Weather:
         self._at_points: dict[str, list[Fault]] = {}
         self._at_steps: dict[int, Fault] = {}
         self._fail_commit: list[Actor] = []
+        self._flaky = "flaky" in world.scenario.features
         for fault in world.scenario.faults:
             if fault.where == "step":
                 self._at_steps[fault.nth] = fault
@@ -30,11 +33,9 @@ class Weather:
 
     def at_point(self, actor: Actor, name: str) -> None:
         """A fault point is passed."""
-        planned = self._at_points.get(name)
-        if not planned or self.world.calm:
-            return
-        for fault in planned:
-            if fault.nth != self.world.points[name]:
+        # Each of these happens once, so that even after the calm has begun they come to an end.
+        for fault in self._at_points.get(name, ()):
+            if fault.nth != self.world.points[name] or (self.world.calm and fault.what == "freeze"):
                 continue
             self.world.faults[fault.what] += 1
             self.world.disturbed()
@@ -49,6 +50,22 @@ class Weather:
                 self.world.note("ANSWER LOST", name)
                 self.world.lost_at.append(name)
                 raise lost("the answer to the commit was lost")
+
+        if self._flaky and not self.world.calm and self.world.rng.random() < FLAKY:
+            self._stumble(actor, name)
+
+    def _stumble(self, actor: Actor, name: str) -> None:
+        """A flaky database: now and then a commit fails, or happens and is not heard of."""
+        moment = name.partition(".")[2]
+        self.world.disturbed()
+        if moment == "commit":
+            self.world.faults["commit_error"] += 1
+            self._fail_commit.append(actor)
+        elif moment == "committed":
+            self.world.faults["lost_answer"] += 1
+            self.world.lost_at.append(name)
+            self.world.note("ANSWER LOST", name)
+            raise lost("the answer to the commit was lost")
 
     def at_step(self, actor: Actor) -> None:
         """A step is taken."""

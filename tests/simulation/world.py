@@ -156,7 +156,7 @@ class World:
         """How long one step takes: mostly a moment, sometimes a while."""
         draw = self.rng.random()
         if draw < self._tail:
-            return self.rng.expovariate(1 / 0.4)
+            return min(1.0, self.rng.expovariate(1 / 0.4))
         return self._unit * (0.05 + draw)
 
     def run(self, until: float, done: Callable[[], bool] | None = None) -> bool:
@@ -288,6 +288,7 @@ class World:
             return
         self.note("KILLED", process.name, why)
         process.dead = True
+        self.disturbed(self.scenario.sweep_every)  # its turn of the sweep goes to nobody
         self.on_death(process)
         if self.current is None:
             self._reap.append(process)
