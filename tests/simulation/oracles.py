@@ -54,7 +54,6 @@ class Check:
         self.recovery: Any = None
         self._leases: dict[str, float] = {}
         self._marks: dict[tuple[str, str], str] = {}
-        self._statuses: dict[str, str] = {}
 
     def after_commit(self, actor: Actor, touched: list[str]) -> None:
         """Whatever the transaction of `actor` changed, it was allowed to change."""

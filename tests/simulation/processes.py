@@ -14,7 +14,7 @@ from tests.simulation import kinds
 from tests.simulation.broker import Broker
 from tests.simulation.provider import Line, Service
 from tests.simulation.storage import Storage
-from tests.simulation.world import Actor, Process, World
+from tests.simulation.world import Process, World
 
 
 class Host:
@@ -197,8 +197,3 @@ class Town:
         """True when no worker is in the middle of anything and no order is on its way."""
         busy = any(not one.main.idle for one in self.workers if not one.dead)
         return not busy and not self.service.open
-
-
-def main_of(process: Process) -> Actor:
-    """The actor that works."""
-    return process.main

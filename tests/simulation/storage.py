@@ -220,7 +220,6 @@ class Storage:
         touched = list(world.locks.touched)
         world.locks.release(connection)
         self.check.after_commit(actor, touched)
-        self.weather.after_commit(actor)
         if actor.process.dead:
             raise Crash
 

@@ -153,9 +153,6 @@ class Weather:
             self.world.locks.release(connection)
             raise sqlite3.OperationalError("disk I/O error")
 
-    def after_commit(self, actor: Actor) -> None:
-        """The commit happened."""
-
     def clear(self) -> None:
         """The sky is blue from now on."""
         self.down_until = 0.0

@@ -318,16 +318,17 @@ class Ledger:
             case Answered():
                 self._settle(order, outcome)
             case Refused(permanent=True):
-                rejected = outcome.code == "rejected"
+                # Of several inputs one may be bad, and the others must not be barred with it.
+                mixed = outcome.code == "rejected" and len(order.call_keys) > 1
                 orders.void(
                     self._db,
                     order.id,
                     order.sends,
                     reason=outcome.message,
                     status=outcome.status,
-                    for_good=rejected,
+                    for_good=mixed,
                 )
-                if rejected and order.sends > 1:
+                if mixed and order.sends > 1:
                     return  # it may carry others' inputs too; mine now go into an order of their own
                 raise ProviderRefusedError(
                     f"the provider refused the call ({outcome.status}): {outcome.message}",
