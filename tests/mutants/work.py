@@ -122,8 +122,8 @@ FENCE = (
         "G1: one task for two workers",
         Patch(
             CLAIMS,
-            "    .limit(1)\n    .with_for_update(key_share=True, skip_locked=True, of=tasks)\n",
-            "    .limit(1)\n",
+            "        .limit(1)\n        .with_for_update(key_share=True, skip_locked=True, of=tasks)\n",
+            "        .limit(1)\n",
         ),
         by=f"{G1}a_task_on_its_way_to_one_worker_is_not_given_to_another[postgresql]",
     ),
