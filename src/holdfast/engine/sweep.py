@@ -5,7 +5,6 @@ first glances with one statement and then does only what is needed, so an idle i
 """
 
 import logging
-import math
 from dataclasses import dataclass, field
 
 from holdfast.core.ports import Host
@@ -79,9 +78,9 @@ class Sweeper:
     def _win(self, name: str, every: float) -> duties.Turn | None:
         terms = self._leases.terms
         # Only an outage that was seen gives grace: after a night without workers, leases are plainly dead.
-        outage = terms.renew_every if self._db.was_away(terms.ttl) else math.inf
+        rules = {"grace_after": terms.renew_every, "grace": terms.ttl}
         # Slightly less than the pace of the sweepers, so that a turn is not missed by a hair.
-        return duties.win(self._db, name, every=every * 0.9, grace_after=outage, grace=terms.ttl)
+        return duties.win(self._db, name, every=every * 0.9, away=self._db.was_away, **rules)
 
     def _urgent(self, turn: duties.Turn) -> tuple[dict[str, int], int]:
         glance = duties.glance(self._db, wake.MOST_AT_ONCE)

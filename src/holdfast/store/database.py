@@ -150,8 +150,11 @@ class Database:
             self._back_at = self._clock()
 
     def was_away(self, within: float) -> bool:
-        """True when this process saw the database return from an outage less than `within` seconds ago."""
-        return self._back_at is not None and self._clock() - self._back_at < within
+        """True when this process saw an outage that ended less than `within` seconds ago, or ends just now."""
+        now = self._clock()
+        if self._away_since is not None and now - self._away_since > OUTAGE:
+            return True
+        return self._back_at is not None and now - self._back_at < within
 
     @contextlib.contextmanager
     def _connect(self, engine: Any) -> Iterator[Connection]:

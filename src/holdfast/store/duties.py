@@ -69,11 +69,20 @@ def enrol(db: Database, names: Collection[str]) -> None:
     db.write("enrol", body)
 
 
-def win(db: Database, name: str, *, every: float, grace_after: float, grace: float) -> Turn | None:
+def win(
+    db: Database,
+    name: str,
+    *,
+    every: float,
+    grace_after: float,
+    grace: float,
+    away: Callable[[float], bool] | None = None,
+) -> Turn | None:
     """The duty's turn if it was due and nobody else took it; its next turn is `every` seconds from now.
 
     A duty that nobody could do for `grace_after` seconds means that the database was away: leases then get
-    `grace` seconds before anybody's is called expired.
+    `grace` seconds before anybody's is called expired. `away`, if given, must confirm an outage since the last
+    turn: it is asked here, under the lock, for this very transaction may be the first to see the end of it.
     """
     taken: Turn | None = None
 
@@ -85,8 +94,8 @@ def win(db: Database, name: str, *, every: float, grace_after: float, grace: flo
         if row is None or row.next_at > row.now:
             return None
         grace_until = row.grace_until
-        # One grace per outage: turns that are further apart than `grace_after` would prolong it for ever.
-        if row.last_at and row.now - row.last_at > grace_after and grace_until <= row.now:
+        gap = row.now - row.last_at
+        if row.last_at and gap > grace_after and (away is None or away(gap)):
             grace_until = row.now + grace
         values = {"b_at": row.now, "b_next": row.now + every, "b_grace": grace_until}
         tx.execute(WIN, {"b_name": name, **values})
