@@ -150,7 +150,7 @@ class Database:
             self._back_at = self._clock()
 
     def was_away(self, within: float) -> bool:
-        """True when this process saw an outage that ended less than `within` seconds ago, or ends just now."""
+        """True when this process saw an outage that ended within the last `within` seconds or ends now."""
         now = self._clock()
         if self._away_since is not None and now - self._away_since > OUTAGE:
             return True

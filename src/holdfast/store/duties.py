@@ -81,8 +81,8 @@ def win(
     """The duty's turn if it was due and nobody else took it; its next turn is `every` seconds from now.
 
     A duty that nobody could do for `grace_after` seconds means that the database was away: leases then get
-    `grace` seconds before anybody's is called expired. `away`, if given, must confirm an outage since the last
-    turn: it is asked here, under the lock, for this very transaction may be the first to see the end of it.
+    `grace` seconds before anybody's is called expired. `away`, if given, must confirm an outage since the
+    last turn; it is asked under the lock, for this very transaction may be the first to see the end of it.
     """
     taken: Turn | None = None
 
