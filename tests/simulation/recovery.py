@@ -38,6 +38,11 @@ class Recovery:
             self._none_idle_since = now
         self._had_idle = idle
 
+    def _grace_until(self) -> float:
+        """When the grace after an outage ends, by the world's clock."""
+        row = self._check.reader.execute("SELECT grace_until FROM duties WHERE name = 'urgent'").fetchone()
+        return row[0] - self._world.database_now() + self._world.time if row else 0.0
+
     def task_changed(self, was: Row, task: Row) -> None:
         """A task's row has changed."""
         lost = self._lost.get(task[0])
@@ -53,7 +58,7 @@ class Recovery:
         # Whoever was the last to be idle was idle until it heard of this task, if it has not been busy since.
         now, ttl = self._world.time, self._world.scenario.terms.ttl
         helped = now if self._had_idle else self._none_idle_since
-        due = max(since + ttl, self._world.disturbed_until, self._none_idle_until)
+        due = max(since + ttl, self._world.disturbed_until, self._none_idle_until, self._grace_until())
         sweep = self._world.scenario.sweep_every
         if due == since + ttl and self._world.disturbed_until <= since + sweep and now - helped < 1.0:
             self.clean.append((now - since, now - due - sweep))

@@ -52,6 +52,13 @@ POINTS: tuple[str, ...] = (
     *(f"{verb}.{moment}" for verb in NEEDS for moment in ("commit", "committed")),
     *ONE_SHOT,
 )
+# Points that nearly every schedule passes, and so may be aimed at besides the target.
+COMMON: tuple[str, ...] = (
+    *(f"{verb}.{moment}" for verb, needs in NEEDS.items() if not needs for moment in ("commit", "committed")),
+    *ONE_SHOT,
+    "void.commit",
+    "void.committed",
+)
 # Points that many schedules do not reach although they aim at them are aimed at more often.
 RARE = {
     "abandon": 3,
@@ -64,13 +71,19 @@ RARE = {
     "release": 3,
     "park": 3,
     "resolve": 4,
-    "remove_action": 2,
+    "remove_action": 4,
     "move": 2,
     "expire": 2,
+    "renew": 4,
     "resend": 2,
     "prune": 2,
     "recompute": 2,
-    "throttle": 2,
+    "throttle": 3,
+    "cancel": 2,
+    "set_budget": 2,
+    "delete": 2,
+    "add_action": 2,
+    "void": 2,
     "visit": 2,
 }
 WEIGHTS = tuple(RARE.get(point.partition(".")[0], 1) for point in POINTS)
@@ -270,6 +283,8 @@ def _faults(rng: random.Random, features: set[str], scenario: Scenario, target: 
     verb = target.partition(".")[0]
     nth = rng.choice((1, 1, 1, 2, 3)) if verb not in RARE else 1
     planned = [Fault(sort, target, nth, seconds=rng.uniform(0.3, 2.5) * ttl)]
+    if rng.random() < 0.4:
+        planned.append(Fault("crash", rng.choice(COMMON), rng.choice((1, 1, 2, 3, 5))))
     if "kill" in features:
         point = rng.choice(("send.begun", "send.heard", "intend.committed", "send.committed", "stage.commit"))
         planned.append(Fault("crash", point, 1))
