@@ -58,7 +58,9 @@ class Recovery:
         # Whoever was the last to be idle was idle until it heard of this task, if it has not been busy since.
         now, ttl = self._world.time, self._world.scenario.terms.ttl
         helped = now if self._had_idle else self._none_idle_since
-        due = max(since + ttl, self._world.disturbed_until, self._none_idle_until, self._grace_until())
+        last_trouble = max(self._world.disturbed_until, self._none_idle_until)
+        # The sweep's own word for its grace is taken for one lease time after the last trouble, no longer.
+        due = max(since + ttl, last_trouble, min(self._grace_until(), last_trouble + ttl))
         sweep = self._world.scenario.sweep_every
         if due == since + ttl and self._world.disturbed_until <= since + sweep and now - helped < 1.0:
             self.clean.append((now - since, now - due - sweep))
