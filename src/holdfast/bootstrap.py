@@ -5,6 +5,7 @@ may be side by side and only a person knows which one is to win.
 """
 
 import contextlib
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +16,9 @@ from sqlalchemy import exc
 
 from holdfast.core import decide
 from holdfast.core.errors import BadRequestError, SchemaError, StoreUnavailableError
-from holdfast.engine import wake
+from holdfast.engine import happenings, wake
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.kinds import Kind
+from holdfast.engine.kinds import Kind, Supplies
 from holdfast.engine.sweep import Rules
 from holdfast.leases.base import Leases, Terms
 from holdfast.leases.redis import RedisLeases
@@ -42,15 +43,14 @@ MARGINS = {"sql": 1 / 6, "redis": 1 / 12}
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Everything that a process of Holdfast is made of. `embedding` and `llm` name providers, if set up."""
+    """Everything that a process of Holdfast is made of."""
 
     settings: Settings
     db: Database
     watch: Database
     engine: Engine
     providers: Mapping[str, Provider]
-    embedding: str | None
-    llm: str | None
+    supplies: Supplies
 
     def close(self) -> None:
         """Every connection of this runtime is closed; the engine has stopped renewing leases."""
@@ -68,9 +68,14 @@ class Runtime:
 
 
 def open_runtime(
-    settings: Settings, kinds: Sequence[Kind] = (), *, sender: wake.Sender | None = None
+    settings: Settings,
+    kinds: Sequence[Kind] | None = None,
+    *,
+    sender: wake.Sender | None = None,
+    owner: str = "",
+    tell: happenings.Tell = happenings.nobody,
 ) -> Runtime:
-    """A runtime on a database that is at the revision this code knows.
+    """A runtime on a database that is at the revision this code knows, with these kinds or those of KINDS.
 
     Raises SchemaError, which says what to run, or StoreUnavailableError.
     """
@@ -82,7 +87,9 @@ def open_runtime(
         db = Database(url, pool_size=WORKER_CONNECTIONS, prepare=settings.database_prepare)
         undo.callback(db.close)
         reached(lambda: migrate.check(db.engine))
-        wired = _wired(settings, db, url, kinds, sender or wake.Nobody())
+        wired = _wired(
+            settings, db, url, kinds, Parts(sender=sender or wake.Nobody(), owner=owner, tell=tell)
+        )
         undo.pop_all()
     return wired
 
@@ -117,22 +124,54 @@ def sqlite_file(url: str) -> Path | None:
     return Path(parsed.database) if parsed.drivername == "sqlite" and parsed.database else None
 
 
-def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind], sender: wake.Sender) -> Runtime:
+def load_kinds(settings: Settings, supplies: Supplies) -> tuple[Kind, ...]:
+    """The kinds that the setting KINDS names; BadRequestError says which part of it is wrong."""
+    found: list[Kind] = []
+    for path in settings.kinds:
+        module, _, name = path.partition(":")
+        try:
+            named = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            message = f"KINDS names {path}, which cannot be imported ({error}); it should be like module:name"
+            raise BadRequestError(message, code="bad_kind") from error
+        made = named(supplies) if callable(named) else named
+        kinds = [made] if isinstance(made, Kind) else made
+        if not isinstance(kinds, Sequence) or not all(isinstance(each, Kind) for each in kinds):
+            message = f"KINDS names {path}, which is no Kind, no list of them and no function that makes one"
+            raise BadRequestError(message, code="bad_kind")
+        found += kinds
+    return tuple(found)
+
+
+def supplies_of(settings: Settings) -> Supplies:
+    """What these settings offer to kinds, without opening anything."""
+    return Supplies(
+        embedding=_provider_name(settings, "embedding"),
+        embedding_model=settings.embedding_model,
+        llm=_provider_name(settings, "llm"),
+        llm_model=settings.llm_model,
+    )
+
+
+def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | None, parts: Parts) -> Runtime:
+    supplies = supplies_of(settings)
+    known = load_kinds(settings, supplies) if kinds is None else kinds
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
     watch = Database(url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every)
     providers: dict[str, Provider] = {}
-    embedding = _provider(settings, "embedding", providers)
-    llm = _provider(settings, "llm", providers)
-    parts = Parts(
-        kinds=kinds,
+    for part, name in (("embedding", supplies.embedding), ("llm", supplies.llm)):
+        if name is not None and name not in providers:
+            providers[name] = _provider(settings, part, name)
+    parts = replace(
+        parts,
+        kinds=known,
         providers=providers,
-        sender=sender,
         leases=_leases(settings, watch),
         policy=_policy(settings),
         patience=decide.Patience(queued=settings.queued_stuck_after, running=settings.running_stuck_after),
         rules=_rules(settings),
     )
-    return Runtime(settings, db, watch, Engine(db, parts), providers, embedding, llm)
+    return Runtime(settings, db, watch, Engine(db, parts), providers, supplies)
 
 
 def _leases(settings: Settings, watch: Database) -> Leases:
@@ -162,8 +201,8 @@ def _rules(settings: Settings) -> Rules:
     )
 
 
-def _provider(settings: Settings, part: str, known: dict[str, Provider]) -> str | None:
-    """The name of the provider for `part` (`embedding`, `llm`), now among the known; None if not set up.
+def _provider_name(settings: Settings, part: str) -> str | None:
+    """The name of the provider for `part` (`embedding`, `llm`); None if it is not set up.
 
     A server other than the provider's own is named with its host: the name is part of the content key, and
     the answers of two servers must not be taken for each other's.
@@ -171,15 +210,23 @@ def _provider(settings: Settings, part: str, known: dict[str, Provider]) -> str 
     if getattr(settings, f"{part}_provider") != "openai":
         return None
     address = getattr(settings, f"{part}_base_url")
+    return "openai" if address is None else f"openai@{urlsplit(address).netloc}"
+
+
+def _provider(settings: Settings, part: str, name: str) -> Provider:
+    address = getattr(settings, f"{part}_base_url")
     key = getattr(settings, f"{part}_api_key")
-    name = "openai" if address is None else f"openai@{urlsplit(address).netloc}"
-    if name in known:
-        return name
-    profile = replace(openai.OPENAI, name=name, deadline=settings.order_deadline)
+    retention = getattr(settings, f"{part}_key_retention")
+    profile = replace(
+        openai.OPENAI,
+        name=name,
+        honours_keys=retention > 0,
+        key_retention=retention,
+        deadline=settings.order_deadline,
+    )
     secret = key.get_secret_value() if key is not None else ""
     try:
-        known[name] = openai.OpenAIProvider(address or OPENAI_ADDRESS, secret, profile)
+        return openai.OpenAIProvider(address or OPENAI_ADDRESS, secret, profile)
     except ValueError as error:
         message = f"the {part} provider cannot be set up: {error}"
         raise BadRequestError(message, code="bad_provider") from error
-    return name

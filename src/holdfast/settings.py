@@ -26,6 +26,8 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 _DATABASE_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
+_BROKER_SCHEMES = ("filesystem", "redis", "rediss", "amqp", "amqps")
+_LANES = ("interactive", "bulk", "follow-up")
 # By backend: the lease time, and into how many parts renewals cut it.
 _LEASE_DEFAULTS = {"sql": (12.0, 3), "redis": (120.0, 4)}
 
@@ -68,6 +70,65 @@ class Settings(pydantic_settings.BaseSettings):
         description="Redis for the `redis` lease backend: `redis://:PASSWORD@HOST:PORT/DB`.",
     )
 
+    broker_url: SecretStr = Field(
+        default=SecretStr(""),
+        description=(
+            "The broker this worker consumes: `filesystem://PATH`, `redis://HOST:PORT/DB` or "
+            "`amqp://USER:PASSWORD@HOST:PORT/VHOST` (`rediss`, `amqps` with TLS)."
+        ),
+        json_schema_extra={"shown": "`filesystem://DATA_DIR/broker`; the first of `BROKER_URLS` if set"},
+    )
+    broker_urls: Annotated[tuple[SecretStr, ...], pydantic_settings.NoDecode] = Field(
+        default=(),
+        description=(
+            "Every broker that wake-ups are published to, separated by commas; to move from one to another."
+        ),
+        json_schema_extra={"shown": "`BROKER_URL` alone"},
+    )
+    broker_visibility_timeout: Annotated[float, Field(ge=1, le=86_400)] = Field(
+        default=3600.0,
+        description="Redis only: seconds until an unacknowledged wake-up is delivered again.",
+    )
+    broker_restore_interval: Annotated[float, Field(ge=0.5, le=600)] = Field(
+        default=2.0,
+        description="Redis only: seconds between looks for unacknowledged wake-ups.",
+    )
+    broker_ca_file: Path | None = Field(
+        default=None,
+        description="Certificates to check a broker's TLS certificate with; unset: those of the system.",
+    )
+    events: bool = Field(
+        default=False,
+        description="Celery's own events and remote control, for Flower. They cost broker traffic.",
+    )
+
+    kinds: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
+        default=(),
+        description=(
+            "Sorts of work of your own: `module:name`, separated by commas, where `name` is a `Kind`, a list "
+            "of them, or a function from `Supplies` to one."
+        ),
+    )
+    worker_lanes: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
+        default=_LANES, description="Lanes that a worker serves, separated by commas."
+    )
+    worker_concurrency: Annotated[int, Field(ge=1, le=512)] = Field(
+        default=2, description="Processes of a worker that carry out tasks."
+    )
+    health_host: str = Field(
+        default="127.0.0.1", description="Address on which a worker serves its health and metrics."
+    )
+    health_port: Annotated[int, Field(ge=0, le=65_535)] = Field(
+        default=0,
+        description="Port of a worker's health and metrics; 0: a free one, which `holdfast status` shows.",
+    )
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="How workers write their log: lines for people, or JSON objects."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least serious lines that are written to the log."
+    )
+
     lease_backend: Literal["sql", "redis"] = Field(
         default="sql",
         description=(
@@ -107,6 +168,13 @@ class Settings(pydantic_settings.BaseSettings):
         default=None, description="Name of the embedding model; unset means the provider's default."
     )
     embedding_api_key: SecretStr | None = Field(default=None, description="Key for the embedding server.")
+    embedding_key_retention: Annotated[float, Field(ge=0)] = Field(
+        default=0.0,
+        description=(
+            "Seconds for which the embedding server honours an `Idempotency-Key`; 0: it does not. "
+            "With it, an order in doubt is sent again at no cost."
+        ),
+    )
     llm_provider: Literal["openai"] | None = Field(
         default=None,
         description=(
@@ -122,6 +190,9 @@ class Settings(pydantic_settings.BaseSettings):
         default=None, description="Name of the language model; unset means the provider's default."
     )
     llm_api_key: SecretStr | None = Field(default=None, description="Key for the language model's server.")
+    llm_key_retention: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="As `EMBEDDING_KEY_RETENTION`, for the language model's server."
+    )
 
     queued_stuck_after: Seconds = Field(
         default=600.0,
@@ -203,6 +274,14 @@ class Settings(pydantic_settings.BaseSettings):
         data_dir = Path(given.get("data_dir") or cls.model_fields["data_dir"].default).expanduser().absolute()
         filled = {**given, "data_dir": data_dir}
         filled.setdefault("database_url", f"sqlite:///{data_dir}/holdfast.db")
+        for name in ("broker_urls", "kinds", "worker_lanes"):
+            if isinstance(value := given.get(name), str):
+                filled[name] = tuple(part.strip() for part in value.split(",") if part.strip())
+        published = filled.get("broker_urls") or ()
+        if not given.get("broker_url"):
+            filled["broker_url"] = published[0] if published else f"filesystem://{data_dir}/broker"
+        if not published:
+            filled["broker_urls"] = (filled["broker_url"],)
         ttl, parts = _LEASE_DEFAULTS.get(str(given.get("lease_backend", "sql")), _LEASE_DEFAULTS["sql"])
         filled.setdefault("lease_ttl", ttl)
         try:
@@ -216,6 +295,23 @@ class Settings(pydantic_settings.BaseSettings):
     @classmethod
     def _known_database(cls, url: SecretStr) -> SecretStr:
         return _with_scheme(url, _DATABASE_SCHEMES)
+
+    @pydantic.field_validator("broker_url")
+    @classmethod
+    def _known_broker(cls, url: SecretStr) -> SecretStr:
+        return _with_scheme(url, _BROKER_SCHEMES)
+
+    @pydantic.field_validator("broker_urls")
+    @classmethod
+    def _known_brokers(cls, urls: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        return tuple(_with_scheme(url, _BROKER_SCHEMES) for url in urls)
+
+    @pydantic.field_validator("worker_lanes")
+    @classmethod
+    def _known_lanes(cls, lanes: tuple[str, ...]) -> tuple[str, ...]:
+        if not lanes or not set(lanes) <= set(_LANES):
+            raise ValueError(f"should name some of {', '.join(_LANES)}")
+        return lanes
 
     @pydantic.field_validator("redis_url")
     @classmethod
@@ -239,6 +335,11 @@ class Settings(pydantic_settings.BaseSettings):
             )
         if self.lease_backend == "redis" and self.redis_url is None:
             raise ValueError(f"{PREFIX}LEASE_BACKEND is redis, so {PREFIX}REDIS_URL is needed")
+        published = {url.get_secret_value() for url in self.broker_urls}
+        if self.broker_url.get_secret_value() not in published:
+            raise ValueError(
+                f"{PREFIX}BROKER_URL should be one of {PREFIX}BROKER_URLS, or nothing wakes its workers"
+            )
         for part in ("embedding", "llm"):
             openai = getattr(self, f"{part}_provider") == "openai"
             name = f"{PREFIX}{part.upper()}"

@@ -238,10 +238,10 @@ def test_a_held_lock_is_looked_at_again_a_limited_number_of_times(world):
     """Due time and count are kept in the database; the live run is never marked failed."""
     claim = world.start()
     assert [named(world, claim, f"t{n}").retry_in for n in range(3)] == [15.0, 15.0, None]
-    assert duties.look_again(world.db) == []
+    assert duties.look_again(world.db) == {}
     world.set_task(claim, look_again_at=1.0)
-    assert duties.look_again(world.db) == [claim.task_id]
-    assert duties.look_again(world.db) == []
+    assert duties.look_again(world.db) == {claim.task_id: claim.lane}
+    assert duties.look_again(world.db) == {}
     assert world.head().status is Status.RUNNING
 
 

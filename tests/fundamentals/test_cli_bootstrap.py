@@ -6,6 +6,7 @@ import pytest
 
 from holdfast import bootstrap, settings
 from holdfast.core.errors import BadRequestError, SchemaError
+from holdfast.engine.kinds import Supplies
 from holdfast.leases.redis import RedisLeases
 from holdfast.leases.sql import SqlLeases
 
@@ -36,7 +37,7 @@ def test_the_defaults_are_those_of_the_design(runtime):
     assert (terms.ttl, terms.renew_every, round(terms.margin, 6)) == (12.0, 4.0, 2.0)
     assert isinstance(built.engine.leases, SqlLeases)
     assert built.watch is not built.db
-    assert (built.embedding, built.llm, dict(built.providers)) == (None, None, {})
+    assert (built.supplies, dict(built.providers)) == (Supplies(), {})
 
 
 def test_settings_arrive_in_their_units(runtime):
@@ -65,7 +66,7 @@ def test_a_provider_is_named_after_its_server(runtime):
         LLM_BASE_URL="http://127.0.0.1:9/v1",
         ORDER_DEADLINE="20",
     )
-    assert (built.embedding, built.llm) == ("openai", "openai@127.0.0.1:9")
+    assert (built.supplies.embedding, built.supplies.llm) == ("openai", "openai@127.0.0.1:9")
     assert {provider.profile.deadline for provider in built.providers.values()} == {20.0}
 
 

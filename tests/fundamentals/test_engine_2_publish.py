@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from holdfast.core.records import Chunk, Landed, Slice
 from holdfast.core.states import Status
-from holdfast.engine.execute import Ending
+from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.store import reads
 

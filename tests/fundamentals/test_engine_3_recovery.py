@@ -6,7 +6,7 @@ from sqlalchemy import select
 from holdfast.core.errors import MustWaitError
 from holdfast.core.records import Chunk, Slice
 from holdfast.core.states import Disposition, Status, TaskState
-from holdfast.engine.execute import Ending
+from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.store import tasks
 from holdfast.store.schema import tasks as task_table

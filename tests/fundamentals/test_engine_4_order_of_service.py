@@ -7,7 +7,7 @@ from holdfast.core.errors import MustWaitError
 from holdfast.core.records import Slice
 from holdfast.core.states import Skip, Status
 from holdfast.engine import wake
-from holdfast.engine.execute import Ending
+from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
 
@@ -89,7 +89,8 @@ class Down(wake.Recorder):
     def wake(self, lane):
         raise ConnectionRefusedError("no broker")
 
-    wake_task = wake
+    def wake_task(self, task_id, lane):
+        self.wake(lane)
 
 
 @pytest.mark.g4

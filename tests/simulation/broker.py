@@ -18,7 +18,7 @@ class Broker:
         """There is work in `lane` (the sender's side)."""
         self._send(("lane", 0))
 
-    def wake_task(self, task_id: int) -> None:
+    def wake_task(self, task_id: int, lane: str) -> None:
         """Try this very task (the sender's side)."""
         self._send(("task", task_id))
 

@@ -10,23 +10,28 @@ from alembic.util import CommandError as AlembicError
 from holdfast import bootstrap
 from holdfast.cli import opening, terminal
 from holdfast.cli.exits import CommandError, Exit, exit_for_answer
+from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Answer, FencedOut
 from holdfast.core.states import Disposition, shown
+from holdfast.engine import wake
 from holdfast.engine.sweep import Swept
 from holdfast.store import importing, requests
 
 
-def migrate(to: str) -> None:
+def migrate(to: str, *, as_json: bool) -> None:
     """The database is at revision `to`."""
     try:
         revision = bootstrap.migrated(opening.loaded(), to)
     except AlembicError as error:
         message = f"{error}; leave --to out for the newest revision"
         raise CommandError(message, Exit.USAGE, code="bad_revision") from error
-    typer.echo(f"the database is at revision {revision}")
+    if as_json:
+        terminal.show_json({"revision": revision})
+    else:
+        typer.echo(f"the database is at revision {revision}")
 
 
-def cancel(subject: str, *, kind: str | None, tenant: str) -> None:
+def cancel(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     """The live run of the subject has ended; exit code 3 when there was none."""
     with opening.runtime() as runtime:
         head = opening.one_head(runtime.db, tenant, subject, kind)
@@ -34,6 +39,9 @@ def cancel(subject: str, *, kind: str | None, tenant: str) -> None:
         if isinstance(outcome, FencedOut):
             message = f"{subject} has no live run to cancel; it is {shown(head.kind, head.status)}"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_cancel")
+        if as_json:
+            terminal.show_json({"cancelled": head.generation, "run_id": head.run_id, "head_id": head.id})
+            return
         kept = (
             f"generation {head.published_generation} stays visible" if head.visible else "nothing was visible"
         )
@@ -58,6 +66,12 @@ def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: 
             run_id=runtime.engine.host.token(),
             patience=runtime.engine.parts.patience,
         )
+        if answer.created:
+            from holdfast.worker import sender  # noqa: PLC0415 - as in `sweep`
+
+            sending = sender.open_sender(runtime.settings)
+            wake.wake_lanes(sending, {last.lane: 1})
+            sending.close()
     if as_json:
         terminal.show_json(answer)
     else:
@@ -80,20 +94,31 @@ def _told(subject: str, answer: Answer) -> str:
 
 
 def sweep(*, once: bool, as_json: bool) -> None:
-    """One round of the sweep, or rounds until SIGINT or SIGTERM."""
+    """One round of the sweep, or rounds until SIGINT or SIGTERM. A database that is away is waited for."""
     stop = threading.Event()
     if not once:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
-    with opening.runtime() as runtime:
+    from holdfast.worker import sender  # noqa: PLC0415 - Celery takes a moment to load
+
+    loaded = opening.loaded()
+    sending = sender.open_sender(loaded)
+    with bootstrap.open_runtime(loaded, (), sender=sending) as runtime:
         while True:
-            swept = runtime.engine.sweep()
-            if as_json:
-                terminal.show_json(swept)
-            elif once or swept.due or swept.orders or swept.mended:
-                typer.echo(_swept(swept))
+            try:
+                swept = runtime.engine.sweep()
+            except StoreUnavailableError as error:
+                if once:
+                    raise
+                terminal.complain(error.message, error.code)
+            else:
+                if as_json:
+                    terminal.show_json(swept)
+                elif once or swept.orders or swept.mended:
+                    typer.echo(_swept(swept))
             if once or stop.wait(runtime.settings.sweep_interval):
-                return
+                break
+    sending.close()
 
 
 def _swept(swept: Swept) -> str:

@@ -72,6 +72,7 @@ def demo(
 @app.command()
 def migrate(
     to: Annotated[str, typer.Option("--to", help="Stop at this revision.")] = "head",
+    as_json: Json = False,
 ) -> None:
     """Bring the database to the revision this code needs.
 
@@ -79,12 +80,12 @@ def migrate(
     """
     from holdfast.cli import acting  # noqa: PLC0415
 
-    acting.migrate(to)
+    acting.migrate(to, as_json=as_json)
 
 
 @app.command()
 def status(as_json: Json = False) -> None:
-    """Show lanes, live runs, orders in doubt and the bill."""
+    """Show workers, lanes, live runs, leases, orders in doubt and the bill."""
     from holdfast.cli import looking  # noqa: PLC0415
 
     looking.status(as_json=as_json)
@@ -102,11 +103,11 @@ def why(subject: Subject, kind: Kind = None, tenant: Tenant = "default", as_json
 
 
 @app.command()
-def cancel(subject: Subject, kind: Kind = None, tenant: Tenant = "default") -> None:
+def cancel(subject: Subject, kind: Kind = None, tenant: Tenant = "default", as_json: Json = False) -> None:
     """End the live run of a subject; what is published stays."""
     from holdfast.cli import acting  # noqa: PLC0415
 
-    acting.cancel(subject, kind=kind, tenant=tenant)
+    acting.cancel(subject, kind=kind, tenant=tenant, as_json=as_json)
 
 
 @app.command()
@@ -140,6 +141,50 @@ def sweep(
     from holdfast.cli import acting  # noqa: PLC0415
 
     acting.sweep(once=once, as_json=as_json)
+
+
+@app.command()
+def up(
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", "-c", min=1, max=512, help="Processes of each worker.")
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=0, max=64, help="How many workers.")] = 1,
+) -> None:
+    """Run everything on this machine: worker and sweep.
+
+    Restarts what dies. Ctrl-C ends all of it; a second one does not wait.
+    """
+    from holdfast.cli import supervising  # noqa: PLC0415
+
+    raise typer.Exit(supervising.up(concurrency=concurrency, workers=workers))
+
+
+@app.command()
+def worker(
+    lanes: Annotated[
+        str | None, typer.Option("--lanes", help="Lanes to serve, separated by commas. Default: all.")
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", "-c", min=1, max=512, help="Processes that carry out tasks."),
+    ] = None,
+    autoscale: Annotated[
+        str | None,
+        typer.Option("--autoscale", metavar="MOST,LEAST", help="Processes by need, within bounds."),
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="What this worker is called. Default: host-pid.")] = "",
+    health_port: Annotated[
+        int | None,
+        typer.Option("--health-port", min=0, max=65535, help="Port of its health; 0 picks a free one."),
+    ] = None,
+) -> None:
+    """Carry out tasks until told to stop.
+
+    SIGTERM or Ctrl-C drains: orders in flight are settled, tasks in hand go back to the queue at once.
+    """
+    from holdfast.cli import working  # noqa: PLC0415
+
+    raise typer.Exit(working.worker(lanes, concurrency, autoscale, name, health_port))
 
 
 @app.command()

@@ -2,7 +2,13 @@
 
 from enum import IntEnum
 
-from holdfast.core.errors import BadRequestError, HoldfastError, SchemaError, StoreUnavailableError
+from holdfast.core.errors import (
+    BadRequestError,
+    HoldfastError,
+    NotReadyError,
+    SchemaError,
+    StoreUnavailableError,
+)
 from holdfast.core.states import Disposition
 
 
@@ -32,7 +38,7 @@ def exit_for(error: HoldfastError) -> Exit:
     """The exit code that tells a script what sort of error this was."""
     if isinstance(error, CommandError):
         return error.exit_code
-    if isinstance(error, SchemaError | StoreUnavailableError):
+    if isinstance(error, NotReadyError | SchemaError | StoreUnavailableError):
         return Exit.NOT_READY
     if isinstance(error, BadRequestError):
         return Exit.USAGE

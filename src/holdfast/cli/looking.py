@@ -1,32 +1,65 @@
 """`holdfast status`: how things stand, at a glance."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 
 from holdfast.cli import money, opening, queries, terminal
-from holdfast.core.states import LANE_RANK, CallState, Status, shown
-from holdfast.store import reads
+from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
+from holdfast.settings import Settings
+from holdfast.store import reads, workers
+from holdfast.store.workers import WorkerState
 
 MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """How many wake-ups of a lane wait at a broker; None when it does not answer."""
+
+    broker: str
+    lane: str
+    messages: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What was delivered again or for nothing, added up over the workers of the last day."""
+
+    redelivered: int
+    spare_wake_ups: int
+    skipped: Mapping[str, int]
+    fenced_out: int
+    leases_lost: int
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What `status` answers."""
 
+    workers: tuple[workers.Worker, ...]
     lanes: tuple[reads.LaneCount, ...]
+    queues: tuple[QueueDepth, ...]
+    leases: tuple[reads.Lease, ...]
+    refusals: Refusals
     live: tuple[queries.Live, ...]
     unsettled: tuple[queries.OpenOrder, ...]
     bill: queries.Bill
 
 
 def status(*, as_json: bool) -> None:
-    """Lanes, live runs, orders that nobody heard of, and the bill."""
+    """Workers, lanes, leases, live runs, orders that nobody heard of, and the bill."""
     with opening.runtime() as runtime:
         counted = reads.lanes(runtime.db)
+        known = workers.known(runtime.db)
         standing = Standing(
+            known,
             tuple(counted.get(lane, reads.LaneCount(lane)) for lane in LANE_RANK),
+            _queues(runtime.settings),
+            reads.leases(runtime.db),
+            _refusals(known),
             queries.live_runs(runtime.db),
             tuple(
                 order
@@ -41,14 +74,29 @@ def status(*, as_json: bool) -> None:
         _print(terminal.console(), standing)
 
 
+def _queues(loaded: Settings) -> tuple[QueueDepth, ...]:
+    from holdfast.worker import depths  # noqa: PLC0415 - Celery takes a moment to load
+
+    return tuple(QueueDepth(*depth) for depth in depths.measure(loaded))
+
+
+def _refusals(known: Sequence[workers.Worker]) -> Refusals:
+    total: Counter[str] = Counter()
+    for worker in known:
+        total.update(worker.counts)
+    skipped = {reason.value: total[f"skipped_{reason}"] for reason in Skip if total[f"skipped_{reason}"]}
+    return Refusals(
+        total["redelivered"],
+        total["spare_wake_ups"],
+        skipped,
+        total["ended_fenced_out"],
+        total["leases_lost"],
+    )
+
+
 def _print(console: Console, standing: Standing) -> None:
-    numbers = ("queued", "waiting", "running", "oldest")
-    lanes = terminal.table("lane", *numbers, numbers=numbers)
-    for lane in standing.lanes:
-        oldest = terminal.span(lane.oldest) if lane.queued else "-"
-        lanes.add_row(*terminal.cells(lane.lane, lane.queued, lane.waiting, lane.running, oldest))
-    console.print(lanes)
-    console.print()
+    _print_workers(console, standing)
+    _print_lanes(console, standing)
     if standing.live:
         _print_live(console, standing.live)
     else:
@@ -64,6 +112,55 @@ def _print(console: Console, standing: Standing) -> None:
     else:
         console.print("no order is in doubt or parked")
     console.print(f"bill: {money.summary(standing.bill)}")
+
+
+def _print_workers(console: Console, standing: Standing) -> None:
+    shown_ones = [each for each in standing.workers if each.state is not WorkerState.STOPPED]
+    if not shown_ones:
+        console.print("no worker is up; start one with: holdfast worker", style="care")
+        console.print()
+        return
+    numbers = ("busy", "claims", "heard")
+    table = terminal.table("worker", "state", "busy", "lanes", "claims", "heard", "health", numbers=numbers)
+    for each in shown_ones:
+        style = {WorkerState.LOST: "bad", WorkerState.SICK: "bad", WorkerState.WORKING: None}
+        cells = terminal.cells(
+            each.name,
+            each.state,
+            f"{each.busy}/{each.processes}",
+            ", ".join(each.lanes),
+            each.counts.get("claims", 0),
+            f"{terminal.span(each.silent)} ago",
+            each.health,
+        )
+        table.add_row(*cells, style=style.get(each.state, "care"))
+    console.print(table)
+    refused = standing.refusals
+    skipped = ", ".join(f"{number} {reason}" for reason, number in refused.skipped.items()) or "none"
+    console.print(
+        f"refused: {terminal.count(refused.redelivered, 'redelivered message')}, "
+        f"{terminal.count(refused.spare_wake_ups, 'spare wake-up')}, "
+        f"{terminal.count(refused.fenced_out, 'claim')} fenced out, deliveries skipped: {skipped}",
+        style="quiet",
+    )
+    console.print()
+
+
+def _print_lanes(console: Console, standing: Standing) -> None:
+    numbers = ("queued", "waiting", "running", "oldest", "wake-ups")
+    lanes = terminal.table("lane", *numbers, numbers=numbers)
+    for lane in standing.lanes:
+        oldest = terminal.span(lane.oldest) if lane.queued else "-"
+        depths = [depth.messages for depth in standing.queues if depth.lane == lane.lane]
+        told = " + ".join("?" if depth is None else str(depth) for depth in depths)
+        lanes.add_row(*terminal.cells(lane.lane, lane.queued, lane.waiting, lane.running, oldest, told))
+    console.print(lanes)
+    for broker in dict.fromkeys(depth.broker for depth in standing.queues if depth.messages is None):
+        console.print(f"the broker {broker} does not answer; work is accepted and waits for it", style="bad")
+    expired = sum(lease.left < 0 for lease in standing.leases)
+    held = len(standing.leases) - expired
+    console.print(f"leases: {held} held, {expired} run out and due to be taken over")
+    console.print()
 
 
 def _print_live(console: Console, live: tuple[queries.Live, ...]) -> None:

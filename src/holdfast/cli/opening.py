@@ -28,7 +28,7 @@ def runtime() -> Iterator[bootstrap.Runtime]:
 
     What a driver raises is told in one line: a person at a terminal can do nothing with a traceback.
     """
-    with bootstrap.open_runtime(loaded()) as opened:
+    with bootstrap.open_runtime(loaded(), ()) as opened:
         try:
             yield opened
         except exc.DBAPIError as error:

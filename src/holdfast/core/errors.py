@@ -32,6 +32,12 @@ class SchemaError(HoldfastError):
     code = "schema_mismatch"
 
 
+class NotReadyError(HoldfastError):
+    """Something that this process needs cannot be had: a broker, a port, a folder."""
+
+    code = "not_ready"
+
+
 class WorkStopped(HoldfastError):  # noqa: N818 - a signal to unwind, not a fault of the work
     """The work must stop now and leave no further trace; somebody else owns it, or will."""
 

@@ -4,6 +4,7 @@ One `Engine` per process. It owns no truth: everything it knows is in the databa
 run at once, and any of them may die.
 """
 
+import contextlib
 import os
 import socket
 import threading
@@ -16,14 +17,15 @@ from holdfast.core.errors import BadRequestError, StoreUnavailableError
 from holdfast.core.ports import Host
 from holdfast.core.records import Answer, Ask, Outcome, Skipped
 from holdfast.core.states import LANE_RANK, Disposition
-from holdfast.engine import wake
-from holdfast.engine.execute import Done, Executor
+from holdfast.engine import happenings, wake
+from holdfast.engine.execute import Executor
+from holdfast.engine.happenings import Done
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind, Registry
 from holdfast.engine.sweep import Rules, Sweeper, Swept
 from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools
-from holdfast.leases.base import Leases
+from holdfast.leases.base import LeaseBackendError, Leases
 from holdfast.leases.sql import SqlLeases
 from holdfast.ledger.pay import Ledger, Policy
 from holdfast.ledger.prices import DEFAULT, PriceTable
@@ -49,6 +51,7 @@ class Parts:
     lock_held_delay: float = 15.0
     lock_held_times: int = 10
     owner: str = ""
+    tell: happenings.Tell = happenings.nobody
 
 
 class Engine:
@@ -63,9 +66,13 @@ class Engine:
         self.owner = parts.owner or f"{socket.gethostname()}:{os.getpid()}"
         self.draining = threading.Event()
         self.ledger = Ledger(db, self.host, parts.providers, parts.prices, parts.policy)
-        self.watchdog = Watchdog(self.leases, self.host, lambda work: claims.sign(db, work.claim))
+        self.watchdog = Watchdog(
+            self.leases, self.host, lambda work: claims.sign(db, work.claim), tell=parts.tell
+        )
         tools = Tools(db, self.host, self.ledger, self.leases.terms, self.draining)
-        self.executor = Executor(tools, self.registry, self.leases, self.watchdog, parts.sender, self.owner)
+        self.executor = Executor(
+            tools, self.registry, self.leases, self.watchdog, parts.sender, self.owner, parts.tell
+        )
         self.sweeper = Sweeper(db, self.host, self.leases, parts.sender, parts.rules)
 
     def request(self, ask: Ask) -> Answer:
@@ -103,6 +110,18 @@ class Engine:
         while len(done) < most and (ended := self.executor.run_next(lanes)) is not None:
             done.append(ended)
         return done
+
+    def hand_over(self) -> list[Outcome]:
+        """Every task in hand is queued again for others, whatever is still in flight for it.
+
+        For a process that must end now: what it does afterwards is fenced out.
+        """
+        outcomes = []
+        for work in self.watchdog.watched():
+            outcomes.append(claims.release(self.db, work.claim, "hand_over"))
+            with contextlib.suppress(LeaseBackendError):  # then it runs out by itself
+                self.leases.close(work.claim)
+        return outcomes
 
     def deliver(self, task_id: int) -> Done | Skipped:
         """A message that names its task was handled."""

@@ -15,8 +15,6 @@ No other outcome exists; if the process dies instead, the lease runs out and the
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from holdfast.core import keys
@@ -32,7 +30,8 @@ from holdfast.core.errors import (
 )
 from holdfast.core.records import Claim, FencedOut, Outcome, Skipped, Slice
 from holdfast.core.states import Lane
-from holdfast.engine import wake
+from holdfast.engine import happenings, wake
+from holdfast.engine.happenings import Done, Ending
 from holdfast.engine.kinds import Kind, Registry
 from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools, Work
@@ -48,28 +47,6 @@ MOST_WEIGHT = 1_000_000
 log = logging.getLogger(__name__)
 
 
-class Ending(StrEnum):
-    """How a claim ended."""
-
-    FINISHED = "finished"
-    PUBLISHED = "published"
-    PLANNED = "planned"
-    FAILED = "failed"
-    PUT_BACK = "put_back"
-    RELEASED = "released"
-    OVERRAN = "overran"
-    FENCED_OUT = "fenced_out"
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What became of one claim."""
-
-    claim: Claim
-    ending: Ending
-    reason: str = ""
-
-
 class Executor:
     """Carries out claimed tasks in this process."""
 
@@ -81,7 +58,9 @@ class Executor:
         watchdog: Watchdog,
         sender: wake.Sender,
         owner: str,
+        tell: happenings.Tell = happenings.nobody,
     ) -> None:
+        self._tell = tell
         self._tools = tools
         self._registry = registry
         self._leases = leases
@@ -132,11 +111,14 @@ class Executor:
             return self._let_go(claim, "lease_held")
         work = Work(self._tools, claim, kind, sent_at)
         self._watchdog.watch(work)
+        self._tell(happenings.Claimed(claim, work.hard_at))
         try:
-            return self._attempt(work, kind)
+            done = self._attempt(work, kind)
         finally:
             self._watchdog.unwatch(work)
             self._close(claim)
+        self._tell(done)
+        return done
 
     def _close(self, claim: Claim) -> None:
         try:

@@ -44,6 +44,16 @@ class Kind:
         return [f"{self.name}@{version}" for version in (self.version, *self.also)]
 
 
+@dataclass(frozen=True, slots=True)
+class Supplies:
+    """What a kind may be built from: the names of the providers that are set up, and their models."""
+
+    embedding: str | None = None
+    embedding_model: str | None = None
+    llm: str | None = None
+    llm_model: str | None = None
+
+
 class Registry:
     """The kinds this process knows."""
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 MOST_AT_ONCE = 8
@@ -17,8 +17,8 @@ class Sender(Protocol):
         """Say that there is work in `lane`."""
         ...
 
-    def wake_task(self, task_id: int) -> None:
-        """Say that a delivery of this very task should be tried."""
+    def wake_task(self, task_id: int, lane: str) -> None:
+        """Say, to the workers of `lane`, that a delivery of this very task should be tried."""
         ...
 
 
@@ -28,7 +28,7 @@ class Nobody:
     def wake(self, lane: str) -> None:
         """Say nothing."""
 
-    def wake_task(self, task_id: int) -> None:
+    def wake_task(self, task_id: int, lane: str) -> None:
         """Say nothing."""
 
 
@@ -43,7 +43,7 @@ class Recorder:
         """Note a wake-up."""
         self.lanes[lane] += 1
 
-    def wake_task(self, task_id: int) -> None:
+    def wake_task(self, task_id: int, lane: str) -> None:  # noqa: ARG002 - the lane is a matter of routing
         """Note a named wake-up."""
         self.tasks.append(task_id)
 
@@ -59,11 +59,11 @@ def wake_lanes(sender: Sender, due: Mapping[str, int]) -> None:
                 return
 
 
-def wake_tasks(sender: Sender, task_ids: Iterable[int]) -> None:
-    """A wake-up for each of these very tasks. A broker that is down is no error."""
-    for task_id in task_ids:
+def wake_tasks(sender: Sender, lanes: Mapping[int, str]) -> None:
+    """A wake-up for each of these very tasks, by id. A broker that is down is no error."""
+    for task_id, lane in lanes.items():
         try:
-            sender.wake_task(task_id)
+            sender.wake_task(task_id, lane)
         except OSError as error:
             log.warning("wake-up for task %s was not sent (%s); its lease decides", task_id, error)
             return

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ports import Host
+from holdfast.engine import happenings
 from holdfast.engine.work import Work
 from holdfast.leases.base import Leases
 
@@ -21,7 +22,15 @@ log = logging.getLogger(__name__)
 class Watchdog:
     """Renews what it watches. `beat` is one round; `start` runs rounds in a thread."""
 
-    def __init__(self, leases: Leases, host: Host, sign: Callable[[Work], None] | None = None) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        host: Host,
+        sign: Callable[[Work], None] | None = None,
+        *,
+        tell: happenings.Tell = happenings.nobody,
+    ) -> None:
+        self._tell = tell
         self._leases = leases
         self._host = host
         self._sign = sign
@@ -46,20 +55,25 @@ class Watchdog:
                 del self._watched[work.claim.task_id]
             self._signed_at.pop(work.claim.task_id, None)
 
+    def watched(self) -> list[Work]:
+        """The work whose leases are being renewed."""
+        with self._lock:
+            return list(self._watched.values())
+
     def beat(self) -> None:
         """Every watched lease was renewed once, or its work was told that it is lost.
 
         When the backend does not answer, nothing is said: trust runs out by itself.
         """
-        with self._lock:
-            watched = list(self._watched.values())
-        for work in watched:
+        for work in self.watched():
             sent_at = self._host.clock()
             if sent_at > work.hard_at:
                 work.overrun()
                 continue
             try:
-                if self._leases.renew(work.claim):
+                granted = self._leases.renew(work.claim)
+                self._tell(happenings.Renewed(work.claim, granted))
+                if granted:
                     work.trust(sent_at)
                     self._sign_of_life(work, sent_at)
                 else:

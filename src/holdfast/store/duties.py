@@ -306,17 +306,17 @@ LOOKED_AGAIN = (
 LOOKED = update(tasks).where(tasks.c.id == bindparam("b_task")).values(look_again_at=0.0)
 
 
-def look_again(db: Database) -> list[int]:
-    """The held tasks whose named delivery asked to be tried again now."""
-    found: dict[int, None] = {}  # as in `expire`
+def look_again(db: Database) -> dict[int, str]:
+    """The held tasks whose named delivery asked to be tried again now, with their lanes."""
+    found: dict[int, str] = {}  # as in `expire`
 
     def body(tx: Tx) -> None:
         for row in tx.all(LOOKED_AGAIN):
             tx.execute(LOOKED, {"b_task": row.id})
-            found[row.id] = None
+            found[row.id] = row.lane
 
     db.write("look_again", body)
-    return list(found)
+    return found
 
 
 _open_task = exists().where(tasks.c.run_id == runs.c.id, tasks.c.state.in_(_open_states))

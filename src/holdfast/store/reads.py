@@ -349,3 +349,40 @@ def lanes(db: Database) -> dict[str, LaneCount]:
         return {lane: LaneCount(lane, **counts) for lane, counts in found.items()}
 
     return db.read(body)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A task that somebody holds; `left` is how many seconds its lease has to run, below 0 if it ran out."""
+
+    task_id: int
+    run_id: str
+    subject: str
+    lane: str
+    owner: str | None
+    epoch: int
+    attempts: int
+    left: float
+
+
+LEASES = (
+    select(
+        tasks.c.id.label("task_id"),
+        tasks.c.run_id,
+        runs.c.subject,
+        tasks.c.lane,
+        tasks.c.owner,
+        tasks.c.epoch,
+        tasks.c.attempts,
+        (tasks.c.lease_until - now()).label("left"),
+    )
+    .select_from(tasks.join(runs, runs.c.id == tasks.c.run_id))
+    .where(tasks.c.state == literal(TaskState.RUNNING))
+    .order_by(tasks.c.lease_until)
+    .limit(1000)
+)
+
+
+def leases(db: Database) -> tuple[Lease, ...]:
+    """The tasks that somebody holds, the lease that runs out next at the top. A thousand at most."""
+    return tuple(Lease(**row._asdict()) for row in db.read(lambda tx: tx.all(LEASES)))

@@ -1,0 +1,59 @@
+"""How the processes of Holdfast write their log: lines for people, or one JSON object to a line."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+from holdfast.settings import Settings
+
+# Libraries whose news is told by our own lines, or is none.
+_QUIET = (
+    "alembic",
+    "amqp",
+    "billiard",
+    "celery.app.trace",
+    "celery.worker.consumer.connection",
+    "celery.worker.consumer.tasks",
+    "celery.worker.strategy",
+    "httpcore",
+    "kombu",
+)
+
+
+def set_up(settings: Settings) -> None:
+    """Everything from `log_level` on goes to standard error, in the format of the settings."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Json() if settings.log_format == "json" else _Text())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.log_level.upper())
+    if settings.log_level != "debug":
+        for name in _QUIET:
+            logging.getLogger(name).setLevel(logging.ERROR)
+
+
+class _Text(logging.Formatter):
+    """`12:00:01 warning message`; the whole date is the business of whoever keeps the log."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
+        level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
+        text = f"{at} [{record.process}] {level}{record.getMessage()}"
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+class _Json(logging.Formatter):
+    """One object to a line, with the time in UTC."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "pid": record.process,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            told["exception"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False)

@@ -1,0 +1,164 @@
+"""`holdfast up`: every part of an installation on this machine, restarted when it dies, ended together.
+
+Each part is a process in a session of its own, so that Ctrl-C reaches this one alone, which then ends the
+others in order. The kernel tells each part to stop when this process is gone, however it went.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+from rich.markup import escape
+
+from holdfast import bootstrap, settings
+from holdfast.cli import opening, terminal
+from holdfast.cli.exits import Exit
+from holdfast.core.retry import Backoff
+
+BACKOFF = Backoff(first=0.5, factor=2.0, most=15.0)
+# A part that ran for this long did not fail at its start.
+STEADY = 60.0
+KILL_AFTER = 10.0
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(slots=True)
+class Part:
+    """One process to keep up."""
+
+    name: str
+    words: Sequence[str]
+    process: "subprocess.Popen[str] | None" = None
+    began: float = 0.0
+    failures: int = 0
+    again_at: float = 0.0
+    reader: threading.Thread | None = field(default=None, repr=False)
+
+
+class Supervisor:
+    """Keeps parts up until it is told to stop, or one of them can never work."""
+
+    def __init__(self, parts: Sequence[Part], patience: float) -> None:
+        self._parts = list(parts)
+        self._patience = patience
+        self._stop = threading.Event()
+        self._signals = 0
+        self._console = terminal.console()
+        self._print = threading.Lock()
+
+    def run(self) -> int:
+        """The exit code: 0 after being told to stop, else that of the part that can never work."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._told_to_stop)
+        try:
+            while not self._stop.is_set():
+                for part in self._parts:
+                    if (code := self._look_after(part)) is not None:
+                        return code
+                self._stop.wait(0.2)
+            return Exit.OK
+        finally:
+            self._end()
+
+    def _told_to_stop(self, *_: object) -> None:
+        self._signals += 1
+        self._stop.set()
+        if self._signals > 1:
+            for part in self._parts:
+                _signal(part, signal.SIGKILL)
+
+    def _look_after(self, part: Part) -> int | None:
+        """Start the part if it is not up; answers a code when it is of no use to start it again."""
+        now = time.monotonic()
+        if part.process is None:
+            if now >= part.again_at:
+                self._start(part)
+            return None
+        code = part.process.poll()
+        if code is None:
+            return None
+        part.process = None
+        if code == Exit.USAGE:
+            self._say(part.name, "cannot work like this; ending everything")
+            return code
+        part.failures = 0 if now - part.began > STEADY else part.failures + 1
+        delay = BACKOFF.delay(max(1, part.failures), 0.5)
+        part.again_at = now + delay
+        self._say(part.name, f"ended with code {code}; starting it again in {delay:.1f} s")
+        return None
+
+    def _start(self, part: Part) -> None:
+        part.began = time.monotonic()
+        part.process = subprocess.Popen(  # noqa: S603 - our own module, our own words
+            [sys.executable, "-m", "holdfast.cli", *part.words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - one system call, no lock is taken in it
+        )
+        self._say(part.name, f"started, process {part.process.pid}")
+        stream = part.process.stdout
+        part.reader = threading.Thread(target=self._pass_on, args=(part.name, stream), daemon=True)
+        part.reader.start()
+
+    def _pass_on(self, name: str, stream: IO[str] | None) -> None:
+        for line in stream or ():
+            if line.strip():
+                self._say(name, line.rstrip())
+
+    def _say(self, name: str, line: str) -> None:
+        with self._print:
+            self._console.print(f"[name]{name:>8}[/name] {escape(line)}", soft_wrap=True)
+
+    def _end(self) -> None:
+        for part in self._parts:
+            _signal(part, signal.SIGTERM)
+        until = time.monotonic() + self._patience + KILL_AFTER
+        for part in self._parts:
+            if part.process is None:
+                continue
+            try:
+                part.process.wait(max(0.1, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self._say(part.name, "did not end in time and is killed")
+                _signal(part, signal.SIGKILL)
+                part.process.wait()
+            if part.reader is not None:
+                part.reader.join(timeout=1)
+
+
+def _signal(part: Part, number: signal.Signals) -> None:
+    if part.process is not None and part.process.poll() is None:
+        part.process.send_signal(number)
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() == 1:  # the parent died in between
+        os._exit(0)
+
+
+def up(*, concurrency: int | None, workers: int) -> int:
+    """Everything of this machine has been up and has ended."""
+    loaded = opening.loaded()
+    _prepare(loaded)
+    words = ["worker"] + ([] if concurrency is None else ["--concurrency", str(concurrency)])
+    parts = [Part("worker" if workers == 1 else f"worker{n + 1}", words) for n in range(workers)]
+    parts.append(Part("sweep", ["sweep"]))
+    return Supervisor(parts, loaded.drain_timeout).run()
+
+
+def _prepare(loaded: settings.Settings) -> None:
+    """The embedded database is made or brought up to date; another one is the business of a person."""
+    if bootstrap.sqlite_file(loaded.database_url.get_secret_value()) is not None:
+        bootstrap.migrated(loaded)

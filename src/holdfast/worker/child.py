@@ -1,0 +1,196 @@
+"""The life of one pool process: it opens its own runtime after the fork, works when woken, drains when told.
+
+One wake-up keeps a process going while there is work, within bounds, so that a few messages are enough for a
+long queue. When it must stop it hands its task back at once; when it cannot do so in time, because an order
+is still open, it hands the task over to others and ends.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import bootstrap
+from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.records import Skipped
+from holdfast.engine import wake
+from holdfast.engine.happenings import Done
+from holdfast.providers.base import boot_time
+from holdfast.settings import Settings
+from holdfast.worker import tether
+from holdfast.worker.board import Board, Count, Mark, Row
+
+# One wake-up serves at most this much, so that a deploy and the fair share of a broker's other users bite.
+MOST_TASKS = 200
+MOST_SECONDS = 30.0
+# A task that ends right after the drain time must not be cut off in the middle of its last statement.
+LAST_WORDS = 0.5
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """What a child is given by its parent, before the fork."""
+
+    settings: Settings
+    name: str
+    lanes: tuple[str, ...]
+    board: Board
+    rope: tether.Tether
+    sender: wake.Sender
+
+
+class Child:
+    """One process of the pool, ready to be woken."""
+
+    def __init__(self, birth: Birth, row: Row) -> None:
+        self._birth = birth
+        self._row = row
+        self._runtime: bootstrap.Runtime | None = None
+        self._stopping = threading.Event()
+        self._drained = threading.Event()
+        self._handled = False
+        self._opening = threading.Lock()
+        threading.Thread(target=self._wait_for_the_end, name="holdfast-tether", daemon=True).start()
+
+    def wake(self, lane: str, *, redelivered: bool = False) -> None:
+        """All that was due in the lanes of this worker was done, or as much as one wake-up may do."""
+        self._woken(redelivered)
+        self._row.add(Count.WAKE_UPS)
+        engine = self._engine()
+        if engine is None:
+            return
+        began, done = boot_time(), 0
+        try:
+            while (ended := engine.executor.run_next(self._birth.lanes)) is not None:
+                done += 1
+                _log(ended)
+                if done >= MOST_TASKS or boot_time() - began > MOST_SECONDS:
+                    wake.wake_lanes(self._birth.sender, {lane: 1})  # somebody goes on where this one stops
+                    return
+        except StoreUnavailableError as error:
+            self._row.add(Count.STORE_AWAY)
+            log.warning("%s; the sweep wakes again when it is back", error.message)
+        if not done:
+            self._row.add(Count.SPARE)
+
+    def deliver(self, task_id: int, *, redelivered: bool = False) -> None:
+        """The named task was carried out, or this delivery was skipped and the journal says why."""
+        self._woken(redelivered)
+        self._row.add(Count.DELIVERIES)
+        engine = self._engine()
+        if engine is None:
+            return
+        try:
+            ended = engine.deliver(task_id)
+        except StoreUnavailableError as error:
+            self._row.add(Count.STORE_AWAY)
+            log.warning("%s; task %s is found by the sweep", error.message, task_id)
+            return
+        if isinstance(ended, Skipped):
+            self._row.add(f"skipped_{ended.reason}")
+            log.info("skipped: a delivery of task %s (%s)", task_id, ended.reason)
+        else:
+            _log(ended)
+
+    def _woken(self, redelivered: bool) -> None:
+        self._row[Mark.LAST_WAKE] = boot_time()
+        if redelivered:
+            self._row.add(Count.REDELIVERED)
+        if not self._handled:
+            # The pool sets its own handler after the process is initialised; this one replaces it.
+            self._handled = True
+            signal.signal(signal.SIGTERM, lambda *_: self._stopping.set())
+
+    def _engine(self) -> Any:
+        """The engine of this process; None when it is stopping or the database is away."""
+        if self._stopping.is_set():
+            return None
+        with self._opening:
+            if self._runtime is None:
+                self._runtime = self._opened()
+        return None if self._runtime is None else self._runtime.engine
+
+    def _opened(self) -> bootstrap.Runtime | None:
+        owner = f"{self._birth.name}/{os.getpid()}"
+        try:
+            runtime = bootstrap.open_runtime(
+                self._birth.settings, sender=self._birth.sender, owner=owner, tell=self._row.note
+            )
+        except StoreUnavailableError as error:
+            self._row.add(Count.STORE_AWAY)
+            log.warning("%s; the sweep wakes again when it is back", error.message)
+            return None
+        runtime.engine.watchdog.start()
+        return runtime
+
+    def _wait_for_the_end(self) -> None:
+        """Told to stop, by the parent's rope or by a signal: drain, and do not let the drain last."""
+        rope = threading.Thread(target=self._hold_the_rope, name="holdfast-rope", daemon=True)
+        rope.start()
+        self._engine()  # opened beforehand, so that the first wake-up is as quick as the others
+        self._stopping.wait()
+        if self._runtime is not None:
+            self._runtime.engine.drain()
+        patience = self._birth.settings.drain_timeout
+        until = boot_time() + patience
+        while self._row.busy and boot_time() < until:
+            self._drained.wait(0.05)
+        if not self._row.busy or self._runtime is None:
+            return
+        self._drained.wait(LAST_WORDS)
+        if self._row.busy:
+            task = int(self._row[Mark.TASK])
+            log.warning("task %s did not stop within %g s and is handed over to others", task, patience)
+            with contextlib.suppress(StoreUnavailableError):  # then its lease runs out
+                self._runtime.engine.hand_over()
+            os._exit(0)
+
+    def _hold_the_rope(self) -> None:
+        self._birth.rope.wait()
+        self._stopping.set()
+
+
+def _log(done: Done) -> None:
+    claim = done.claim
+    log.info(
+        "%s: task %s of %s %s, generation %s, slice %s, epoch %s%s",
+        done.ending,
+        claim.task_id,
+        claim.kind,
+        claim.subject,
+        claim.generation,
+        claim.ordinal,
+        claim.epoch,
+        f" ({done.reason})" if done.reason else "",
+    )
+
+
+_child: Child | None = None
+
+
+def born(birth: Birth, place: int) -> None:
+    """This process is a child from now on; `place` is its row on the board."""
+    global _child  # noqa: PLW0603 - one child per process is the point
+    row = birth.board.rows[place % len(birth.board.rows)]
+    birth.rope.hold()
+    row.enter()
+    _child = Child(birth, row)
+
+
+def current() -> Child:
+    """The child that this process is."""
+    if _child is None:
+        raise RuntimeError(
+            "this process is not a child of a Holdfast worker; start one with: holdfast worker"
+        )
+    return _child
+
+
+def redelivered(request: Any) -> bool:
+    """True when the broker says that it has delivered this message before."""
+    return bool((request.delivery_info or {}).get("redelivered"))

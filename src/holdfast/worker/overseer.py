@@ -1,0 +1,211 @@
+"""What the main process of a worker does beside consuming: sweep, watch its children, tell of itself.
+
+Each duty has a thread of its own, because each can be held up by something else: the sweep by the database,
+the watch over children by nothing at all.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast import __version__, bootstrap
+from holdfast.core.errors import HoldfastError
+from holdfast.engine import wake
+from holdfast.providers.base import boot_time
+from holdfast.settings import Settings
+from holdfast.store import workers
+from holdfast.store.workers import WorkerState
+from holdfast.worker.board import COUNTS, Board, Mark, Row
+
+REPORT_EVERY = 10.0
+LOOK_EVERY = 0.5
+# A child that is past its hard limit is given this long to notice it by itself.
+HARD_GRACE = 5.0
+# Work that is due for this long while this worker has a free process and claims nothing: it is deaf.
+DEAF_AFTER = 30.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Progress:
+    """When things last happened in this worker, by the boot-time clock; 0 is never."""
+
+    began: float
+    swept: float = 0.0
+    looked: float = 0.0
+    connected: float = 0.0
+    database: bool = False
+    broker: bool = False
+    deaf: bool = False
+    draining: bool = False
+    killed: int = 0
+    sweeps: int = 0
+    sweeps_won: int = 0
+    strangers: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a worker is called and where it is."""
+
+    id: str
+    name: str
+    broker: str
+    lanes: tuple[str, ...]
+    pipelines: tuple[str, ...]
+    processes: int
+    health: str = ""
+
+
+class Overseer:
+    """The side duties of a main process. `start` after the pool has forked its first children."""
+
+    def __init__(self, settings: Settings, card: Card, board: Board, sender: wake.Sender) -> None:
+        self.settings = settings
+        self.card = card
+        self.board = board
+        self.progress = Progress(boot_time())
+        self.is_connected: Callable[[], bool] = lambda: False
+        self.strangers: Callable[[], int] = lambda: 0
+        self._sender = sender
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._runtime: bootstrap.Runtime | None = None
+        self._reported = 0.0
+
+    def start(self) -> None:
+        """The sweep and the watch over children have begun."""
+        for name, body in (("sweep", self._sweep), ("watch", self._watch)):
+            thread = threading.Thread(target=body, name=f"holdfast-{name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def drain(self) -> None:
+        """The worker is stopping: say so, and allow it the drain time and no more."""
+        self.progress.draining = True
+
+    def stop(self) -> None:
+        """The threads have ended, and the worker is reported as stopped."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(timeout=5)
+        if self._runtime is not None:
+            with contextlib.suppress(HoldfastError):
+                self._report(self._runtime, WorkerState.STOPPED)
+            self._runtime.close()
+
+    def _sweep(self) -> None:
+        interval = self.settings.sweep_interval
+        wait = 0.0
+        while not self._stop.wait(wait):
+            wait = interval
+            try:
+                runtime = self._open()
+                swept = runtime.engine.sweep()
+                wait = interval * (0.75 + runtime.engine.host.jitter() / 2)
+                self.progress.sweeps += 1
+                self.progress.sweeps_won += bool(swept.won)
+                self.progress.swept = boot_time()
+                self.progress.database = True
+                self._tell(runtime)
+            except HoldfastError as error:
+                self._away(error.message)
+            except Exception as error:  # outermost loop: a sweep that ends is a worker that forgets
+                log.exception("the sweep failed and goes on")
+                self._away(f"{type(error).__name__}: {error}")
+
+    def _away(self, message: str) -> None:
+        if self.progress.database or not self.progress.error:
+            log.warning("no sweep: %s", message)
+        self.progress.database = False
+        self.progress.error = message
+
+    def _open(self) -> bootstrap.Runtime:
+        if self._runtime is None:
+            self._runtime = bootstrap.open_runtime(
+                self.settings, (), sender=self._sender, owner=self.card.name
+            )
+        return self._runtime
+
+    def _tell(self, runtime: bootstrap.Runtime) -> None:
+        now = boot_time()
+        if now - self._reported < REPORT_EVERY:
+            return
+        self._reported = now
+        self.progress.error = ""
+        self.progress.deaf = self._is_deaf(runtime, now)
+        state = WorkerState.SICK if self.progress.deaf else WorkerState.WORKING
+        if self.progress.draining:
+            state = WorkerState.DRAINING
+        self._report(runtime, state)
+
+    def _is_deaf(self, runtime: bootstrap.Runtime, now: float) -> bool:
+        """True when there is work that this worker should have taken and did not."""
+        rows = self.board.taken()
+        idle = any(not row.busy for row in rows)
+        quiet = now - max(self.board.latest(Mark.LAST_CLAIM), self.progress.began) > DEAF_AFTER
+        if not (idle and quiet) or self.progress.draining:
+            return False
+        card = self.card
+        return workers.work_waits(runtime.db, lanes=card.lanes, pipelines=card.pipelines, patience=DEAF_AFTER)
+
+    def _report(self, runtime: bootstrap.Runtime, state: WorkerState) -> None:
+        card = self.card
+        counts = {name: self.board.total(name) for name in COUNTS}
+        told = workers.Worker(
+            id=card.id,
+            name=card.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            broker=card.broker,
+            health=card.health,
+            lanes=card.lanes,
+            pipelines=card.pipelines,
+            processes=len(self.board.taken()) or card.processes,
+            busy=sum(row.busy for row in self.board.taken()),
+            state=state,
+            counts=counts,
+        )
+        workers.report(runtime.db, told)
+
+    def _watch(self) -> None:
+        """Children that hang past their hard limit are killed; a drain that lasts too long is cut off."""
+        draining_since = 0.0
+        while not self._stop.wait(LOOK_EVERY):
+            now = boot_time()
+            self.progress.looked = now
+            self.progress.broker = self.is_connected()
+            self.progress.strangers = self.strangers()
+            for row in self.board.taken():
+                self._look_at(row, now)
+            if self.progress.draining:
+                draining_since = draining_since or now
+                if now - draining_since > self.settings.drain_timeout + HARD_GRACE:
+                    self._cut_off()
+
+    def _look_at(self, row: Row, now: float) -> None:
+        pid, hard_at = row.pid, row[Mark.HARD_AT]
+        if hard_at and now > hard_at + HARD_GRACE:
+            log.error(
+                "process %s is killed: task %d is past its hard time limit and does not stop",
+                pid,
+                row[Mark.TASK],
+            )
+            self.progress.killed += 1
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _cut_off(self) -> None:
+        log.error("the drain did not end within %g s; ending now", self.settings.drain_timeout)
+        for row in self.board.taken():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(row.pid, signal.SIGKILL)
+        os._exit(0)

@@ -1,0 +1,59 @@
+"""One queue per lane, and one for messages that nobody could handle."""
+
+from kombu import Exchange, Queue
+
+from holdfast.core.states import LANE_RANK
+from holdfast.worker.brokers import MOST_OUTSTANDING
+
+EXCHANGE = Exchange("holdfast", type="direct", durable=True)
+DEAD = Exchange("holdfast.dead", type="fanout", durable=True)
+WAKE = "holdfast.wake"
+DELIVER = "holdfast.deliver"
+MOST_DEAD = 1000
+DEAD_FOR = 7 * 86_400 * 1000  # milliseconds
+MOST_DELIVERIES = 20
+
+
+def name(lane: str) -> str:
+    """The queue of a lane."""
+    return f"holdfast.{lane}"
+
+
+def of_lane(lane: str) -> Queue:
+    """The queue of a lane, as RabbitMQ is told about it; the other brokers ignore the arguments.
+
+    Its length is bounded by refusing what is published beyond: a refused wake-up says nothing new. A message
+    that kills its worker again and again ends among the dead letters instead of going round for ever.
+    """
+    return Queue(
+        name(lane),
+        EXCHANGE,
+        routing_key=lane,
+        durable=True,
+        queue_arguments={
+            "x-queue-type": "quorum",
+            "x-max-length": MOST_OUTSTANDING,
+            "x-overflow": "reject-publish",
+            "x-delivery-limit": MOST_DELIVERIES,
+            "x-dead-letter-exchange": DEAD.name,
+        },
+    )
+
+
+def dead_letters() -> Queue:
+    """Where RabbitMQ keeps what no worker could handle, for a week, for a person to look at."""
+    return Queue(
+        "holdfast.dead",
+        DEAD,
+        durable=True,
+        queue_arguments={
+            "x-queue-type": "quorum",
+            "x-max-length": MOST_DEAD,
+            "x-message-ttl": DEAD_FOR,
+        },
+    )
+
+
+def all_lanes() -> list[Queue]:
+    """The queue of every lane."""
+    return [of_lane(lane) for lane in LANE_RANK]
