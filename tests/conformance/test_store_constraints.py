@@ -11,6 +11,7 @@ from holdfast.store.schema import (
     calls,
     charges,
     chunks,
+    documents,
     follow_ups,
     heads,
     lines,
@@ -18,6 +19,7 @@ from holdfast.store.schema import (
     runs,
     tasks,
     turns,
+    word_counts,
 )
 
 
@@ -37,6 +39,10 @@ ORDER = {
 CHARGE = {
     "order_id": "o1", "send": 1, "tenant": "default", "scope": "tenant", "model": "m", "sort": "paid",
     "tokens": 1, "amount": 1, "prices": "1", "at": 1.0,
+}  # fmt: skip
+DOCUMENT = {
+    "tenant": "default", "id": "d1", "collection": "books", "title": "One", "source": "text", "digest": "d",
+    "size": 1, "created_at": 1.0, "updated_at": 1.0,
 }  # fmt: skip
 CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
 
@@ -64,6 +70,9 @@ BAD = {
     "one_budget_per_scope": lambda world: copied(world, budgets),
     "one_action_per_token": lambda world: copied(world, actions.actions),
     "one_follow_up_per_action_and_generation": lambda world: copied(world, follow_ups),
+    "one_count_per_slice": lambda world: copied(world, word_counts),
+    "one_document_per_id": lambda world: copied(world, documents, digest="other"),
+    "one_live_document_per_content": lambda world: insert(documents).values(**DOCUMENT | {"id": "d2"}),
 }
 
 
@@ -78,6 +87,8 @@ def furnished(world):
     fenced.advance(world.db, claim, fenced.Report(1, 2, line="one"), "l1")
     world.write(insert(orders).values(**ORDER))
     world.write(insert(budgets).values(tenant="default", scope="tenant"))
+    world.write(insert(documents).values(**DOCUMENT))
+    world.write(insert(word_counts).values(head_id=1, generation=1, slice=0, chunks=1, length=1, terms=b""))
     return world
 
 

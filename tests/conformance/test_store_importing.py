@@ -77,15 +77,15 @@ def theirs(database_url):
     """The plain table of somebody else's system, next to ours."""
     engine = create_engine(dialect.parse(database_url))
     with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE documents (id INTEGER, is_active BOOLEAN)"))
-        connection.execute(text("INSERT INTO documents VALUES (1, true), (2, false), (3, NULL)"))
+        connection.execute(text("CREATE TABLE papers (id INTEGER, is_active BOOLEAN)"))
+        connection.execute(text("INSERT INTO papers VALUES (1, true), (2, false), (3, NULL)"))
     engine.dispose()
     return database_url
 
 
 def test_documents_are_read_from_a_plain_table(theirs):
     """(id, is_active) of every row."""
-    assert sorted((row[0], bool(row[1])) for row in importing.read_documents(theirs)) == [
+    assert sorted((row[0], bool(row[1])) for row in importing.read_documents(theirs, "papers")) == [
         (1, True),
         (2, False),
         (3, False),
@@ -95,7 +95,7 @@ def test_documents_are_read_from_a_plain_table(theirs):
 @pytest.mark.parametrize(
     ("names", "code"),
     [
-        ({"table_name": "papers"}, "table_missing"),
+        ({"table_name": "novels"}, "table_missing"),
         ({"id_column": "key"}, "column_missing"),
         ({"active_column": "live"}, "column_missing"),
         ({"table_name": 'documents"; DROP TABLE documents; --'}, "bad_identifier"),
@@ -106,14 +106,14 @@ def test_documents_are_read_from_a_plain_table(theirs):
 def test_a_wrong_name_is_refused_with_its_code(theirs, names, code):
     """Missing tables and columns say what there is; names that are no names never reach the database."""
     with pytest.raises(BadRequestError) as refused:
-        list(importing.read_documents(theirs, **names))
+        list(importing.read_documents(theirs, **{"table_name": "papers"} | names))
     assert refused.value.code == code
 
 
 def test_a_schema_may_be_named(theirs):
     """`main` on SQLite, `public` on PostgreSQL."""
     schema = "public" if theirs.startswith("postgresql") else "main"
-    assert len(list(importing.read_documents(theirs, f"{schema}.documents"))) == 3
+    assert len(list(importing.read_documents(theirs, f"{schema}.papers"))) == 3
 
 
 @pytest.mark.parametrize("url", ["sqlite:////nowhere/at/all.db", "postgresql://nobody@127.0.0.1:1/none"])

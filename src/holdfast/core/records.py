@@ -209,6 +209,7 @@ class Chunk:
     page: int | None = None
     call_key: str | None = None
     data: Mapping[str, object] = field(default_factory=dict)
+    words: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,6 +215,8 @@ turns = Table(
 chunks = Table(
     "chunks",
     metadata,
+    # Its own number, for the full-text index of SQLite: a rowid that VACUUM may change would not do.
+    Column("id", Id, primary_key=True, autoincrement=True),
     Column("head_id", BigInteger, nullable=False),
     Column("generation", BigInteger, nullable=False),
     Column("slice", Integer, nullable=False),
@@ -224,9 +226,25 @@ chunks = Table(
     Column("text", Text, nullable=False),
     Column("call_key", Text),
     Column("data", JSON(none_as_null=True)),
-    PrimaryKeyConstraint(
+    # The terms of the text as `search` analyses it, separated by spaces; null where nothing is to be found.
+    # The full-text indexes over it are made by the migrations: chunk_words (FTS5), ix_chunks_words (GIN).
+    Column("words", Text),
+    UniqueConstraint(
         "head_id", "generation", "slice", "epoch", "position", name="g2_one_chunk_per_place_and_epoch"
     ),
+)
+
+# Per published document: how many of its chunks have each term, and how long they are; added up by readers.
+word_counts = Table(
+    "word_counts",
+    metadata,
+    Column("head_id", BigInteger, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("slice", Integer, nullable=False),
+    Column("chunks", Integer, nullable=False),
+    Column("length", BigInteger, nullable=False),
+    Column("terms", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("head_id", "generation", "slice", name="one_count_per_slice"),
 )
 
 lines = Table(
@@ -385,7 +403,44 @@ collections = Table(
     Column("tenant", Text, nullable=False),
     Column("id", Text, nullable=False),
     Column("publish_seq", BigInteger, nullable=False, server_default="0"),
+    Column("title", Text, nullable=False, server_default=""),
+    Column("options", JSON(none_as_null=True)),
+    Column("created_at", Double, nullable=False, server_default="0"),
+    Column("deleted", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant", "id", name="one_collection_per_id"),
+)
+
+# What a person gave us. What became of it is the head of (index, document:<id>).
+documents = Table(
+    "documents",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("source", Text, nullable=False),
+    Column("url", Text),
+    Column("etag", Text),
+    Column("last_modified", Text),
+    Column("digest", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("options", JSON(none_as_null=True)),
+    Column("deleted", Boolean, nullable=False, server_default=text("false")),
+    Column("created_at", Double, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    PrimaryKeyConstraint("tenant", "id", name="one_document_per_id"),
+    Index(
+        "one_live_document_per_content",
+        "tenant",
+        "collection",
+        "digest",
+        unique=True,
+        sqlite_where=text("NOT deleted"),
+        postgresql_where=text("NOT deleted"),
+    ),
+    Index("ix_documents_collection", "tenant", "collection", "id"),
+    Index("ix_documents_digest", "digest"),
 )
 
 journal = Table(

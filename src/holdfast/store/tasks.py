@@ -121,6 +121,7 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
             "text": chunk.text,
             "call_key": chunk.call_key,
             "data": dict(chunk.data) or None,
+            "words": chunk.words,
         }
         for chunk in batch
     ]
