@@ -59,8 +59,8 @@ def measure(report: Report, sizes: Sizes, others: tuple[peers.Peer, ...]) -> Non
             drained[ours.name].append(_ours(ours, sizes.jobs))
         for peer in others:
             report.busy.append(quiet(sizes))
-            rate, asked = _peer(peer, sizes.jobs)
-            drained[peer.name].append(rate)
+            speed, asked = of_peer(peer, sizes.jobs)
+            drained[peer.name].append(speed)
             enqueued[peer.name].append(asked)
     _tell(report, drained, enqueued)
 
@@ -91,19 +91,20 @@ def _ours(ours: Ours, jobs: int) -> float:
         with _marks() as marks:
             command = [sys.executable, "-m", "bench.worker", url, str(marks.path), *words]
             with _workers([command] * ours.processes):
-                rate = _rate(marks, jobs)
-                _all_published(url, jobs)
-        return rate
+                speed = rate(marks, jobs)
+                all_published(url, jobs)
+        return speed
 
 
-def _peer(peer: peers.Peer, jobs: int) -> tuple[float, float]:
+def of_peer(peer: peers.Peer, jobs: int) -> tuple[float, float]:
+    """Jobs a second that a peer works off, and that it takes in."""
     with places.empty_postgresql() as url, _marks() as marks:
         _call(peer.command("prepare", url))
         asked = float(_call(peer.command("enqueue", url, str(jobs))).split()[-1])
         places.settle()
         command = peer.command("work", url, str(marks.path), str(peer.concurrency))
         with _workers([command] * peer.processes):
-            return _rate(marks, jobs), asked
+            return rate(marks, jobs), asked
 
 
 @contextlib.contextmanager
@@ -176,7 +177,8 @@ def _end(started: "list[subprocess.Popen[str]]") -> None:
                 stream.close()
 
 
-def _rate(marks: Marks, jobs: int) -> float:
+def rate(marks: Marks, jobs: int) -> float:
+    """Jobs a second, from the first start to the last; LostError when one is missing or ran twice."""
     begun = time.monotonic()
     while marks.count() < jobs:
         if time.monotonic() - begun > PATIENCE:
@@ -192,7 +194,8 @@ def _rate(marks: Marks, jobs: int) -> float:
 PUBLISHED = select(func.count()).select_from(runs).where(runs.c.status == Status.SUCCESS.value)
 
 
-def _all_published(url: str, jobs: int) -> None:
+def all_published(url: str, jobs: int) -> None:
+    """Every run has been published; LostError when that takes too long."""
     db = Database(url)
     begun = time.monotonic()
     while db.read(lambda tx: tx.execute(PUBLISHED).scalar_one()) < jobs:

@@ -16,17 +16,24 @@ from sqlalchemy import exc
 
 from holdfast.core import decide
 from holdfast.core.errors import BadRequestError, SchemaError, StoreUnavailableError
+from holdfast.documents.blobs import Blobs, LocalBlobs
+from holdfast.documents.fetch import FetchLimits
+from holdfast.documents.parse.parser import Parser
+from holdfast.documents.parse.records import MIB, Limits
 from holdfast.engine import happenings, wake
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.kinds import Kind, Supplies
+from holdfast.engine.kinds import Kind, Registry, Supplies
 from holdfast.engine.sweep import Rules
+from holdfast.kinds import index
 from holdfast.leases.base import Leases, Terms
 from holdfast.leases.redis import RedisLeases
 from holdfast.leases.sql import SqlLeases
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Policy
-from holdfast.providers import openai
+from holdfast.providers import local, openai
 from holdfast.providers.base import Provider
+from holdfast.service.library import Library
+from holdfast.service.searching import Searching
 from holdfast.settings import Settings
 from holdfast.store import dialect, migrate
 from holdfast.store.database import Database
@@ -34,6 +41,7 @@ from holdfast.store.database import Database
 T = TypeVar("T")
 
 OPENAI_ADDRESS = "https://api.openai.com/v1"
+DEFAULT_MODELS = {"local": local.MODEL, "openai": "text-embedding-3-small"}
 DAY = 86_400.0
 # A worker holds two connections; its watchdog one of its own, so that no work delays a renewal.
 WORKER_CONNECTIONS = 2
@@ -51,6 +59,7 @@ class Runtime:
     engine: Engine
     providers: Mapping[str, Provider]
     supplies: Supplies
+    shelf: Blobs
 
     def close(self) -> None:
         """Every connection of this runtime is closed; the engine has stopped renewing leases."""
@@ -147,7 +156,7 @@ def supplies_of(settings: Settings) -> Supplies:
     """What these settings offer to kinds, without opening anything."""
     return Supplies(
         embedding=_provider_name(settings, "embedding"),
-        embedding_model=settings.embedding_model,
+        embedding_model=settings.embedding_model or DEFAULT_MODELS.get(settings.embedding_provider),
         llm=_provider_name(settings, "llm"),
         llm_model=settings.llm_model,
     )
@@ -155,7 +164,8 @@ def supplies_of(settings: Settings) -> Supplies:
 
 def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | None, parts: Parts) -> Runtime:
     supplies = supplies_of(settings)
-    known = load_kinds(settings, supplies) if kinds is None else kinds
+    shelf = LocalBlobs(settings.data_dir / "blobs")
+    known = [*_own_kinds(db, shelf, settings), *load_kinds(settings, supplies)] if kinds is None else kinds
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
     watch = Database(url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every)
     providers: dict[str, Provider] = {}
@@ -171,7 +181,39 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         patience=decide.Patience(queued=settings.queued_stuck_after, running=settings.running_stuck_after),
         rules=_rules(settings),
     )
-    return Runtime(settings, db, watch, Engine(db, parts), providers, supplies)
+    return Runtime(settings, db, watch, Engine(db, parts), providers, supplies, shelf)
+
+
+def _own_kinds(db: Database, shelf: Blobs, settings: Settings) -> list[Kind]:
+    limits = Limits(
+        seconds=settings.parse_seconds, memory=settings.parse_memory * MIB, bytes=settings.most_bytes
+    )
+    return [index.Index(db, shelf, Parser(limits)).kind()]
+
+
+def pipelines_of(settings: Settings) -> tuple[str, ...]:
+    """Every pipeline that a worker with these settings can carry out, without opening anything."""
+    own = Kind(index.NAME, run=lambda _work: None, version=index.VERSION)
+    return tuple(Registry([own, *load_kinds(settings, supplies_of(settings))]).pipelines)
+
+
+def searching(runtime: Runtime) -> Searching:
+    """Search over the documents of this installation."""
+    return Searching(runtime.engine, library(runtime))
+
+
+def library(runtime: Runtime) -> Library:
+    """The documents of this installation. The runtime must know the kind `index`."""
+    settings = runtime.settings
+    defaults = index.Choices(
+        chunk_size=settings.chunk_size,
+        slice_pages=settings.slice_pages,
+        slice_rows=settings.slice_rows,
+        provider=runtime.supplies.embedding or local.NAME,
+        model=runtime.supplies.embedding_model or local.MODEL,
+    )
+    fetching = FetchLimits(bytes=settings.most_bytes, allow_private=settings.fetch_private)
+    return Library(runtime.engine, runtime.shelf, defaults, fetching=fetching, most_bytes=settings.most_bytes)
 
 
 def _leases(settings: Settings, watch: Database) -> Leases:
@@ -207,13 +249,16 @@ def _provider_name(settings: Settings, part: str) -> str | None:
     A server other than the provider's own is named with its host: the name is part of the content key, and
     the answers of two servers must not be taken for each other's.
     """
-    if getattr(settings, f"{part}_provider") != "openai":
-        return None
+    provider: str | None = getattr(settings, f"{part}_provider")
+    if provider != "openai":
+        return provider
     address = getattr(settings, f"{part}_base_url")
     return "openai" if address is None else f"openai@{urlsplit(address).netloc}"
 
 
 def _provider(settings: Settings, part: str, name: str) -> Provider:
+    if name == local.NAME:
+        return local.LocalProvider()
     address = getattr(settings, f"{part}_base_url")
     key = getattr(settings, f"{part}_api_key")
     retention = getattr(settings, f"{part}_key_retention")

@@ -158,7 +158,7 @@ class Settings(pydantic_settings.BaseSettings):
 
     embedding_provider: Literal["local", "openai"] = Field(
         default="local",
-        description="Who embeds: a server of the OpenAI wire format, or `local` (comes with indexing).",
+        description="Who embeds: a server of the OpenAI wire format, or `local`, a small model on board.",
     )
     embedding_base_url: str | None = Field(
         default=None,
@@ -192,6 +192,28 @@ class Settings(pydantic_settings.BaseSettings):
     llm_api_key: SecretStr | None = Field(default=None, description="Key for the language model's server.")
     llm_key_retention: Annotated[float, Field(ge=0)] = Field(
         default=0.0, description="As `EMBEDDING_KEY_RETENTION`, for the language model's server."
+    )
+
+    chunk_size: Annotated[int, Field(ge=16, le=100_000)] = Field(
+        default=256, description="Tokens that a chunk holds at most, unless a collection says otherwise."
+    )
+    slice_pages: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=12, description="Pages of a PDF that are one task, unless a collection says otherwise."
+    )
+    slice_rows: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        default=3000, description="Rows of a sheet that are one task, unless a collection says otherwise."
+    )
+    most_bytes: Annotated[int, Field(ge=1024)] = Field(
+        default=256 * 1024 * 1024, description="Bytes that a document may have."
+    )
+    parse_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        default=60.0, description="Seconds that reading one slice of a document may take."
+    )
+    parse_memory: Annotated[int, Field(ge=64, le=65_536)] = Field(
+        default=512, description="Mebibytes that the process which reads documents may use."
+    )
+    fetch_private: bool = Field(
+        default=False, description="Allow documents from private, loopback and link-local addresses."
     )
 
     queued_stuck_after: Seconds = Field(

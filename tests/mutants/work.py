@@ -133,8 +133,8 @@ FENCE = (
         Patch(
             TASKS,
             "        if claim.epoch > 1:\n            tx.execute(DELETE_LEFTOVERS, _place(claim))\n"
-            "        values = _done_values",
-            "        values = _done_values",
+            "        _leave_behind(",
+            "        _leave_behind(",
         ),
         Patch(
             TASKS,

@@ -2,6 +2,7 @@
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,14 @@ class OrderState(StrEnum):
 
     IN_DOUBT = "in_doubt"
     PARKED = "parked"
+
+
+class SearchMode(StrEnum):
+    """The ways to search."""
+
+    HYBRID = "hybrid"
+    KEYWORD = "keyword"
+    VECTOR = "vector"
 
 
 Subject = Annotated[str, typer.Argument(help="What the work is done to, like document:42.")]
@@ -81,6 +90,50 @@ def migrate(
     from holdfast.cli import acting  # noqa: PLC0415
 
     acting.migrate(to, as_json=as_json)
+
+
+@app.command()
+def index(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Files, and folders with all below.")
+    ],
+    collection: Annotated[
+        str, typer.Option("--collection", "-c", help="Where they belong; made if it is not there.")
+    ] = "default",
+    tenant: Tenant = "default",
+    watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in what changes.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until they are searchable.")] = True,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete documents whose file is not there any more.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Make documents searchable.
+
+    PDF, DOCX, PPTX, XLSX, CSV, HTML, Markdown and text. What is unchanged costs nothing, what is changed
+    costs what changed.
+    """
+    from holdfast.cli import indexing  # noqa: PLC0415
+
+    options = {"watch": watch, "wait": wait, "prune": prune, "as_json": as_json}
+    raise typer.Exit(indexing.index(paths, collection=collection, tenant=tenant, **options))
+
+
+@app.command()
+def search(
+    question: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for.")],
+    collection: Annotated[str, typer.Option("--collection", "-c", help="Where to look.")] = "default",
+    tenant: Tenant = "default",
+    most: Annotated[int, typer.Option("--most", "-k", min=1, max=200, help="How many hits.")] = 5,
+    mode: Annotated[
+        SearchMode, typer.Option("--mode", help="By words and meaning, or by one of them.")
+    ] = SearchMode.HYBRID,
+    as_json: Json = False,
+) -> None:
+    """Find the passages that answer best, of what is published."""
+    from holdfast.cli import searching  # noqa: PLC0415
+
+    searching.search(question, collection=collection, tenant=tenant, k=most, mode=mode.value, as_json=as_json)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from enum import IntEnum
 from holdfast.core.errors import (
     BadRequestError,
     HoldfastError,
+    NotFoundError,
     NotReadyError,
     SchemaError,
     StoreUnavailableError,
@@ -40,6 +41,8 @@ def exit_for(error: HoldfastError) -> Exit:
         return error.exit_code
     if isinstance(error, NotReadyError | SchemaError | StoreUnavailableError):
         return Exit.NOT_READY
+    if isinstance(error, NotFoundError):
+        return Exit.NOT_FOUND
     if isinstance(error, BadRequestError):
         return Exit.USAGE
     return Exit.FAILED

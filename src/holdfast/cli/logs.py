@@ -14,10 +14,12 @@ _QUIET = (
     "billiard",
     "celery.app.trace",
     "celery.worker.consumer.connection",
+    "celery.worker.consumer.consumer",
     "celery.worker.consumer.tasks",
     "celery.worker.strategy",
     "httpcore",
     "kombu",
+    "py.warnings",
 )
 
 
@@ -28,6 +30,8 @@ def set_up(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
+    # The pool's own logger tells nobody above it, and without a handler it writes bare lines.
+    logging.getLogger("multiprocessing").handlers[:] = [handler]
     if settings.log_level != "debug":
         for name in _QUIET:
             logging.getLogger(name).setLevel(logging.ERROR)

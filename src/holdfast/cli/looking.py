@@ -33,6 +33,7 @@ class Refusals:
     skipped: Mapping[str, int]
     fenced_out: int
     leases_lost: int
+    strange_messages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ def _refusals(known: Sequence[workers.Worker]) -> Refusals:
         skipped,
         total["ended_fenced_out"],
         total["leases_lost"],
+        total["strange_messages"],
     )
 
 
@@ -140,7 +142,8 @@ def _print_workers(console: Console, standing: Standing) -> None:
     console.print(
         f"refused: {terminal.count(refused.redelivered, 'redelivered message')}, "
         f"{terminal.count(refused.spare_wake_ups, 'spare wake-up')}, "
-        f"{terminal.count(refused.fenced_out, 'claim')} fenced out, deliveries skipped: {skipped}",
+        f"{terminal.count(refused.fenced_out, 'claim')} fenced out, "
+        f"{terminal.count(refused.strange_messages, 'strange message')}, deliveries skipped: {skipped}",
         style="quiet",
     )
     console.print()

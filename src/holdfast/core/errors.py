@@ -20,6 +20,12 @@ class BadRequestError(HoldfastError):
     code = "bad_request"
 
 
+class NotFoundError(HoldfastError):
+    """There is no such thing, or none that the caller may know of."""
+
+    code = "not_found"
+
+
 class StoreUnavailableError(HoldfastError):
     """The database did not answer for longer than the caller could wait. Nothing is known to have changed."""
 

@@ -120,6 +120,10 @@ class Task:
     waiting_for: str | None
 
 
+# The task of a payment that belongs to none.
+NO_TASK = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The right to work on a task, and the proof to show at every write: epoch and token.
@@ -210,6 +214,15 @@ class Chunk:
     call_key: str | None = None
     data: Mapping[str, object] = field(default_factory=dict)
     words: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The chunks of a slice of an earlier generation of the same head, to be taken over: all of them."""
+
+    generation: int
+    slice: int
+    chunks: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,17 +77,25 @@ class Engine:
 
     def request(self, ask: Ask) -> Answer:
         """What became of the request; when it made a generation, the workers have been woken."""
+        checked = self.checked(ask)
+        answer = requests.request(self.db, checked, run_id=self.host.token(), patience=self.parts.patience)
+        if answer.created:
+            self.wake({checked.lane: 1})
+        return answer
+
+    def checked(self, ask: Ask) -> Ask:
+        """The ask with its pipeline, ready to be requested; BadRequestError if it can never be accepted."""
         kind = self.registry.get(ask.kind)
         if kind is None:
             known = ", ".join(self.registry.names) or "none"
             raise BadRequestError(
                 f"kind {ask.kind!r} is not known here; known are: {known}", code="unknown_kind"
             )
-        checked = _keepable(replace(ask, pipeline=kind.pipeline).checked())
-        answer = requests.request(self.db, checked, run_id=self.host.token(), patience=self.parts.patience)
-        if answer.created:
-            wake.wake_lanes(self.parts.sender, {checked.lane: 1})
-        return answer
+        return _keepable(replace(ask, pipeline=kind.pipeline).checked())
+
+    def wake(self, due: Mapping[str, int]) -> None:
+        """Say that so many tasks became due in these lanes."""
+        wake.wake_lanes(self.parts.sender, due)
 
     def again(self, tenant: str, kind: str, subject: str, *, force: bool = False, actor: str = "") -> Answer:
         """The latest request of the subject, asked once more: a retry, or with `force` a new generation."""

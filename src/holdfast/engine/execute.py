@@ -32,7 +32,7 @@ from holdfast.core.records import Claim, FencedOut, Outcome, Skipped, Slice
 from holdfast.core.states import Lane
 from holdfast.engine import happenings, wake
 from holdfast.engine.happenings import Done, Ending
-from holdfast.engine.kinds import Kind, Registry
+from holdfast.engine.kinds import Finish, Kind, Registry
 from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools, Work
 from holdfast.leases.base import LeaseBackendError, Leases
@@ -43,6 +43,8 @@ from holdfast.store.text import plain
 MOST_RESULT = 1024 * 1024
 MOST_SLICES = 100_000
 MOST_WEIGHT = 1_000_000
+# More would make the transaction that finishes a slice long, and it holds the head.
+MOST_CHUNKS_AT_END = 200
 
 log = logging.getLogger(__name__)
 
@@ -159,19 +161,32 @@ class Executor:
                     wake.wake_lanes(self._sender, {work.claim.lane: len(slices)})
                 return done
             work.payload = slices[0].payload
-        result = _checked_result(kind.run(work))
+        finish = _checked_finish(kind.run(work))
         # No look at the lease here: a lease says who should work, the fence says who may write.
-        return self._finish(work, kind, result)
+        try:
+            return self._finish(work, kind, finish)
+        except tasks.CopyGoneError:
+            work.may_copy = False
+            return self._finish(work, kind, _checked_finish(kind.run(work)))
 
-    def _finish(self, work: Work, kind: Kind, result: Mapping[str, Any] | None) -> Done:
+    def _finish(self, work: Work, kind: Kind, finish: Finish) -> Done:
         claim, hook = work.claim, kind.publish
 
         def publish(tx: Tx) -> None:
             if hook is not None:
                 hook(tx, claim)
 
+        batch = work.checked(finish.chunks)
         landed = tasks.finish(
-            self._tools.db, claim, spent=work.spent, staged=work.staged, result=result, publish=publish
+            self._tools.db,
+            claim,
+            spent=work.spent,
+            staged=work.staged + len(batch) + (finish.copy.chunks if finish.copy is not None else 0),
+            result=finish.result,
+            publish=publish,
+            batch=batch,
+            copy=finish.copy,
+            also=finish.also,
         )
         if isinstance(landed, FencedOut):
             return Done(claim, Ending.FENCED_OUT, landed.reason)
@@ -228,6 +243,17 @@ def _checked_slices(slices: object) -> Sequence[Slice]:
             raise WorkError("a slice's payload must be a mapping", code="bad_plan")
         _json(dict(piece.payload), "a slice's payload", "bad_plan")
     return slices
+
+
+def _checked_finish(answer: object) -> Finish:
+    finish = answer if isinstance(answer, Finish) else Finish(_checked_result(answer))
+    if len(finish.chunks) > MOST_CHUNKS_AT_END:
+        message = (
+            f"{len(finish.chunks)} chunks at the end of a slice; stage more than {MOST_CHUNKS_AT_END} before"
+        )
+        raise WorkError(message, code="bad_result")
+    _checked_result(finish.result)
+    return finish
 
 
 def _checked_result(result: object) -> Mapping[str, Any] | None:

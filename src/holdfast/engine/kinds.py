@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import BadRequestError
-from holdfast.core.records import KIND, Claim, Slice
+from holdfast.core.records import KIND, Chunk, Claim, Copy, Slice
 from holdfast.store.database import Tx
 
 if TYPE_CHECKING:
@@ -15,17 +15,32 @@ Result = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
+class Finish:
+    """What a slice leaves behind in the one transaction that finishes it.
+
+    `chunks` are staged there, for what is too small to be worth a transaction of its own. `copy` takes the
+    chunks of an earlier finished slice over instead; if they are not all there any more, `run` is called
+    again with `work.may_copy` false. `also` writes more, under the same fence; it may run more than once.
+    """
+
+    result: Result = None
+    chunks: Sequence[Chunk] = ()
+    copy: Copy | None = None
+    also: Callable[[Tx], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """One sort of work.
 
     `plan` cuts a run into slices; without it a run is one slice. `run` does one slice and answers a small
-    JSON result or None. `publish` writes in the transaction that publishes; it may run more than once and
-    must have no other effect. The limits are seconds: past `soft_limit` the next check raises, past
+    JSON result, a `Finish` or None. `publish` writes in the transaction that publishes; it may run more than
+    once and must have no other effect. The limits are seconds: past `soft_limit` the next check raises, past
     `hard_limit` the lease is no longer renewed.
     """
 
     name: str
-    run: "Callable[[Work], Result]"
+    run: "Callable[[Work], Result | Finish]"
     plan: "Callable[[Work], Sequence[Slice]] | None" = None
     publish: Callable[[Tx, Claim], None] | None = None
     version: int = 1

@@ -52,6 +52,7 @@ class Work:
         self.hard_at = sent_at + kind.hard_limit
         self.payload: Mapping[str, Any] = claim.payload
         self.overran = False
+        self.may_copy = True
         self.spent = Spent()
         self.staged = 0
         self._counted: set[str] = set()
@@ -124,9 +125,13 @@ class Work:
         """The chunks are kept under this generation, invisible until it is published."""
         for start in range(0, len(chunks), STAGE_BATCH):
             self.check()
-            batch = [self._checked(chunk) for chunk in chunks[start : start + STAGE_BATCH]]
+            batch = self.checked(chunks[start : start + STAGE_BATCH])
             self._land(tasks.stage(self._tools.db, self._claim, batch))
             self.staged += len(batch)
+
+    def checked(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """The chunks as both databases can keep them; WorkError for one that neither can."""
+        return [self._checked(chunk) for chunk in chunks]
 
     def progress(
         self,
@@ -148,7 +153,6 @@ class Work:
         self._land(tasks.advance(self._tools.db, self._claim, report, self._tools.host.token()))
 
     def _checked(self, chunk: Chunk) -> Chunk:
-        """The chunk as both databases can keep it; WorkError for one that neither can."""
         for number in (chunk.position, chunk.page or 0):
             if type(number) is not int or not 0 <= number <= MOST_POSITION:
                 message = f"a chunk's place must be a number from 0 to {MOST_POSITION}, not {number!r}"
@@ -164,7 +168,8 @@ class Work:
         except (BadRequestError, TypeError, ValueError) as error:
             raise WorkError(f"a chunk's data must be a JSON object: {error}", code="bad_chunk") from error
         self._positions.add(chunk.position)
-        return replace(chunk, text=plain(chunk.text))
+        text = plain(chunk.text)
+        return chunk if text is chunk.text else replace(chunk, text=text)
 
     def _land(self, outcome: Outcome) -> None:
         if isinstance(outcome, FencedOut):

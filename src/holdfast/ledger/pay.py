@@ -15,6 +15,7 @@ idempotency keys, resent for free; elsewhere the resend may be charged again and
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -33,7 +34,7 @@ from holdfast.core.ports import Host
 from holdfast.core.records import Claim, Entry, FencedOut, Order, Spent
 from holdfast.core.states import CallState
 from holdfast.ledger import prices
-from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Provider, Refused, Unknown
+from holdfast.providers.base import Answered, Exchange, NotSent, Provider, Refused, Unknown
 from holdfast.store import budgets, calls, orders
 from holdfast.store.database import Database
 
@@ -141,13 +142,16 @@ class Ledger:
         by_key = {call.key(tenant): call for call in wanted}
         give_up = self._host.clock() + self._policy.wait
         tries = 0
+        mine: dict[str, Entry] = {}  # settled here: need not be looked up
         while True:
-            found = calls.look_up(self._db, tenant, list(by_key))
+            found = mine if len(mine) == len(by_key) else calls.look_up(self._db, tenant, list(by_key)) | mine
             open_keys = [key for key in by_key if not _settled(found.get(key))]
             if not open_keys:
-                return self._payment(holder.claim, wanted, found, set() if counted is None else counted)
+                own = {entry.order_id for entry in mine.values()}
+                return self._payment(holder.claim, wanted, found, set() if counted is None else counted, own)
             holder.check()
-            if self._work_on(holder, by_key, found, open_keys, tries):
+            if (settled := self._work_on(holder, by_key, found, open_keys, tries)) is not None:
+                mine |= {key: entry for key, entry in settled.items() if key in by_key}
                 tries += 1
                 continue
             if self._host.clock() > give_up:
@@ -162,22 +166,21 @@ class Ledger:
         found: Mapping[str, Entry],
         open_keys: Sequence[str],
         tries: int,
-    ) -> bool:
-        """Do the next useful thing for the open keys; False when there is nothing but to wait."""
+    ) -> dict[str, Entry] | None:
+        """Do the next useful thing for the open keys; None when there is nothing but to wait.
+
+        Answers what was settled by it, as far as this process knows without looking.
+        """
         free = [key for key in open_keys if key not in found or found[key].state is CallState.VOID]
         if free:
             batches = self._batches({key: by_key[key] for key in free})
-            self._host.gather(
-                [_Job(self, holder, batch, tries).run for batch in batches], self._policy.concurrency
-            )
-            return True
+            jobs = [_Job(self, holder, batch, tries).run for batch in batches]
+            return _together(self._host.gather(jobs, self._policy.concurrency))
         states = {found[key].order_id or "": found[key].state for key in open_keys}
         doubtful = sorted(order for order, state in states.items() if state is CallState.IN_DOUBT)
         if doubtful:
-            self._host.gather(
-                [_Again(self, holder, order_id, tries).run for order_id in doubtful], self._policy.concurrency
-            )
-            return True
+            again = [_Again(self, holder, order_id, tries).run for order_id in doubtful]
+            return _together(self._host.gather(again, self._policy.concurrency))
         changed = [
             orders.recover(self._db, order_id) is not state
             for order_id, state in sorted(states.items())
@@ -186,7 +189,7 @@ class Ledger:
         if not changed:
             message = "an order in doubt is parked; resolve it with: holdfast orders"
             raise MustWaitError(message, reason="parked", delay=self._policy.parked_delay)
-        return any(changed)
+        return {} if any(changed) else None
 
     def _batches(self, free: Mapping[str, Call]) -> list[list[tuple[str, Call]]]:
         """The calls grouped into orders: same endpoint, model and parameters, within the limits."""
@@ -215,8 +218,11 @@ class Ledger:
             )
         return self._providers[name]
 
-    def place(self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int) -> None:
-        """The batch's free keys have been intended, sent and settled (or voided, or put in doubt)."""
+    def place(self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int) -> dict[str, Entry]:
+        """The batch's free keys have been intended, sent and settled (or voided, or put in doubt).
+
+        Answers the calls that this very exchange settled.
+        """
         first = batch[0][1]
         provider = self.provider(first.provider)
         self._respect_throttle(holder, first.provider, first.endpoint, first.model)
@@ -243,7 +249,7 @@ class Ledger:
         except ValueError as error:  # from `encode`; the intent went with its transaction
             raise WorkError(f"the call cannot be sent as asked: {error}", code="bad_call") from error
         if intended is None:
-            return
+            return {}
         began = self._host.clock()
         marked = calls.send(self._db, holder.claim, intended)
         if isinstance(marked, FencedOut):
@@ -251,19 +257,19 @@ class Ledger:
                 self._db, intended.id, intended.sends, reason=f"fenced out before sending: {marked.reason}"
             )
             if marked.reason == calls.INTENT_LOST:
-                return  # too slow, so it was put right by another; the task is still ours
+                return {}  # too slow, so it was put right by another; the task is still ours
             raise FencedOutError(f"fenced out before sending: {marked.reason}")
-        self._exchange(holder, marked, began, tries)
+        return self._exchange(holder, marked, began, tries)
 
-    def place_again(self, holder: Holder, order_id: str, tries: int) -> None:
+    def place_again(self, holder: Holder, order_id: str, tries: int) -> dict[str, Entry]:
         """The in-doubt order was resent byte for byte, or parked by the rules."""
         row = self._db.read(lambda tx: tx.one(calls.ORDER_AND_APPROVAL, {"order_id": order_id}))
         if row is None or row.state != CallState.IN_DOUBT:
-            return
+            return {}
         provider = self.provider(row.provider)
         if not row.approved and (why := self._park_reason(row, provider)) is not None:
             orders.park(self._db, order_id, reason=why)
-            return
+            return {}
         if tries >= self._policy.most_sends:
             message = f"the provider did not answer {tries} times ({row.reason}); the order stays in doubt"
             raise WorkError(message, code="provider_unavailable")
@@ -278,9 +284,9 @@ class Ledger:
             raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
         if isinstance(marked, FencedOut):
             if marked.reason.startswith("order_"):
-                return
+                return {}
             raise FencedOutError(f"fenced out before resending: {marked.reason}")
-        self._exchange(holder, marked, began, tries)
+        return self._exchange(holder, marked, began, tries)
 
     def _park_reason(self, row: Row[Any], provider: Provider) -> str | None:
         profile = provider.profile
@@ -298,8 +304,8 @@ class Ledger:
             return "older than the provider remembers its key"
         return None
 
-    def _exchange(self, holder: Holder, order: Order, began: float, tries: int) -> None:
-        """Send the marked order and record what came of it, whatever that is."""
+    def _exchange(self, holder: Holder, order: Order, began: float, tries: int) -> dict[str, Entry]:
+        """Send the marked order and record what came of it, whatever that is; answers what it settled."""
         provider = self.provider(order.provider)
         deadline = began + order.deadline
         exchange = Exchange(
@@ -311,12 +317,13 @@ class Ledger:
         )
         outcome = provider.send(exchange, holder.trusted)
         faults.point("send.heard")
+        if isinstance(outcome, Answered):
+            return self._settle(order, outcome)
         self._record(holder, order, outcome, tries)
+        return {}
 
-    def _record(self, holder: Holder, order: Order, outcome: Outcome, tries: int) -> None:
+    def _record(self, holder: Holder, order: Order, outcome: Refused | NotSent | Unknown, tries: int) -> None:
         match outcome:
-            case Answered():
-                self._settle(order, outcome)
             case Refused(permanent=True):
                 # Of several inputs one may be bad, and the others must not be barred with it.
                 mixed = outcome.code == "rejected" and len(order.call_keys) > 1
@@ -352,10 +359,10 @@ class Ledger:
             case Unknown():
                 orders.doubt(self._db, order.id, order.sends, reason=outcome.reason, status=outcome.status)
 
-    def _settle(self, order: Order, answer: Answered) -> None:
+    def _settle(self, order: Order, answer: Answered) -> dict[str, Entry]:
         if len(answer.results) != len(order.call_keys):
             orders.doubt(self._db, order.id, order.sends, reason="the answer has the wrong number of results")
-            return
+            return {}
         weights = list(order.weights)
         cost = self._table.cost(order.model, answer.input_tokens, answer.output_tokens)
         receipt = orders.Receipt(
@@ -368,14 +375,14 @@ class Ledger:
         give_up = self._host.clock() + self._policy.settle_patience
         while True:
             try:
-                orders.settle(self._db, order.id, order.sends, receipt)
+                counts = orders.settle(self._db, order.id, order.sends, receipt)
             except StoreUnavailableError:
                 # The answer is paid for: hold on to it for as long as there is hope of keeping it.
                 if self._host.clock() > give_up:
                     raise
                 self._host.sleep(self._policy.backoff.first)
             else:
-                return
+                return _entries(order, receipt) if counts else {}
 
     def _respect_throttle(self, holder: Holder, provider: str, endpoint: str, model: str) -> None:
         wait = budgets.wait_for(self._db, _throttle_scope(provider, endpoint, model))
@@ -396,12 +403,18 @@ class Ledger:
         return self._table.cost(call.model, tokens, most_output)
 
     def _payment(
-        self, claim: Claim, wanted: Sequence[Call], found: Mapping[str, Entry], counted: set[str]
+        self,
+        claim: Claim,
+        wanted: Sequence[Call],
+        found: Mapping[str, Entry],
+        counted: set[str],
+        own: AbstractSet[str | None],
     ) -> Payment:
         results = []
         spent = Spent()
-        carriers = sorted({entry.order_id or "" for entry in found.values()})
-        own = calls.paid_by(self._db, claim.task_id, carriers)
+        carriers = sorted({entry.order_id or "" for entry in found.values()} - own)
+        if carriers:
+            own = own | calls.paid_by(self._db, claim.task_id, carriers)
         for call in wanted:
             entry = found[call.key(claim.tenant)]
             results.append(entry.result or b"")
@@ -422,8 +435,8 @@ class _Job:
     batch: Sequence[tuple[str, Call]]
     tries: int
 
-    def run(self) -> None:
-        self.ledger.place(self.holder, self.batch, self.tries)
+    def run(self) -> dict[str, Entry]:
+        return self.ledger.place(self.holder, self.batch, self.tries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,8 +446,20 @@ class _Again:
     order_id: str
     tries: int
 
-    def run(self) -> None:
-        self.ledger.place_again(self.holder, self.order_id, self.tries)
+    def run(self) -> dict[str, Entry]:
+        return self.ledger.place_again(self.holder, self.order_id, self.tries)
+
+
+def _together(settled: Sequence[Mapping[str, Entry]]) -> dict[str, Entry]:
+    return {key: entry for each in settled for key, entry in each.items()}
+
+
+def _entries(order: Order, receipt: orders.Receipt) -> dict[str, Entry]:
+    rows = zip(order.call_keys, receipt.results, receipt.tokens, receipt.costs, strict=True)
+    return {
+        key: Entry(key, CallState.SETTLED, order.id, order.run_id, result, tokens, cost)
+        for key, result, tokens, cost in rows
+    }
 
 
 def _settled(entry: Entry | None) -> bool:

@@ -46,6 +46,7 @@ DEFAULT = PriceTable(
     version="2026-11",
     models={
         "local": Price(0, 0),
+        "wordllama-256": Price(0, 0),
         "text-embedding-3-small": Price(dollars(0.02)),
         "text-embedding-3-large": Price(dollars(0.13)),
         "text-embedding-ada-002": Price(dollars(0.10)),

@@ -58,7 +58,12 @@ ACCOUNT = (
 
 
 def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int) -> None:
-    """`amount` is reserved in every budget there is for `scopes`; otherwise OverBudgetError, and nothing."""
+    """`amount` is reserved in every budget there is for `scopes`; otherwise OverBudgetError, and nothing.
+
+    What costs nothing needs no budget.
+    """
+    if not amount:
+        return
     for scope in sorted(scopes):
         values = {"b_tenant": tenant, "b_scope": scope, "b_amount": amount}
         if tx.execute(RESERVE, values).rowcount:
@@ -69,6 +74,8 @@ def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int) -> None:
 
 def account(tx: Tx, tenant: str, scopes: Sequence[str], *, spent: int, freed: int) -> None:
     """Reservations of an ended order are freed and what it cost is spent."""
+    if not spent and not freed:
+        return
     for scope in sorted(scopes):
         tx.execute(ACCOUNT, {"b_tenant": tenant, "b_scope": scope, "b_spent": spent, "b_freed": freed})
 

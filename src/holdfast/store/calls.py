@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core.records import Claim, Entry, FencedOut, Landed, Order
+from holdfast.core.records import NO_TASK, Claim, Entry, FencedOut, Landed, Order
 from holdfast.core.states import CallState, Verb
 from holdfast.store import budgets, journal, tasks
 from holdfast.store.database import Database, Tx
@@ -55,8 +55,10 @@ ORDER = select(*ORDER_COLUMNS, now().label("now")).where(orders.c.id == bindpara
 ORDER_FOR_CHANGE = (
     select(orders, now().label("now")).where(orders.c.id == bindparam("order_id")).with_for_update()
 )
-NEW_ORDER = insert(orders).values(
-    state=literal(CallState.INTENT), created_at=now(), deadline_at=now() + bindparam("b_stale")
+NEW_ORDER = (
+    insert(orders)
+    .values(state=literal(CallState.INTENT), created_at=now(), deadline_at=now() + bindparam("b_stale"))
+    .returning(*ORDER_COLUMNS)
 )
 
 
@@ -116,7 +118,7 @@ def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
         if tx.again and (known := tx.one(ORDER, {"order_id": draft.id})) is not None:
             return order(known)
         wanted = sorted(draft.weights)
-        common = {"b_tenant": claim.tenant, "b_order": draft.id, "b_run": claim.run_id}
+        common = {"b_tenant": claim.tenant, "b_order": draft.id, "b_run": claim.run_id or None}
         tx.execute(
             NEW_INTENT,
             [
@@ -133,8 +135,7 @@ def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
             return None
         estimate = sum(draft.weights[key] for key in mine)
         budgets.reserve(tx, claim.tenant, draft.scopes, estimate)
-        tx.execute(NEW_ORDER, _order_values(claim, draft, mine, estimate))
-        return order(tx.execute(ORDER, {"order_id": draft.id}).one())
+        return order(tx.execute(NEW_ORDER, _order_values(claim, draft, mine, estimate)).one())
 
     return db.write("intend", body)
 
@@ -152,8 +153,8 @@ def _order_values(claim: Claim, draft: Draft, mine: Sequence[str], estimate: int
         "idempotency_key": f"hf-{draft.id}",
         "keyed": draft.keyed,
         "holder": claim.token,
-        "task_id": claim.task_id,
-        "run_id": claim.run_id,
+        "task_id": claim.task_id or None,
+        "run_id": claim.run_id or None,
         "scopes": list(draft.scopes),
         "estimate": estimate,
         "deadline": draft.deadline,
@@ -176,6 +177,7 @@ MARK_SENT = (
         orders.c.holder == bindparam("b_holder"),
     )
     .values(**_sent_values)
+    .returning(*ORDER_COLUMNS)
 )
 MARK_RESENT = (
     update(orders)
@@ -200,21 +202,31 @@ class _NotAllMineError(Exception):
     pass
 
 
+def _fence(tx: Tx, claim: Claim) -> FencedOut | None:
+    """Why this claim may not send; None when it may. A visitor has no task that another could have taken."""
+    if claim.task_id == NO_TASK:
+        return None
+    held = tasks.hold(tx, claim, change=False)
+    if isinstance(held, Landed):
+        return FencedOut("finished")
+    return held if isinstance(held, FencedOut) else None
+
+
 def send(db: Database, claim: Claim, intended: Order) -> Order | FencedOut:
     """The order is marked sent, with all its calls, under the fence. Only then may its first byte leave."""
 
     def body(tx: Tx) -> Order | FencedOut:
-        held = tasks.hold(tx, claim, change=False)
-        if isinstance(held, FencedOut | Landed):
-            return held if isinstance(held, FencedOut) else FencedOut("finished")
+        if (refused := _fence(tx, claim)) is not None:
+            return refused
         if tx.again:
             row = tx.execute(ORDER_FOR_CHANGE, {"order_id": intended.id}).one()
             if row.state == CallState.SENT and row.holder == claim.token and row.sends == intended.sends + 1:
                 return order(tx.execute(ORDER, {"order_id": intended.id}).one())
-        if tx.execute(MARK_SENT, {"b_order": intended.id, "b_holder": claim.token}).rowcount != 1:
+        marked = tx.one(MARK_SENT, {"b_order": intended.id, "b_holder": claim.token})
+        if marked is None:
             return FencedOut(INTENT_LOST)
         _mark_calls(tx, intended, CallState.INTENT)
-        return order(tx.execute(ORDER, {"order_id": intended.id}).one())
+        return order(marked)
 
     try:
         return db.write("send", body)
@@ -236,15 +248,14 @@ def resend(db: Database, claim: Claim, order_id: str, send_token: str) -> Order 
     """
 
     def body(tx: Tx) -> Order | FencedOut:
-        held = tasks.hold(tx, claim, change=False)
-        if isinstance(held, FencedOut | Landed):
-            return held if isinstance(held, FencedOut) else FencedOut("finished")
+        if (refused := _fence(tx, claim)) is not None:
+            return refused
         row = tx.execute(ORDER_FOR_CHANGE, {"order_id": order_id}).one()
         if row.state == CallState.SENT and row.send_token == send_token:
             return order(tx.execute(ORDER, {"order_id": order_id}).one())
         if row.state != CallState.IN_DOUBT:
             return FencedOut(f"order_{row.state}")
-        holder = {"b_holder": claim.token, "b_task": claim.task_id, "b_run": claim.run_id}
+        holder = {"b_holder": claim.token, "b_task": claim.task_id or None, "b_run": claim.run_id or None}
         tx.execute(MARK_RESENT, {"b_order": order_id, "b_send": send_token, **holder})
         tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})
         if not row.keyed:

@@ -149,8 +149,10 @@ def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
                 budgets.account(tx, row.tenant, row.scopes, spent=cost - doubted, freed=0)
             return known is not None and known.sort == "paid"
         tx.execute(CHARGE, _charge(row, send, "paid", tokens, cost, receipt.prices))
-        _clear(tx, order_id, send, every=row.keyed)
-        if row.state == CallState.SENT and row.sends != send and not row.keyed:
+        if row.doubts:
+            _clear(tx, order_id, send, every=row.keyed)
+        another = row.state == CallState.SENT and row.sends != send and not row.keyed
+        if another:
             tx.execute(CHARGE, _charge(row, row.sends, "in_doubt", 0, row.estimate, "estimate"))
         common = {"b_tenant": row.tenant, "b_order": order_id}
         values = [
@@ -161,7 +163,9 @@ def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
         ]
         tx.execute(SETTLE_CALL, values)
         tx.execute(SETTLE_ORDER, {"b_order": order_id})
-        doubted = int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
+        # Most orders were never in doubt, and need not be looked up in the bill.
+        open_doubts = row.doubts or another
+        doubted = int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one()) if open_doubts else 0
         freed = 0 if row.state == CallState.VOID else budgets.held(row)
         budgets.account(tx, row.tenant, row.scopes, spent=cost + doubted, freed=freed)
         return True

@@ -136,22 +136,23 @@ OPENED = Together(INSERT_PLAN, MOVE_HEAD, NEW_TURN, journal.WRITE)
 
 def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answer:
     """What became of `ask`. A new generation exists if and only if the answer says `created`."""
+    return db.write("request", lambda tx: answer(tx, ask, run_id=run_id, patience=patience))
 
-    def body(tx: Tx) -> Answer:
-        head, at = locked_head(tx, ask)
-        # After the lock: a first try whose answer was lost may only now be committing.
-        if tx.again and (made := tx.one(MADE, {"run_id": run_id})) is not None:
-            return Answer(
-                Disposition(made.disposition),
-                made.reason,
-                head.id,
-                run_id,
-                made.generation,
-                Status(made.status),
-            )
-        return _decide(tx, ask, head, at, run_id, patience)
 
-    return db.write("request", body)
+def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answer:
+    """As `request`, for a transaction that does more. Several in one go in the order of their subjects."""
+    head, at = locked_head(tx, ask)
+    # After the lock: a first try whose answer was lost may only now be committing.
+    if tx.again and (made := tx.one(MADE, {"run_id": run_id})) is not None:
+        return Answer(
+            Disposition(made.disposition),
+            made.reason,
+            head.id,
+            run_id,
+            made.generation,
+            Status(made.status),
+        )
+    return _decide(tx, ask, head, at, run_id, patience)
 
 
 def locked_head(tx: Tx, ask: Ask) -> tuple[Head, float]:

@@ -226,8 +226,7 @@ chunks = Table(
     Column("text", Text, nullable=False),
     Column("call_key", Text),
     Column("data", JSON(none_as_null=True)),
-    # The terms of the text as `search` analyses it, separated by spaces; null where nothing is to be found.
-    # The full-text indexes over it are made by the migrations: chunk_words (FTS5), ix_chunks_words (GIN).
+    # Terms by `search.words`, apart by spaces. Its indexes, chunk_words and ix_chunks_words, are migrations'.
     Column("words", Text),
     UniqueConstraint(
         "head_id", "generation", "slice", "epoch", "position", name="g2_one_chunk_per_place_and_epoch"
@@ -426,6 +425,11 @@ documents = Table(
     Column("digest", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("options", JSON(none_as_null=True)),
+    # Facts of the published generation, written in the transaction that publishes it.
+    Column("format", Text),
+    Column("pages", Integer),
+    Column("chunks", Integer),
+    Column("thumbnail", Text),
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
@@ -440,6 +444,7 @@ documents = Table(
         postgresql_where=text("NOT deleted"),
     ),
     Index("ix_documents_collection", "tenant", "collection", "id"),
+    Index("ix_documents_name", "tenant", "collection", "name"),
     Index("ix_documents_digest", "digest"),
 )
 

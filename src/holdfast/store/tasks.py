@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Text, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import BigInteger, Integer, Text, bindparam, delete, exists, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide, progress
-from holdfast.core.records import Chunk, Claim, FencedOut, Head, Landed, Outcome, Slice, Spent, Task
+from holdfast.core.records import Chunk, Claim, Copy, FencedOut, Head, Landed, Outcome, Slice, Spent, Task
 from holdfast.core.states import OPEN, Status, TaskState, Verb
 from holdfast.store import actions, journal, publish_seq, requests, rows
 from holdfast.store.database import Database, Tx
@@ -110,7 +110,25 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
 
     Keep batches short (about 250 ms): on SQLite a long write starves the renewals of every lease.
     """
-    values = [
+    values = _rows(claim, batch)
+
+    def body(tx: Tx) -> Outcome:
+        held = hold(tx, claim, change=False)
+        if isinstance(held, FencedOut):
+            return _fenced(tx, Verb.STAGE, claim, held)
+        if isinstance(held, Landed):
+            return held
+        if claim.epoch > 1:
+            tx.execute(DELETE_LEFTOVERS, _place(claim))
+        tx.execute(STAGE_AGAIN if tx.again else STAGE, values)
+        tx.execute(SIGN, {"b_task": claim.task_id})
+        return Landed()
+
+    return db.write("stage", body) if values else Landed()
+
+
+def _rows(claim: Claim, batch: Sequence[Chunk]) -> list[dict[str, Any]]:
+    return [
         {
             "head_id": claim.head_id,
             "generation": claim.generation,
@@ -126,19 +144,26 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
         for chunk in batch
     ]
 
-    def body(tx: Tx) -> Outcome:
-        held = hold(tx, claim, change=False)
-        if isinstance(held, FencedOut):
-            return _fenced(tx, Verb.STAGE, claim, held)
-        if isinstance(held, Landed):
-            return held
-        if claim.epoch > 1:
-            tx.execute(DELETE_LEFTOVERS, _place(claim))
-        tx.execute(STAGE_AGAIN if tx.again else STAGE, values)
-        tx.execute(SIGN, {"b_task": claim.task_id})
-        return Landed()
 
-    return db.write("stage", body) if values else Landed()
+_copied = ("position", "page", "text", "call_key", "data", "words")
+COPY = insert(chunks).from_select(
+    ["head_id", "generation", "slice", "epoch", *_copied],
+    select(
+        chunks.c.head_id,
+        bindparam("b_generation", type_=BigInteger()),
+        bindparam("b_slice", type_=Integer()),
+        bindparam("b_epoch", type_=BigInteger()),
+        *(chunks.c[name] for name in _copied),
+    ).where(
+        chunks.c.head_id == bindparam("b_head"),
+        chunks.c.generation == bindparam("b_old_generation"),
+        chunks.c.slice == bindparam("b_old_slice"),
+    ),
+)
+
+
+class CopyGoneError(Exception):
+    """The slice to be taken over is not whole any more; the transaction has left no trace."""
 
 
 ADVANCE = (
@@ -318,8 +343,14 @@ def finish(
     staged: int = 0,
     result: Mapping[str, Any] | None = None,
     publish: Publish | None = None,
+    batch: Sequence[Chunk] = (),
+    copy: Copy | None = None,
+    also: Publish | None = None,
 ) -> Outcome:
     """The slice is done; if it was the last one, its generation is published in the same transaction.
+
+    `batch` is staged in it, or the chunks of `copy` are taken over: CopyGoneError if they are not all there.
+    `also` writes more about the slice.
 
     `publish` runs in that transaction when this finish publishes: whatever it writes through the given
     transaction takes effect with the publication or not at all. It may run more than once, so it must
@@ -334,6 +365,7 @@ def finish(
             return held
         if claim.epoch > 1:
             tx.execute(DELETE_LEFTOVERS, _place(claim))
+        _leave_behind(tx, claim, batch, copy, also)
         values = _done_values(claim, spent, staged, result)
         alone = held.slices is None and claim.ordinal == 0
         if not alone and tx.execute(OTHERS_OPEN, {"b_run": claim.run_id, "b_task": claim.task_id}).scalar():
@@ -347,6 +379,19 @@ def finish(
         return Landed(published=True)
 
     return db.write("finish", body)
+
+
+def _leave_behind(
+    tx: Tx, claim: Claim, batch: Sequence[Chunk], copy: Copy | None, also: Publish | None
+) -> None:
+    if batch:
+        tx.execute(STAGE, _rows(claim, batch))
+    if copy is not None:
+        old = {"b_old_generation": copy.generation, "b_old_slice": copy.slice}
+        if tx.execute(COPY, _place(claim) | old).rowcount != copy.chunks:
+            raise CopyGoneError
+    if also is not None:
+        also(tx)
 
 
 def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> None:

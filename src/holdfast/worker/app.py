@@ -12,14 +12,17 @@ from holdfast.worker.brokers import Broker
 def build(consumed: Sequence[Broker], *, events: bool = False) -> Celery:
     """The app of a worker that consumes the first of these brokers that answers."""
     app = Celery("holdfast", set_as_current=False)
+    app.consumed = tuple(consumed)
     app.conf.update(conf(consumed, events=events))
 
     @app.task(name=queues.WAKE, bind=True)
-    def wake(self: Any, lane: str) -> None:
+    def wake(self: Any, *given: object, **_: object) -> None:
+        lane = child.current().lane(given)
         child.current().wake(lane, redelivered=child.redelivered(self.request))
 
     @app.task(name=queues.DELIVER, bind=True)
-    def deliver(self: Any, task_id: int) -> None:
+    def deliver(self: Any, *given: object, **_: object) -> None:
+        task_id = child.current().task_id(given)
         child.current().deliver(task_id, redelivered=child.redelivered(self.request))
 
     return app

@@ -38,6 +38,7 @@ class Count(StrEnum):
     REDELIVERED = "redelivered"
     DELIVERIES = "deliveries"
     STORE_AWAY = "database_away"
+    STRANGE = "strange_messages"
 
 
 COUNTS = [
@@ -85,7 +86,11 @@ class Row:
             case Done(_, ending):
                 self.add(f"ended_{ending}")
                 self[Mark.LAST_END] = now
-                self[Mark.BUSY_SINCE] = self[Mark.HARD_AT] = self[Mark.TASK] = 0.0
+                self.rest()
+
+    def rest(self) -> None:
+        """No task is in hand."""
+        self[Mark.BUSY_SINCE] = self[Mark.HARD_AT] = self[Mark.TASK] = 0.0
 
     @property
     def pid(self) -> int:

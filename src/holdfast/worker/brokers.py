@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from amqp.exceptions import NotFound
 from kombu import Connection
 
+from holdfast.core.errors import BadRequestError
+
 # More unread wake-ups than this say nothing new: each one makes a worker go on while there is work.
 MOST_OUTSTANDING = 64
 POLL_EVERY = 0.05
@@ -23,6 +25,7 @@ CONNECT_TIMEOUT = 30.0
 SENDER_TIMEOUT = 3.0
 HEARTBEAT = 30
 HEALTH_CHECK = 30
+_PORTS = {"redis": 6379, "rabbitmq": 5672}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,12 @@ class Broker:
     tls: Mapping[str, Any] | None = None
     polled: bool = False
     folder: Path | None = None
+
+    @property
+    def place(self) -> tuple[str | None, int | None]:
+        """Host and port."""
+        parts = urlsplit(self.address)
+        return parts.hostname, parts.port or _PORTS.get(self.sort)
 
     def __str__(self) -> str:
         """Return the address without its password."""
@@ -70,7 +79,8 @@ class Broker:
         """A connection for a sender; nothing is opened yet."""
         return Connection(
             self.address,
-            transport_options=dict(self.sending),
+            # One try: kombu would sleep for seconds, and the other brokers of a sender wait meanwhile.
+            transport_options={**self.sending, "max_retries": 0, "interval_start": 0},
             connect_timeout=SENDER_TIMEOUT,
             heartbeat=HEARTBEAT if self.sort == "rabbitmq" else 0,
             ssl=dict(self.tls) if self.tls is not None else False,
@@ -94,9 +104,16 @@ class Broker:
             channel.close()
 
 
+def told(error: BaseException) -> str:
+    """What a driver says, in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+
 def broker(url: str, tuning: Tuning) -> Broker:
-    """The profile of the broker at `url`."""
-    scheme = urlsplit(url).scheme
+    """The profile of the broker at `url`. Raises BadRequestError for an address that cannot be one."""
+    scheme = url.partition("://")[0]
+    if scheme != "filesystem":
+        _check(url, scheme)
     match scheme:
         case "filesystem":
             return _embedded(Path(url.removeprefix("filesystem://")))
@@ -104,6 +121,22 @@ def broker(url: str, tuning: Tuning) -> Broker:
             return _redis(url, tuning, tls=scheme == "rediss")
         case _:
             return _rabbitmq(url, tuning, tls=scheme == "amqps")
+
+
+def _check(url: str, scheme: str) -> None:
+    try:
+        parts = urlsplit(url)
+        known = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        # Its text would show a piece of the password: that is where such addresses break apart.
+        known = False
+    if not known:
+        message = (
+            f"BROKER_URL {scheme}://… is no address; it should be like "
+            f"{scheme}://USER:PASSWORD@HOST:PORT/NAME, with / # ? [ @ in a password written as "
+            "%2F %23 %3F %5B %40"
+        )
+        raise BadRequestError(message, code="bad_setting") from None
 
 
 def _embedded(folder: Path) -> Broker:

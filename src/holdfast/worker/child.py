@@ -10,17 +10,22 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
+from celery.exceptions import Reject
+
 from holdfast import bootstrap
-from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.errors import HoldfastError, StoreUnavailableError
 from holdfast.core.records import Skipped
+from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
 from holdfast.engine.happenings import Done
 from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
-from holdfast.worker import tether
+from holdfast.worker import queues, tether
 from holdfast.worker.board import Board, Count, Mark, Row
 
 # One wake-up serves at most this much, so that a deploy and the fair share of a broker's other users bite.
@@ -52,15 +57,37 @@ class Child:
         self._row = row
         self._runtime: bootstrap.Runtime | None = None
         self._stopping = threading.Event()
-        self._drained = threading.Event()
-        self._handled = False
+        self._pause = threading.Event()  # never set: for waits that nothing cuts short
+        self._in_hand = False
+        self._leaving = False
+        self._pools_handler: Any = None
         self._opening = threading.Lock()
         threading.Thread(target=self._wait_for_the_end, name="holdfast-tether", daemon=True).start()
 
+    def lane(self, given: Sequence[object]) -> str:
+        """The lane that a wake-up names; Reject when it names none. What a newer release adds is ignored."""
+        if given and isinstance(given[0], str) and given[0] in LANE_RANK:
+            return given[0]
+        raise self._set_aside(queues.WAKE, given)
+
+    def task_id(self, given: Sequence[object]) -> int:
+        """The task that a delivery names; Reject when it names none."""
+        if given and type(given[0]) is int and 0 < given[0] < 2**63:
+            return given[0]
+        raise self._set_aside(queues.DELIVER, given)
+
+    def _set_aside(self, task: str, given: Sequence[object]) -> Reject:
+        self._row.add(Count.STRANGE)
+        why = f"its arguments are not understood ({task} with {given!r:.100})"
+        log.warning(queues.SET_ASIDE, task, why)
+        return Reject(why, requeue=False)
+
     def wake(self, lane: str, *, redelivered: bool = False) -> None:
         """All that was due in the lanes of this worker was done, or as much as one wake-up may do."""
-        self._woken(redelivered)
-        self._row.add(Count.WAKE_UPS)
+        with self._message(Count.WAKE_UPS, redelivered):
+            self._wake(lane)
+
+    def _wake(self, lane: str) -> None:
         engine = self._engine()
         if engine is None:
             return
@@ -80,8 +107,10 @@ class Child:
 
     def deliver(self, task_id: int, *, redelivered: bool = False) -> None:
         """The named task was carried out, or this delivery was skipped and the journal says why."""
-        self._woken(redelivered)
-        self._row.add(Count.DELIVERIES)
+        with self._message(Count.DELIVERIES, redelivered):
+            self._deliver(task_id)
+
+    def _deliver(self, task_id: int) -> None:
         engine = self._engine()
         if engine is None:
             return
@@ -97,14 +126,36 @@ class Child:
         else:
             _log(ended)
 
-    def _woken(self, redelivered: bool) -> None:
-        self._row[Mark.LAST_WAKE] = boot_time()
-        if redelivered:
-            self._row.add(Count.REDELIVERED)
-        if not self._handled:
-            # The pool sets its own handler after the process is initialised; this one replaces it.
-            self._handled = True
-            signal.signal(signal.SIGTERM, lambda *_: self._stopping.set())
+    @contextlib.contextmanager
+    def _message(self, count: Count, redelivered: bool) -> Iterator[None]:
+        """A message is in hand: SIGTERM drains now, and ends the process afterwards."""
+        self._in_hand = True
+        try:
+            self._row[Mark.LAST_WAKE] = boot_time()
+            self._row.add(count)
+            if redelivered:
+                self._row.add(Count.REDELIVERED)
+            if self._pools_handler is None:
+                # The pool sets its own handler after the process is initialised; this one stands before it.
+                self._pools_handler = signal.signal(signal.SIGTERM, self._told_to_end)
+            yield
+        finally:
+            self._row.rest()  # also when an unforeseen error came before the word that the task is done
+            self._in_hand = False
+
+    def _told_to_end(self, number: int, frame: FrameType | None) -> None:
+        """SIGTERM, from the pool that needs fewer processes or from whoever stops the whole group.
+
+        A process that only remembered it would stay in the pool, take wake-ups and do nothing with them.
+        """
+        self._leaving = True
+        self._stopping.set()
+        if self._in_hand:
+            return
+        if callable(self._pools_handler):
+            self._pools_handler(number, frame)
+        else:
+            os._exit(0)
 
     def _engine(self) -> Any:
         """The engine of this process; None when it is stopping or the database is away."""
@@ -121,7 +172,7 @@ class Child:
             runtime = bootstrap.open_runtime(
                 self._birth.settings, sender=self._birth.sender, owner=owner, tell=self._row.note
             )
-        except StoreUnavailableError as error:
+        except HoldfastError as error:
             self._row.add(Count.STORE_AWAY)
             log.warning("%s; the sweep wakes again when it is back", error.message)
             return None
@@ -138,17 +189,21 @@ class Child:
             self._runtime.engine.drain()
         patience = self._birth.settings.drain_timeout
         until = boot_time() + patience
-        while self._row.busy and boot_time() < until:
-            self._drained.wait(0.05)
-        if not self._row.busy or self._runtime is None:
-            return
-        self._drained.wait(LAST_WORDS)
-        if self._row.busy:
+        while self._in_hand and boot_time() < until:
+            self._pause.wait(0.05)
+        if self._in_hand:
+            self._pause.wait(LAST_WORDS)
+        if self._in_hand and self._row.busy and self._runtime is not None:
             task = int(self._row[Mark.TASK])
             log.warning("task %s did not stop within %g s and is handed over to others", task, patience)
             with contextlib.suppress(StoreUnavailableError):  # then its lease runs out
                 self._runtime.engine.hand_over()
             os._exit(0)
+        if self._leaving:
+            while self._in_hand:
+                self._pause.wait(0.05)
+            self._pause.wait(LAST_WORDS)  # the pool is told of the result first
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def _hold_the_rope(self) -> None:
         self._birth.rope.wait()

@@ -1,15 +1,24 @@
 """Celery's consumer, with plain words for messages that cannot be handled, and no queues for countdowns."""
 
 import logging
+import time
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from celery.worker.consumer.consumer import Consumer as CeleryConsumer
 from celery.worker.state import maybe_shutdown
 
+from holdfast.core.retry import Backoff
+from holdfast.providers.base import boot_time
+from holdfast.worker import brokers, queues
+
 log = logging.getLogger(__name__)
 
 # Countdowns are the database's affair (`due_at`); Celery would declare 28 queues for them on RabbitMQ.
 TOLD_EVERY = 10
+# A connection that breaks sooner than this was of no use.
+SHORT_LIVED = 10.0
+PAUSE = Backoff(first=0.5, factor=2.0, most=10.0)
 _UNUSED = {"celery.worker.consumer.delayed_delivery:DelayedDelivery"}
 
 
@@ -24,6 +33,8 @@ class Consumer(CeleryConsumer):
         ]
 
     strangers = 0
+    _connected_at = 0.0
+    _short_lived = 0
 
     def ensure_connected(self, conn: Any) -> Any:
         """The connection, once a broker answers. Celery pauses for up to half a minute between tries."""
@@ -33,10 +44,9 @@ class Consumer(CeleryConsumer):
             nonlocal tries
             if tries % TOLD_EVERY == 0:
                 log.warning(
-                    "the broker %s does not answer (%s: %s); trying again every few seconds",
-                    conn.as_uri(),
-                    type(error).__name__,
-                    " ".join(str(error).split()),
+                    "the broker %s does not answer (%s); trying again every few seconds",
+                    self._shown(conn),
+                    brokers.told(error),
                 )
             tries += interval > 0
 
@@ -44,8 +54,48 @@ class Consumer(CeleryConsumer):
             told, None, interval_start=0.5, interval_step=0.5, interval_max=3, callback=maybe_shutdown
         )
         self.first_connection_attempt = False
-        log.info("consuming from %s", made.as_uri())
+        self._connected_at = boot_time()
+        self._keep_dead_letters(made)
+        log.info("consuming from %s", self._shown(made))
         return made
+
+    def perform_pending_operations(self) -> None:
+        """Celery's, and the end when it has come: its polling loop would listen for two more seconds."""
+        super().perform_pending_operations()
+        maybe_shutdown()
+
+    def _shown(self, connection: Any) -> str:
+        """The broker that is spoken to, without its password."""
+        place = connection.hostname, connection.port
+        consumed: Sequence[brokers.Broker] = self.app.consumed
+        return str(next((each for each in consumed if each.place == place), consumed[0]))
+
+    def _keep_dead_letters(self, connection: Any) -> None:
+        try:
+            queues.declare_dead_letters(connection)
+        except self.connection_errors + self.channel_errors as error:
+            log.warning(
+                "the broker %s keeps no dead letters (%s); messages that are set aside are dropped",
+                self._shown(connection),
+                brokers.told(error),
+            )
+
+    def on_connection_error_after_connected(self, exc: Exception) -> None:
+        """The connection is closed and will be made anew; the more often it broke at once, the later.
+
+        Celery would try again without a pause: a queue that RabbitMQ refuses to share made a hundred tries,
+        and lines, a second.
+        """
+        shown = self._shown(self.connection)
+        super().on_connection_error_after_connected(exc)
+        lasted = boot_time() - self._connected_at
+        self._short_lived = self._short_lived + 1 if lasted < SHORT_LIVED else 0
+        hint = "; delete that queue or use a virtual host of its own" if "PRECONDITION" in str(exc) else ""
+        log.warning("the connection to %s broke (%s); connecting anew%s", shown, brokers.told(exc), hint)
+        until = boot_time() + (PAUSE.delay(self._short_lived, 0.5) if self._short_lived else 0.0)
+        while boot_time() < until:
+            maybe_shutdown()
+            time.sleep(0.1)
 
     def on_unknown_message(self, body: Any, message: Any) -> None:
         """A message that is no Celery message is set aside."""
@@ -59,9 +109,9 @@ class Consumer(CeleryConsumer):
         self._set_aside(message, f"it asks for {name!r}, which is not a task of Holdfast")
 
     def on_invalid_task(self, body: Any, message: Any, exc: Exception) -> None:
-        """A message with the wrong arguments is set aside."""
+        """A message with pickled or otherwise forbidden content is set aside."""
         del body
-        self._set_aside(message, f"its arguments are not understood ({exc})")
+        self._set_aside(message, f"it cannot be read ({exc})")
 
     def on_decode_error(self, message: Any, exc: Exception) -> None:
         """A message that is not JSON is set aside."""
@@ -70,10 +120,5 @@ class Consumer(CeleryConsumer):
     def _set_aside(self, message: Any, why: str) -> None:
         self.strangers += 1
         queue = (message.delivery_info or {}).get("routing_key", "?")
-        log.warning(
-            "a message on queue %s was set aside: %s. No work is lost, the database knows what is due; "
-            "look for another app that uses the same broker",
-            queue,
-            " ".join(why.split())[:300],
-        )
+        log.warning(queues.SET_ASIDE, f"queue {queue}", " ".join(why.split())[:300])
         message.reject_log_error(log, self.connection_errors)

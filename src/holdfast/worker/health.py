@@ -8,7 +8,7 @@ says whether a restart would help; `/readyz` says whether it can work right now.
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -19,36 +19,42 @@ from holdfast.core.states import Skip
 from holdfast.engine.happenings import Ending
 from holdfast.providers.base import boot_time
 from holdfast.worker.board import Count, Mark
-from holdfast.worker.overseer import HARD_GRACE, Overseer
+from holdfast.worker.overseer import Overseer
 
-# The sweep may wait for the database for as long as one transaction may.
-SWEEP_PATIENCE = 60.0
-LOOK_PATIENCE = 30.0
-START_PATIENCE = 60.0
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """For how many seconds a worker may show no sign of something before it counts as a fault."""
+
+    # The sweep may wait for the database for as long as one transaction may.
+    sweep: float = 60.0
+    look: float = 30.0
+    start: float = 60.0
 
 
 class Health:
     """Judges a worker by what its overseer has seen."""
 
-    def __init__(self, overseer: Overseer) -> None:
+    def __init__(self, overseer: Overseer, patience: Patience | None = None) -> None:
         self._overseer = overseer
+        self._patience = patience or Patience()
 
     def faults(self) -> list[str]:
         """What only a restart would mend; empty for a worker that is alive."""
-        overseer, now = self._overseer, boot_time()
+        overseer, now, patience = self._overseer, boot_time(), self._patience
         progress, rows = overseer.progress, overseer.board.taken()
-        young = now - progress.began < START_PATIENCE
+        young = now - progress.began < patience.start
         found = []
-        if not young and now - max(progress.swept, progress.looked) > LOOK_PATIENCE:
+        if not young and now - max(progress.swept, progress.looked) > patience.look:
             found.append("the threads of the main process stand still")
-        if not young and progress.database and now - progress.swept > SWEEP_PATIENCE:
+        if not young and progress.database and now - progress.swept > patience.sweep:
             found.append(f"the sweep has not gone round for {now - progress.swept:.0f} s")
         if not rows and not young and not progress.draining:
             found.append("there are no processes to carry out tasks")
         found += [
             f"process {row.pid} is past its hard time limit and was not ended"
             for row in rows
-            if 0 < row[Mark.HARD_AT] < now - 3 * HARD_GRACE
+            if 0 < row[Mark.HARD_AT] < now - 3 * overseer.pace.hard_grace
         ]
         if progress.deaf:
             found.append("work is due in its lanes, it has a free process, and it takes none")
@@ -62,8 +68,14 @@ class Health:
             found.append(f"the database does not answer: {progress.error or 'not asked yet'}")
         if not progress.broker:
             found.append("the broker is not connected")
-        if not self._overseer.board.taken():
+        rows, now = self._overseer.board.taken(), boot_time()
+        if not rows:
             found.append("no process is up yet")
+        found += [
+            f"process {row.pid} is past its hard time limit with task {row[Mark.TASK]:.0f} and will be ended"
+            for row in rows
+            if 0 < row[Mark.HARD_AT] < now
+        ]
         if progress.draining:
             found.append("it is stopping")
         return found
@@ -106,7 +118,7 @@ class Health:
         board, progress = overseer.board, overseer.progress
         for count in Count:
             yield CounterMetricFamily(
-                f"holdfast_worker_{count}", f"{count} of this worker", value=board.total(count)
+                f"holdfast_worker_{count}", f"{count} of this worker", value=overseer.total(count)
             )
         ended = CounterMetricFamily("holdfast_worker_tasks", "Claims by how they ended", labels=["ending"])
         for ending in Ending:
@@ -119,7 +131,7 @@ class Health:
             skipped.add_metric([reason], board.total(f"skipped_{reason}"))
         yield skipped
         counters = {"sweeps": progress.sweeps, "sweeps_won": progress.sweeps_won, "killed": progress.killed}
-        for name, value in (counters | {"strange_messages": progress.strangers}).items():
+        for name, value in counters.items():
             yield CounterMetricFamily(f"holdfast_worker_{name}", f"{name} of this worker", value=value)
         rows = board.taken()
         gauges: dict[str, float] = {

@@ -20,16 +20,26 @@ from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
 from holdfast.store import workers
 from holdfast.store.workers import WorkerState
-from holdfast.worker.board import COUNTS, Board, Mark, Row
-
-REPORT_EVERY = 10.0
-LOOK_EVERY = 0.5
-# A child that is past its hard limit is given this long to notice it by itself.
-HARD_GRACE = 5.0
-# Work that is due for this long while this worker has a free process and claims nothing: it is deaf.
-DEAF_AFTER = 30.0
+from holdfast.worker.board import COUNTS, Board, Count, Mark, Row
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a main process looks, and how patient it is, in seconds."""
+
+    report_every: float = 10.0
+    look_every: float = 0.5
+    # A child that is past its hard limit is given this long to notice it by itself.
+    hard_grace: float = 5.0
+    # Work that is due for this long while this worker has a free process and claims nothing: it is deaf.
+    deaf_after: float = 30.0
+    # A drain that is over its time is given this long to end by itself.
+    stop_grace: float = 4.0
+    # Nothing is in hand any more, and only a broker or a database that does not answer holds up the end.
+    settled_grace: float = 8.0
+    farewell: float = 1.0
 
 
 @dataclass(slots=True)
@@ -67,7 +77,10 @@ class Card:
 class Overseer:
     """The side duties of a main process. `start` after the pool has forked its first children."""
 
-    def __init__(self, settings: Settings, card: Card, board: Board, sender: wake.Sender) -> None:
+    def __init__(
+        self, settings: Settings, card: Card, board: Board, sender: wake.Sender, pace: Pace | None = None
+    ) -> None:
+        self.pace = pace or Pace()
         self.settings = settings
         self.card = card
         self.board = board
@@ -76,6 +89,7 @@ class Overseer:
         self.strangers: Callable[[], int] = lambda: 0
         self._sender = sender
         self._stop = threading.Event()
+        self._over = threading.Event()
         self._threads: list[threading.Thread] = []
         self._runtime: bootstrap.Runtime | None = None
         self._reported = 0.0
@@ -92,14 +106,30 @@ class Overseer:
         self.progress.draining = True
 
     def stop(self) -> None:
-        """The threads have ended, and the worker is reported as stopped."""
+        """The threads have ended, and the worker is reported as stopped.
+
+        The watch ends last: whatever holds this up, it ends the process in time.
+        """
+        self.drain()
         self._stop.set()
-        for thread in self._threads:
+        for thread in self._threads[:-1]:
             thread.join(timeout=5)
+        self._say_farewell()
         if self._runtime is not None:
+            self._runtime.close()
+        self._over.set()
+        for thread in self._threads[-1:]:
+            thread.join(timeout=5)
+
+    def _say_farewell(self) -> None:
+        """The worker is known to have stopped, if the database answers: nobody waits for one that is away."""
+        if self._runtime is not None and self.progress.database:
             with contextlib.suppress(HoldfastError):
                 self._report(self._runtime, WorkerState.STOPPED)
-            self._runtime.close()
+
+    def total(self, name: str) -> int:
+        """A count over all children that ever were, with the strange messages that reached none of them."""
+        return self.board.total(name) + (self.progress.strangers if name == Count.STRANGE else 0)
 
     def _sweep(self) -> None:
         interval = self.settings.sweep_interval
@@ -136,7 +166,7 @@ class Overseer:
 
     def _tell(self, runtime: bootstrap.Runtime) -> None:
         now = boot_time()
-        if now - self._reported < REPORT_EVERY:
+        if now - self._reported < self.pace.report_every:
             return
         self._reported = now
         self.progress.error = ""
@@ -147,18 +177,21 @@ class Overseer:
         self._report(runtime, state)
 
     def _is_deaf(self, runtime: bootstrap.Runtime, now: float) -> bool:
-        """True when there is work that this worker should have taken and did not."""
-        rows = self.board.taken()
-        idle = any(not row.busy for row in rows)
-        quiet = now - max(self.board.latest(Mark.LAST_CLAIM), self.progress.began) > DEAF_AFTER
-        if not (idle and quiet) or self.progress.draining:
+        """True when there is work that this worker should have taken and did not.
+
+        Not while the broker is away: then nobody can be woken, and a restart would not bring it back.
+        """
+        if self.progress.draining or not self.progress.broker:
             return False
-        card = self.card
-        return workers.work_waits(runtime.db, lanes=card.lanes, pipelines=card.pipelines, patience=DEAF_AFTER)
+        patience, card = self.pace.deaf_after, self.card
+        quiet = now - max(self.board.latest(Mark.LAST_CLAIM), self.progress.began) > patience
+        if not quiet or all(row.busy for row in self.board.taken()):
+            return False
+        return workers.work_waits(runtime.db, lanes=card.lanes, pipelines=card.pipelines, patience=patience)
 
     def _report(self, runtime: bootstrap.Runtime, state: WorkerState) -> None:
         card = self.card
-        counts = {name: self.board.total(name) for name in COUNTS}
+        counts = {name: self.total(name) for name in COUNTS}
         told = workers.Worker(
             id=card.id,
             name=card.name,
@@ -178,8 +211,8 @@ class Overseer:
 
     def _watch(self) -> None:
         """Children that hang past their hard limit are killed; a drain that lasts too long is cut off."""
-        draining_since = 0.0
-        while not self._stop.wait(LOOK_EVERY):
+        since = 0.0
+        while not self._over.wait(self.pace.look_every):
             now = boot_time()
             self.progress.looked = now
             self.progress.broker = self.is_connected()
@@ -187,13 +220,22 @@ class Overseer:
             for row in self.board.taken():
                 self._look_at(row, now)
             if self.progress.draining:
-                draining_since = draining_since or now
-                if now - draining_since > self.settings.drain_timeout + HARD_GRACE:
-                    self._cut_off()
+                if not since:
+                    log.info("told to stop: draining for at most %g s", self.settings.drain_timeout)
+                since = since or now
+                self._look_at_drain(now - since)
+
+    def _look_at_drain(self, lasted: float) -> None:
+        if lasted > self.settings.drain_timeout + self.pace.stop_grace:
+            log.error("the drain did not end within %g s; ending now", self.settings.drain_timeout)
+            self._cut_off()
+        elif lasted > self.pace.settled_grace and not any(row.busy for row in self.board.taken()):
+            log.warning("nothing is in hand any more, but broker or database do not let go; ending now")
+            self._cut_off()
 
     def _look_at(self, row: Row, now: float) -> None:
         pid, hard_at = row.pid, row[Mark.HARD_AT]
-        if hard_at and now > hard_at + HARD_GRACE:
+        if hard_at and now > hard_at + self.pace.hard_grace:
             log.error(
                 "process %s is killed: task %d is past its hard time limit and does not stop",
                 pid,
@@ -204,8 +246,10 @@ class Overseer:
                 os.kill(pid, signal.SIGKILL)
 
     def _cut_off(self) -> None:
-        log.error("the drain did not end within %g s; ending now", self.settings.drain_timeout)
         for row in self.board.taken():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(row.pid, signal.SIGKILL)
+        farewell = threading.Thread(target=self._say_farewell, name="holdfast-farewell", daemon=True)
+        farewell.start()
+        farewell.join(self.pace.farewell)
         os._exit(0)

@@ -1,6 +1,6 @@
 """One queue per lane, and one for messages that nobody could handle."""
 
-from kombu import Exchange, Queue
+from kombu import Connection, Exchange, Queue
 
 from holdfast.core.states import LANE_RANK
 from holdfast.worker.brokers import MOST_OUTSTANDING
@@ -9,6 +9,10 @@ EXCHANGE = Exchange("holdfast", type="direct", durable=True)
 DEAD = Exchange("holdfast.dead", type="fanout", durable=True)
 WAKE = "holdfast.wake"
 DELIVER = "holdfast.deliver"
+SET_ASIDE = (
+    "a message for %s was set aside: %s. No work is lost, the database knows what is due; "
+    "look for another app that uses the same broker"
+)
 MOST_DEAD = 1000
 DEAD_FOR = 7 * 86_400 * 1000  # milliseconds
 MOST_DELIVERIES = 20
@@ -52,6 +56,20 @@ def dead_letters() -> Queue:
             "x-message-ttl": DEAD_FOR,
         },
     )
+
+
+def declare_dead_letters(connection: Connection) -> None:
+    """RabbitMQ has the exchange and the queue that lanes send their dead letters to; others need none.
+
+    Without them it would drop what is set aside, and say nothing.
+    """
+    if connection.transport.driver_type != "amqp":
+        return
+    channel = connection.channel()  # its own: RabbitMQ closes the channel of a declaration that it refuses
+    try:
+        dead_letters()(channel).declare()
+    finally:
+        channel.close()
 
 
 def all_lanes() -> list[Queue]:

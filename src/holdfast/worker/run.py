@@ -4,18 +4,21 @@ import gc
 import logging
 import os
 import secrets
+import signal
 import socket
+import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from billiard.process import current_process
 from celery import Celery, bootsteps, signals
+from celery.worker import state
 
 from holdfast import bootstrap
-from holdfast.core.errors import BadRequestError, NotReadyError
-from holdfast.engine.kinds import Registry
+from holdfast.core.errors import BadRequestError, HoldfastError, NotReadyError
 from holdfast.settings import Settings
 from holdfast.worker import app as celery_app
 from holdfast.worker import child, sender
@@ -42,13 +45,7 @@ class Options:
 def run(settings: Settings, options: Options) -> int:
     """The exit code of a worker that has ended. Raises HoldfastError when it cannot begin."""
     waited_for_database(settings)
-    kinds = bootstrap.load_kinds(settings, bootstrap.supplies_of(settings))
-    pipelines = tuple(Registry(kinds).pipelines)
-    if not pipelines:
-        raise BadRequestError(
-            "this worker would know no sort of work; name some with HOLDFAST_KINDS=module:name",
-            code="no_kinds",
-        )
+    pipelines = bootstrap.pipelines_of(settings)
     brokers = consumed_brokers(settings)
     server = _server(settings)
     most = options.autoscale[0] if options.autoscale else options.concurrency
@@ -71,9 +68,25 @@ def run(settings: Settings, options: Options) -> int:
     try:
         return _consume(brokers, options, birth, overseer, server, settings)
     finally:
-        overseer.stop()
         sending.close()
         server.stop()
+        overseer.stop()  # last: its watch ends this process if anything before it takes too long
+
+
+def _pipelines(settings: Settings) -> tuple[str, ...]:
+    """What the kinds of the setting KINDS can carry out; a mistake in the user's module is told in a line."""
+    try:
+        return bootstrap.pipelines_of(settings)
+    except HoldfastError:
+        raise
+    except Exception as error:
+        log.debug("KINDS cannot be loaded", exc_info=True)
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        message = (
+            f"KINDS names {', '.join(settings.kinds)}, which cannot be loaded ({type(error).__name__}: {error}, "
+            f"in {where.filename} line {where.lineno}); mend it"
+        )
+        raise BadRequestError(message, code="bad_kind") from error
 
 
 def _server(settings: Settings) -> Server:
@@ -94,15 +107,17 @@ def _consume(
     settings: Settings,
 ) -> int:
     app = celery_app.build(brokers, events=settings.events)
-    app.steps["worker"].add(_beside(overseer, server))
 
     def begin(**_: Any) -> None:
         child.born(birth, getattr(current_process(), "index", 0))
 
     def end(**_: Any) -> None:
+        # Whoever stops the whole process group also ends the children; that is no news then.
+        logging.getLogger("multiprocessing").setLevel(logging.CRITICAL)
         birth.rope.let_go()
         overseer.drain()
 
+    app.steps["worker"].add(_beside(overseer, server, end))
     # Strong references: Celery keeps weak ones by default, and these functions have no other owner.
     signals.worker_process_init.connect(begin, weak=False)
     signals.worker_shutting_down.connect(end, weak=False)
@@ -134,7 +149,7 @@ def _worker(app: Celery, options: Options, name: str) -> Any:
     )
 
 
-def _beside(overseer: Overseer, server: Server) -> type[bootsteps.StartStopStep]:
+def _beside(overseer: Overseer, server: Server, end: Callable[[], None]) -> type[bootsteps.StartStopStep]:
     class Beside(bootsteps.StartStopStep):
         """Starts the side duties once the first children have been forked: threads do not survive a fork."""
 
@@ -144,8 +159,25 @@ def _beside(overseer: Overseer, server: Server) -> type[bootsteps.StartStopStep]
             del parent
             overseer.start()
             server.start(Health(overseer))
+            _listen_to_signals(end)
 
     return Beside
+
+
+def _listen_to_signals(end: Callable[[], None]) -> None:
+    """SIGTERM, SIGINT and SIGHUP drain; a second SIGINT does not wait, as Celery's SIGQUIT does not.
+
+    Celery's own handlers answer 1 to Ctrl-C after a perfect drain, and start the program again on SIGHUP.
+    """
+
+    def drain(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.getsignal(signal.SIGQUIT))
+        end()
+        state.should_stop = 0
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, drain)
 
 
 def _is_connected(worker: Any) -> bool:

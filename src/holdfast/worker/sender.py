@@ -23,11 +23,14 @@ from holdfast.core.retry import Backoff
 from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
 from holdfast.worker import queues
-from holdfast.worker.brokers import MOST_OUTSTANDING, Broker, Tuning, broker
+from holdfast.worker.brokers import MOST_OUTSTANDING, Broker, Tuning, broker, told
 
 BACKOFF = Backoff(first=0.5, factor=2.0, most=15.0)
 MOST_WAITING = 1000
 CLOSE_PATIENCE = 4.0
+# A connection that was not used for this long is made anew: nobody sends its heartbeats, so that RabbitMQ
+# ends it after a minute, and networks forget it sooner or later without a word.
+IDLE = 25.0
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ class _Line:
 
     broker: Broker
     connection: Connection | None = None
+    used_at: float = 0.0
     failures: int = 0
     quiet_until: float = 0.0
 
@@ -76,11 +80,14 @@ class CelerySender:
             self.refused += 1
             return
         self._waiting.put(message)
-        if self._thread is None:
+        if self._is_at_rest():
             with self._lock:
-                if self._thread is None:
+                if self._is_at_rest():
                     self._thread = threading.Thread(target=self._run, name="holdfast-sender", daemon=True)
                     self._thread.start()
+
+    def _is_at_rest(self) -> bool:
+        return self._thread is None or not self._thread.is_alive()
 
     def close(self) -> None:
         """What was handed in has been sent, or the brokers took too long."""
@@ -100,18 +107,33 @@ class CelerySender:
         if now < line.quiet_until:
             self.failed += 1
             return
+        if now - line.used_at > IDLE:
+            _close(line)
         try:
-            self._publish(line, message)
+            self._publish_or_again(line, message)
         except Exception as error:  # noqa: BLE001 - outermost loop: every library below has errors of its own
             _close(line)
             line.failures += 1
             line.quiet_until = boot_time() + BACKOFF.delay(line.failures, 0.5)
             self.failed += 1
             log.warning(
-                "broker %s: a wake-up was not sent (%s); the sweep wakes again", line.broker, _told(error)
+                "broker %s: a wake-up was not sent (%s); the sweep wakes again", line.broker, told(error)
             )
         else:
             line.failures = 0
+            line.used_at = boot_time()
+
+    def _publish_or_again(self, line: _Line, message: Message) -> None:
+        """The message is published, over a new connection if the one at hand has broken meanwhile."""
+        kept = line.connection is not None
+        try:
+            self._publish(line, message)
+        except Exception as error:
+            if not kept:
+                raise
+            log.debug("broker %s: %s; connecting anew", line.broker, told(error))
+            _close(line)
+            self._publish(line, message)
 
     def _publish(self, line: _Line, message: Message) -> None:
         task, lane, arguments = message
@@ -146,10 +168,6 @@ def _close(line: _Line) -> None:
         except Exception as error:  # noqa: BLE001 - a broken connection may break in any way
             log.debug("broker %s: %s", line.broker, error)
         line.connection = None
-
-
-def _told(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def tuning(settings: Settings) -> Tuning:

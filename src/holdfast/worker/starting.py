@@ -5,6 +5,7 @@ A server that is not up yet is waited for; a wrong password is not, for time doe
 
 import contextlib
 import logging
+import re
 import time
 
 from kombu.exceptions import OperationalError
@@ -14,21 +15,20 @@ from holdfast.core.errors import BadRequestError, NotReadyError, StoreUnavailabl
 from holdfast.core.retry import Backoff
 from holdfast.settings import Settings
 from holdfast.worker import sender
-from holdfast.worker.brokers import Broker, broker
+from holdfast.worker.brokers import Broker, broker, told
 
 PATIENCE = 120.0
 BACKOFF = Backoff(first=0.5, factor=1.5, most=5.0)
-# Words by which servers and drivers say that waiting will not help.
-_REFUSALS = (
-    "password",
-    "auth",
-    "access_refused",
-    "access refused",
-    "noauth",
-    "wrongpass",
-    "role",
-    "no pg_hba",
+# What servers and drivers say when waiting will not help. Whole phrases: a host may be called auth-db.
+_REFUSALS = re.compile(
+    r"authentication failed|AuthenticationError|\bNOAUTH\b|\bWRONGPASS\b|\bNOPERM\b|invalid username-password"
+    r"|no password supplied|\bACCESS_REFUSED\b|\bNOT_ALLOWED\b|AccessRefused|NotAllowed"
+    r'|role "[^"]*" (does not exist|is not permitted)|database "[^"]*" does not exist|no pg_hba\.conf entry'
+    r"|server does not support SSL|certificate verify failed",
+    re.IGNORECASE,
 )
+# A server that answers in plain text to somebody who speaks TLS.
+_NO_TLS = re.compile(r"WRONG_VERSION_NUMBER|record layer failure|packet length too long", re.IGNORECASE)
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def waited_for_database(settings: Settings, patience: float = PATIENCE) -> None:
         try:
             bootstrap.open_runtime(settings, ()).close()
         except StoreUnavailableError as error:
-            if _is_refusal(error.message) or time.monotonic() > until:
+            if _REFUSALS.search(error.message) or time.monotonic() > until:
                 raise
             tries += 1
             if tries == 1 or tries % 10 == 0:
@@ -56,14 +56,15 @@ def waited_for_database(settings: Settings, patience: float = PATIENCE) -> None:
 def consumed_brokers(settings: Settings) -> list[Broker]:
     """The brokers a worker may consume: its own, and those of the same nature that wake-ups also go to.
 
-    An event loop serves either brokers that are polled or brokers that are not, so a worker does not change
-    over from one nature to the other. Raises NotReadyError for a refusal; a broker that is down is no error.
+    An event loop serves either brokers that are polled or brokers that are not, and Celery knows one setting
+    of TLS for all, so a worker does not change over from one nature to the other. Raises NotReadyError for a
+    refusal; a broker that is down is no error.
     """
     tuning = sender.tuning(settings)
     own = broker(settings.broker_url.get_secret_value(), tuning)
     others = [each for each in sender.published(settings) if each.address != own.address]
     _try(own)
-    return [own, *(each for each in others if each.polled == own.polled and not own.polled)]
+    return [own, *(each for each in others if not own.polled and not each.polled and each.tls == own.tls)]
 
 
 def _try(own: Broker) -> None:
@@ -82,17 +83,27 @@ def _try(own: Broker) -> None:
         )
         raise BadRequestError(message, code="driver_missing") from error
     except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        if _is_refusal(said):
+        said = told(error)
+        if own.tls is not None and (found := _tls_trouble(own, said)):
+            raise NotReadyError(found, code="broker_tls") from error
+        if _REFUSALS.search(said):
             message = (
                 f"the broker {own} refuses this worker ({said}); check user, password and path of BROKER_URL"
             )
             raise NotReadyError(message, code="broker_refused") from error
-        log.warning("the broker %s does not answer yet (%s); work is accepted and waits for it", own, said)
+        hint = "" if own.tls is None else "; if it does not speak TLS on this port, change BROKER_URL"
+        log.warning(
+            "the broker %s does not answer yet (%s); work is accepted and waits for it%s", own, said, hint
+        )
     finally:
         with contextlib.suppress(OSError, OperationalError):
             connection.release()
 
 
-def _is_refusal(said: str) -> bool:
-    return any(word in said.lower() for word in _REFUSALS)
+def _tls_trouble(own: Broker, said: str) -> str | None:
+    if _NO_TLS.search(said):
+        plain = "redis" if own.sort == "redis" else "amqp"
+        return f"the broker {own} does not speak TLS on this port ({said}); use {plain}:// or its TLS port"
+    if "certificate" in said.lower():
+        return f"the certificate of the broker {own} is not trusted ({said}); set BROKER_CA_FILE"
+    return None

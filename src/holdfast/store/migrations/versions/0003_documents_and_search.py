@@ -68,10 +68,15 @@ def _number_chunks() -> None:
 
 
 def _full_text_of_sqlite() -> None:
-    """An index that keeps no text of its own; triggers tell it what comes and goes."""
+    """An index that keeps no text of its own; triggers tell it what comes and goes.
+
+    Its tokenizer is `ascii`: there every character beyond ASCII belongs to a word, so that a term is one
+    token. `unicode61` knows the letters of Unicode 6.1 only, and would cut a term at any newer one and at
+    the vowel signs of Indic scripts.
+    """
     op.execute(
         "CREATE VIRTUAL TABLE chunk_words USING fts5(words, content='chunks', content_rowid='id', "
-        "tokenize='unicode61 remove_diacritics 0', columnsize=0, detail='none')"
+        "tokenize='ascii', columnsize=0, detail='none')"
     )
     gone = "INSERT INTO chunk_words(chunk_words, rowid, words) VALUES ('delete', old.id, old.words);"
     come = "INSERT INTO chunk_words(rowid, words) VALUES (new.id, new.words);"
@@ -98,6 +103,10 @@ def _documents() -> None:
         sa.Column("digest", sa.Text(), nullable=False),
         sa.Column("size", sa.BigInteger(), nullable=False),
         sa.Column("options", sa.JSON()),
+        sa.Column("format", sa.Text()),
+        sa.Column("pages", sa.Integer()),
+        sa.Column("chunks", sa.Integer()),
+        sa.Column("thumbnail", sa.Text()),
         sa.Column("deleted", sa.Boolean(), server_default=sa.text("(false)"), nullable=False),
         sa.Column("created_at", sa.Double(), nullable=False),
         sa.Column("updated_at", sa.Double(), nullable=False),
@@ -113,6 +122,7 @@ def _documents() -> None:
         postgresql_where=live,
     )
     op.create_index("ix_documents_collection", "documents", ["tenant", "collection", "id"])
+    op.create_index("ix_documents_name", "documents", ["tenant", "collection", "name"])
     op.create_index("ix_documents_digest", "documents", ["digest"])
 
 

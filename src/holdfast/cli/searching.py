@@ -1,0 +1,42 @@
+"""`holdfast search`: the best passages, with the words that matched."""
+
+from rich.text import Text
+
+from holdfast import bootstrap
+from holdfast.cli import opening, terminal
+from holdfast.search.query import Found, Hit, Mode
+
+
+def search(question: str, *, collection: str, tenant: str, k: int, mode: Mode, as_json: bool) -> None:
+    """The hits are on standard output, the best at the top."""
+    with bootstrap.open_runtime(opening.loaded()) as runtime:
+        found = bootstrap.searching(runtime).search(tenant, collection, question, k=k, mode=mode)
+    if as_json:
+        terminal.show_json(found)
+    else:
+        _print(found)
+
+
+def _print(found: Found) -> None:
+    console = terminal.console()
+    if not found.hits:
+        console.print("nothing was found")
+        return
+    for number, hit in enumerate(found.hits, start=1):
+        page = f", page {hit.page}" if hit.page is not None else ""
+        line = Text(f"{number}. ", style="quiet")
+        line.append(hit.title, style="head")
+        line.append(f"{page}  document:{hit.document_id}, generation {hit.generation}  ", style="quiet")
+        line.append(" + ".join(part.leg for part in hit.parts), style="quiet")
+        console.print(line, soft_wrap=True)
+        console.print(_snippet(hit), soft_wrap=False)
+        console.print()
+
+
+def _snippet(hit: Hit) -> Text:
+    """The passage on a few lines, with the words that matched standing out."""
+    shown = Text(hit.snippet.text)
+    for start, end in hit.snippet.marks:
+        shown.stylize("good", start, end)
+    shown.plain = shown.plain.replace("\n", " ")
+    return Text("   ") + shown

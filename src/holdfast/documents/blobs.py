@@ -1,0 +1,201 @@
+"""The bytes of documents, each kept once under the SHA-256 of what it holds.
+
+A blob appears whole or not at all: it is written beside its place, made durable, and moved there by a rename.
+Two writers of the same bytes put the same file in the same place. A blob says nothing about who uses it; the
+database does, and the sweep deletes what no row names. An upload that was begun and never named by a row is
+found by its age.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import io
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from holdfast.core.errors import BadRequestError, StoreUnavailableError, WorkError
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_STEP = 1024 * 1024
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes that are kept: their SHA-256 in hex and their number."""
+
+    digest: str
+    size: int
+
+
+class Blobs(Protocol):
+    """Where bytes are kept, by content."""
+
+    def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
+        """The bytes are kept for good; the same bytes again change nothing but their age.
+
+        Raises BadRequestError `too_large` beyond `limit` bytes and StoreUnavailableError when they cannot be
+        kept; either leaves nothing behind.
+        """
+
+    def open(self, digest: str) -> BinaryIO:
+        """The bytes as a stream for reading; WorkError `blob_missing` when they are not there."""
+
+    def path(self, digest: str) -> Path:
+        """A local file that holds the bytes, not to be written to; WorkError `blob_missing` without one."""
+
+    def exists(self, digest: str) -> bool:
+        """True when the bytes are kept."""
+
+    def delete(self, digest: str, *, age: float = 0.0) -> bool:
+        """The bytes are gone if they were last put at least `age` seconds ago; True if they went."""
+
+    def older(self, age: float) -> Iterator[Blob]:
+        """What was last put at least `age` seconds ago, in no order."""
+
+
+class LocalBlobs:
+    """Blobs in a folder of this machine, in 256 folders by the first byte of the digest.
+
+    Deleting looks at the age again under a lock that putting takes too, so that a blob put again in that
+    moment stays. The lock is advisory and per folder: all who write must be on machines that share it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._partial = folder / "partial"
+        self._partial.mkdir(parents=True, exist_ok=True)
+
+    def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
+        """See `Blobs.put`. What the source itself raises is passed on."""
+        with _disk():
+            descriptor, name = tempfile.mkstemp(dir=self._partial)
+        try:
+            with os.fdopen(descriptor, "wb", buffering=0) as file:
+                blob = _copied(source, file, limit)
+            with _disk():
+                self._settle(Path(name), blob.digest)
+        finally:
+            Path(name).unlink(missing_ok=True)
+        return blob
+
+    def open(self, digest: str) -> BinaryIO:
+        """See `Blobs.open`."""
+        return self.path(digest).open("rb")
+
+    def path(self, digest: str) -> Path:
+        """See `Blobs.path`."""
+        place = self._place(digest)
+        if not place.exists():
+            raise WorkError(f"the bytes of document content {digest} are missing", code="blob_missing")
+        return place
+
+    def exists(self, digest: str) -> bool:
+        """See `Blobs.exists`."""
+        return self._place(digest).exists()
+
+    def delete(self, digest: str, *, age: float = 0.0) -> bool:
+        """See `Blobs.delete`."""
+        place = self._place(digest)
+        with self._locked(), contextlib.suppress(FileNotFoundError):
+            if time.time() - place.stat().st_mtime >= age:
+                place.unlink()
+                return True
+        return False
+
+    def older(self, age: float) -> Iterator[Blob]:
+        """See `Blobs.older`."""
+        before = time.time() - age
+        for shard in self._folder.glob("[0-9a-f][0-9a-f]"):
+            for place in shard.iterdir():
+                try:
+                    about = place.stat()
+                except FileNotFoundError:  # deleted meanwhile
+                    continue
+                if about.st_mtime <= before and _DIGEST.fullmatch(place.name):
+                    yield Blob(place.name, about.st_size)
+
+    def discard_partial(self, age: float) -> int:
+        """What writers that died left half written, at least `age` seconds ago, is gone; how many files."""
+        gone = 0
+        for place in self._partial.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - place.stat().st_mtime >= age:
+                    place.unlink()
+                    gone += 1
+        return gone
+
+    def _settle(self, written: Path, digest: str) -> None:
+        """The file is in its place, and stays there through a loss of power."""
+        place = self._place(digest)
+        place.parent.mkdir(exist_ok=True)
+        with self._locked():
+            if place.exists():
+                os.utime(place)
+            else:
+                written.rename(place)
+        for folder in (place.parent, self._folder):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self._folder / "lock").open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _place(self, digest: str) -> Path:
+        if not _DIGEST.fullmatch(digest):
+            raise BadRequestError("a digest is 64 hexadecimal digits in lower case", code="bad_digest")
+        return self._folder / digest[:2] / digest
+
+
+def _copied(source: bytes | BinaryIO, file: io.FileIO, limit: int | None) -> Blob:
+    """The source is in the file and on the disk."""
+    hasher = hashlib.sha256()
+    size = 0
+    for part in _parts(source):
+        size += len(part)
+        if limit is not None and size > limit:
+            raise BadRequestError(
+                f"the document is larger than the limit of {limit:,} bytes", code="too_large"
+            )
+        hasher.update(part)
+        rest = memoryview(part)
+        with _disk():
+            while rest:
+                rest = rest[file.write(rest) :]
+    with _disk():
+        os.fsync(file.fileno())
+    return Blob(hasher.hexdigest(), size)
+
+
+def _parts(source: bytes | BinaryIO) -> Iterator[bytes]:
+    if isinstance(source, bytes):
+        yield source
+        return
+    while part := source.read(_STEP):
+        yield part
+
+
+@contextlib.contextmanager
+def _disk() -> Iterator[None]:
+    """What the disk refuses is told as such."""
+    try:
+        yield
+    except OSError as error:
+        told = "the disk is full" if error.errno in _FULL else str(error)
+        raise StoreUnavailableError(
+            f"the document could not be kept: {told}; make room or mend the folder, then ask again",
+            code="blobs_unavailable",
+        ) from error

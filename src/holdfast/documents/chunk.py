@@ -1,0 +1,193 @@
+"""From pages to chunks whose boundaries an edit hardly moves.
+
+Chunks are what is embedded and paid for, so the question is not only where a text is cut well but which cuts
+stay when it is edited. Packing from the top of a section, as splitters do, moves every later cut when a
+paragraph is put in. Here no cut depends on what lies far from it:
+
+* Text is a row of units (`units`), and every boundary between two of them has a rank: heading before
+  paragraph before sentence before line, and among equals a hash of the words that follow.
+* A boundary is an *anchor* when none within the horizon on either side ranks better. That is a matter of the
+  text around it alone: after an edit, anchors farther away than the horizon are where they were.
+* What is too long for one chunk is divided at its anchors, those of the best rank first, until the parts
+  fit. A part that is still too long and has no anchor inside is cut from its beginning, at the best boundary
+  of each window; the anchor at its end stops the effect of any edit in it.
+
+The price is that chunks vary, from about a third of the size to all of it. A page is cut by itself: no chunk
+crosses one, and one that fits is one chunk.
+
+The headings above a chunk are given beside it, not put into its text, unless they begin it. Repeating them in
+each chunk of a section would help a search a little, but a renamed heading would then be paid for with its
+whole section, and the same paragraph under two headings paid twice.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.core.errors import BadRequestError
+from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.units import NEVER, Units, weigh
+
+# Raised by one whenever the same pages and options would give other chunks.
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOptions:
+    """How to cut. `size_tokens` is the most a chunk holds, by estimate and with its overlap.
+
+    `overlap` is how many tokens of the chunk before are repeated at the head of the next (each edit then
+    touches one chunk more). A `delimiter` always ends a chunk and is dropped; it is looked for inside blocks,
+    so one that holds a blank line is never found.
+    """
+
+    size_tokens: int = 256
+    overlap: int = 0
+    delimiter: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be cut by."""
+        if not 16 <= self.size_tokens <= 100_000 or not 0 <= self.overlap <= self.size_tokens // 2:
+            raise BadRequestError(
+                "a chunk holds 16 to 100,000 tokens, of which at most half overlap", code="bad_chunk_options"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One chunk's text, the page it stands on and the headings above it, the outermost first."""
+
+    text: str
+    page: int
+    headings: tuple[str, ...]
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a text has for an embedding model, at least 1; see `units.weigh`."""
+    return max(1, -(-weigh(text) // 8))
+
+
+def cut(pages: Sequence[Page], options: ChunkOptions) -> list[Piece]:
+    """The chunks of the pages in reading order; the same pages and options always give the same chunks."""
+    cutter = _Cutter(options)
+    return [piece for page in pages for piece in cutter.page(page)]
+
+
+class _Cutter:
+    """Cuts page after page; only the headings above go over from one to the next. Weights as in `units`."""
+
+    def __init__(self, options: ChunkOptions) -> None:
+        self._options = options
+        self._most = 8 * (options.size_tokens - options.overlap)
+        self._horizon = self._most * 35 // 100
+        self._least = self._most * 15 // 100
+        self._path: tuple[tuple[int, str], ...] = ()
+
+    def page(self, page: Page) -> Iterator[Piece]:
+        for run in self._runs(page):
+            before = ""
+            for first, last in self._ranges(run):
+                text = run.text(first, last)
+                if text:
+                    yield Piece(self._overlapped(before, text), page.number, run.path(first, last))
+                    before = text
+
+    def _runs(self, page: Page) -> Iterator[Units]:
+        """The units of the page, parted by the delimiter."""
+        run = Units()
+        path = tuple(text for _level, text in self._path)
+        delimiter = self._options.delimiter
+        for block in page.blocks:
+            if block.role is Role.HEADING:
+                path = self._under(block)
+            if not delimiter or delimiter not in block.text:
+                run.add(block, path, self._horizon)
+                continue
+            first, *rest = block.text.split(delimiter)
+            run.add(replace(block, text=first), path, self._horizon)
+            for part in rest:
+                yield run
+                run = Units()
+                run.add(replace(block, text=part), path, self._horizon)
+        yield run
+
+    def _under(self, heading: Block) -> tuple[str, ...]:
+        """The headings from here on, this one included."""
+        above = tuple(entry for entry in self._path if entry[0] < heading.level)
+        self._path = (*above, (heading.level, heading.text))
+        return tuple(text for _level, text in self._path)
+
+    def _ranges(self, run: Units) -> Iterator[tuple[int, int]]:
+        end = len(run.texts)
+        if end:
+            fits = run.starts[end] <= self._most
+            yield from self._divide(run, 0, end, [] if fits else self._anchors(run))
+
+    def _divide(self, run: Units, first: int, last: int, anchors: list[int]) -> Iterator[tuple[int, int]]:
+        """A stretch that fits, whole; else divided at its best anchors, and each part so again."""
+        if run.starts[last] - run.starts[first] <= self._most:
+            yield first, last
+            return
+        if not anchors:
+            yield from self._windows(run, first, last)
+            return
+        best = min(run.ranks[at] >> 32 for at in anchors)
+        lesser: list[int] = []
+        for at in (*anchors, last):
+            if at != last and run.ranks[at] >> 32 > best:
+                lesser.append(at)
+                continue
+            yield from self._divide(run, first, at, lesser)
+            first, lesser = at, []
+
+    def _anchors(self, run: Units) -> list[int]:
+        """The boundaries better than all within the horizon; of equals, the first. One pass with a stack."""
+        starts, ranks, horizon = run.starts, run.ranks, self._horizon
+        top = starts[-1] - self._least
+        anchored = [False] * len(ranks)
+        stack: list[int] = []
+        for at in range(1, len(ranks)):
+            rank, start = ranks[at], starts[at]
+            if start < self._least or start > top or rank >> 32 == NEVER:
+                continue
+            while stack and ranks[stack[-1]] > rank:
+                worse = stack.pop()
+                if start - starts[worse] <= horizon:
+                    anchored[worse] = False
+            anchored[at] = not stack or start - starts[stack[-1]] > horizon
+            stack.append(at)
+        return [at for at, is_anchor in enumerate(anchored) if is_anchor]
+
+    def _windows(self, run: Units, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """What lies between two anchors, cut from its beginning where it is too long for one chunk."""
+        while run.starts[last] - run.starts[first] > self._most:
+            at = self._best(run, first, last)
+            yield first, at
+            first = at
+        yield first, last
+
+    def _best(self, run: Units, first: int, last: int) -> int:
+        """The best boundary that leaves neither a chunk too long nor a scrap; of equals, the last."""
+        starts, ranks = run.starts, run.ranks
+        furthest = starts[first] + self._most
+        nearest, top = starts[first] + self._least, starts[last] - self._least
+        best, fallback = 0, first + 1
+        for at in range(first + 1, last):
+            if starts[at] > furthest:
+                break
+            fallback = at
+            if nearest <= starts[at] <= top and (not best or ranks[at] <= ranks[best]):
+                best = at
+        return best or fallback
+
+    def _overlapped(self, before: str, text: str) -> str:
+        """The text after the last words of the chunk before it."""
+        most = 8 * self._options.overlap
+        if not most or not before:
+            return text
+        tail = before[-(most // 2) :]
+        while weigh(tail) > most - 8:
+            tail = tail[max(1, len(tail) // 8) :]
+        if len(tail) < len(before):
+            _torn, space, rest = tail.partition(" ")
+            tail = rest if space else tail
+        return f"{tail.strip()}\n\n{text}" if tail.strip() else text

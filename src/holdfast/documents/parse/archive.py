@@ -1,0 +1,64 @@
+"""Archives are measured before they are opened.
+
+The sizes are those that the archive's own directory declares. A member that turns out larger is cut off by
+`zipfile` at the declared size and then fails its checksum; a parser that believes the data instead of the
+directory meets the memory limit of the child.
+"""
+
+import zipfile
+from pathlib import Path
+
+from holdfast.core.errors import WorkError
+from holdfast.documents.parse.records import MIB, Limits
+
+# Real documents reach 1:60 for repetitive sheets; deflate itself ends at 1:1032.
+MOST_EXPANSION = 200
+SMALL = 16 * MIB
+MOST_MEMBERS = 20_000
+
+
+def check(path: Path, limits: Limits) -> None:
+    """The archive expands to no more than the limits allow; otherwise WorkError, and nothing was unpacked."""
+    with _opened(path) as archive:
+        members = archive.infolist()
+    if any(member.flag_bits & 1 for member in members):
+        raise WorkError(
+            "the document is encrypted; remove its password and upload it again", code="encrypted"
+        )
+    expanded = sum(member.file_size for member in members)
+    packed = sum(member.compress_size for member in members)
+    if (
+        len(members) > MOST_MEMBERS
+        or expanded > limits.expanded
+        or (expanded > SMALL and expanded > MOST_EXPANSION * max(1, min(packed, path.stat().st_size)))
+    ):
+        raise WorkError(
+            f"the file would expand from {path.stat().st_size:,} to {expanded:,} bytes in {len(members):,}"
+            " members, more than a document is allowed to; split it into smaller ones",
+            code="archive_bomb",
+        )
+
+
+def names(path: Path) -> frozenset[str]:
+    """The names of an archive's members."""
+    with _opened(path) as archive:
+        return frozenset(archive.namelist())
+
+
+def first_bytes(path: Path, member: str) -> bytes:
+    """The first bytes of a member, empty when there is none of that name."""
+    with _opened(path) as archive:
+        try:
+            with archive.open(member) as file:
+                return file.read(256)
+        except KeyError:
+            return b""
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
+        raise WorkError(
+            f"the file is a damaged archive ({error}); upload it again", code="broken_file"
+        ) from error

@@ -1,0 +1,174 @@
+"""The owner's side of the parsing process: start, ask within a time, and know why it died.
+
+`subprocess`, not `multiprocessing`: the children of a Celery pool are daemonic and may not have processes of
+that kind. Starting Python costs a tenth of a second, so one child serves many documents, and is replaced
+after `MOST_REQUESTS`, when it has grown, and after any breach.
+"""
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from holdfast.documents.parse import wire
+from holdfast.documents.parse.records import MIB, Limits
+
+MOST_REQUESTS = 2000
+GROWN = 192 * MIB
+LOOK_EVERY = 0.05
+# What Rust, C++ and Python say when memory is refused.
+_STARVED = ("memory allocation of", "bad_alloc", "MemoryError")
+_BOOT = (
+    "import sys; sys.path[:] = sys.argv[3:];"
+    " from holdfast.documents.parse import child; child.main(int(sys.argv[1]), sys.argv[2])"
+)
+
+
+class DiedError(Exception):
+    """The child is gone.
+
+    `cause` is `timeout`, `memory`, `size` (of its answer), `crash`, `killed` (by somebody else) or `unfit`
+    (it could not run at all); `words` are the last it said.
+    """
+
+    def __init__(self, cause: str, words: str = "") -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.words = words
+
+
+class Child:
+    """One running parser process. Used by one thread at a time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._served = 0
+        self._resident = 0
+        self._largest = 0
+        self._waiting = False
+        self._said = tempfile.TemporaryFile("a+b")  # noqa: SIM115 (closed with the child)
+        # `-I -S` and an explicit path: the child finds what its owner finds and reads no start-up file.
+        command = [sys.executable, "-I", "-S", "-c", _BOOT, str(os.getpid()), json.dumps(asdict(limits))]
+        self._process = subprocess.Popen(  # noqa: S603 (our own interpreter, our own arguments)
+            command + [entry for entry in sys.path if entry],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            bufsize=0,
+            start_new_session=True,  # what a terminal sends to its group is not for the child
+        )
+
+    @property
+    def worn(self) -> bool:
+        """True when the child should be replaced before the next document.
+
+        One whose answer was not waited for, because something else was raised meanwhile, would give it to the
+        next document.
+        """
+        used_up = self._served >= MOST_REQUESTS or self._resident > GROWN
+        return used_up or self._waiting or self._process.poll() is not None
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The child's answer, within the time limit. After DiedError the child has been ended."""
+        self._served += 1
+        self._largest = 0
+        self._waiting = True
+        self._said.truncate(0)
+        deadline = time.monotonic() + self._limits.seconds
+        assert self._process.stdin is not None  # noqa: S101 (PIPE above)
+        assert self._process.stdout is not None  # noqa: S101 (as above)
+        try:
+            self._process.stdin.write(wire.frame(request))
+            size = wire.length(self._take(wire.HEADER, deadline))
+            if size > self._limits.reply:
+                raise DiedError("size")
+            answer: dict[str, Any] = json.loads(self._take(size, deadline))
+            self._resident = int(answer["resident"])
+            self._waiting = False
+        except DiedError:
+            self.close()
+            raise
+        except (OSError, EOFError):
+            raise self._autopsy() from None
+        except (ValueError, KeyError, TypeError):
+            self.close()
+            raise DiedError("crash") from None
+        return answer
+
+    def close(self) -> None:
+        """The child has ended and its pipes are closed."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        self._shut()
+        self._process.wait()
+
+    def abandon(self) -> None:
+        """Forget a child that belongs to the process this one was forked from; it goes on living there."""
+        self._shut()
+        self._process.returncode = 0
+
+    def _shut(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._said.close()
+
+    def _take(self, size: int, deadline: float) -> bytes:
+        """Exactly `size` bytes of the answer, or DiedError at the deadline, EOFError at the end."""
+        assert self._process.stdout is not None  # noqa: S101 (as above)
+        poll = select.poll()
+        poll.register(self._process.stdout, select.POLLIN)
+        taken = bytearray()
+        while len(taken) < size:
+            left = deadline - time.monotonic()
+            # An answer that came while this process was frozen is taken, late as it is.
+            if not poll.poll(max(0.0, min(left, LOOK_EVERY)) * 1000):
+                if left <= 0:
+                    raise DiedError("timeout")
+                self._look()
+                continue
+            part = os.read(self._process.stdout.fileno(), min(size - len(taken), MIB))
+            if not part:
+                raise EOFError
+            taken += part
+        return bytes(taken)
+
+    def _look(self) -> None:
+        """Note the address space of the child at work: once it is dead, nobody can tell."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            pages = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[0]
+            self._largest = max(self._largest, int(pages) * resource.getpagesize())
+
+    def _autopsy(self) -> DiedError:
+        """Why the child died.
+
+        Native code that is refused memory crashes like any bug; its last words or its size tell them apart.
+        """
+        code = self._ended()
+        self._said.seek(0)
+        words = self._said.read().decode("utf-8", "replace").strip()
+        self._shut()
+        if code == -signal.SIGXCPU:
+            return DiedError("timeout")
+        if code == -signal.SIGKILL:
+            return DiedError("killed")
+        if any(sign in words for sign in _STARVED) or self._largest > self._limits.memory * 3 // 4:
+            return DiedError("memory")
+        return DiedError("crash") if code < 0 else DiedError("unfit", words[-300:])
+
+    def _ended(self) -> int:
+        """The exit code of a child that closed its side; one that goes on regardless is ended."""
+        try:
+            return self._process.wait(2.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()

@@ -1,0 +1,129 @@
+"""HTML: the text a reader would see, with its headings, lists, code and tables.
+
+The tree is walked without recursion: a page of a hundred thousand nested elements is a few bytes a piece.
+"""
+
+import re
+from pathlib import Path
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from holdfast.documents.parse import encodings, tables, texts
+from holdfast.documents.parse.records import Block, Page, Role
+
+_UNSEEN = frozenset(
+    {"script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "head", "nav"}
+    | {"select", "button", "dialog", "math"}
+)
+_BLOCKS = frozenset(
+    {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "div", "dl"}
+    | {"dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "html", "legend", "main"}
+    | {"ol", "p", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"}
+)
+# The first block inside a list item, as in `<li><p>`, goes on with the item.
+_OPEN = frozenset({Role.LIST, Role.HEADING})
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_CHARSET = re.compile(
+    rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)|encoding=["']([\w.-]+)["']""", re.IGNORECASE
+)
+
+
+def read(path: Path, limit: int) -> tuple[str | None, list[Page]]:
+    """The title and the one page of an HTML file."""
+    data = texts.content(path, limit)
+    found = _CHARSET.search(data[:4096])
+    declared = (found[1] or found[2]).decode("ascii", "replace") if found else None
+    tree = LexborHTMLParser(encodings.decode(data, declared))
+    title = tree.css_first("title")
+    blocks = tuple(_Walk().blocks(tree.root)) if tree.root is not None else ()
+    named = " ".join(title.text().split()) if title is not None else ""
+    heading = next((block.text for block in blocks if block.role is Role.HEADING), None)
+    return named or heading, [Page(1, blocks)]
+
+
+class _Walk:
+    """One pass over the tree in document order; `_held` is the text of the block that is not ended yet."""
+
+    def __init__(self) -> None:
+        self._found: list[Block] = []
+        self._held: list[str] = []
+        self._role = Role.PARAGRAPH
+        self._level = 0
+
+    def blocks(self, root: LexborNode) -> list[Block]:
+        """All blocks in order."""
+        node: LexborNode | None = root
+        while node is not None:
+            inside = self._enter(node)
+            below = node.first_child if inside else None
+            if below is not None:
+                node = below
+                continue
+            if inside:
+                self._leave(node)
+            node = self._onward(node, root)
+        self._end()
+        return self._found
+
+    def _onward(self, node: LexborNode, root: LexborNode) -> LexborNode | None:
+        """The next node that is not below this one; ends the elements that are left behind."""
+        here: LexborNode | None = node
+        while here is not None and here.mem_id != root.mem_id:
+            if here.next is not None:
+                return here.next
+            here = here.parent
+            if here is not None:
+                self._leave(here)
+        return None
+
+    def _enter(self, node: LexborNode) -> bool:
+        """Take note of a node; False when what is below it has been dealt with or is not to be seen."""
+        tag = node.tag
+        if tag == "-text":
+            self._held.append(node.text_content or "")
+        elif tag is None or tag in _UNSEEN or tag[0] in "-_!" or "hidden" in node.attributes:
+            return False
+        elif tag == "br":
+            self._held.append("\n" if self._role is Role.CODE else " ")
+        elif tag == "pre":
+            self._begin(Role.CODE)
+        elif tag in _HEADINGS:
+            self._begin(Role.HEADING, _HEADINGS[tag])
+        elif tag == "li":
+            self._begin(Role.LIST)
+        elif tag == "table" and _is_plain(node):
+            self._end()
+            self._table(node)
+            return False
+        elif tag in _BLOCKS and (self._role not in _OPEN or "".join(self._held).strip()):
+            self._end()
+        return True
+
+    def _leave(self, node: LexborNode) -> None:
+        if node.tag in _BLOCKS or node.tag in _HEADINGS or node.tag in {"li", "pre"}:
+            self._end()
+
+    def _begin(self, role: Role, level: int = 0) -> None:
+        self._end()
+        self._role, self._level = role, level
+
+    def _end(self) -> None:
+        text = "".join(self._held)
+        text = text.strip("\n").rstrip() if self._role is Role.CODE else " ".join(text.split())
+        if text.strip():
+            self._found.append(Block(self._role, text, self._level))
+        self._held = []
+        self._role, self._level = Role.PARAGRAPH, 0
+
+    def _table(self, table: LexborNode) -> None:
+        caption = table.css_first("caption")
+        if caption is not None and (text := " ".join(caption.text().split())):
+            self._found.append(Block(Role.PARAGRAPH, text))
+        rows = [[cell.text(separator=" ") for cell in row.css("td, th")] for row in table.css("tr")]
+        headed = bool(table.css("thead th, tr:first-child th")) or None
+        self._found += [Block(Role.ROW, text) for text in tables.row_texts(rows, headed=headed)]
+
+
+def _is_plain(table: LexborNode) -> bool:
+    """True for a table of data; one that holds tables, headings or lists is a way to lay out a page."""
+    return not table.css("td table, td h1, td h2, td h3, td ul, td ol, td pre")

@@ -1,0 +1,203 @@
+"""`Parser`: documents in, outlines, pages and thumbnails out, whatever is in the file.
+
+Safe to share between threads, which then take turns: there is one child, and one document in it at a time.
+After a fork the new process has a child of its own.
+"""
+
+import base64
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast.core.errors import WorkError
+from holdfast.documents.parse import sniff, texts, wire
+from holdfast.documents.parse.children import Child, DiedError
+from holdfast.documents.parse.reader import Whole
+from holdfast.documents.parse.records import MIB, Format, Limits, Outline, Page, Slice
+
+T = TypeVar("T")
+# A plain text up to this size stays parsed between its outline and its reading.
+KEPT = MIB
+_HERE = frozenset({Format.TEXT, Format.MARKDOWN})
+_CODES = frozenset(
+    {
+        "archive_bomb",
+        "broken_file",
+        "encrypted",
+        "no_text",
+        "parse_memory",
+        "too_large",
+        "too_many_pages",
+        "unknown_format",
+    }
+)
+
+
+class Parser:
+    """Parses documents within limits. Every failure is a WorkError with a code that says what is wrong."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._lock = threading.Lock()
+        self._child: Child | None = None
+        self._recent: tuple[tuple[object, ...], Whole] | None = None
+        _parsers.add(self)
+
+    def outline(self, path: Path, name: str = "") -> Outline:
+        """The format and the size of a document, told by its content; raises `no_text` for one without text.
+
+        `name` is the file's own, and decides only between formats of plain text.
+        """
+        self._measure(path)
+        found = sniff.from_head(sniff.read_head(path), name)
+        if found in _HERE:
+            return self._text(path, found).outline()
+        answer = self._ask({"ask": "outline", "path": str(path), "name": name})
+        return _shaped(wire.outline_from, answer)
+
+    def read(self, path: Path, document_format: Format, wanted: Slice) -> list[Page]:
+        """The pages of a slice. Pages without text are among them, with no blocks."""
+        self._measure(path)
+        if document_format in _HERE:
+            return self._text(path, document_format).read(wanted)
+        request = {"ask": "read", "path": str(path), "format": document_format.value}
+        answer = self._ask(request | {"first": wanted.first, "last": wanted.last})
+        return _shaped(wire.pages_from, answer)
+
+    def thumbnail(self, path: Path, document_format: Format, width: int = 320) -> bytes:
+        """A PNG: the first page of a PDF, a plain sheet for all else. A broken PDF raises as in `read`."""
+        request = {"ask": "thumbnail", "path": str(path), "format": document_format.value, "width": width}
+        return _shaped(base64.b64decode, self._ask(request))
+
+    def close(self) -> None:
+        """The child has ended. The next document starts another."""
+        with self._lock:
+            if self._child is not None:
+                self._child.close()
+                self._child = None
+
+    def _measure(self, path: Path) -> None:
+        size = path.stat().st_size
+        if size > self._limits.bytes:
+            raise WorkError(
+                f"the file has {size:,} bytes, more than the limit of {self._limits.bytes:,}; split it",
+                code="too_large",
+            )
+
+    def _text(self, path: Path, document_format: Format) -> Whole:
+        """A file of plain text, parsed now, or just before by the same thread or another."""
+        about = path.stat()
+        key = (str(path), document_format, about.st_ino, about.st_size, about.st_mtime_ns)
+        known = self._recent
+        if known is not None and known[0] == key:
+            return known[1]
+        whole = _parsed(path, document_format, self._limits.text_bytes)
+        self._recent = (key, whole) if about.st_size <= KEPT else None
+        return whole
+
+    def _ask(self, request: dict[str, Any]) -> Any:
+        """The result of a request to the child; WorkError for whatever went wrong with the document."""
+        with self._lock:
+            answer = self._answer(request)
+        if "error" not in answer:
+            return answer["result"]
+        code, message = answer["error"], str(answer["message"])
+        if code == "parse_memory":
+            raise self._too_hungry()
+        raise WorkError(message, code=code if code in _CODES else "broken_file")
+
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What the child says; the lock is held.
+
+        A child that somebody else killed gets one successor: the kernel ends it when the thread that started
+        it ends, which says nothing about the document. A second such death is the kernel's, short of memory.
+        """
+        for last in (False, True):
+            child = self._ready()
+            try:
+                answer = child.ask(request)
+            except DiedError as death:
+                self._child = None
+                if death.cause == "killed" and not last:
+                    continue
+                raise self._verdict(death) from None
+            if answer.get("error") == "parse_memory":
+                child.close()
+                self._child = None
+            return answer
+        raise AssertionError("unreachable")
+
+    def _ready(self) -> Child:
+        if self._child is not None and self._child.worn:
+            self._child.close()
+            self._child = None
+        if self._child is None:
+            self._child = Child(self._limits)
+        return self._child
+
+    def _verdict(self, death: DiedError) -> WorkError:
+        if death.cause == "timeout":
+            return WorkError(
+                f"parsing took longer than {self._limits.seconds:g} s and was stopped; split the document or"
+                " raise the limit",
+                code="parse_timeout",
+            )
+        if death.cause in {"memory", "killed"}:
+            return self._too_hungry()
+        if death.cause == "size":
+            return WorkError(
+                f"a slice has more text than the limit of {self._limits.reply:,} bytes; split the document",
+                code="too_large",
+            )
+        if death.cause == "unfit":
+            return WorkError(
+                f"the parser could not run, through no fault of the document ({death.words}); mend the"
+                " installation, then retry",
+                code="parser_unfit",
+            )
+        return WorkError("the file is damaged: its parser crashed on it; upload it again", code="broken_file")
+
+    def _too_hungry(self) -> WorkError:
+        return WorkError(
+            f"parsing needed more than {self._limits.memory:,} bytes of memory and was stopped; split the"
+            " document or raise the limit",
+            code="parse_memory",
+        )
+
+    def _forked(self) -> None:
+        """The new process has a lock of its own, for a thread may have held the old one, and no child yet."""
+        self._lock = threading.Lock()
+        if self._child is not None:
+            self._child.abandon()
+            self._child = None
+
+
+def _parsed(path: Path, document_format: Format, limit: int) -> Whole:
+    text = texts.load(path, limit)
+    if document_format is Format.TEXT:
+        return Whole(document_format, None, texts.plain_pages(text))
+    pages = texts.markdown_pages(text)
+    return Whole(document_format, texts.markdown_title(pages[0].blocks), pages)
+
+
+def _shaped(shape: Callable[[Any], T], answer: Any) -> T:
+    try:
+        return shape(answer)
+    except (KeyError, TypeError, ValueError) as error:
+        raise WorkError(
+            "the file is damaged: its parser gave no sense; upload it again", code="broken_file"
+        ) from error
+
+
+_parsers: "weakref.WeakSet[Parser]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for parser in list(_parsers):
+        parser._forked()  # noqa: SLF001 (this module's own class)
+
+
+os.register_at_fork(after_in_child=_after_fork)

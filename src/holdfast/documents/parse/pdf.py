@@ -1,0 +1,244 @@
+"""PDF: text by page, with paragraphs and headings told by where lines stand and how tall they are.
+
+A PDF knows neither paragraphs nor headings, only glyphs in places. PDFium gives the text in reading order,
+line by line. A wider gap above a line, a change of size or an indent begins a paragraph; a short line clearly
+taller than the page's commonest is a heading. All of it is decided page by page, so that the text of a page
+does not depend on the slice in which it is read.
+"""
+
+import contextlib
+import ctypes
+import io
+import itertools
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pypdfium2 as pdfium  # type: ignore[import-untyped]
+from pypdfium2 import raw
+
+from holdfast.core.errors import WorkError
+from holdfast.documents.parse.records import Block, Format, Limits, Outline, Page, Role, Slice, Unit
+from holdfast.store.text import plain
+
+LONGEST_HEADING = 160
+_STOPS = ".!?:\u3002\uff01\uff1f"
+# PDFium's marks for a hyphen that only the end of the line put there.
+_SOFT_HYPHENS = ("\x02", "\ufffe", "\xad")
+_ITEM = re.compile(r"(?:[•‣◦▪●\u2013-]|\(?\d{1,3}[.)]|[a-z][.)])\s+\S")
+_FOLIO = re.compile(r"(?:page\s+)?\W{0,2}\d{1,5}\W{0,2}(?:(?:of|/)\s*\d{1,5})?", re.IGNORECASE)
+# Scripts that are written without spaces between words: nothing is put between their lines.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of text and its place, in points.
+
+    PDFium makes one line of two where the first ends in a hyphen: `last_bottom` is the foot of the last one.
+    """
+
+    text: str
+    left: float
+    top: float
+    bottom: float
+    last_bottom: float
+
+    @property
+    def height(self) -> float:
+        return self.top - self.bottom
+
+
+class Pdf:
+    """A PDF to be read by slices. It is opened anew for each, so that nothing PDFium keeps can pile up."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self._path = path
+        self._limits = limits
+
+    def outline(self) -> Outline:
+        """The pages of a PDF; `no_text` when not one of them has any, as in a scan without a text layer."""
+        with _opened(self._path) as document:
+            pages = len(document)
+            if pages > self._limits.pages:
+                raise WorkError(
+                    f"the PDF has {pages:,} pages, more than the limit of {self._limits.pages:,}; split it",
+                    code="too_many_pages",
+                )
+            if not any(_has_text(document, number) for number in range(pages)):
+                raise WorkError(
+                    "the PDF has no text layer, it is probably a scan; run text recognition on it and upload"
+                    " the result",
+                    code="no_text",
+                )
+            title = " ".join(plain(document.get_metadata_value("Title")).split())
+            return Outline(Format.PDF, Unit.PAGE, pages, title or None)
+
+    def ahead(self, wanted: Slice) -> bool:  # noqa: ARG002 (pages are read in any order)
+        """Any slice can be read at any time."""
+        return True
+
+    def read(self, wanted: Slice) -> list[Page]:
+        """The pages of the slice."""
+        with _opened(self._path) as document:
+            last = min(wanted.last, len(document))
+            return [Page(number, _page(document, number)) for number in range(wanted.first, last + 1)]
+
+
+def thumbnail(path: Path, width: int) -> bytes:
+    """The first page as a PNG, `width` pixels wide and at most three times as high."""
+    with _opened(path) as document, contextlib.closing(document[0]) as page:
+        across, down = page.get_size()
+        scale = min(width / max(across, 1.0), 3 * width / max(down, 1.0))
+        bitmap = page.render(scale=scale)
+        png = io.BytesIO()
+        bitmap.to_pil().convert("RGB").save(png, "PNG")
+        bitmap.close()
+        return png.getvalue()
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[pdfium.PdfDocument]:
+    try:
+        document = pdfium.PdfDocument(path)
+    except pdfium.PdfiumError as error:
+        if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
+            raise WorkError(
+                "the PDF is encrypted; remove its password and upload it again", code="encrypted"
+            ) from error
+        raise WorkError(
+            "the PDF is damaged and cannot be opened; upload it again", code="broken_file"
+        ) from error
+    try:
+        yield document
+    finally:
+        document.close()
+
+
+def _has_text(document: pdfium.PdfDocument, number: int) -> bool:
+    """True when page `number`, from 0, has text; a page that cannot be loaded has none."""
+    try:
+        with contextlib.closing(document[number]) as page, contextlib.closing(page.get_textpage()) as text:
+            return bool(text.count_chars() and text.get_text_range().strip())
+    except pdfium.PdfiumError:
+        return False
+
+
+def _page(document: pdfium.PdfDocument, number: int) -> tuple[Block, ...]:
+    """The blocks of page `number`, from 1; a damaged page among good ones is left empty."""
+    try:
+        with (
+            contextlib.closing(document[number - 1]) as page,
+            contextlib.closing(page.get_textpage()) as text,
+        ):
+            lines = list(_lines(text))
+            foot = page.get_height() / 10
+    except pdfium.PdfiumError:
+        return ()
+    # A printed page number would make every page new when one is put in before them.
+    kept = [line for line in lines if line.top > foot or not _FOLIO.fullmatch(line.text)]
+    return tuple(_blocks(kept or lines))
+
+
+def _lines(text: pdfium.PdfTextPage) -> Iterator[_Line]:
+    whole = text.get_text_range(errors="replace") if text.count_chars() else ""
+    at = 0
+    for line in whole.split("\n"):
+        shown = line.strip(" \t\r\f\v")
+        if shown:
+            start = at + _places(line[: len(line) - len(line.lstrip(" \t\r\f\v"))])
+            left, top, bottom = _box(text, start)
+            if len(shown) > 4:
+                # A raised number or a large initial at the start of a line says nothing about the line.
+                height = statistics.median((top - bottom, *(_height(text, start, shown, n) for n in (2, 3))))
+                top = bottom + height
+            broken = any(mark in shown for mark in _SOFT_HYPHENS)
+            last_bottom = _box(text, start + _places(shown) - 1)[2] if broken else bottom
+            yield _Line(plain(shown), left, top, bottom, last_bottom)
+        at += _places(line) + 1
+
+
+def _height(text: pdfium.PdfTextPage, start: int, shown: str, part: int) -> float:
+    """The height of the character at a half or a third of a line."""
+    at = len(shown) // part
+    if shown[at].isspace():
+        at -= 1
+    _left, top, bottom = _box(text, start + _places(shown[:at]))
+    return top - bottom
+
+
+def _places(text: str) -> int:
+    """How far PDFium counts over a text: it counts UTF-16."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _box(text: pdfium.PdfTextPage, at: int) -> tuple[float, float, float]:
+    """Left, top and bottom of the character at a place of the text; zeros for one that PDFium made up."""
+    box = raw.FS_RECTF()
+    index = raw.FPDFText_GetCharIndexFromTextIndex(text, at)
+    if not raw.FPDFText_GetLooseCharBox(text, index, ctypes.byref(box)):
+        return 0.0, 0.0, 0.0
+    return box.left, box.top, box.bottom
+
+
+def _blocks(lines: list[_Line]) -> Iterator[Block]:
+    if not lines:
+        return
+    height = _commonest(lines)
+    gaps = [gap for one, two in itertools.pairwise(lines) if 0 <= (gap := one.last_bottom - two.top) < height]
+    leading = statistics.median(gaps) if gaps else 0.0
+    held: list[_Line] = []
+    for line in lines:
+        if held and _begins(held, line, height, leading):
+            yield _block(held, height)
+            held = []
+        held.append(line)
+    yield _block(held, height)
+
+
+def _commonest(lines: list[_Line]) -> float:
+    """The height of most of the page's text."""
+    weights: dict[float, int] = {}
+    for line in lines:
+        key = round(line.height, 1)
+        weights[key] = weights.get(key, 0) + len(line.text)
+    return max(weights, key=lambda key: (weights[key], -key))
+
+
+def _begins(held: list[_Line], line: _Line, height: float, leading: float) -> bool:
+    """True when the line begins a new block after those held."""
+    last = held[-1]
+    if abs(line.height - last.height) > 0.12 * height or _ITEM.match(line.text):
+        return True
+    gap = last.last_bottom - line.top
+    if gap > leading + 0.4 * height or gap < -3 * height:
+        return True
+    # An indented first line, as books set it, after a line that ended a sentence.
+    return len(held) > 1 and 0.5 * height < line.left - last.left < 5 * height and last.text[-1:] in _STOPS
+
+
+def _block(lines: list[_Line], height: float) -> Block:
+    text = lines[0].text
+    for line in lines[1:]:
+        text = _joined(text, line.text)
+    for mark in _SOFT_HYPHENS:
+        text = text.replace(mark, "")
+    ratio = lines[0].height / height if height > 0 else 1.0
+    if ratio >= 1.15 and len(text) <= LONGEST_HEADING and any(map(str.isalnum, text)):
+        return Block(Role.HEADING, text, 1 if ratio >= 1.6 else 2 if ratio >= 1.3 else 3)
+    return Block(Role.LIST if _ITEM.match(text) else Role.PARAGRAPH, text)
+
+
+def _joined(text: str, line: str) -> str:
+    """Two lines of one paragraph: a word broken at the end of the first is made whole."""
+    if text.endswith(_SOFT_HYPHENS):
+        return text[:-1] + line
+    if text[-1:] == "-" and text[-2:-1].islower() and line[:1].islower():
+        return text[:-1] + line
+    if _UNSPACED.match(text[-1:]) and _UNSPACED.match(line[:1]):
+        return text + line
+    return f"{text} {line}"

@@ -1,0 +1,179 @@
+"""What a document becomes: an outline, slices of it, and pages of blocks."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from holdfast.core import keys
+
+MIB = 1024 * 1024
+
+
+class Format(enum.StrEnum):
+    """What the bytes are. The name of a file is at most a hint."""
+
+    PDF = "pdf"
+    DOCX = "docx"
+    PPTX = "pptx"
+    XLSX = "xlsx"
+    XLS = "xls"
+    ODS = "ods"
+    CSV = "csv"
+    TSV = "tsv"
+    HTML = "html"
+    MARKDOWN = "markdown"
+    TEXT = "text"
+
+
+SHEETS = frozenset({Format.XLSX, Format.XLS, Format.ODS, Format.CSV, Format.TSV})
+TEXTS = frozenset({Format.CSV, Format.TSV, Format.HTML, Format.MARKDOWN, Format.TEXT})
+ARCHIVES = frozenset({Format.DOCX, Format.PPTX, Format.XLSX, Format.ODS})
+
+# Raised by one whenever the same bytes would give other pages: slices are then done again (chunks whose text
+# stayed the same are still not paid again).
+PARSER_VERSIONS = MappingProxyType(
+    {
+        Format.PDF: "pdfium-1",
+        Format.DOCX: "docx-1",
+        Format.PPTX: "pptx-1",
+        Format.XLSX: "sheet-1",
+        Format.XLS: "sheet-1",
+        Format.ODS: "sheet-1",
+        Format.CSV: "sheet-1",
+        Format.TSV: "sheet-1",
+        Format.HTML: "html-1",
+        Format.MARKDOWN: "markdown-1",
+        Format.TEXT: "text-1",
+    }
+)
+
+
+class Unit(enum.StrEnum):
+    """What a document is counted in."""
+
+    PAGE = "page"
+    SLIDE = "slide"
+    ROW = "row"
+    PART = "part"
+
+
+class Role(enum.StrEnum):
+    """What a block is to its reader."""
+
+    HEADING = "heading"
+    PARAGRAPH = "paragraph"
+    LIST = "list"
+    ROW = "row"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one document may cost: time and memory of the child, and the size of what it is given.
+
+    `seconds` is wall time per request and CPU time of the child; `memory` its address space; `bytes` the
+    file; `text_bytes` a file of plain text or Markdown, which is read in this process; `expanded` the members
+    of an archive together; `cells` those of a workbook; `reply` what one slice may come to.
+    """
+
+    seconds: float = 60.0
+    memory: int = 512 * MIB
+    bytes: int = 256 * MIB
+    text_bytes: int = 64 * MIB
+    expanded: int = 1024 * MIB
+    pages: int = 20_000
+    cells: int = 5_000_000
+    reply: int = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The units `first` to `last` of an outline, counted from 1, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A document at a glance: all that is needed to cut it into slices.
+
+    `parts` are the rows of each sheet, in order, and empty for what has no sheets.
+    """
+
+    format: Format
+    unit: Unit
+    units: int
+    title: str | None = None
+    parts: tuple[int, ...] = ()
+
+    @property
+    def whole(self) -> Slice:
+        """The slice that is the whole document."""
+        return Slice(1, self.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A run of text that belongs together. `level` is 1 to 6 for a heading and 0 for all else."""
+
+    role: Role
+    text: str
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page, slide, sheet or part: its number from 1, its name if any, and its blocks in reading order."""
+
+    number: int
+    blocks: tuple[Block, ...]
+    label: str | None = None
+
+
+def slices(outline: Outline, *, pages: int = 12, rows: int = 3000) -> tuple[Slice, ...]:
+    """The document cut into slices: a PDF by `pages`, sheets by `rows`, all else whole.
+
+    A sheet of more than `rows` is cut by itself; smaller ones share a slice while they fit together.
+    """
+    if outline.unit is Unit.PAGE:
+        return _steps(1, outline.units, pages)
+    if outline.unit is not Unit.ROW:
+        return (outline.whole,)
+    found: list[Slice] = []
+    start, row = 1, 0
+    for height in outline.parts:
+        if row + height - start + 1 > rows:
+            if row >= start:
+                found.append(Slice(start, row))
+            start = row + 1
+        row += height
+        if height > rows:
+            found.extend(_steps(start, row, rows))
+            start = row + 1
+    if row >= start:
+        found.append(Slice(start, row))
+    return tuple(found)
+
+
+def _steps(first: int, last: int, size: int) -> tuple[Slice, ...]:
+    return tuple(Slice(start, min(start + size - 1, last)) for start in range(first, last + 1, max(1, size)))
+
+
+def digest(pages: Sequence[Page], document_format: Format) -> str:
+    """The digest of a slice's content: the same exactly when parser, page numbers, labels and text are.
+
+    Page numbers count: rows taken over from an earlier generation carry theirs, and must not lie.
+    """
+    parts = [PARSER_VERSIONS[document_format]]
+    for page in pages:
+        parts += ["page", str(page.number), page.label or ""]
+        for block in page.blocks:
+            parts += [block.role.value, str(block.level), block.text]
+    return keys.digest(*parts)
+
+
+def has_text(pages: Sequence[Page]) -> bool:
+    """True when there is anything to index on any of the pages."""
+    return any(page.blocks for page in pages)

@@ -1,0 +1,155 @@
+"""Workbooks and delimited text: rows, each with the names of its columns.
+
+Rows are counted through all sheets of a workbook, empty ones included, so that a slice is two numbers.
+Reading goes forward only: `Rows` remembers where the last slice of the same file ended, and the next one goes
+on there. A worker that takes slices in order, or every second one, reads a file once.
+"""
+
+import csv
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import python_calamine as calamine
+
+from holdfast.core.errors import WorkError
+from holdfast.documents.parse import encodings, sniff, tables
+from holdfast.documents.parse.records import (
+    TEXTS,
+    Block,
+    Format,
+    Limits,
+    Outline,
+    Page,
+    Role,
+    Slice,
+    Unit,
+)
+from holdfast.store.text import plain
+
+MOST_FIELD = 1024 * 1024
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """One sheet being read: `rows` goes forward, `at` counts the rows taken so far."""
+
+    name: str | None
+    height: int
+    header: list[str] | None
+    skip: int
+    rows: Iterator[Sequence[tables.Cell]]
+    at: int = 0
+
+
+class Rows:
+    """The sheets of one file, opened once and read forward."""
+
+    def __init__(self, path: Path, document_format: Format, limits: Limits) -> None:
+        self._sheets = (
+            _delimited(path, document_format, limits) if document_format in TEXTS else _workbook(path, limits)
+        )
+        self._format = document_format
+        self._next = 1
+        if not any(sheet.height for sheet in self._sheets):
+            raise WorkError("there is not one filled cell in the file", code="no_text")
+
+    def outline(self) -> Outline:
+        """The rows of each sheet and of all together."""
+        heights = tuple(sheet.height for sheet in self._sheets)
+        return Outline(self._format, Unit.ROW, sum(heights), None, heights)
+
+    def ahead(self, wanted: Slice) -> bool:
+        """True when the slice has not been passed yet."""
+        return wanted.first >= self._next
+
+    def read(self, wanted: Slice) -> list[Page]:
+        """One page for each sheet that the slice touches; the slice must be ahead."""
+        pages: list[Page] = []
+        before = 0
+        for number, sheet in enumerate(self._sheets, start=1):
+            first = max(wanted.first - before, 1)
+            last = min(wanted.last - before, sheet.height)
+            before += sheet.height
+            if first <= last:
+                pages.append(Page(number, _blocks(sheet, first, last), sheet.name))
+        self._next = wanted.last + 1
+        return pages
+
+
+def _blocks(sheet: _Sheet, first: int, last: int) -> tuple[Block, ...]:
+    taken = itertools.islice(sheet.rows, first - 1 - sheet.at, last - sheet.at)
+    sheet.at = last
+    found: list[Block] = []
+    for number, row in enumerate(taken, start=first):
+        text = tables.row_text(sheet.header, [tables.spelled(cell) for cell in row])
+        if text and number != sheet.skip:
+            found.append(Block(Role.ROW, plain(text)))
+    return tuple(found)
+
+
+def _workbook(path: Path, limits: Limits) -> list[_Sheet]:
+    try:
+        book = calamine.CalamineWorkbook.from_path(str(path))
+    except calamine.PasswordError as error:
+        raise WorkError(
+            "the workbook is encrypted; remove its password and upload it again", code="encrypted"
+        ) from error
+    sheets: list[_Sheet] = []
+    cells = 0
+    for about in book.sheets_metadata:
+        if about.typ != calamine.SheetTypeEnum.WorkSheet:
+            continue
+        sheet = book.get_sheet_by_name(about.name)
+        cells += sheet.height * sheet.width
+        _allow(cells, limits)
+        first = [tables.spelled(cell) for cell in next(sheet.iter_rows(), [])] if sheet.height else []
+        sheets.append(_sheet(about.name, sheet.height, first, sheet.iter_rows()))
+    return sheets
+
+
+def _delimited(path: Path, document_format: Format, limits: Limits) -> list[_Sheet]:
+    """The one sheet of a delimited text. It is gone through twice, to count and to read, and never held."""
+    encoding = encodings.of_file(path)
+    separator = "\t" if document_format is Format.TSV else _separator(sniff.read_head(path))
+    csv.field_size_limit(MOST_FIELD)
+    height = cells = 0
+    first: list[str] = []
+    try:
+        for row in _records(path, encoding, separator):
+            height += 1
+            cells += len(row)
+            _allow(cells, limits)
+            first = [tables.spelled(cell) for cell in row] if height == 1 else first
+    except csv.Error as error:
+        raise WorkError(
+            f"row {height + 1} of the table cannot be read: {error}", code="broken_file"
+        ) from error
+    return [_sheet(None, height, first, _records(path, encoding, separator))]
+
+
+def _records(path: Path, encoding: str, separator: str) -> Iterator[list[str]]:
+    with path.open(encoding=encoding, errors="replace", newline="") as file:
+        for row in csv.reader(file, delimiter=separator):
+            if any(row):
+                yield row
+
+
+def _separator(head: bytes) -> str:
+    """The separator of delimited text: the regular one, or else the commonest of the first line."""
+    text = encodings.decode_head(head)
+    return sniff.regular_separator(text) or max(",;\t|", key=text.partition("\n")[0].count)
+
+
+def _sheet(name: str | None, height: int, first: list[str], rows: Iterator[Sequence[tables.Cell]]) -> _Sheet:
+    header = first if height > 1 and tables.looks_like_header(first) else None
+    return _Sheet(name, height, header, 1 if header else 0, rows)
+
+
+def _allow(cells: int, limits: Limits) -> None:
+    if cells > limits.cells:
+        raise WorkError(
+            f"the tables have more than {limits.cells:,} cells; split the file into smaller ones",
+            code="too_large",
+        )

@@ -1,0 +1,130 @@
+"""What a file is, told by its content. The name decides only between formats that are all plain text."""
+
+import mmap
+import re
+from pathlib import Path
+
+from holdfast.core.errors import WorkError
+from holdfast.documents.parse import archive, encodings
+from holdfast.documents.parse.records import Format
+
+HEAD = 64 * 1024
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_NAMED = {
+    "csv": Format.CSV,
+    "tsv": Format.TSV,
+    "tab": Format.TSV,
+    "htm": Format.HTML,
+    "html": Format.HTML,
+    "xhtml": Format.HTML,
+    "md": Format.MARKDOWN,
+    "markdown": Format.MARKDOWN,
+    "mdx": Format.MARKDOWN,
+    "txt": Format.TEXT,
+    "text": Format.TEXT,
+    "log": Format.TEXT,
+}
+_MEMBERS = (
+    ("word/document.xml", Format.DOCX),
+    ("ppt/presentation.xml", Format.PPTX),
+    ("xl/workbook.xml", Format.XLSX),
+)
+_HTML_START = re.compile(
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
+)
+_HTML_TAG = re.compile(r"<(?:html|head|body|div|p|table|h[1-6]|span|ul|article)\b[^>]*>", re.IGNORECASE)
+_MARKDOWN = re.compile(r"^(?:#{1,6} \S|```|~~~|[-*+] \S|> \S|\|.+\|$)|\[[^\]\n]+\]\([^)\n]+\)", re.MULTILINE)
+_ATX = re.compile(r"^#{1,6} \S", re.MULTILINE)
+
+
+def sniff(path: Path, name: str = "") -> Format:
+    """The format of a file; opens archives, so it belongs into the child for what `from_head` cannot tell."""
+    head = read_head(path)
+    found = from_head(head, name)
+    if found is not None:
+        return found
+    return _archived(path) if head.startswith(_ZIP) else _compound(path)
+
+
+def read_head(path: Path) -> bytes:
+    """The first bytes of a file, enough to know text from all else; `no_text` for an empty one."""
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    if not head:
+        raise WorkError("the file is empty", code="no_text")
+    return head
+
+
+def from_head(head: bytes, name: str = "") -> Format | None:
+    """The format that the first bytes show, None for a container that must be opened.
+
+    Raises `unknown_format` for what no parser here reads.
+    """
+    if head.startswith((*_ZIP, _COMPOUND)):
+        return None
+    if b"%PDF-" in head[:1024]:
+        return Format.PDF
+    if not encodings.is_text(head):
+        raise WorkError(
+            "the file is of no supported format; use PDF, DOCX, PPTX, XLSX, XLS, ODS, CSV, HTML, Markdown"
+            " or plain text",
+            code="unknown_format",
+        )
+    return _textual(encodings.decode_head(head), name)
+
+
+def _textual(text: str, name: str) -> Format:
+    if _HTML_START.match(text):
+        return Format.HTML
+    hint = _NAMED.get(name.rpartition(".")[2].lower()) if "." in name else None
+    if hint is Format.HTML and not _HTML_TAG.search(text):
+        hint = None
+    if hint is not None:
+        return hint
+    separator = regular_separator(text)
+    if separator is not None:
+        return Format.TSV if separator == "\t" else Format.CSV
+    if _ATX.search(text) and len(_MARKDOWN.findall(text)) >= 2:
+        return Format.MARKDOWN
+    return Format.TEXT
+
+
+def regular_separator(text: str) -> str | None:
+    """The separator that stands equally often, at least twice, in each of the first lines, three or more."""
+    lines = [line for line in text[:16384].split("\n")[:20] if line.strip()]
+    if len(text) > 16384 and len(lines) < 20:
+        lines = lines[:-1]
+    if len(lines) < 3:
+        return None
+    for separator in "\t;,|":
+        counts = {line.count(separator) for line in lines}
+        if len(counts) == 1 and counts.pop() >= 2:
+            return separator
+    return None
+
+
+def _archived(path: Path) -> Format:
+    names = archive.names(path)
+    for member, found in _MEMBERS:
+        if member in names:
+            return found
+    if "content.xml" in names and b"opendocument.spreadsheet" in archive.first_bytes(path, "mimetype"):
+        return Format.ODS
+    raise WorkError(
+        "the file is an archive, not a document; unpack it and upload what is inside", code="unknown_format"
+    )
+
+
+def _compound(path: Path) -> Format:
+    """Tell old workbooks from encrypted new ones and from other old formats by the names of their streams."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if content.find("EncryptedPackage".encode("utf-16-le")) >= 0:
+            raise WorkError(
+                "the document is encrypted; remove its password and upload it again", code="encrypted"
+            )
+        if any(content.find(name.encode("utf-16-le")) >= 0 for name in ("Workbook", "Book\0")):
+            return Format.XLS
+    raise WorkError(
+        "the file is of an old or unknown Office format; save it as DOCX, PPTX or PDF", code="unknown_format"
+    )

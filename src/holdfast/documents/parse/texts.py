@@ -1,0 +1,152 @@
+"""Plain text and Markdown: read in this process, in time linear in their size."""
+
+import os
+import re
+from pathlib import Path
+
+from holdfast.core.errors import WorkError
+from holdfast.documents.parse import encodings, tables
+from holdfast.documents.parse.records import Block, Page, Role
+
+_BLANK = re.compile(r"\n[^\S\n]*\n\s*")
+_TRAILING = re.compile(r"[^\S\n]+\n")
+_HEADING = re.compile(r"(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
+_RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$")
+_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
+_TITLE = re.compile(r"^title:[ \t]*(['\"]?)(.+?)\1[ \t]*$", re.MULTILINE)
+
+
+def load(path: Path, limit: int, declared: str | None = None) -> str:
+    """The decoded text of a file of at most `limit` bytes."""
+    return encodings.decode(content(path, limit), declared)
+
+
+def content(path: Path, limit: int) -> bytes:
+    """The bytes of a file of at most `limit`."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        # Asking for `limit` bytes would make room for as many, however small the file.
+        data = file.read(min(size, limit) + 1)
+    if len(data) > limit:
+        raise WorkError(f"the text is larger than the limit of {limit:,} bytes; split it", code="too_large")
+    return data
+
+
+def plain_pages(text: str) -> list[Page]:
+    """Paragraphs between blank lines; a form feed begins a new page, as in printed text."""
+    found = (_paragraphs(page) for page in text.split("\f"))
+    return [Page(number, blocks) for number, blocks in enumerate(found, start=1)]
+
+
+def _paragraphs(text: str) -> tuple[Block, ...]:
+    text = _TRAILING.sub("\n", text.strip("\n").rstrip())
+    return tuple(Block(Role.PARAGRAPH, part) for part in _BLANK.split(text) if part.strip())
+
+
+def markdown_title(blocks: tuple[Block, ...]) -> str | None:
+    """The title of the front matter, or else the first heading of the best level."""
+    if blocks and blocks[0].role is Role.CODE and (named := _TITLE.search(blocks[0].text)):
+        return named[2]
+    headings = [block for block in blocks if block.role is Role.HEADING]
+    return min(headings, key=lambda block: block.level).text if headings else None
+
+
+def markdown_pages(text: str) -> list[Page]:
+    """One page with the blocks of the Markdown. Marks inside a line stay as they are written."""
+    return [Page(1, tuple(_Markdown(text.split("\n")).blocks()))]
+
+
+class _Markdown:
+    """One pass over the lines; `_held` are the lines of the paragraph or item that is not ended yet."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._at = 0
+        self._found: list[Block] = []
+        self._held: list[str] = []
+        self._role = Role.PARAGRAPH
+
+    def blocks(self) -> list[Block]:
+        """All blocks in order."""
+        self._front_matter()
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            self._at += 1
+            if not line or line.isspace():
+                self._end()
+            elif not self._special(line):
+                self._held.append(line.rstrip())
+        self._end()
+        return self._found
+
+    def _special(self, line: str) -> bool:
+        """True when the line is more than the next one of a paragraph, and has been dealt with."""
+        first = line.lstrip(" \t")[:1]
+        if first == "#" and (heading := _HEADING.match(line.strip())):
+            self._end()
+            self._add(Role.HEADING, (heading[2] or "").strip(), len(heading[1]))
+        elif first in "`~" and (fence := _FENCE.match(line)):
+            self._end()
+            self._fenced(line, fence[1])
+        elif first in "=-" and self._held and self._role is Role.PARAGRAPH and _UNDERLINE.match(line):
+            text = " ".join(held.strip() for held in self._held)
+            self._held = []
+            self._add(Role.HEADING, text, 1 if "=" in line else 2)
+        elif first in "-*_" and _RULE.match(line):
+            self._end()
+        elif first in "-*+0123456789" and _ITEM.match(line):
+            self._end()
+            self._role = Role.LIST
+            self._held.append(line.rstrip())
+        elif "|" in line and not self._held and self._ruled():
+            self._table(line)
+        else:
+            return False
+        return True
+
+    def _ruled(self) -> bool:
+        return self._at < len(self._lines) and bool(_TABLE_RULE.match(self._lines[self._at]))
+
+    def _end(self) -> None:
+        if self._held:
+            self._add(self._role, "\n".join(self._held), 0)
+        self._held = []
+        self._role = Role.PARAGRAPH
+
+    def _add(self, role: Role, text: str, level: int) -> None:
+        if text.strip():
+            self._found.append(Block(role, text if role is Role.CODE else text.strip(), level))
+
+    def _fenced(self, opening: str, mark: str) -> None:
+        taken = [opening.rstrip()]
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            self._at += 1
+            taken.append(line.rstrip())
+            if line.strip().startswith(mark) and not line.strip().strip(mark[0]):
+                break
+        self._add(Role.CODE, "\n".join(taken), 0)
+
+    def _front_matter(self) -> None:
+        if self._lines and self._lines[0].rstrip() == "---":
+            for end in range(1, min(len(self._lines), 200)):
+                if self._lines[end].rstrip() in {"---", "..."}:
+                    self._add(Role.CODE, "\n".join(self._lines[1:end]), 0)
+                    self._at = end + 1
+                    return
+
+    def _table(self, header: str) -> None:
+        self._at += 1
+        rows = [_cells(header)]
+        while self._at < len(self._lines) and "|" in self._lines[self._at]:
+            rows.append(_cells(self._lines[self._at]))
+            self._at += 1
+        for text in tables.row_texts(rows, headed=True):
+            self._add(Role.ROW, text, 0)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]

@@ -1,0 +1,232 @@
+"""`index`: a document becomes searchable chunks, slice by slice, and only what changed is paid for.
+
+Three layers of reuse, from coarse to fine. The same bytes with the same options are no new generation at all
+(the request says `unchanged`). A slice whose pages, chunker and model are those of a slice of the published
+generation takes its chunks over in the transaction that finishes it. A chunk whose text was embedded before,
+anywhere in the tenant, is in the ledger and costs nothing.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core import keys
+from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
+from holdfast.core.records import Chunk, Claim, Slice
+from holdfast.documents import chunk
+from holdfast.documents.blobs import Blobs
+from holdfast.documents.parse import records
+from holdfast.documents.parse.parser import Parser
+from holdfast.documents.parse.records import Format, Page
+from holdfast.engine.kinds import Finish, Kind
+from holdfast.engine.work import Work
+from holdfast.ledger.pay import Call
+from holdfast.search import counts, words
+from holdfast.store import documents, slices
+from holdfast.store import search as search_store
+from holdfast.store.database import Database, Tx
+
+NAME = documents.KIND
+VERSION = 1
+# Chunks that are paid for at a time: what a crash may repeat is bounded, progress is told in between.
+GROUP = 256
+# Fewer chunks than this are staged in the transaction that finishes the slice.
+SMALL = 200
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """How a document is indexed; frozen into its run. Sizes are in tokens, pages and rows."""
+
+    chunk_size: int = 256
+    overlap: int = 0
+    delimiter: str = ""
+    slice_pages: int = 12
+    slice_rows: int = 3000
+    provider: str = "local"
+    model: str = ""
+
+    def checked(self) -> "Choices":
+        """These choices if they can be followed; otherwise BadRequestError."""
+        self.cutting()
+        for name in ("slice_pages", "slice_rows"):
+            size = getattr(self, name)
+            if type(size) is not int or not 1 <= size <= 100_000:
+                raise BadRequestError(f"{name} must be a whole number from 1 to 100,000", code="bad_option")
+        return self
+
+    def cutting(self) -> chunk.ChunkOptions:
+        """The part of them that the chunker needs."""
+        try:
+            return chunk.ChunkOptions(self.chunk_size, self.overlap, self.delimiter)
+        except TypeError as error:
+            raise BadRequestError(
+                f"chunk_size and overlap must be numbers ({error})", code="bad_option"
+            ) from error
+
+
+def choices(defaults: Choices, *layers: Mapping[str, Any] | None) -> Choices:
+    """The defaults, overlaid by a collection's options and then by the document's own."""
+    known = set(Choices.__dataclass_fields__) - {"provider"}
+    merged = {name: getattr(defaults, name) for name in Choices.__dataclass_fields__}
+    for layer in layers:
+        for name, value in (layer or {}).items():
+            if name not in known:
+                raise BadRequestError(
+                    f"there is no option {name!r}; known are: {', '.join(sorted(known))}", code="bad_option"
+                )
+            merged[name] = value
+    return Choices(**merged).checked()
+
+
+def frozen(chosen: Choices, name: str) -> dict[str, Any]:
+    """The options of a run: the choices, the file's name as a hint, and the versions that count."""
+    versions = {
+        "parsers": keys.digest(*sorted(records.PARSER_VERSIONS.values()))[:16],
+        "chunker": chunk.VERSION,
+        "words": words.VERSION,
+    }
+    kept = {field: getattr(chosen, field) for field in Choices.__dataclass_fields__}
+    return {**kept, "name": name, "versions": versions}
+
+
+class Index:
+    """The work of indexing, in one process."""
+
+    def __init__(self, db: Database, shelf: Blobs, parser: Parser) -> None:
+        self._db = db
+        self._shelf = shelf
+        self._parser = parser
+
+    def kind(self) -> Kind:
+        """The kind to register."""
+        return Kind(NAME, self.run, plan=self.plan, publish=self.publish, version=VERSION)
+
+    def plan(self, work: Work) -> list[Slice]:
+        """The slices of the document; a small one is a single slice and is done by the same task."""
+        chosen = _chosen(work)
+        path = self._shelf.path(work.content)
+        outline = self._parser.outline(path, str(work.options.get("name", "")))
+        cuts = records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows)
+        return [
+            Slice(
+                {"format": outline.format.value, "first": piece.first, "last": piece.last, "of": len(cuts)},
+                weight=max(1, piece.last - piece.first + 1),
+            )
+            for piece in cuts
+        ]
+
+    def run(self, work: Work) -> Finish:
+        """One slice: parsed, cut, embedded or looked up, and ready to be published."""
+        chosen = _chosen(work)
+        piece = work.payload
+        form = Format(str(piece["format"]))
+        path = self._shelf.path(work.content)
+        pages = self._parser.read(path, form, records.Slice(int(piece["first"]), int(piece["last"])))
+        work.check()
+        digest = _digest(pages, form, chosen)
+        facts: dict[str, Any] = {"digest": digest, "format": form.value, "pages": _pages(pages, form, piece)}
+        if work.claim.ordinal <= 1 and form is Format.PDF:
+            facts["thumbnail"] = self._thumbnail(work, form)
+        if work.may_copy and work.claim.generation > 1:
+            earlier = slices.published(self._db, work.claim.head_id).get(digest)
+            if earlier is not None:
+                copy = earlier.copy
+                return Finish(
+                    {**facts, "taken_over": copy.generation},
+                    copy=copy,
+                    also=lambda tx: slices.copy_counts(tx, work.claim, copy),
+                )
+        return self._embedded(work, chosen, pages, facts)
+
+    def _embedded(self, work: Work, chosen: Choices, pages: Sequence[Page], facts: dict[str, Any]) -> Finish:
+        pieces = chunk.cut(pages, chosen.cutting())
+        wanted = [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
+        large = len(pieces) > SMALL
+        chunks: list[Chunk] = []
+        for start in range(0, len(pieces), GROUP):
+            group = wanted[start : start + GROUP]
+            work.pay(group)
+            made = [
+                Chunk(
+                    position=start + place,
+                    text=piece.text,
+                    page=piece.page,
+                    call_key=call.key(work.claim.tenant),
+                    data={"headings": list(piece.headings)} if piece.headings else {},
+                    words=" ".join(words.analyse(piece.text)),
+                )
+                for place, (piece, call) in enumerate(zip(pieces[start : start + GROUP], group, strict=True))
+            ]
+            chunks += made
+            if large:
+                work.stage(made)
+                self._tell(work, facts, len(chunks), len(pieces))
+        counted = counts.encode([each.words or "" for each in chunks])
+        return Finish(
+            {**facts, "chunks": len(chunks)},
+            chunks=() if large else chunks,
+            also=lambda tx: search_store.put_counts(tx, work.claim, counted),
+        )
+
+    def _tell(self, work: Work, facts: Mapping[str, Any], done: int, total: int) -> None:
+        spent = work.spent
+        stages = {
+            "pages": (facts["pages"], facts["pages"]),
+            "embedded": (spent.paid_calls, total),
+            "reused": (spent.reused_calls, total),
+            "written": (done, total),
+        }
+        work.progress(done, total, unit="chunks", stages=stages)
+
+    def _thumbnail(self, work: Work, form: Format) -> str | None:
+        """The digest of a picture of the first page; a document without one is indexed all the same."""
+        try:
+            picture = self._parser.thumbnail(self._shelf.path(work.content), form)
+            return self._shelf.put(picture).digest
+        except HoldfastError as error:
+            log.info("no thumbnail of %s: %s", work.subject, error.message)
+            return None
+
+    def publish(self, tx: Tx, claim: Claim) -> None:
+        """The document's facts are those of the generation that becomes visible; one without text is none."""
+        found = slices.done(tx, claim.run_id)
+        total = sum(each.copy.chunks for each in found)
+        if not total:
+            raise WorkError("the document has no text that could be found", code="no_text")
+        told = [each.result for each in found]
+        documents.put_facts(
+            tx,
+            claim.tenant,
+            claim.subject.removeprefix("document:"),
+            form=next((each["format"] for each in told if "format" in each), None),
+            pages=sum(int(each.get("pages", 0)) for each in told),
+            chunks=total,
+            thumbnail=next((each["thumbnail"] for each in told if each.get("thumbnail")), None),
+        )
+
+
+def _chosen(work: Work) -> Choices:
+    kept = {name: work.options[name] for name in Choices.__dataclass_fields__ if name in work.options}
+    return Choices(**kept)
+
+
+def _pages(pages: Sequence[Page], form: Format, piece: Mapping[str, Any]) -> int:
+    return int(piece["last"]) - int(piece["first"]) + 1 if form is Format.PDF else len(pages)
+
+
+def _digest(pages: Sequence[Page], form: Format, chosen: Choices) -> str:
+    """What the chunks of a slice depend on: pages and parser, chunker, terms, model."""
+    return keys.digest(
+        records.digest(pages, form),
+        str(chunk.VERSION),
+        str(words.VERSION),
+        str(chosen.chunk_size),
+        str(chosen.overlap),
+        chosen.delimiter,
+        chosen.provider,
+        chosen.model,
+    )

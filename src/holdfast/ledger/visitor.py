@@ -1,0 +1,57 @@
+"""A payer without a task: somebody at the door who asks one question and waits for the answer.
+
+The ledger is the same: looked up, intended, sent and settled, paid once. What is missing is the fence, for
+there is nothing that a visitor could overwrite; instead its patience bounds how long it may take.
+"""
+
+from holdfast.core.errors import MustWaitError
+from holdfast.core.ports import Host
+from holdfast.core.records import NO_TASK, Claim
+
+
+class Visitor:
+    """The `Holder` of a payment that belongs to no task."""
+
+    def __init__(self, host: Host, tenant: str, collection: str | None, patience: float) -> None:
+        self._host = host
+        self._until = host.clock() + patience
+        self._claim = Claim(
+            task_id=NO_TASK,
+            run_id="",
+            head_id=0,
+            tenant=tenant,
+            kind="query",
+            subject="",
+            collection=collection,
+            generation=0,
+            ordinal=0,
+            epoch=0,
+            token=host.token(),
+            owner="query",
+            lane="",
+            priority=0,
+            pipeline="",
+            content="",
+            options={},
+            payload={},
+            attempts=0,
+            lease_until=0.0,
+        )
+
+    @property
+    def claim(self) -> Claim:
+        """A claim of no task; its token makes the order this visitor's own."""
+        return self._claim
+
+    def check(self) -> None:
+        """Return while the visitor still waits."""
+        if not self.trusted():
+            raise MustWaitError("the provider took too long for a question", reason="patience", delay=1.0)
+
+    def trusted(self) -> bool:
+        """True while the visitor still waits."""
+        return self._host.clock() < self._until
+
+    def trusted_until(self) -> float:
+        """When the visitor gives up, by the host's clock."""
+        return self._until

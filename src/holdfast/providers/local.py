@@ -1,0 +1,99 @@
+"""Embeddings computed in this process, offline and for nothing, through the same door as the paid ones.
+
+The model is a static one: its weights come inside a package, each word has a vector, and a text is their
+mean. It loads when it is first used, in about a tenth of a second, and needs no network.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile
+
+NAME = "local"
+MODEL = "wordllama-256"
+DIMENSIONS = 256
+# A year: sending again costs nothing however late it is.
+RETENTION = 365 * 86_400.0
+LOCAL = Profile(
+    name=NAME,
+    honours_keys=True,
+    key_retention=RETENTION,
+    max_inputs=512,
+    max_tokens=1_000_000,
+    deadline=60.0,
+)
+
+
+class LocalProvider:
+    """A provider that charges nothing and is never away."""
+
+    def __init__(self, profile: Profile = LOCAL) -> None:
+        self._profile = profile
+        self._lock = threading.Lock()
+        self._model: Any = None
+
+    @property
+    def name(self) -> str:
+        """The profile's name."""
+        return self._profile.name
+
+    @property
+    def profile(self) -> Profile:
+        """What this provider does with money: nothing."""
+        return self._profile
+
+    def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
+        """Return the inputs as JSON. Raises ValueError for what this model cannot do."""
+        if endpoint != "embeddings":
+            raise ValueError(f"the local provider knows no {endpoint!r}; it only embeds")
+        if model != MODEL:
+            raise ValueError(f"the local provider has one model, {MODEL}, not {model!r}")
+        if params:
+            raise ValueError(f"the local model takes no parameters: {', '.join(sorted(params))}")
+        return json.dumps(list(inputs), ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "surrogatepass"
+        )
+
+    def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
+        """Embed the inputs, if `gate` allows it."""
+        if not gate():
+            return NotSent("the lease is no longer trusted")
+        inputs = json.loads(exchange.body.decode("utf-8", "surrogatepass"))
+        vectors = self.embed(inputs)
+        tokens = sum(self.count_tokens(text) for text in inputs)
+        return Answered(
+            tuple(vector.tobytes() for vector in vectors),
+            input_tokens=tokens,
+            output_tokens=0,
+            replayed=False,
+        )
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of the texts, one to a row, little-endian float32; a text without any word is zero."""
+        with self._lock:
+            if self._model is None:
+                self._model = _load()
+            vectors = np.asarray(self._model.embed(list(texts), norm=False), dtype="<f4")
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        np.divide(vectors, length, out=vectors, where=length > 0)
+        return vectors
+
+    def count_tokens(self, text: str) -> int:
+        """Return an estimate: four characters to a token."""
+        return max(1, len(text) // 4)
+
+    def close(self) -> None:
+        """Forget the model."""
+        self._model = None
+
+
+def _load() -> Any:
+    import wordllama  # noqa: PLC0415 - takes a moment, and not every process embeds
+
+    # It looks for its tokenizer in the wrong folder of its own package unless told.
+    return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)

@@ -1,0 +1,143 @@
+"""Text to terms: what the full-text indexes hold and what queries ask for.
+
+A term is lower case, holds no space, quote or other ASCII punctuation and is at most 40 characters long: one
+token, the same one, for FTS5 and for tsvector. Both sides of a search use `analyse`, so a rule may be crude
+as long as it is the same for both; `VERSION` names the rules, and words of another version must be made anew.
+
+The rules: one form for each letter (`scripts`); stop words dropped; English stems (`stem`); *wi-fi* and
+*camelCase* give their parts and the whole; numbers stay, without separators of thousands; Chinese, Japanese,
+Korean and Thai give overlapping pairs of characters.
+
+Each distinct spelling is worked out once and remembered, so a long text costs one dictionary look-up a word.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import chain, pairwise
+
+from holdfast.search import scripts
+from holdfast.search.stem import stem
+
+VERSION = "1"
+LONGEST = 40
+MOST_TERMS = 100_000  # of one text: a tsvector may not exceed a megabyte
+_REMEMBERED = 200_000
+_WORTH_REMEMBERING = 32
+
+_APOSTROPHES = "'\u2019\u02bc"
+_HYPHENS = "\\-\u2010\u2011"
+_INSIDE = rf"\w{scripts.MARKS}{scripts.INVISIBLE}"
+_RAW_ASCII = re.compile(r"\w+(?:(?:[-'.]|,(?=\d{3}(?!\d)))\w+)*", re.ASCII)
+_RAW = re.compile(rf"[{_INSIDE}]+(?:(?:[{_HYPHENS}{_APOSTROPHES}.]|,(?=\d{{3}}(?!\d)))[{_INSIDE}]+)*")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
+_INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
+_NOT_WORD = re.compile(rf"[^\w{scripts.MARKS}]+|_+")
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LETTER = re.compile(r"\w")
+_NEGATIONS = re.compile(f"[a-z]+n[{_APOSTROPHES}]t", re.IGNORECASE)
+_CLITICS = re.compile(f"[{_APOSTROPHES}](?:s|d|m|ll|re|ve)$", re.IGNORECASE)
+_ELISIONS = re.compile(f"^(?:[cdjlmnst]|qu)[{_APOSTROPHES}](?=\\w{{3}})", re.IGNORECASE)
+
+_STOP_WORDS = """
+a about above after again against all also am an and any are as at be because been before being below
+between both but by can cannot could did do does doing down during each either few for from further had
+has have having he her here hers herself him himself his how however i if in into is it its itself just
+may me might more most must my myself neither no nor not of off on once only or other ought our ours
+ourselves out over own per quite rather same shall she should since so some such than that the their
+theirs them themselves then there these they this those through thus to too under until up upon us very
+was we were what when where whether which while who whom whose why will with within would you your yours
+yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+# Stop words that are names when written in capitals.
+_NAMES = frozenset({"IT", "US", "WHO"})
+
+
+def analyse(text: str) -> list[str]:
+    """The terms of a text, in order and with repetitions; at most `MOST_TERMS`."""
+    found = (_RAW_ASCII if text.isascii() else _RAW).findall(text)
+    return list(chain.from_iterable(map(_known.__getitem__, found)))[:MOST_TERMS]
+
+
+def joined(text: str) -> str | None:
+    """The terms as `chunks.words` keeps them: separated by single spaces, None when there are none."""
+    return " ".join(analyse(text)) or None
+
+
+def places(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+    """Where each word of a text stands (start, end) and the terms it gives."""
+    for found in (_RAW_ASCII if text.isascii() else _RAW).finditer(text):
+        yield found.start(), found.end(), _known[found.group()]
+
+
+class _Known(dict[str, tuple[str, ...]]):
+    """What each spelling gives. Threads may work one out twice; they find the same."""
+
+    def __missing__(self, raw: str) -> tuple[str, ...]:
+        terms = tuple(_terms(raw))
+        if len(raw) <= _WORTH_REMEMBERING:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[raw] = terms
+        return terms
+
+
+_known = _Known()
+
+
+def _terms(raw: str) -> Iterator[str]:
+    """The terms of one run of letters, digits and what joins them."""
+    if raw.isascii() and raw.isalnum() and (raw in _NAMES or raw.isdigit() or raw[1:].islower()):
+        # What almost every word is.
+        word = raw.lower()
+        if word not in STOP_WORDS or raw in _NAMES:
+            yield stem(word)[:LONGEST]
+        return
+    raw = _THOUSANDS.sub("", scripts.visible(raw))
+    if _INITIALS.fullmatch(raw):
+        raw = raw.replace(".", "")
+    for piece in raw.split("."):
+        if not _NEGATIONS.fullmatch(piece):
+            yield from _compound(piece)
+
+
+def _compound(piece: str) -> Iterator[str]:
+    """The parts of *wi-fi* or *readFile*, and the whole when there are two or three."""
+    piece = _ELISIONS.sub("", _CLITICS.sub("", piece))
+    if any(mark in piece for mark in _APOSTROPHES):
+        piece = "".join(letter for letter in piece if letter not in _APOSTROPHES)
+    parts = [part for part in _NOT_WORD.split(piece) if part]
+    if len(piece) <= LONGEST:
+        parts = [hump for part in parts for hump in _HUMPS.split(part)]
+    whole = 1 < len(parts) <= 3 and len(piece) <= LONGEST and piece.isascii()
+    for at, part in enumerate(parts):
+        if not (whole and at == 0 and len(part) == 1 and part.isalpha()):
+            yield from _word(part)
+    if whole:
+        yield from _word("".join(parts))
+
+
+def _word(part: str) -> Iterator[str]:
+    folded = scripts.fold(part)
+    if folded.isascii() and folded.isalnum():
+        if folded not in STOP_WORDS:
+            yield stem(folded)[:LONGEST]
+        return
+    # Folding may bring up what is no letter, such as the slash in the sign for one half.
+    for run in _NOT_WORD.split(folded):
+        at = 0
+        for found in scripts.UNSPACED.finditer(run):
+            yield from _plain(run[at : found.start()])
+            yield from _pairs(found.group())
+            at = found.end()
+        yield from _plain(run[at:])
+
+
+def _plain(run: str) -> Iterator[str]:
+    """A term of a script that separates words; marks alone are none."""
+    if _LETTER.search(run) and run not in STOP_WORDS:
+        yield stem(scripts.without_article(run))[:LONGEST]
+
+
+def _pairs(run: str) -> Iterator[str]:
+    return (one + other for one, other in pairwise(run)) if len(run) > 1 else iter((run,))

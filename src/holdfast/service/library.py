@@ -1,0 +1,319 @@
+"""Collections and documents: add, change, refresh, ask again, cancel, delete.
+
+Whatever makes a document also asks for it to be indexed, in one transaction, so that nothing is taken in and
+then forgotten. Bytes are kept before the row that names them: a crash in between leaves bytes that nobody
+names, which the sweep removes.
+"""
+
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from holdfast.core.errors import BadRequestError, NotFoundError
+from holdfast.core.records import TENANT, Answer, Ask, Landed
+from holdfast.core.states import Disposition, Lane, Status
+from holdfast.documents import fetch
+from holdfast.documents.blobs import Blobs
+from holdfast.engine.engine import Engine
+from holdfast.kinds import index
+from holdfast.store import documents, requests
+from holdfast.store.database import Tx
+from holdfast.store.documents import Collection, Document, Draft, Source, Taken
+from holdfast.store.text import is_plain
+
+MOST_TITLE = 500
+# Documents per transaction when many are added at once: short enough for SQLite's one writer.
+BATCH = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How urgent a request is, and who makes it."""
+
+    tenant: str = "default"
+    actor: str = ""
+    lane: str = Lane.BULK
+    priority: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Content to be added: its bytes as they are, or a stream of them."""
+
+    content: bytes | BinaryIO
+    name: str = ""
+    title: str = ""
+    source: str = "upload"
+    options: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """What became of something that was handed in."""
+
+    document: Document
+    answer: Answer
+
+    @property
+    def disposition(self) -> Disposition:
+        """What became of the request."""
+        return self.answer.disposition
+
+
+class Library:
+    """The documents of an installation, as one process sees them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        shelf: Blobs,
+        defaults: index.Choices,
+        *,
+        fetching: fetch.FetchLimits | None = None,
+        most_bytes: int | None = None,
+    ) -> None:
+        self._engine = engine
+        self._db = engine.db
+        self._shelf = shelf
+        self._defaults = defaults
+        self._fetching = fetching or fetch.FetchLimits()
+        self._most_bytes = most_bytes
+
+    # Collections
+
+    def make_collection(
+        self, wish: Wish, collection_id: str, *, title: str = "", options: Mapping[str, Any] | None = None
+    ) -> Collection:
+        """The collection, made if it was not there."""
+        _check_id(collection_id)
+        index.choices(self._defaults, options)
+        documents.make_collection(
+            self._db, wish.tenant, collection_id, title=_title(title or collection_id), options=options or {}
+        )
+        return self.collection(wish.tenant, collection_id)
+
+    def collection(self, tenant: str, collection_id: str) -> Collection:
+        """The collection; NotFoundError when there is none."""
+        found = documents.collection(self._db, tenant, collection_id)
+        if found is None:
+            raise NotFoundError(f"there is no collection {collection_id!r}", code="unknown_collection")
+        return found
+
+    def choices(self, collection: Collection) -> index.Choices:
+        """How documents of the collection are indexed, unless they say otherwise."""
+        return index.choices(self._defaults, collection.options)
+
+    def collections(self, tenant: str) -> list[Collection]:
+        """All collections of a tenant."""
+        return documents.all_collections(self._db, tenant)
+
+    def change_collection(
+        self,
+        wish: Wish,
+        collection_id: str,
+        *,
+        title: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Collection, int]:
+        """The collection as changed, and for how many documents the options now ask for a new generation.
+
+        They are asked for at the lowest priority; their old generation answers until the new one is there.
+        """
+        found = self.collection(wish.tenant, collection_id)
+        chosen = found.options if options is None else {**found.options, **options}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        index.choices(self._defaults, chosen)
+        documents.set_collection(
+            self._db,
+            wish.tenant,
+            collection_id,
+            title=found.title if title is None else _title(title),
+            options=chosen,
+        )
+        asked = 0
+        if options is not None:
+            later = Wish(wish.tenant, wish.actor, Lane.BULK, 9)
+            for each in self.walk(wish.tenant, collection_id):
+                asked += self.index(later, each.id).answer.created
+        return self.collection(wish.tenant, collection_id), asked
+
+    def delete_collection(self, wish: Wish, collection_id: str) -> int:
+        """The collection and all its documents are gone for every reader; answers how many there were."""
+        self.collection(wish.tenant, collection_id)
+        documents.remove_collection(self._db, wish.tenant, collection_id)
+        gone = 0
+        for each in self.walk(wish.tenant, collection_id):
+            self.delete(wish, each.id)
+            gone += 1
+        return gone
+
+    # Documents
+
+    def add(self, wish: Wish, collection_id: str, uploads: Sequence[Upload]) -> list[Taking]:
+        """What became of each upload, in order: a new document, or the one that has the same bytes."""
+        return self.add_kept(wish, collection_id, [self.keep(upload) for upload in uploads])
+
+    def is_current(self, collection: Collection, found: Document) -> bool:
+        """True when the document is indexed as it would be indexed now: asking would change nothing."""
+        ask = self._engine.checked(self._ask(Wish(found.tenant), collection, found, force=False))
+        return found.status is Status.SUCCESS and found.visible and found.fingerprint == ask.fingerprint
+
+    def add_kept(self, wish: Wish, collection_id: str, drafts: Sequence[Draft]) -> list[Taking]:
+        """As `add`, for content that is on the shelf already."""
+        collection = self.collection(wish.tenant, collection_id)
+        taken: list[Taking] = []
+        for start in range(0, len(drafts), BATCH):
+            taken += self._add_some(wish, collection, drafts[start : start + BATCH])
+        return taken
+
+    def keep(self, upload: Upload) -> Draft:
+        """The content is on the shelf, and a document could be made of it."""
+        blob = self._shelf.put(upload.content, self._most_bytes)
+        if not blob.size:
+            raise BadRequestError(f"{upload.name or 'the content'} is empty", code="empty")
+        source = Source(blob.digest, blob.size, upload.source, name=_plain(upload.name, "name"))
+        title = _title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
+        return Draft(secrets.token_hex(8), title, source, upload.options)
+
+    def _add_some(self, wish: Wish, collection: Collection, drafts: Sequence[Draft]) -> list[Taking]:
+        request = self._request(wish, collection)
+        added = documents.add(self._db, wish.tenant, collection.id, drafts, request)
+        created = sum(one.answer.created for one in added.values())
+        if created:
+            self._engine.wake({wish.lane: created})
+        return [Taking(added[draft.id].document, added[draft.id].answer) for draft in drafts]
+
+    def _request(self, wish: Wish, collection: Collection, *, force: bool = False) -> documents.Request:
+        """Ask, inside a transaction, for a document to be indexed by the options that hold for it now."""
+        tokens: dict[str, str] = {}  # one per document, the same at every try of the transaction
+
+        def request(tx: Tx, found: Document) -> Answer:
+            run_id = tokens.setdefault(found.id, self._engine.host.token())
+            ask = self._engine.checked(self._ask(wish, collection, found, force=force))
+            return requests.answer(tx, ask, run_id=run_id, patience=self._engine.parts.patience)
+
+        return request
+
+    def _ask(self, wish: Wish, collection: Collection, found: Document, *, force: bool) -> Ask:
+        chosen = index.choices(self._defaults, collection.options, found.options)
+        return Ask(
+            kind=index.NAME,
+            subject=documents.subject(found.id),
+            content=found.digest,
+            options=index.frozen(chosen, found.name),
+            tenant=wish.tenant,
+            collection=collection.id,
+            lane=wish.lane,
+            priority=wish.priority,
+            actor=wish.actor,
+            force=force,
+        )
+
+    def document(self, tenant: str, document_id: str) -> Document:
+        """The document; NotFoundError when there is none."""
+        found = documents.document(self._db, tenant, document_id)
+        if found is None:
+            raise NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
+        return found
+
+    def walk(self, tenant: str, collection_id: str, step: int = 200) -> Iterator[Document]:
+        """Every document of a collection, read a page at a time."""
+        after = ""
+        while found := documents.page(self._db, tenant, collection_id, after=after, limit=step):
+            yield from found
+            after = found[-1].id
+
+    def put_content(self, wish: Wish, document_id: str, upload: Upload) -> Taking:
+        """The document has new content and is asked for; its old generation answers until that is indexed."""
+        found = self.document(wish.tenant, document_id)
+        draft = self.keep(upload)
+        return self._set(wish, found, draft.source)
+
+    def _set(self, wish: Wish, found: Document, source: Source) -> Taking:
+        collection = self.collection(wish.tenant, found.collection)
+        answer = documents.set_source(self._db, found, source, self._request(wish, collection))
+        if isinstance(answer, Taken):
+            message = f"document {answer.document_id} of the collection has the same content already"
+            raise BadRequestError(message, code="same_content")
+        if answer.created:
+            self._engine.wake({wish.lane: 1})
+        return Taking(self.document(wish.tenant, found.id), answer)
+
+    def add_url(self, wish: Wish, collection_id: str, url: str, *, title: str = "") -> Taking:
+        """What is at `url` now, as a document."""
+        collection = self.collection(wish.tenant, collection_id)
+        source = self._fetched(url, fetch.Validators())
+        if source is None:
+            raise BadRequestError("the address gave no content", code="url_failed")
+        draft = Draft(secrets.token_hex(8), _title(title or source.name or url), source)
+        return self._add_some(wish, collection, [draft])[0]
+
+    def refresh(self, wish: Wish, document_id: str) -> Taking:
+        """What is at the document's address now is what it wants; nothing happens if that has not changed."""
+        found = self.document(wish.tenant, document_id)
+        if found.url is None:
+            raise BadRequestError("the document did not come from an address", code="no_url")
+        source = self._fetched(found.url, fetch.Validators(found.etag, found.last_modified))
+        if source is None or source.digest == found.digest:
+            return self.index(wish, document_id)
+        return self._set(wish, found, source)
+
+    def _fetched(self, url: str, known: fetch.Validators) -> Source | None:
+        """What is at `url`, kept; None when the server says that it is as it was."""
+        with tempfile.TemporaryFile() as file:
+            answer = fetch.fetch(url, file, known=known, limits=self._fetching)
+            if isinstance(answer, fetch.Unchanged):
+                return None
+            file.seek(0)
+            blob = self._shelf.put(file, self._most_bytes)
+        if not blob.size:
+            raise BadRequestError(f"there is nothing at {url}", code="empty")
+        return Source(
+            blob.digest,
+            blob.size,
+            "url",
+            name=answer.name,
+            url=url,
+            etag=answer.validators.etag,
+            last_modified=answer.validators.last_modified,
+        )
+
+    def index(self, wish: Wish, document_id: str, *, force: bool = False) -> Taking:
+        """The document is asked for once more, by the options that hold now."""
+        found = self.document(wish.tenant, document_id)
+        collection = self.collection(wish.tenant, found.collection)
+        answer = self._engine.request(self._ask(wish, collection, found, force=force))
+        return Taking(self.document(wish.tenant, document_id), answer)
+
+    def cancel(self, wish: Wish, document_id: str) -> bool:
+        """The live run of the document has ended; False when there was none."""
+        found = self.document(wish.tenant, document_id)
+        if found.head_id is None:
+            return False
+        return isinstance(self._engine.cancel(found.head_id, actor=wish.actor), Landed)
+
+    def delete(self, wish: Wish, document_id: str) -> None:
+        """Nothing of the document is visible or running any more."""
+        self.document(wish.tenant, document_id)
+        documents.remove(self._db, wish.tenant, document_id)
+        self._engine.delete(wish.tenant, documents.subject(document_id), actor=wish.actor)
+
+
+def _check_id(collection_id: str) -> None:
+    if not TENANT.fullmatch(collection_id):
+        message = (
+            f"collection {collection_id!r} has the wrong form; letters, digits, dot, - and _, at most 64"
+        )
+        raise BadRequestError(message, code="bad_collection")
+
+
+def _plain(text: str, what: str) -> str:
+    if not is_plain(text):
+        raise BadRequestError(f"{what} {text!r:.80} has characters that cannot be kept", code=f"bad_{what}")
+    return text
+
+
+def _title(text: str) -> str:
+    return _plain(" ".join(text.split())[:MOST_TITLE] or "untitled", "title")

@@ -1,0 +1,71 @@
+"""Search as the API, the page and the command line ask for it.
+
+The question is embedded by the provider that embedded the documents. One that charges is paid through the
+ledger, so that the same question is paid once; the model on board is asked directly, for there is nothing to
+keep account of.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from holdfast.core.errors import HoldfastError
+from holdfast.engine.engine import Engine
+from holdfast.kinds import index
+from holdfast.ledger.pay import Call
+from holdfast.ledger.visitor import Visitor
+from holdfast.providers.local import LocalProvider
+from holdfast.search.query import Found, Mode, Searcher
+from holdfast.service.library import Library
+from holdfast.vectors.form import Vector
+
+PATIENCE = 10.0
+
+
+class Searching:
+    """Answers questions over collections."""
+
+    def __init__(self, engine: Engine, library: Library) -> None:
+        self._engine = engine
+        self._library = library
+        self._searcher = Searcher(engine.db)
+
+    def search(
+        self,
+        tenant: str,
+        collection: str,
+        question: str,
+        *,
+        k: int = 10,
+        documents: Sequence[str] | None = None,
+        mode: Mode = "hybrid",
+    ) -> Found:
+        """The best chunks for the question; NotFoundError for a collection that is not the tenant's.
+
+        When the provider cannot embed the question now, words alone decide, and `legs` says so.
+        """
+        found = self._library.collection(tenant, collection)
+        chosen = self._library.choices(found)
+        return self._searcher.search(
+            tenant,
+            collection,
+            question,
+            k=k,
+            documents=documents,
+            mode=mode,
+            model=chosen.model,
+            embed=lambda text: self._embed(tenant, collection, chosen, text),
+        )
+
+    def _embed(self, tenant: str, collection: str, chosen: index.Choices, text: str) -> Vector | None:
+        provider = self._engine.parts.providers.get(chosen.provider)
+        if isinstance(provider, LocalProvider):
+            found: Vector = provider.embed([text])[0]
+            return found
+        visitor = Visitor(self._engine.host, tenant, collection, PATIENCE)
+        call = Call(chosen.provider, "embeddings", chosen.model, text)
+        try:
+            payment = self._engine.ledger.pay(visitor, [call])
+        except HoldfastError:
+            return None
+        return np.frombuffer(payment.results[0], dtype="<f4")

@@ -1,0 +1,98 @@
+"""Following many runs at once: how many have ended, how, and what they came to."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import bindparam, func, select
+
+from holdfast.core.states import LIVE, Status
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import Keys, key_in
+from holdfast.store.schema import runs, tasks
+
+STEP = 1000
+
+_runs = bindparam("runs", type_=Keys())
+STATUSES = (
+    select(runs.c.status, func.count().label("number"))
+    .where(key_in(runs.c.id, _runs))
+    .group_by(runs.c.status)
+)
+SUMS = select(
+    *(
+        func.coalesce(func.sum(tasks.c[name]), 0).label(name)
+        for name in ("paid_calls", "reused_calls", "tokens", "paid", "saved", "chunks")
+    )
+).where(key_in(tasks.c.run_id, _runs))
+FAILURES = (
+    select(runs.c.subject, runs.c.error_code, runs.c.error_message)
+    .where(key_in(runs.c.id, _runs), runs.c.status == Status.FAILED.value)
+    .order_by(runs.c.subject)
+    .limit(50)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that failed, and why."""
+
+    subject: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a number of runs came to so far. Money is in nano-dollars."""
+
+    statuses: dict[str, int] = field(default_factory=dict)
+    paid_calls: int = 0
+    reused_calls: int = 0
+    tokens: int = 0
+    paid: int = 0
+    saved: int = 0
+    chunks: int = 0
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def live(self) -> int:
+        """How many have not ended."""
+        return sum(number for status, number in self.statuses.items() if status in LIVE)
+
+
+def live(db: Database, run_ids: Sequence[str]) -> list[str]:
+    """Those of the runs that have not ended; one statement for a thousand."""
+    wanted = select(runs.c.id).where(
+        key_in(runs.c.id, _runs), runs.c.status.in_([status.value for status in sorted(LIVE)])
+    )
+
+    def body(tx: Tx) -> list[str]:
+        return [
+            row.id
+            for start in range(0, len(run_ids), STEP)
+            for row in tx.all(wanted, {"runs": list(run_ids[start : start + STEP])})
+        ]
+
+    return db.read(body)
+
+
+def tally(db: Database, run_ids: Sequence[str]) -> Tally:
+    """How these runs ended and what they cost."""
+
+    def body(tx: Tx) -> Tally:
+        statuses: Counter[str] = Counter()
+        sums: Counter[str] = Counter()
+        failures: list[Failure] = []
+        for start in range(0, len(run_ids), STEP):
+            values = {"runs": list(run_ids[start : start + STEP])}
+            statuses.update({row.status: row.number for row in tx.all(STATUSES, values)})
+            row = tx.execute(SUMS, values).one()
+            sums.update({name: int(number) for name, number in row._asdict().items()})
+            failures += [
+                Failure(one.subject, one.error_code or "", one.error_message or "")
+                for one in tx.all(FAILURES, values)
+            ]
+        return Tally(dict(statuses), **sums, failures=tuple(failures))
+
+    return db.read(body)

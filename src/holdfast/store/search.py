@@ -1,0 +1,320 @@
+"""What search reads: all of it in the caller's snapshot, all of it filtered to what is published in it.
+
+A chunk is visible when its head is of kind `index` in the collection, `visible`, and the chunk belongs to the
+head's published generation. Every statement says so itself; none trusts what another one found.
+
+Where the databases differ: candidates come from FTS5 or from a GIN index over tsvector, each asked in its own
+language; and PostgreSQL sends vectors and counts in its binary format, for its text doubles every byte.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import Row, Select, bindparam, event, func, select, text
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core.records import Claim
+from holdfast.store.database import Tx
+from holdfast.store.schema import calls, chunks, collections, documents, heads, word_counts
+
+KIND = "index"
+SUBJECT = "document:"
+AT_ONCE = 500  # names in one list: longer ones are asked for in parts
+
+PUT_COUNTS = upsert(word_counts)
+PUT_COUNTS = PUT_COUNTS.on_conflict_do_update(
+    index_elements=[word_counts.c.head_id, word_counts.c.generation, word_counts.c.slice],
+    set_={name: PUT_COUNTS.excluded[name] for name in ("chunks", "length", "terms")},
+)
+
+
+def put_counts(tx: Tx, claim: Claim, counted: tuple[int, int, bytes]) -> None:
+    """The counts of a finished slice (number of chunks, their length, packed terms) are kept with it."""
+    number, length, terms = counted
+    place = {"head_id": claim.head_id, "generation": claim.generation, "slice": claim.ordinal}
+    tx.execute(PUT_COUNTS, place | {"chunks": number, "length": length, "terms": terms})
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one snapshot shows of a collection: its stamp, and the published generation of each head."""
+
+    publish_seq: int
+    heads: dict[int, int]
+
+
+PUBLISH_SEQ = select(collections.c.publish_seq).where(
+    collections.c.tenant == bindparam("tenant"), collections.c.id == bindparam("collection")
+)
+VISIBLE_HEADS = select(heads.c.id, heads.c.published_generation).where(
+    heads.c.tenant == bindparam("tenant"),
+    heads.c.collection == bindparam("collection"),
+    heads.c.kind == KIND,
+    heads.c.visible,
+)
+HEADS_OF = select(heads.c.id).where(
+    heads.c.tenant == bindparam("tenant"),
+    heads.c.kind == KIND,
+    heads.c.subject.in_(bindparam("subjects", expanding=True)),
+    heads.c.collection == bindparam("collection"),
+    heads.c.visible,
+)
+
+
+def publish_seq(tx: Tx, tenant: str, collection: str) -> int:
+    """The stamp of what is visible in the collection; 0 when nothing ever was."""
+    row = tx.one(PUBLISH_SEQ, {"tenant": tenant, "collection": collection})
+    return int(row.publish_seq) if row is not None else 0
+
+
+def view(tx: Tx, tenant: str, collection: str, stamp: int) -> View:
+    """The heads that are visible in the collection, with the generation that answers."""
+    found = tx.all(VISIBLE_HEADS, {"tenant": tenant, "collection": collection})
+    return View(stamp, {row.id: row.published_generation for row in found})
+
+
+def heads_of(tx: Tx, tenant: str, collection: str, documents: Iterable[str]) -> list[int]:
+    """The heads of those of these documents that are visible in the collection."""
+    subjects = [SUBJECT + document for document in dict.fromkeys(documents)]
+    found: list[int] = []
+    for part in _parts(subjects):
+        values = {"tenant": tenant, "collection": collection, "subjects": part}
+        found += [row.id for row in tx.all(HEADS_OF, values)]
+    return found
+
+
+class SliceCounts(NamedTuple):
+    """The counts of one published slice."""
+
+    head_id: int
+    generation: int
+    chunks: int
+    length: int
+    terms: bytes
+
+
+COUNTS_OF = (
+    select(
+        word_counts.c.head_id,
+        word_counts.c.generation,
+        word_counts.c.chunks,
+        word_counts.c.length,
+        word_counts.c.terms,
+    )
+    .join_from(
+        heads,
+        word_counts,
+        (word_counts.c.head_id == heads.c.id) & (word_counts.c.generation == heads.c.published_generation),
+    )
+    .where(heads.c.id.in_(bindparam("heads", expanding=True)), heads.c.visible)
+)
+
+
+def counts_of(tx: Tx, heads: Sequence[int]) -> Iterator[SliceCounts]:
+    """The counts of the visible slices of these heads."""
+    for part in _parts(heads):
+        yield from map(SliceCounts._make, _in_binary(tx, COUNTS_OF, {"heads": part}))
+
+
+class StoredVector(NamedTuple):
+    """The embedding of one chunk as its provider gave it."""
+
+    chunk_id: int
+    head_id: int
+    model: str
+    vector: bytes
+
+
+VECTORS_OF = (
+    select(chunks.c.id, chunks.c.head_id, calls.c.model, calls.c.result)
+    .select_from(
+        heads.join(
+            chunks, (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation)
+        ).join(calls, (calls.c.tenant == heads.c.tenant) & (calls.c.key == chunks.c.call_key))
+    )
+    .where(heads.c.id.in_(bindparam("heads", expanding=True)), heads.c.visible, calls.c.result.is_not(None))
+)
+
+
+def vectors_of(tx: Tx, heads: Sequence[int]) -> Iterator[list[StoredVector]]:
+    """The embeddings of the visible chunks of these heads, some thousand at a time, in no order."""
+    for part in _parts(heads):
+        yield [StoredVector._make(row) for row in _in_binary(tx, VECTORS_OF, {"heads": part})]
+
+
+def _in_binary(tx: Tx, statement: Select[Any], values: dict[str, Any]) -> Sequence[Row[Any]]:
+    """All rows of a statement, sent as they are stored."""
+    if not tx.db.postgresql:
+        return tx.all(statement, values)
+    event.listen(tx.connection, "before_cursor_execute", _ask_for_binary)
+    try:
+        return tx.all(statement, values)
+    finally:
+        event.remove(tx.connection, "before_cursor_execute", _ask_for_binary)
+
+
+def _ask_for_binary(_connection: Any, cursor: Any, *_: Any) -> None:
+    cursor.format = 1
+
+
+def _parts(names: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (names[at : at + AT_ONCE] for at in range(0, len(names), AT_ONCE))
+
+
+class Candidate(NamedTuple):
+    """A visible chunk and its terms, separated by spaces."""
+
+    chunk_id: int
+    words: str
+
+
+# The full-text index first, then the chunk, then its head: in any other order the whole collection is read.
+_CANDIDATES_SQLITE = text(
+    """
+    SELECT chunks.id, chunks.words
+    FROM chunk_words
+    CROSS JOIN chunks ON chunks.id = chunk_words.rowid
+    CROSS JOIN heads ON heads.id = chunks.head_id AND heads.published_generation = chunks.generation
+    WHERE chunk_words MATCH :query
+      AND heads.tenant = :tenant AND heads.collection = :collection AND heads.kind = 'index' AND heads.visible
+      AND (:anywhere OR heads.id IN (SELECT value FROM json_each(:heads)))
+    LIMIT :most
+    """
+)
+_CANDIDATES_POSTGRESQL = text(
+    """
+    SELECT chunks.id, chunks.words
+    FROM chunks
+    JOIN heads ON heads.id = chunks.head_id AND heads.published_generation = chunks.generation
+    WHERE array_to_tsvector(string_to_array(chunks.words, ' ')) @@ CAST(:query AS tsquery)
+      AND chunks.words IS NOT NULL
+      AND heads.tenant = :tenant AND heads.collection = :collection AND heads.kind = 'index' AND heads.visible
+      AND (:anywhere OR heads.id = ANY(CAST(:heads AS bigint[])))
+    LIMIT :most
+    """
+)
+# The planner knows nothing of the terms and takes the expression for cheap: it would read the whole table, or
+# sort all that is found before the limit. What is left to it is the one bounded way: the index, then the
+# heads one by one, until there are enough. For this transaction only.
+_ONE_WAY = text(
+    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), "
+    "set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), "
+    "set_config('max_parallel_workers_per_gather', '0', true)"
+)
+_ANY_WAY = text(
+    "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), "
+    "set_config('enable_mergejoin', 'on', true)"
+)
+
+# A list of groups of terms: a chunk is wanted that has every term of at least one group.
+Wanted = Sequence[Sequence[str]]
+
+
+def candidates(
+    tx: Tx, tenant: str, collection: str, wanted: Wanted, *, heads: Sequence[int] | None = None, most: int
+) -> list[Candidate]:
+    """Visible chunks that have all terms of a group, at most `most`; of `heads` alone where given.
+
+    Where there are more, which ones come is the database's choice (those stored first, as a rule).
+    """
+    values = {"tenant": tenant, "collection": collection, "most": most, "anywhere": heads is None}
+    if tx.db.postgresql:
+        tx.execute(_ONE_WAY)
+        values |= {"query": _tsquery(wanted), "heads": list(heads or ())}
+        found = tx.all(_CANDIDATES_POSTGRESQL, values)
+        tx.execute(_ANY_WAY)
+    else:
+        values |= {"query": _fts5(wanted), "heads": json.dumps(list(heads or ()))}
+        found = tx.all(_CANDIDATES_SQLITE, values)
+    return [Candidate._make(row) for row in found]
+
+
+def _fts5(wanted: Wanted) -> str:
+    return " OR ".join("(" + " AND ".join(f'"{_checked(term)}"' for term in group) + ")" for group in wanted)
+
+
+def _tsquery(wanted: Wanted) -> str:
+    return " | ".join("(" + " & ".join(f"'{_checked(term)}'" for term in group) + ")" for group in wanted)
+
+
+def _checked(term: str) -> str:
+    """The term itself: one that needs quoting was not made by our analysis."""
+    if not term or any(sign in term for sign in " \"'\\\0"):
+        raise ValueError(f"not a term: {term!r}")
+    return term
+
+
+MEMBERS = (
+    select(chunks.c.id, chunks.c.words)
+    .join_from(
+        heads,
+        chunks,
+        (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation),
+    )
+    .where(
+        heads.c.tenant == bindparam("tenant"),
+        heads.c.collection == bindparam("collection"),
+        heads.c.kind == KIND,
+        heads.c.visible,
+        chunks.c.words.is_not(None),
+    )
+)
+MEMBERS_OF = MEMBERS.where(heads.c.id.in_(bindparam("heads", expanding=True)))
+
+
+def members(tx: Tx, tenant: str, collection: str, heads: Sequence[int] | None = None) -> list[Candidate]:
+    """Every visible chunk of the collection, or of these heads of it, without asking the full-text index."""
+    values = {"tenant": tenant, "collection": collection}
+    if heads is None:
+        return [Candidate._make(row) for row in tx.all(MEMBERS, values)]
+    parts = (tx.all(MEMBERS_OF, values | {"heads": part}) for part in _parts(heads))
+    return [Candidate._make(row) for part in parts for row in part]
+
+
+class StoredChunk(NamedTuple):
+    """What is shown of a chunk."""
+
+    chunk_id: int
+    document_id: str
+    title: str
+    page: int | None
+    text: str
+    generation: int
+    slice: int
+    position: int
+
+
+CHUNKS_OF = (
+    select(
+        chunks.c.id,
+        func.substr(heads.c.subject, len(SUBJECT) + 1),
+        func.coalesce(documents.c.title, ""),
+        chunks.c.page,
+        chunks.c.text,
+        chunks.c.generation,
+        chunks.c.slice,
+        chunks.c.position,
+    )
+    .select_from(
+        chunks.join(
+            heads, (heads.c.id == chunks.c.head_id) & (heads.c.published_generation == chunks.c.generation)
+        ).outerjoin(
+            documents,
+            (documents.c.tenant == heads.c.tenant)
+            & (documents.c.id == func.substr(heads.c.subject, len(SUBJECT) + 1)),
+        )
+    )
+    .where(
+        chunks.c.id.in_(bindparam("ids", expanding=True)),
+        heads.c.tenant == bindparam("tenant"),
+        heads.c.visible,
+    )
+)
+
+
+def chunks_of(tx: Tx, tenant: str, ids: Sequence[int]) -> dict[int, StoredChunk]:
+    """The visible ones of these chunks, by their id."""
+    found = (row for part in _parts(ids) for row in tx.all(CHUNKS_OF, {"tenant": tenant, "ids": part}))
+    return {row[0]: StoredChunk._make(row) for row in found}

@@ -1,0 +1,5 @@
+"""Nearness of meaning: the vectors of a collection's published chunks, and the nearest of them to a query."""
+
+from holdfast.vectors.form import Vector, decode, encode, normalised
+
+__all__ = ["Vector", "decode", "encode", "normalised"]

@@ -1,0 +1,41 @@
+"""What search asks of a vector index. `exact` answers it in memory; an index inside the database can as well.
+
+Whoever answers must answer from the caller's snapshot and no other, for the words of the same query do.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.store.database import Tx
+from holdfast.store.search import View
+from holdfast.vectors.form import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A chunk and the score that one leg of a search gives it."""
+
+    chunk_id: int
+    score: float
+
+
+class VectorIndex(Protocol):
+    """The nearest published chunks of one collection."""
+
+    def nearest(
+        self,
+        tx: Tx,
+        tenant: str,
+        collection: str,
+        view: View,
+        query: Vector,
+        k: int,
+        *,
+        heads: Collection[int] | None = None,
+        model: str | None = None,
+    ) -> list[Ranked]:
+        """At most `k` chunks that `view` shows, nearest first; of `heads` and of `model` alone where given.
+
+        Only vectors of the query's own dimensions are compared; there may be none.
+        """

@@ -1,0 +1,106 @@
+"""Every vector of a collection in memory, and the query compared with each: no recall is lost.
+
+A hundred thousand vectors of 256 dimensions take 103 MB and about 10 ms. Collections beyond the budget are
+loaded again when they are next asked for.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from holdfast.store import search as stored
+from holdfast.store.database import Tx
+from holdfast.store.search import View
+from holdfast.vectors import matrix
+from holdfast.vectors.base import Ranked
+from holdfast.vectors.form import Vector, normalised
+from holdfast.vectors.kept import Kept
+from holdfast.vectors.matrix import Block, Matrix
+
+BUDGET = 1 << 30
+
+# Vectors of two models, or of two lengths, cannot be compared: each pair is a space of its own.
+Space = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The vectors of what one `publish_seq` shows, by space."""
+
+    publish_seq: int
+    heads: Mapping[int, int] = field(default_factory=dict)
+    spaces: Mapping[Space, Matrix] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the vectors."""
+        return sum(one.nbytes for one in self.spaces.values())
+
+
+class ExactIndex:
+    """A `VectorIndex` in memory, for the threads of one process."""
+
+    def __init__(self, budget: int = BUDGET) -> None:
+        self._kept: Kept[Loaded] = Kept(budget)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all vectors that are kept."""
+        return self._kept.nbytes
+
+    def nearest(
+        self,
+        tx: Tx,
+        tenant: str,
+        collection: str,
+        view: View,
+        query: Vector,
+        k: int,
+        *,
+        heads: Collection[int] | None = None,
+        model: str | None = None,
+    ) -> list[Ranked]:
+        """See `base.VectorIndex`. Without `model`, the best of every space of the query's dimensions."""
+        loaded = self._kept.at((tenant, collection), view.publish_seq, partial(_load, tx, view))
+        towards = normalised(np.asarray(query, dtype=np.float32).ravel())
+        if not towards.any():
+            return []
+        found = [
+            near
+            for (of, dimensions), one in loaded.spaces.items()
+            if dimensions == len(towards) and model in {None, of}
+            for near in one.nearest(towards, k, heads)
+        ]
+        return sorted(found, key=lambda near: (-near.score, near.chunk_id))[:k]
+
+
+def _load(tx: Tx, view: View, old: Loaded | None) -> Loaded:
+    """What `view` shows; only what `old` does not hold is read."""
+    known = old.heads if old is not None else {}
+    gone = [head for head, generation in known.items() if view.heads.get(head) != generation]
+    fresh = [head for head, generation in view.heads.items() if known.get(head) != generation]
+    come: dict[Space, list[Block]] = defaultdict(list)
+    for batch in stored.vectors_of(tx, fresh):
+        for space, one in _blocks(batch).items():
+            come[space].append(one)
+    spaces = dict(old.spaces) if old is not None else {}
+    for space in spaces.keys() | come.keys():
+        spaces[space] = spaces.get(space, Matrix()).changed(gone, come.get(space, ()))
+    return Loaded(view.publish_seq, view.heads, {space: one for space, one in spaces.items() if len(one)})
+
+
+def _blocks(batch: list[stored.StoredVector]) -> dict[Space, Block]:
+    """The vectors of a batch by space, in the order of their chunks; what is no vector is left out."""
+    rows: dict[Space, list[stored.StoredVector]] = defaultdict(list)
+    for row in sorted(batch):
+        if row.vector and len(row.vector) % 4 == 0:
+            rows[row.model, len(row.vector) // 4].append(row)
+    return {
+        space: matrix.block(
+            [row.chunk_id for row in some], [row.head_id for row in some], [row.vector for row in some]
+        )
+        for space, some in rows.items()
+    }

@@ -1,0 +1,118 @@
+"""Normalised vectors in immutable blocks. Two matrices share the blocks in which they agree.
+
+A copy of 100,000 vectors for each published document would cost more than the search itself. So what is new
+comes as a block of its own, what is gone is a mask over its old block, and blocks are only rewritten when
+half of one is gone or too many small ones have gathered.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.vectors.base import Ranked
+from holdfast.vectors.form import Vector, normalised
+
+SMALL = 2048
+MOST_SMALL = 12
+# Cosines that differ by less are taken for equal: the order of a sum is not the same in every block.
+DIGITS = 6
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some vectors, the chunk and the head of each, and which of them still count (None: all)."""
+
+    ids: Ids
+    heads: Ids
+    vectors: Vector
+    alive: NDArray[np.bool_] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of its arrays."""
+        return self.ids.nbytes + self.heads.nbytes + self.vectors.nbytes
+
+    def __len__(self) -> int:
+        return len(self.ids) if self.alive is None else int(np.count_nonzero(self.alive))
+
+    def without(self, heads: Ids) -> "Block":
+        """The same block in which the vectors of these heads no longer count."""
+        gone = np.isin(self.heads, heads)
+        if not gone.any():
+            return self
+        alive = ~gone if self.alive is None else self.alive & ~gone
+        left = Block(self.ids, self.heads, self.vectors, alive)
+        return left if 2 * len(left) > len(self.ids) else _merged([left])
+
+    def nearest(self, query: Vector, k: int, among: Ids | None) -> tuple[Ids, Vector]:
+        """The ids and cosines of its `k` best, in no order."""
+        counts = self.alive
+        if among is not None:
+            wanted = np.isin(self.heads, among)
+            counts = wanted if counts is None else counts & wanted
+        if counts is None:
+            ids, scores = self.ids, self.vectors @ query
+        else:
+            rows = np.flatnonzero(counts)
+            ids = self.ids[rows]
+            few = 4 * len(rows) < len(self.ids)
+            scores = self.vectors[rows] @ query if few else (self.vectors @ query)[rows]
+        if len(ids) > k:
+            best = np.argpartition(-scores, k - 1)[:k]
+            ids, scores = ids[best], scores[best]
+        return ids, scores
+
+
+def block(ids: Sequence[int], heads: Sequence[int], vectors: Sequence[bytes]) -> Block:
+    """A block of vectors that all have the same number of dimensions."""
+    rows = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(ids), -1)
+    return Block(np.array(ids, dtype=np.int64), np.array(heads, dtype=np.int64), normalised(rows))
+
+
+def _merged(blocks: Sequence[Block]) -> Block:
+    kept = [(one, slice(None) if one.alive is None else one.alive) for one in blocks]
+    return Block(
+        np.concatenate([one.ids[rows] for one, rows in kept]),
+        np.concatenate([one.heads[rows] for one, rows in kept]),
+        np.concatenate([one.vectors[rows] for one, rows in kept]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """All vectors of one model in one collection."""
+
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of its blocks."""
+        return sum(one.nbytes for one in self.blocks)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.blocks))
+
+    def changed(self, gone: Collection[int], come: Iterable[Block]) -> "Matrix":
+        """The matrix without the vectors of some heads and with some blocks more."""
+        heads = np.array(list(gone), dtype=np.int64)
+        left = [one.without(heads) for one in self.blocks] if len(heads) else list(self.blocks)
+        left = [one for one in [*left, *come] if len(one)]
+        small = [one for one in left if len(one.ids) < SMALL]
+        if len(small) > MOST_SMALL:
+            left = [one for one in left if len(one.ids) >= SMALL] + [_merged(small)]
+        return Matrix(tuple(left))
+
+    def nearest(self, query: Vector, k: int, among: Collection[int] | None = None) -> list[Ranked]:
+        """The `k` nearest vectors, nearest first, equals by their id; of the heads `among` where given."""
+        heads = None if among is None else np.array(list(among), dtype=np.int64)
+        found = [one.nearest(query, k, heads) for one in self.blocks]
+        if not found or k < 1:
+            return []
+        ids = np.concatenate([ids for ids, _ in found])
+        scores = np.round(np.concatenate([scores for _, scores in found]).astype(np.float64), DIGITS)
+        order = np.lexsort((ids, -scores))[:k]
+        return [Ranked(int(ids[at]), float(scores[at])) for at in order]

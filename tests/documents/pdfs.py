@@ -1,0 +1,160 @@
+"""PDF files written by hand, so that every byte of them is known: text in any script, scans, encryption."""
+
+import hashlib
+
+PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
+
+
+def make(pages, *, title=None, password=None):
+    """A PDF whose pages are lists of (size, x, y, text) or plain strings, which are set line by line."""
+    book = _Book(password)
+    font = book.add(b"")
+    kids = []
+    letters = sorted({letter for page in pages for line in _placed(page) for letter in line[3]})
+    codes = {letter: number + 1 for number, letter in enumerate(letters)}
+    tree = len(book.objects) + 1
+    book.add(b"")
+    for page in pages:
+        stream = book.stream(b"".join(_shown(line, codes) for line in _placed(page)))
+        kids.append(
+            book.add(
+                b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 612 792]/Contents %d 0 R"
+                b"/Resources<</Font<</F1 %d 0 R>>>>>>" % (tree, stream, font)
+            )
+        )
+    book.objects[tree - 1] = b"<</Type/Pages/Count %d/Kids[%s]>>" % (
+        len(kids),
+        b" ".join(b"%d 0 R" % kid for kid in kids),
+    )
+    book.objects[font - 1] = _font(book, codes)
+    root = book.add(b"<</Type/Catalog/Pages %d 0 R>>" % tree)
+    info = (
+        book.add(b"<</Title<%s>>>" % ("\ufeff" + title).encode("utf-16-be").hex().encode()) if title else None
+    )
+    return book.bytes(root, info)
+
+
+def scan(pages=1):
+    """A PDF of pictures: its pages have lines drawn on them and not one character."""
+    book = _Book(None)
+    tree = 1
+    book.add(b"")
+    kids = []
+    for _ in range(pages):
+        stream = book.stream(b"0.5 g 72 72 400 600 re f")
+        kids.append(
+            book.add(
+                b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 612 792]/Contents %d 0 R/Resources<<>>>>"
+                % (tree, stream)
+            )
+        )
+    book.objects[0] = b"<</Type/Pages/Count %d/Kids[%s]>>" % (
+        len(kids),
+        b" ".join(b"%d 0 R" % kid for kid in kids),
+    )
+    return book.bytes(book.add(b"<</Type/Catalog/Pages 1 0 R>>"), None)
+
+
+def _placed(page):
+    if isinstance(page, str):
+        return [(11, 72, 740 - 14 * number, line) for number, line in enumerate(page.split("\n")) if line]
+    return page
+
+
+def _shown(line, codes):
+    size, x, y, text = line
+    shown = "".join(f"{codes[letter]:04x}" for letter in text)
+    return f"BT /F1 {size} Tf 1 0 0 1 {x} {y} Tm <{shown}> Tj ET\n".encode()
+
+
+def _font(book, codes):
+    rows = [f"<{code:04x}> <{letter.encode('utf-16-be').hex()}>" for letter, code in codes.items()]
+    blocks = [rows[at : at + 100] for at in range(0, len(rows), 100)]
+    body = "\n".join(f"{len(block)} beginbfchar\n" + "\n".join(block) + "\nendbfchar" for block in blocks)
+    cmap = book.stream(
+        b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def /CMapType 2 def"
+        b" 1 begincodespacerange <0000> <ffff> endcodespacerange\n" + body.encode() + b"\nendcmap end end"
+    )
+    described = book.add(
+        b"<</Type/FontDescriptor/FontName/Helvetica/Flags 32/FontBBox[0 -200 1000 900]/ItalicAngle 0"
+        b"/Ascent 800/Descent -200/CapHeight 700/StemV 80>>"
+    )
+    inner = book.add(
+        b"<</Type/Font/Subtype/CIDFontType2/BaseFont/Helvetica/DW 500/FontDescriptor %d 0 R"
+        b"/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>>>" % described
+    )
+    return (
+        b"<</Type/Font/Subtype/Type0/BaseFont/Helvetica/Encoding/Identity-H/DescendantFonts[%d 0 R]"
+        b"/ToUnicode %d 0 R>>" % (inner, cmap)
+    )
+
+
+class _Book:
+    def __init__(self, password):
+        self.objects = []
+        self.id = hashlib.md5(b"a fixed id").digest()
+        self.key = self.locked = None
+        if password is not None:
+            self._lock(password.encode())
+
+    def add(self, body):
+        self.objects.append(body)
+        return len(self.objects)
+
+    def stream(self, data):
+        if self.key:
+            number = len(self.objects) + 1
+            own = hashlib.md5(self.key + number.to_bytes(3, "little") + b"\0\0").digest()[: len(self.key) + 5]
+            data = rc4(own, data)
+        return self.add(b"<</Length %d>>\nstream\n%s\nendstream" % (len(data), data))
+
+    def _lock(self, password):
+        """The standard security handler, revision 2: RC4 with 40 bits."""
+        padded = (password + PADDING)[:32]
+        owner = rc4(hashlib.md5(padded).digest()[:5], padded)
+        rights = (-4).to_bytes(4, "little", signed=True)
+        self.key = hashlib.md5(padded + owner + rights + self.id).digest()[:5]
+        self.locked = b"<</Filter/Standard/V 1/R 2/O<%s>/U<%s>/P -4>>" % (
+            owner.hex().encode(),
+            rc4(self.key, PADDING).hex().encode(),
+        )
+
+    def bytes(self, root, info):
+        extra = b"/Info %d 0 R" % info if info else b""
+        if self.locked:
+            extra += b"/Encrypt %d 0 R/ID[<%s><%s>]" % (
+                self.add(self.locked),
+                self.id.hex().encode(),
+                self.id.hex().encode(),
+            )
+        out = bytearray(b"%PDF-1.7\n")
+        places = []
+        for number, body in enumerate(self.objects, start=1):
+            places.append(len(out))
+            out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+        start = len(out)
+        out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(places) + 1)
+        out += b"".join(b"%010d 00000 n \n" % place for place in places)
+        out += b"trailer\n<</Size %d/Root %d 0 R%s>>\nstartxref\n%d\n%%%%EOF\n" % (
+            len(places) + 1,
+            root,
+            extra,
+            start,
+        )
+        return bytes(out)
+
+
+def rc4(key, data):
+    state = list(range(256))
+    j = 0
+    for i in range(256):
+        j = (j + state[i] + key[i % len(key)]) % 256
+        state[i], state[j] = state[j], state[i]
+    out = bytearray()
+    i = j = 0
+    for byte in data:
+        i = (i + 1) % 256
+        j = (j + state[i]) % 256
+        state[i], state[j] = state[j], state[i]
+        out.append(byte ^ state[(state[i] + state[j]) % 256])
+    return bytes(out)

@@ -1,0 +1,98 @@
+"""From a file of real pages to chunks, edited and read again: what did not change is known."""
+
+import pytest
+
+from holdfast.documents import chunk
+from holdfast.documents.chunk import ChunkOptions
+from holdfast.documents.parse import records
+from tests.documents import files, pdfs
+from tests.documents.prose import Prose
+
+PARTS = 40
+PARAGRAPHS = 5
+
+
+def story():
+    prose = Prose(5)
+    return [prose.paragraphs(PARAGRAPHS) for _ in range(PARTS)]
+
+
+def pdf(parts):
+    return pdfs.make([_set(paragraphs, number) for number, paragraphs in enumerate(parts, start=1)])
+
+
+def _set(paragraphs, number):
+    """One page: lines of about 90 characters, a gap between paragraphs, the page's number at its foot."""
+    page, y = [(18, 72, 740, f"Chapter {paragraphs[0][:12]}")], 700
+    for paragraph in paragraphs:
+        line = ""
+        for word in paragraph.split():
+            if len(line) + len(word) > 90:
+                page.append((9, 50, y, line))
+                line, y = "", y - 11
+            line += f"{word} "
+        page.append((9, 50, y, line))
+        y -= 20
+    return [*page, (9, 300, 30, str(number))]
+
+
+def docx(parts):
+    return files.word(parts=[(f"Chapter {paragraphs[0][:12]}", paragraphs) for paragraphs in parts])
+
+
+def markdown(parts):
+    chapters = ("\n\n".join([f"# Chapter {paragraphs[0][:12]}", *paragraphs]) for paragraphs in parts)
+    return "\n\n".join(chapters).encode()
+
+
+def cuts(parser, path, options):
+    outline = parser.outline(path, "a.md")
+    for part in records.slices(outline, pages=12):
+        yield from chunk.cut(parser.read(path, outline.format, part), options)
+
+
+@pytest.fixture
+def new_chunks(parser, keep):
+    """`new_chunks(build, before, after)` is what of the second file would have to be paid for."""
+
+    def found(build, before, after):
+        known = {piece.text for piece in cuts(parser, keep(build(before), "before"), ChunkOptions())}
+        return [
+            p.text for p in cuts(parser, keep(build(after), "after"), ChunkOptions()) if p.text not in known
+        ]
+
+    return found
+
+
+@pytest.mark.g5
+@pytest.mark.parametrize("build", [pdf, docx, markdown])
+def test_a_changed_paragraph_costs_the_chunk_it_is_in(new_chunks, build):
+    """One word of one paragraph in a long PDF, DOCX or Markdown."""
+    before, after = story(), story()
+    after[3][2] = after[3][2].replace(" ", " altogether ", 1)
+    found = new_chunks(build, before, after)
+    assert 1 <= len(found) <= 2
+    assert any("altogether" in text for text in found)
+
+
+@pytest.mark.g5
+@pytest.mark.parametrize("build", [pdf, docx, markdown])
+def test_a_page_put_in_front_costs_itself(new_chunks, build):
+    """Every old page is known, though all their numbers are new."""
+    before = story()
+    page = Prose(77).paragraphs(PARAGRAPHS)
+    found = new_chunks(build, before, [page, *before])
+    assert found
+    assert all(any(sentence in text for sentence in _sentences(page)) for text in found)
+
+
+def _sentences(paragraphs):
+    """The beginnings of sentences, short enough to stand within one chunk and one line."""
+    return [sentence[:20] for paragraph in paragraphs for sentence in paragraph.split(". ")]
+
+
+@pytest.mark.g5
+@pytest.mark.parametrize("build", [pdf, docx, markdown])
+def test_nothing_changed_costs_nothing(new_chunks, build):
+    """The same words in a new file are the same chunks."""
+    assert new_chunks(build, story(), story()) == []
