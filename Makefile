@@ -40,12 +40,11 @@ simulate: install ## explore interleavings; SEED=123 replays one
 mutants: install ## break the protocol on purpose; every mutant must be caught
 	@$(SERVICES) run -- $(PY) -m tests.mutants $(ARGS)
 
-bench: install ## measure the core on this machine, beside its peers (ARGS=--quick for a short look)
-	@$(SERVICES) run -- $(PY) -m bench.core $(ARGS)
+bench: install ## measure on this machine, beside the peers (ARGS=--quick for a short look; PART=core or workers)
+	@$(SERVICES) run -- $(PY) -m bench.$(or $(PART),core) $(ARGS)
 
-chaos: install ## kill -9 races over real processes
-	@echo "chaos: running the kill -9 races (pytest tests/races -m chaos); chaos over Celery workers comes with the workers"
-	@$(SERVICES) run -- $(PY) -m pytest tests/races -m chaos $(ARGS)
+chaos: install ## break real workers on every broker and print what it cost (ARGS="--only 2 --stack redis")
+	@$(SERVICES) run -- $(PY) -m tests.acceptance $(ARGS)
 
 services-up: install ## start private PostgreSQL, Redis and RabbitMQ, and leave them up
 	@$(SERVICES) up
