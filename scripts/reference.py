@@ -178,6 +178,7 @@ VERBS = {
     Verb.IMPORT: "Rows from a file or another system are published as a generation of their own.",
     Verb.MOVE: "The document belongs to another collection.",
     Verb.PRUNE: "Old generations, or history older than its retention, are gone.",
+    Verb.REPAIR: "What is published was found not to be whole, and a new generation was requested.",
     Verb.ADD_ACTION: "The collection has one more action for its documents.",
     Verb.REMOVE_ACTION: "The action makes no more follow-ups.",
 }

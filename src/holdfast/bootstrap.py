@@ -23,7 +23,7 @@ from holdfast.documents.parse.records import MIB, Limits
 from holdfast.engine import happenings, wake
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind, Registry, Supplies
-from holdfast.engine.sweep import Rules
+from holdfast.engine.sweep import Duty, Rules
 from holdfast.kinds import index
 from holdfast.leases.base import Leases, Terms
 from holdfast.leases.redis import RedisLeases
@@ -32,6 +32,7 @@ from holdfast.ledger import prices
 from holdfast.ledger.pay import Policy
 from holdfast.providers import local, openai
 from holdfast.providers.base import Provider
+from holdfast.service import upkeep
 from holdfast.service.library import Library
 from holdfast.service.searching import Searching
 from holdfast.settings import Settings
@@ -43,6 +44,8 @@ T = TypeVar("T")
 OPENAI_ADDRESS = "https://api.openai.com/v1"
 DEFAULT_MODELS = {"local": local.MODEL, "openai": "text-embedding-3-small"}
 DAY = 86_400.0
+DRIFT_EVERY = 60.0
+SHELF_EVERY = 3600.0
 # A worker holds two connections; its watchdog one of its own, so that no work delays a renewal.
 WORKER_CONNECTIONS = 2
 # How much sooner than the keeper its holder stops believing in a lease: 2 s of 12, 10 s of 120.
@@ -178,10 +181,20 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         providers=providers,
         leases=_leases(settings, watch),
         policy=_policy(settings),
-        patience=decide.Patience(queued=settings.queued_stuck_after, running=settings.running_stuck_after),
+        patience=_patience(settings),
         rules=_rules(settings),
+        duties=_duties(settings, db, shelf, parts),
     )
     return Runtime(settings, db, watch, Engine(db, parts), providers, supplies, shelf)
+
+
+def _duties(settings: Settings, db: Database, shelf: Blobs, parts: Parts) -> tuple[Duty, ...]:
+    drift = upkeep.Drift(db, parts.host, parts.sender, _patience(settings))
+    return (Duty("drift", DRIFT_EVERY, drift), Duty("shelf", SHELF_EVERY, upkeep.Shelf(db, shelf)))
+
+
+def _patience(settings: Settings) -> decide.Patience:
+    return decide.Patience(queued=settings.queued_stuck_after, running=settings.running_stuck_after)
 
 
 def _own_kinds(db: Database, shelf: Blobs, settings: Settings) -> list[Kind]:

@@ -115,6 +115,12 @@ def _rare(noted: Noted, who: str) -> str:
             return f"deleted by {who}"
         case Verb.IMPORT:
             return "imported as published" if noted.reason == "active" else "imported as not indexed"
+        case Verb.REPAIR:
+            lost = noted.data or {}
+            return (
+                f"{lost.get('missing_chunks', 0)} chunks and {lost.get('missing_vectors', 0)} vectors were "
+                "missing from what is published; a new generation was requested"
+            )
         case Verb.PRUNE:
             return f"{(noted.data or {}).get('chunks', 0)} chunks that nobody can see any more were removed"
         case _:

@@ -110,6 +110,7 @@ class Verb(StrEnum):
     IMPORT = "import"
     MOVE = "move"
     PRUNE = "prune"
+    REPAIR = "repair"
     ADD_ACTION = "add_action"
     REMOVE_ACTION = "remove_action"
 

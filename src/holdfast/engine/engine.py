@@ -22,7 +22,7 @@ from holdfast.engine.execute import Executor
 from holdfast.engine.happenings import Done
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind, Registry
-from holdfast.engine.sweep import Rules, Sweeper, Swept
+from holdfast.engine.sweep import Duty, Rules, Sweeper, Swept
 from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools
 from holdfast.leases.base import LeaseBackendError, Leases
@@ -52,6 +52,7 @@ class Parts:
     lock_held_times: int = 10
     owner: str = ""
     tell: happenings.Tell = happenings.nobody
+    duties: Sequence[Duty] = ()
 
 
 class Engine:
@@ -73,7 +74,7 @@ class Engine:
         self.executor = Executor(
             tools, self.registry, self.leases, self.watchdog, parts.sender, self.owner, parts.tell
         )
-        self.sweeper = Sweeper(db, self.host, self.leases, parts.sender, parts.rules)
+        self.sweeper = Sweeper(db, self.host, self.leases, parts.sender, parts.rules, parts.duties)
 
     def request(self, ask: Ask) -> Answer:
         """What became of the request; when it made a generation, the workers have been woken."""

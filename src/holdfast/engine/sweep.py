@@ -5,6 +5,7 @@ first glances with one statement and then does only what is needed, so an idle i
 """
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.core.ports import Host
@@ -34,6 +35,15 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
+class Duty:
+    """One more thing that the sweep does, every so many seconds; `run` answers how much it put right."""
+
+    name: str
+    every: float
+    run: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
     """What a round found and put right."""
 
@@ -41,12 +51,23 @@ class Swept:
     due: dict[str, int] = field(default_factory=dict)
     orders: int = 0
     mended: int = 0
+    other: dict[str, int] = field(default_factory=dict)
 
 
 class Sweeper:
     """One sweeper of possibly many."""
 
-    def __init__(self, db: Database, host: Host, leases: Leases, sender: wake.Sender, rules: Rules) -> None:
+    def __init__(
+        self,
+        db: Database,
+        host: Host,
+        leases: Leases,
+        sender: wake.Sender,
+        rules: Rules,
+        duties_beside: Sequence[Duty] = (),
+    ) -> None:
+        self._beside = tuple(duties_beside)
+        self._names = [URGENT, TIDY, HISTORY, *(duty.name for duty in self._beside)]
         self._db = db
         self._host = host
         self._leases = leases
@@ -57,12 +78,12 @@ class Sweeper:
     def sweep(self) -> Swept:
         """One round: whatever was due and not won by another sweeper has been done."""
         if not self._enrolled:
-            duties.enrol(self._db, [URGENT, TIDY, HISTORY])
+            duties.enrol(self._db, self._names)
             self._enrolled = True
         won = []
         due: dict[str, int] = {}
         recovered = mended = 0
-        waiting = duties.due(self._db, [URGENT, TIDY, HISTORY])
+        waiting = duties.due(self._db, self._names)
         if URGENT in waiting and (turn := self._win(URGENT, self._rules.interval)) is not None:
             won.append(URGENT)
             due, recovered = self._urgent(turn)
@@ -73,7 +94,12 @@ class Sweeper:
             won.append(HISTORY)
             if self._rules.history_retention is not None:
                 prune.prune_history(self._db, self._rules.history_retention, PRUNE_BATCH)
-        return Swept(tuple(won), due, recovered, mended)
+        other = {}
+        for duty in self._beside:
+            if duty.name in waiting and self._win(duty.name, duty.every) is not None:
+                won.append(duty.name)
+                other[duty.name] = duty.run()
+        return Swept(tuple(won), due, recovered, mended, other)
 
     def _win(self, name: str, every: float) -> duties.Turn | None:
         terms = self._leases.terms

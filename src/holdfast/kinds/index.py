@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
-from holdfast.core.records import Chunk, Claim, Slice
+from holdfast.core.records import Chunk, Claim, Copy, Slice
 from holdfast.documents import chunk
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse import records
@@ -23,9 +23,10 @@ from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.ledger.pay import Call
 from holdfast.search import counts, words
-from holdfast.store import documents, slices
+from holdfast.store import documents, drift, slices
 from holdfast.store import search as search_store
 from holdfast.store.database import Database, Tx
+from holdfast.store.text import is_plain
 
 NAME = documents.KIND
 VERSION = 1
@@ -33,6 +34,7 @@ VERSION = 1
 GROUP = 256
 # Fewer chunks than this are staged in the transaction that finishes the slice.
 SMALL = 200
+MOST_WORDS = 200
 
 log = logging.getLogger(__name__)
 
@@ -51,21 +53,26 @@ class Choices:
 
     def checked(self) -> "Choices":
         """These choices if they can be followed; otherwise BadRequestError."""
-        self.cutting()
+        for name in ("chunk_size", "overlap"):
+            if type(getattr(self, name)) is not int:
+                raise BadRequestError(f"{name} must be a whole number", code="bad_option")
         for name in ("slice_pages", "slice_rows"):
             size = getattr(self, name)
             if type(size) is not int or not 1 <= size <= 100_000:
                 raise BadRequestError(f"{name} must be a whole number from 1 to 100,000", code="bad_option")
+        for name in ("delimiter", "model"):
+            text = getattr(self, name)
+            if not isinstance(text, str) or len(text) > MOST_WORDS or not is_plain(text):
+                message = f"{name} must be text of at most {MOST_WORDS} characters"
+                raise BadRequestError(message, code="bad_option")
+        if not self.model:
+            raise BadRequestError("model must be the name of one", code="bad_option")
+        self.cutting()
         return self
 
     def cutting(self) -> chunk.ChunkOptions:
         """The part of them that the chunker needs."""
-        try:
-            return chunk.ChunkOptions(self.chunk_size, self.overlap, self.delimiter)
-        except TypeError as error:
-            raise BadRequestError(
-                f"chunk_size and overlap must be numbers ({error})", code="bad_option"
-            ) from error
+        return chunk.ChunkOptions(self.chunk_size, self.overlap, self.delimiter)
 
 
 def choices(defaults: Choices, *layers: Mapping[str, Any] | None) -> Choices:
@@ -133,14 +140,20 @@ class Index:
             facts["thumbnail"] = self._thumbnail(work, form)
         if work.may_copy and work.claim.generation > 1:
             earlier = slices.published(self._db, work.claim.head_id).get(digest)
-            if earlier is not None:
-                copy = earlier.copy
-                return Finish(
-                    {**facts, "taken_over": copy.generation},
-                    copy=copy,
-                    also=lambda tx: slices.copy_counts(tx, work.claim, copy),
-                )
+            if earlier is not None and self._has_vectors(work, earlier.copy):
+                return self._taken_over(work, earlier.copy, facts)
         return self._embedded(work, chosen, pages, facts)
+
+    def _has_vectors(self, work: Work, copy: Copy) -> bool:
+        return drift.has_vectors(self._db, work.claim.tenant, work.claim.head_id, copy)
+
+    def _taken_over(self, work: Work, copy: Copy, facts: dict[str, Any]) -> Finish:
+        def also(tx: Tx) -> None:
+            slices.copy_counts(tx, work.claim, copy)
+            if _of_several(work):
+                slices.put_progress(tx, work.claim, copy.chunks, _stages(facts, 0, copy.chunks, copy.chunks))
+
+        return Finish({**facts, "taken_over": copy.generation}, copy=copy, also=also)
 
     def _embedded(self, work: Work, chosen: Choices, pages: Sequence[Page], facts: dict[str, Any]) -> Finish:
         pieces = chunk.cut(pages, chosen.cutting())
@@ -164,23 +177,19 @@ class Index:
             chunks += made
             if large:
                 work.stage(made)
-                self._tell(work, facts, len(chunks), len(pieces))
+                stages = _stages(facts, work.spent.paid_calls, len(chunks), len(pieces))
+                work.progress(len(chunks), len(pieces), unit="chunks", stages=stages)
         counted = counts.encode([each.words or "" for each in chunks])
-        return Finish(
-            {**facts, "chunks": len(chunks)},
-            chunks=() if large else chunks,
-            also=lambda tx: search_store.put_counts(tx, work.claim, counted),
-        )
+        paid = work.spent.paid_calls
 
-    def _tell(self, work: Work, facts: Mapping[str, Any], done: int, total: int) -> None:
-        spent = work.spent
-        stages = {
-            "pages": (facts["pages"], facts["pages"]),
-            "embedded": (spent.paid_calls, total),
-            "reused": (spent.reused_calls, total),
-            "written": (done, total),
-        }
-        work.progress(done, total, unit="chunks", stages=stages)
+        def also(tx: Tx) -> None:
+            search_store.put_counts(tx, work.claim, counted)
+            if _of_several(work) and not large:
+                slices.put_progress(
+                    tx, work.claim, len(chunks), _stages(facts, paid, len(chunks), len(chunks))
+                )
+
+        return Finish({**facts, "chunks": len(chunks)}, chunks=() if large else chunks, also=also)
 
     def _thumbnail(self, work: Work, form: Format) -> str | None:
         """The digest of a picture of the first page; a document without one is indexed all the same."""
@@ -207,6 +216,21 @@ class Index:
             chunks=total,
             thumbnail=next((each["thumbnail"] for each in told if each.get("thumbnail")), None),
         )
+
+
+def _of_several(work: Work) -> bool:
+    """True for a slice whose document has others: one that is done in a moment shows no progress."""
+    return int(work.payload["of"]) > 1
+
+
+def _stages(facts: Mapping[str, Any], paid: int, written: int, total: int) -> dict[str, tuple[int, int]]:
+    """How far a slice is. What was not paid for now was known before, or stands in it twice."""
+    return {
+        "pages": (facts["pages"], facts["pages"]),
+        "embedded": (paid, total),
+        "reused": (written - paid, total),
+        "written": (written, total),
+    }
 
 
 def _chosen(work: Work) -> Choices:

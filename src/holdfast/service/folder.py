@@ -1,7 +1,9 @@
 """A folder taken in as it is: what is new, changed or unchanged is found out in bulk, not file by file.
 
-A file is known by its name below the folder that was given. Its bytes are read once, to be hashed; only what
-is new or changed is read again and kept. Unchanged files cost one look at the database for five hundred.
+A file is known by its bytes, then by its name below the folder that was given. Its bytes are read once, to be
+hashed; only what is new or changed is read again and kept. Unchanged files cost one look at the database for
+five hundred. A document stands for one file of a pass: of two files with one name in two folders, neither
+takes the other's document.
 """
 
 import hashlib
@@ -9,13 +11,15 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from holdfast.core.errors import BadRequestError, HoldfastError
+from holdfast.core.states import Disposition, Status
 from holdfast.service.library import Library, Taking, Upload, Wish
 from holdfast.store import documents
 from holdfast.store.database import Database
-from holdfast.store.documents import Collection, Document
+from holdfast.store.documents import Collection, Document, Draft
+from holdfast.store.text import is_plain
 
 STEP = 500
 READERS = 4
@@ -39,34 +43,58 @@ class Intake:
     same_bytes: int = 0
     running: int = 0
     removed: int = 0
+    failed_before: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     documents: list[str] = field(default_factory=list)
     run_ids: list[str] = field(default_factory=list)
+    claimed: set[str] = field(default_factory=set)
 
     def note(self, taking: Taking) -> None:
-        """Remember what to wait for."""
-        if taking.answer.created and taking.answer.run_id:
-            self.run_ids.append(taking.answer.run_id)
+        """Remember what to wait for: a run made now, or one that is under way already."""
+        answer = taking.answer
+        under_way = answer.created or answer.disposition is Disposition.DUPLICATE
+        if under_way and answer.run_id:
+            self.run_ids.append(answer.run_id)
         self.documents.append(taking.document.id)
+        self.claimed.add(taking.document.id)
+
+    def refuse(self, file: File, why: str) -> None:
+        """The file is left out, and its document, if it has one, is left alone."""
+        self.refused[file.name] = why
+
+    def spares(self, name: str) -> bool:
+        """True when nobody knows whether the file is still there: it, or its folder, could not be read."""
+        if name in self.refused or "./" in self.refused:
+            return True
+        return any(f"{above.as_posix()}/" in self.refused for above in PurePosixPath(name).parents)
 
 
 def files(paths: Sequence[Path]) -> Iterator[File]:
-    """The files at these paths, folders walked in order; hidden ones are left alone.
+    """The files at these paths, folders walked in order; hidden ones are left alone, links to folders too.
 
+    A folder that cannot be listed is among them, its name ending in a slash: whoever opens it finds out why.
     Raises BadRequestError for a path that does not exist.
     """
     for path in paths:
         if path.is_file():
             yield File(path.name, path)
         elif path.is_dir():
-            for folder, below, names in os.walk(path):
-                below[:] = sorted(name for name in below if not name.startswith("."))
-                for name in sorted(names):
-                    found = Path(folder) / name
-                    if not name.startswith(".") and found.is_file():
-                        yield File(found.relative_to(path).as_posix(), found)
+            yield from _below(path)
         else:
             raise BadRequestError(f"there is no file or folder {path}", code="no_such_path")
+
+
+def _below(path: Path) -> Iterator[File]:
+    unlisted: list[OSError] = []
+    for folder, below, names in os.walk(path, onerror=unlisted.append):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        for name in sorted(names):
+            found = Path(folder) / name
+            if not name.startswith(".") and found.is_file():
+                yield File(found.relative_to(path).as_posix(), found)
+    for error in unlisted:
+        folder = Path(os.fsdecode(error.filename or path))
+        yield File(f"{folder.relative_to(path).as_posix()}/", folder)
 
 
 def take_in(
@@ -77,106 +105,137 @@ def take_in(
     found: Iterable[File],
     *,
     prune: bool = False,
+    retry: bool = True,
 ) -> Intake:
     """Every file has its document, and what is new or changed has been asked for.
 
-    With `prune`, documents that came from a file which is not among these any more are deleted.
+    With `prune`, uploaded documents of the collection that stand for none of these files are deleted; those
+    of a file that was refused stay. Without `retry`, what failed is left as it is until its file changes.
     """
     collection = library.collection(wish.tenant, collection_id)
     intake = Intake()
-    seen: set[str] = set()
+    takes = _Take(db, library, wish, collection, intake, retry)
     some: list[File] = []
     for file in found:
-        seen.add(file.name)
         some.append(file)
         if len(some) >= STEP:
-            _take(db, library, wish, collection, some, intake)
+            takes.take(some)
             some = []
-    if some:
-        _take(db, library, wish, collection, some, intake)
+    takes.take(some)
     if prune:
         for each in library.walk(wish.tenant, collection_id):
-            if each.source == "upload" and each.name not in seen:
+            if each.source == "upload" and each.id not in intake.claimed and not intake.spares(each.name):
                 library.delete(wish, each.id)
                 intake.removed += 1
     return intake
 
 
-def _take(
-    db: Database, library: Library, wish: Wish, collection: Collection, some: list[File], intake: Intake
-) -> None:
-    with ThreadPoolExecutor(READERS) as pool:
-        digests = list(pool.map(_digest, some))
-    names = documents.by_names(db, wish.tenant, collection.id, [file.name for file in some])
-    bytes_of = documents.by_digests(
-        db, wish.tenant, collection.id, [digest for digest in digests if digest is not None]
-    )
-    fresh: list[File] = []
-    for file, digest in zip(some, digests, strict=True):
-        if digest is None:
-            intake.refused[file.name] = "it cannot be read"
-            continue
-        known = names.get(file.name)
-        same = bytes_of.get(digest)
-        if known is not None and known.digest == digest:
-            _ask_again(library, wish, collection, known, intake)
-        elif same is not None:
-            intake.same_bytes += 1
-            _ask_again(library, wish, collection, same, intake, count=False)
-        elif known is not None:
-            _change(library, wish, known, file, intake)
+@dataclass(frozen=True, slots=True)
+class _Take:
+    """One pass over the files, some hundred at a time."""
+
+    db: Database
+    library: Library
+    wish: Wish
+    collection: Collection
+    intake: Intake
+    retry: bool
+
+    def take(self, some: Sequence[File]) -> None:
+        """These files have their documents. First those whose bytes are known, for they claim them."""
+        digests = self._digests(some)
+        where = (self.db, self.wish.tenant, self.collection.id)
+        bytes_of = documents.by_digests(*where, set(digests.values()))
+        left: list[File] = []
+        for file, digest in digests.items():
+            if (known := bytes_of.get(digest)) is None:
+                left.append(file)
+            elif known.id in self.intake.claimed:
+                self.intake.same_bytes += 1
+            else:
+                self._ask_again(known)
+        names = documents.by_names(*where, {file.name for file in left})
+        fresh: list[File] = []
+        for file in left:
+            free = [each for each in names.get(file.name, ()) if each.id not in self.intake.claimed]
+            if free:
+                self._change(free[-1], file)
+            else:
+                fresh.append(file)
+        self._add(fresh)
+
+    def _digests(self, some: Sequence[File]) -> dict[File, str]:
+        found: dict[File, str] = {}
+        with ThreadPoolExecutor(READERS) as pool:
+            for file, digest in zip(some, pool.map(_digest, some), strict=True):
+                if not is_plain(file.name):
+                    self.intake.refuse(file, "its name has characters that cannot be kept; rename it")
+                elif digest is None:
+                    self.intake.refuse(file, "it cannot be read")
+                else:
+                    found[file] = digest
+        return found
+
+    def _ask_again(self, known: Document) -> None:
+        """Ask for a document whose bytes are known, unless it is plain that nothing would happen."""
+        intake = self.intake
+        intake.claimed.add(known.id)
+        if self.library.is_current(self.collection, known):
+            intake.unchanged += 1
+            return
+        if known.status is Status.FAILED and not self.retry:
+            intake.failed_before += 1
+            return
+        taking = self.library.index(self.wish, known.id)
+        intake.note(taking)
+        if taking.answer.created:
+            intake.changed += 1
+        elif taking.disposition is Disposition.REFUSED:
+            intake.refused[known.name] = taking.answer.reason
         else:
-            fresh.append(file)
-    _add(library, wish, collection, fresh, intake)
+            intake.running += 1
+
+    def _change(self, known: Document, file: File) -> None:
+        try:
+            with file.path.open("rb") as stream:
+                taking = self.library.put_content(self.wish, known.id, Upload(stream, file.name))
+        except (HoldfastError, OSError) as error:
+            self.intake.refuse(file, str(error))
+            return
+        self.intake.note(taking)
+        if taking.disposition is Disposition.REFUSED:
+            self.intake.refuse(file, taking.answer.reason)
+        else:
+            self.intake.changed += 1
+
+    def _add(self, fresh: Sequence[File]) -> None:
+        drafts: dict[str, tuple[File, Draft]] = {}
+        for file in fresh:
+            try:
+                with file.path.open("rb") as stream:
+                    draft = self.library.keep(Upload(stream, file.name))
+            except (HoldfastError, OSError) as error:
+                self.intake.refuse(file, str(error))
+                continue
+            if draft.source.digest in drafts:
+                self.intake.same_bytes += 1
+            else:
+                drafts[draft.source.digest] = (file, draft)
+        kept = list(drafts.values())
+        takings = self.library.add_kept(self.wish, self.collection.id, [draft for _, draft in kept])
+        for (file, _), taking in zip(kept, takings, strict=True):
+            self.intake.note(taking)
+            if taking.disposition is Disposition.REFUSED:
+                self.intake.refuse(file, taking.answer.reason)
+            elif taking.answer.created:
+                self.intake.new += 1
+            else:  # somebody else gave the same bytes meanwhile
+                self.intake.same_bytes += 1
 
 
 def _digest(file: File) -> str | None:
     try:
         with file.path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError:
+    except (OSError, ValueError):
         return None
-
-
-def _ask_again(
-    library: Library,
-    wish: Wish,
-    collection: Collection,
-    known: Document,
-    intake: Intake,
-    *,
-    count: bool = True,
-) -> None:
-    """Ask for a document whose bytes are known, unless it is plain that nothing would happen."""
-    if library.is_current(collection, known):
-        intake.unchanged += count
-        return
-    taking = library.index(wish, known.id)
-    intake.note(taking)
-    if taking.answer.created:
-        intake.changed += count
-    else:
-        intake.running += count
-
-
-def _change(library: Library, wish: Wish, known: Document, file: File, intake: Intake) -> None:
-    try:
-        with file.path.open("rb") as stream:
-            intake.note(library.put_content(wish, known.id, Upload(stream, file.name)))
-    except (HoldfastError, OSError) as error:
-        intake.refused[file.name] = str(error)
-    else:
-        intake.changed += 1
-
-
-def _add(library: Library, wish: Wish, collection: Collection, fresh: Sequence[File], intake: Intake) -> None:
-    drafts = []
-    for file in fresh:
-        try:
-            with file.path.open("rb") as stream:
-                drafts.append(library.keep(Upload(stream, file.name)))
-        except (HoldfastError, OSError) as error:
-            intake.refused[file.name] = str(error)
-    for taking in library.add_kept(wish, collection.id, drafts):
-        intake.note(taking)
-        intake.new += taking.answer.created

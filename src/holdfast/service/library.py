@@ -5,6 +5,7 @@ then forgotten. Bytes are kept before the row that names them: a crash in betwee
 names, which the sweep removes.
 """
 
+import contextlib
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ from holdfast.store.documents import Collection, Document, Draft, Source, Taken
 from holdfast.store.text import is_plain
 
 MOST_TITLE = 500
+# Bytes: an index over names takes rows of 2,704 at most on PostgreSQL, tenant and collection included.
+MOST_NAME = 2000
 # Documents per transaction when many are added at once: short enough for SQLite's one writer.
 BATCH = 25
 
@@ -86,9 +89,11 @@ class Library:
     def make_collection(
         self, wish: Wish, collection_id: str, *, title: str = "", options: Mapping[str, Any] | None = None
     ) -> Collection:
-        """The collection, made if it was not there."""
+        """The collection, made if it was not there; what was left of a deleted one is gone first."""
         _check_id(collection_id)
         index.choices(self._defaults, options)
+        if documents.collection(self._db, wish.tenant, collection_id) is None:
+            self._delete_all(wish, collection_id)
         documents.make_collection(
             self._db, wish.tenant, collection_id, title=_title(title or collection_id), options=options or {}
         )
@@ -140,13 +145,21 @@ class Library:
         return self.collection(wish.tenant, collection_id), asked
 
     def delete_collection(self, wish: Wish, collection_id: str) -> int:
-        """The collection and all its documents are gone for every reader; answers how many there were."""
+        """The collection and all its documents are gone for every reader; answers how many there were.
+
+        After an interruption the collection is gone and some documents may be left: making it again, which
+        is the only way to see them, deletes them first.
+        """
         self.collection(wish.tenant, collection_id)
         documents.remove_collection(self._db, wish.tenant, collection_id)
+        return self._delete_all(wish, collection_id)
+
+    def _delete_all(self, wish: Wish, collection_id: str) -> int:
         gone = 0
         for each in self.walk(wish.tenant, collection_id):
-            self.delete(wish, each.id)
-            gone += 1
+            with contextlib.suppress(NotFoundError):  # somebody else was quicker
+                self.delete(wish, each.id)
+                gone += 1
         return gone
 
     # Documents
@@ -170,10 +183,13 @@ class Library:
 
     def keep(self, upload: Upload) -> Draft:
         """The content is on the shelf, and a document could be made of it."""
+        name = _plain(upload.name, "name")
+        if len(name.encode()) > MOST_NAME:
+            raise BadRequestError(f"name {name!r:.80} is longer than {MOST_NAME} bytes", code="bad_name")
         blob = self._shelf.put(upload.content, self._most_bytes)
         if not blob.size:
-            raise BadRequestError(f"{upload.name or 'the content'} is empty", code="empty")
-        source = Source(blob.digest, blob.size, upload.source, name=_plain(upload.name, "name"))
+            raise BadRequestError(f"{name!r:.80} is empty" if name else "it is empty", code="empty")
+        source = Source(blob.digest, blob.size, upload.source, name=name)
         title = _title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
         return Draft(secrets.token_hex(8), title, source, upload.options)
 
@@ -284,7 +300,9 @@ class Library:
         """The document is asked for once more, by the options that hold now."""
         found = self.document(wish.tenant, document_id)
         collection = self.collection(wish.tenant, found.collection)
-        answer = self._engine.request(self._ask(wish, collection, found, force=force))
+        answer = documents.ask(self._db, found, self._request(wish, collection, force=force))
+        if answer.created:
+            self._engine.wake({wish.lane: 1})
         return Taking(self.document(wish.tenant, document_id), answer)
 
     def cancel(self, wish: Wish, document_id: str) -> bool:
@@ -295,10 +313,16 @@ class Library:
         return isinstance(self._engine.cancel(found.head_id, actor=wish.actor), Landed)
 
     def delete(self, wish: Wish, document_id: str) -> None:
-        """Nothing of the document is visible or running any more."""
+        """Nothing of the document is visible or running any more.
+
+        Its work ends before its row goes: after an interruption it can be deleted again. And once more after,
+        for whoever asked for it in between.
+        """
         self.document(wish.tenant, document_id)
+        subject = documents.subject(document_id)
+        self._engine.delete(wish.tenant, subject, actor=wish.actor)
         documents.remove(self._db, wish.tenant, document_id)
-        self._engine.delete(wish.tenant, documents.subject(document_id), actor=wish.actor)
+        self._engine.delete(wish.tenant, subject, actor=wish.actor)
 
 
 def _check_id(collection_id: str) -> None:

@@ -3,17 +3,24 @@
 A document's row says which content is wanted; the request that follows makes the generation. Two uploads of
 the same bytes into one collection race for one row of a unique index, and the loser is given the winner's
 document.
+
+A request locks the head first and looks at the document's row after it; deleting ends the head's work before
+it takes the row away, and once more after that. So whoever asks for a document that is being deleted either
+finds its row gone, or is ended by the second look. The row is written while the head is held, as a
+publication does: in the other order the two would wait for each other.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as Container
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, literal, select, update
+from sqlalchemy import Row, and_, bindparam, exc, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from holdfast.core.errors import NotFoundError, StoreUnavailableError
 from holdfast.core.records import Answer
 from holdfast.core.states import Status
 from holdfast.store.database import Database, Tx
@@ -21,6 +28,8 @@ from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.schema import collections, documents, heads
 
 KIND = "index"
+# How often a transaction that lost a race against a deletion or an equal upload is begun anew.
+TRIES = 5
 
 
 def subject(document_id: str) -> str:
@@ -155,11 +164,13 @@ def page(db: Database, tenant: str, collection: str, *, after: str = "", limit: 
     return [_document(row) for row in db.read(lambda tx: tx.all(PAGE, values))]
 
 
-def by_names(db: Database, tenant: str, collection: str, names: Container[str]) -> dict[str, Document]:
-    """The documents of a collection that were given under these names; of several, the latest."""
+def by_names(db: Database, tenant: str, collection: str, names: Container[str]) -> dict[str, list[Document]]:
+    """The documents of a collection that were given under these names; under one name, the latest last."""
     values = {"tenant": tenant, "collection": collection, "names": list(names)}
-    found = [_document(row) for row in db.read(lambda tx: tx.all(BY_NAMES, values))]
-    return {each.name: each for each in sorted(found, key=lambda one: one.updated_at)}
+    found: dict[str, list[Document]] = {}
+    for row in db.read(lambda tx: tx.all(BY_NAMES, values)):
+        found.setdefault(row.name, []).append(_document(row))
+    return {name: sorted(each, key=lambda one: one.updated_at) for name, each in found.items()}
 
 
 def by_digests(db: Database, tenant: str, collection: str, digests: Container[str]) -> dict[str, Document]:
@@ -204,10 +215,13 @@ def add(
 ) -> dict[str, Added]:
     """By the draft's id, a new document or the one that already has that content; each is asked for.
 
-    One transaction for all: a document that nobody asked for does not exist.
+    One transaction for all: a document that nobody asked for does not exist. NotFoundError when the
+    collection is deleted meanwhile.
     """
 
     def body(tx: Tx) -> dict[str, Added]:
+        if tx.one(COLLECTION_KEPT, {"tenant": tenant, "id": collection}) is None:
+            raise _no_collection(collection)
         made: dict[str, Added] = {}
         for draft in sorted(drafts, key=lambda one: one.source.digest):
             values = {
@@ -222,13 +236,55 @@ def add(
             row = tx.one(
                 BY_DIGEST, {"tenant": tenant, "collection": collection, "digest": draft.source.digest}
             )
-            if row is None:  # deleted at this very moment: the whole is tried again
-                raise AssertionError("a document that was just added is not there")
+            if row is None:
+                raise _GoneError
             found = _document(row)
             made[draft.id] = Added(found, request(tx, found), is_new=found.id == draft.id)
+            if found.id != draft.id:
+                _check_live(tx, found)
         return made
 
-    return db.write("add_documents", body)
+    for _ in range(TRIES):
+        with contextlib.suppress(_GoneError):
+            return db.write("add_documents", body)
+    raise StoreUnavailableError("documents with this content come and go too quickly; ask again later")
+
+
+class _GoneError(Exception):
+    """The document was deleted at this very moment; the transaction has left no trace."""
+
+
+LIVE = select(documents.c.id).where(
+    documents.c.tenant == bindparam("tenant"), documents.c.id == bindparam("id"), _live
+)
+
+
+def _check_live(tx: Tx, found: Document) -> None:
+    """Return if the document was not deleted before its head was locked."""
+    if tx.one(LIVE, {"tenant": found.tenant, "id": found.id}) is None:
+        raise _GoneError
+
+
+def _no_document(document_id: str) -> NotFoundError:
+    return NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
+
+
+def _no_collection(collection: str) -> NotFoundError:
+    return NotFoundError(f"there is no collection {collection!r}", code="unknown_collection")
+
+
+def ask(db: Database, found: Document, request: Request) -> Answer:
+    """What became of the request for a document; NotFoundError, and nothing asked, when it is deleted."""
+
+    def body(tx: Tx) -> Answer:
+        answer = request(tx, found)
+        _check_live(tx, found)
+        return answer
+
+    try:
+        return db.write("ask_document", body)
+    except _GoneError:
+        raise _no_document(found.id) from None
 
 
 SET_SOURCE = (
@@ -262,29 +318,28 @@ class Taken:
 
 
 def set_source(db: Database, found: Document, source: Source, request: Request) -> Answer | Taken:
-    """The document wants this content from now on, and is asked for, in one transaction."""
+    """The document wants this content from now on, and is asked for, in one transaction.
+
+    NotFoundError when it is deleted meanwhile.
+    """
+    where = {"tenant": found.tenant, "collection": found.collection, "digest": source.digest, "id": found.id}
+    values = {f"b_{name}": value for name, value in dataclasses.asdict(source).items()}
 
     def body(tx: Tx) -> Answer | Taken:
-        where = {
-            "tenant": found.tenant,
-            "collection": found.collection,
-            "digest": source.digest,
-            "id": found.id,
-        }
         if (other := tx.one(CLASH, where)) is not None:
             return Taken(str(other.id))
-        values = {f"b_{name}": value for name, value in dataclasses.asdict(source).items()}
-        tx.execute(SET_SOURCE, values | {"b_tenant": found.tenant, "b_id": found.id})
-        return request(tx, dataclasses.replace(found, **dataclasses.asdict(source)))
+        answer = request(tx, dataclasses.replace(found, **dataclasses.asdict(source)))
+        if not tx.execute(SET_SOURCE, values | {"b_tenant": found.tenant, "b_id": found.id}).rowcount:
+            raise _no_document(found.id)
+        return answer
 
+    for _ in range(TRIES):
+        # Somebody gave another document this content at the same time: the next look finds which.
+        with contextlib.suppress(exc.IntegrityError):
+            return db.write("set_source", body)
     return db.write("set_source", body)
 
 
-SET_OPTIONS = (
-    update(documents)
-    .where(documents.c.tenant == bindparam("b_tenant"), documents.c.id == bindparam("b_id"), _live)
-    .values(options=bindparam("b_options"), updated_at=now())
-)
 GONE = (
     update(documents)
     .where(documents.c.tenant == bindparam("b_tenant"), documents.c.id == bindparam("b_id"), _live)
@@ -321,6 +376,13 @@ def put_facts(
 _COLLECTION = [collections.c[name] for name in Collection.__dataclass_fields__]
 COLLECTION = select(*_COLLECTION).where(
     collections.c.tenant == bindparam("tenant"), collections.c.id == bindparam("id"), ~collections.c.deleted
+)
+# Holds off a deletion, which takes the row for update, and no publication, which does not change its key.
+COLLECTION_KEPT = COLLECTION.with_for_update(read=True, key_share=True)
+COLLECTION_FOR_DELETE = (
+    select(collections.c.id)
+    .where(collections.c.tenant == bindparam("b_tenant"), collections.c.id == bindparam("b_id"))
+    .with_for_update()
 )
 COLLECTIONS = (
     select(*_COLLECTION)
@@ -389,6 +451,14 @@ def set_collection(
 
 
 def remove_collection(db: Database, tenant: str, collection_id: str) -> None:
-    """The collection is no longer there for anybody. Its documents are removed one by one, by the caller."""
+    """The collection is no longer there for anybody and takes no document any more.
+
+    Its documents are removed one by one, by the caller.
+    """
     values = {"b_tenant": tenant, "b_id": collection_id}
-    db.write("remove_collection", lambda tx: tx.execute(GONE_COLLECTION, values))
+
+    def body(tx: Tx) -> None:
+        tx.one(COLLECTION_FOR_DELETE, values)
+        tx.execute(GONE_COLLECTION, values)
+
+    db.write("remove_collection", body)

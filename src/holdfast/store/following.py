@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, func, select
 from holdfast.core.states import LIVE, Status
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in
-from holdfast.store.schema import runs, tasks
+from holdfast.store.schema import documents, runs, tasks
 
 STEP = 1000
 
@@ -26,7 +26,14 @@ SUMS = select(
     )
 ).where(key_in(tasks.c.run_id, _runs))
 FAILURES = (
-    select(runs.c.subject, runs.c.error_code, runs.c.error_message)
+    select(runs.c.subject, documents.c.name, documents.c.title, runs.c.error_code, runs.c.error_message)
+    .select_from(
+        runs.outerjoin(
+            documents,
+            (documents.c.tenant == runs.c.tenant)
+            & (documents.c.id == func.substr(runs.c.subject, len("document:") + 1)),
+        )
+    )
     .where(key_in(runs.c.id, _runs), runs.c.status == Status.FAILED.value)
     .order_by(runs.c.subject)
     .limit(50)
@@ -35,9 +42,10 @@ FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run that failed, and why."""
+    """A run that failed, and why; `name` is the file's own, the title, or empty."""
 
     subject: str
+    name: str
     code: str
     message: str
 
@@ -90,7 +98,9 @@ def tally(db: Database, run_ids: Sequence[str]) -> Tally:
             row = tx.execute(SUMS, values).one()
             sums.update({name: int(number) for name, number in row._asdict().items()})
             failures += [
-                Failure(one.subject, one.error_code or "", one.error_message or "")
+                Failure(
+                    one.subject, one.name or one.title or "", one.error_code or "", one.error_message or ""
+                )
                 for one in tx.all(FAILURES, values)
             ]
         return Tally(dict(statuses), **sums, failures=tuple(failures))

@@ -5,6 +5,7 @@ closes its open tasks in the same transaction and raises their epochs: that is w
 task row alone.
 """
 
+import dataclasses
 from typing import Any
 
 from sqlalchemy import bindparam, case, exists, func, insert, or_, select, union_all, update
@@ -489,3 +490,8 @@ def last_ask(db: Database, tenant: str, kind: str, subject: str) -> Ask | None:
         priority=row.priority,
         pipeline=row.pipeline,
     )
+
+
+def again(last: Ask, *, actor: str) -> Ask:
+    """The same request once more, for a new generation whatever became of the last."""
+    return dataclasses.replace(last, force=True, actor=actor)

@@ -1,6 +1,6 @@
 """Slices of the published generation that a new one may take over instead of doing them again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from holdfast.core.states import TaskState
 from holdfast.store.database import Database, Tx
 from holdfast.store.rows import literal
 from holdfast.store.schema import heads, runs, tasks, word_counts
+from holdfast.store.tasks import ADVANCE, CopyGoneError
 
 PUBLISHED = (
     select(tasks.c.ordinal, tasks.c.generation, tasks.c.chunks, tasks.c.result)
@@ -71,7 +72,7 @@ COPY_COUNTS = insert(word_counts).from_select(
 
 
 def copy_counts(tx: Tx, claim: Claim, copy: Copy) -> None:
-    """The counts of terms of the slice that is taken over hold for this one too."""
+    """The counts of terms of the slice that is taken over hold for this one too; CopyGoneError if not there."""
     values = {
         "b_head": claim.head_id,
         "b_generation": claim.generation,
@@ -79,4 +80,18 @@ def copy_counts(tx: Tx, claim: Claim, copy: Copy) -> None:
         "b_old_generation": copy.generation,
         "b_old_slice": copy.slice,
     }
-    tx.execute(COPY_COUNTS, values)
+    if tx.execute(COPY_COUNTS, values).rowcount != 1:
+        raise CopyGoneError
+
+
+def put_progress(tx: Tx, claim: Claim, chunks: int, stages: Mapping[str, Sequence[int]]) -> None:
+    """The true counts of a slice, as it is finished."""
+    values = {
+        "b_task": claim.task_id,
+        "b_done": chunks,
+        "b_total": chunks,
+        "b_unit": "chunks",
+        "b_stages": {name: list(counts) for name, counts in stages.items()},
+        "b_advanced": chunks > 0,
+    }
+    tx.execute(ADVANCE, values)

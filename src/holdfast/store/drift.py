@@ -1,0 +1,113 @@
+"""What is missing from published documents, and which bytes nobody needs."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, exists, func, literal, select
+
+from holdfast.core.records import Copy
+from holdfast.core.states import LIVE, CallState, Status
+from holdfast.store.database import Database
+from holdfast.store.schema import calls, chunks, documents, heads, runs
+
+_published = (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation)
+_here = select(func.count()).select_from(chunks).where(_published).correlate(heads).scalar_subquery()
+_without_vector = (
+    select(func.count())
+    .select_from(chunks)
+    .where(
+        _published,
+        chunks.c.call_key.is_not(None),
+        ~exists().where(
+            calls.c.tenant == heads.c.tenant,
+            calls.c.key == chunks.c.call_key,
+            calls.c.state == CallState.SETTLED.value,
+        ),
+    )
+    .correlate(heads)
+    .scalar_subquery()
+)
+LOOK = (
+    select(
+        heads.c.id,
+        heads.c.tenant,
+        heads.c.subject,
+        heads.c.published_generation,
+        documents.c.chunks.label("wanted"),
+        _here.label("found"),
+        _without_vector.label("without_vector"),
+    )
+    .select_from(
+        heads.join(
+            documents,
+            (documents.c.tenant == heads.c.tenant)
+            & (heads.c.subject == literal("document:") + documents.c.id),
+        )
+    )
+    .where(
+        heads.c.id > bindparam("after"),
+        heads.c.kind == "index",
+        heads.c.visible,
+        ~heads.c.imported,
+        heads.c.status == Status.SUCCESS.value,
+        documents.c.chunks.is_not(None),
+        ~documents.c.deleted,
+    )
+    .order_by(heads.c.id)
+    .limit(bindparam("limit"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A published document with something missing."""
+
+    head_id: int
+    tenant: str
+    subject: str
+    missing_chunks: int
+    missing_vectors: int
+
+
+def look(db: Database, *, after: int, limit: int) -> tuple[list[Gap], int]:
+    """What is missing among `limit` documents after the head `after`; and where to go on, 0 at the end."""
+    found = db.read(lambda tx: tx.all(LOOK, {"after": after, "limit": limit}))
+    gaps = [
+        Gap(row.id, row.tenant, row.subject, max(0, row.wanted - row.found), row.without_vector)
+        for row in found
+        if row.found < row.wanted or row.without_vector
+    ]
+    return gaps, found[-1].id if len(found) == limit else 0
+
+
+NAMED = select(
+    exists().where(documents.c.digest == bindparam("digest"), ~documents.c.deleted),
+    exists().where(documents.c.thumbnail == bindparam("digest"), ~documents.c.deleted),
+    exists().where(runs.c.content == bindparam("digest"), runs.c.status.in_(sorted(LIVE))),
+)
+
+
+def is_named(db: Database, digest: str) -> bool:
+    """True when a document, or work that is under way, needs these bytes."""
+    return any(db.read(lambda tx: tx.execute(NAMED, {"digest": digest}).one()))
+
+
+_known = exists().where(
+    calls.c.tenant == bindparam("tenant"),
+    calls.c.key == chunks.c.call_key,
+    calls.c.state == CallState.SETTLED.value,
+)
+WITHOUT_VECTOR = select(
+    exists().where(
+        chunks.c.head_id == bindparam("head_id"),
+        chunks.c.generation == bindparam("generation"),
+        chunks.c.slice == bindparam("slice"),
+        chunks.c.call_key.is_not(None),
+        ~_known,
+    )
+)
+
+
+def has_vectors(db: Database, tenant: str, head_id: int, copy: Copy) -> bool:
+    """True when every chunk of an earlier slice still has its vector, so that it may be taken over."""
+    values = {"tenant": tenant, "head_id": head_id, "generation": copy.generation, "slice": copy.slice}
+    return not db.read(lambda tx: tx.execute(WITHOUT_VECTOR, values).scalar())

@@ -1,0 +1,103 @@
+"""What the sweep does for documents: whole again without paying, and no bytes that nobody names."""
+
+import os
+import time
+
+import pytest
+from sqlalchemy import delete
+
+from holdfast import bootstrap, settings
+from holdfast.service import upkeep
+from holdfast.service.library import Upload, Wish
+from holdfast.store import reads
+from holdfast.store.schema import calls, chunks
+
+TEXT = "\n\n".join(
+    f"Paragraph {number} tells of anchors, ropes and the sea." for number in range(40)
+).encode()
+WISH = Wish()
+
+
+@pytest.fixture
+def house(database_url, tmp_path, monkeypatch):
+    """An installation with an empty collection."""
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", database_url)
+    monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path))
+    with bootstrap.open_runtime(settings.load()) as runtime:
+        library = bootstrap.library(runtime)
+        library.make_collection(WISH, "books")
+        yield runtime, library
+
+
+@pytest.fixture
+def indexed(house):
+    runtime, library = house
+    taking = library.add(WISH, "books", [Upload(TEXT, "a.txt")])[0]
+    runtime.engine.run_until_idle()
+    return runtime, library, taking.document.id
+
+
+def drift(runtime):
+    return upkeep.Drift(
+        runtime.db, runtime.engine.host, runtime.engine.parts.sender, runtime.engine.parts.patience
+    )
+
+
+def repaired(runtime, library, document_id):
+    runtime.engine.run_until_idle()
+    document = library.document("default", document_id)
+    shown = reads.visible_chunks(runtime.db, document.head_id)
+    return document, len(shown.chunks)
+
+
+@pytest.mark.g3
+def test_chunks_that_vanished_come_back_and_nothing_is_paid(indexed):
+    """Somebody deleted rows: a new generation is requested, made of what the ledger has."""
+    runtime, library, document_id = indexed
+    before = library.document("default", document_id)
+    runtime.db.write("by_hand", lambda tx: tx.execute(delete(chunks).where(chunks.c.position == 0)))
+    assert drift(runtime)() == 1
+    document, shown = repaired(runtime, library, document_id)
+    assert (document.generation, shown) == (before.generation + 1, before.chunks)
+    tasks = reads.tasks_of(runtime.db, document.run_id)
+    assert sum(task.spent.paid_calls for task in tasks) == 0
+    assert ("repair", "not_whole") in [
+        (noted.verb, noted.reason) for noted in reads.story(runtime.db, document.head_id).journal
+    ]
+
+
+def test_vectors_that_vanished_are_made_again(indexed):
+    """A ledger that lost rows is the one thing that must be paid for again."""
+    runtime, library, document_id = indexed
+    runtime.db.write("by_hand", lambda tx: tx.execute(delete(calls)))
+    assert drift(runtime)() == 1
+    document, shown = repaired(runtime, library, document_id)
+    assert shown == document.chunks
+    assert drift(runtime)() == 0
+
+
+def test_what_is_whole_is_left_alone(indexed):
+    """No repair where nothing is missing, however often one looks."""
+    runtime, library, document_id = indexed
+    look = drift(runtime)
+    assert [look(), look(), look()] == [0, 0, 0]
+    assert library.document("default", document_id).generation == 1
+
+
+def test_bytes_that_nobody_names_go_after_a_day(indexed):
+    """An upload whose row never came is thrown away; what a document needs stays."""
+    runtime, library, document_id = indexed
+    lost = runtime.shelf.put(b"begun and never named")
+    wanted = library.document("default", document_id).digest
+    old = time.time() - 2 * upkeep.KEPT_UNNAMED
+    for digest in (lost.digest, wanted):
+        os.utime(runtime.shelf.path(digest), (old, old))
+    assert upkeep.Shelf(runtime.db, runtime.shelf)() == 1
+    assert (runtime.shelf.exists(lost.digest), runtime.shelf.exists(wanted)) == (False, True)
+
+
+def test_the_sweep_does_both(house):
+    """The duties are among those that a sweeper wins."""
+    runtime, _ = house
+    won = runtime.engine.sweep().won
+    assert {"drift", "shelf"} <= set(won)
