@@ -19,8 +19,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,6 @@ class Installation:
     environment: dict[str, str]
     marks: Marks
     url: str
-    pid: int = 0
-    drained: list[float] = field(default_factory=list)
 
 
 def main(words: Sequence[str]) -> int:
@@ -129,14 +127,14 @@ def _drain(stack: Stack, sizes: Sizes) -> float:
         _ask_all(place, sizes.jobs)
         if stack.database == places.POSTGRESQL:
             places.settle()
-        with _worker(place):
+        with worker(place.environment):
             rate = drain.rate(place.marks, sizes.jobs)
             drain.all_published(place.url, sizes.jobs)
             return rate
 
 
 def _rest(report: Report, stack: Stack, sizes: Sizes) -> None:
-    with _stack(stack) as place, _worker(place):
+    with _stack(stack) as place, worker(place.environment) as pid:
         with _requester(place) as ask:
             waits = [_latency(place, ask, number) for number in range(sizes.samples // 5)]
         report.add(
@@ -144,7 +142,7 @@ def _rest(report: Report, stack: Stack, sizes: Sizes) -> None:
                 "latency", f"{stack.name}, p50", "ms", (statistics.median(waits),), at_most(stack.latency)
             ),
             Result("latency", f"{stack.name}, p99", "ms", (percentile(waits, 0.99),)),
-            Result("rest", f"{stack.name}, worker of 2", "MiB PSS", (_pss(place.pid),), at_most(200)),
+            Result("rest", f"{stack.name}, worker of 2", "MiB PSS", (_pss(pid),), at_most(200)),
         )
         if stack.database == places.POSTGRESQL:
             report.add(
@@ -242,25 +240,25 @@ def _ask_all(place: Installation, jobs: int) -> None:
 
 
 @contextlib.contextmanager
-def _worker(place: Installation) -> Iterator[None]:
+def worker(environment: Mapping[str, str]) -> Iterator[int]:
+    """A worker of two processes, up and idle; its process id."""
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "holdfast.cli", "worker", "--concurrency", "2"],
             cwd=places.ROOT,
             env={
                 **os.environ,
+                **environment,
                 "PYTHONPATH": str(places.ROOT),
-                **place.environment,
                 "HOLDFAST_LOG_LEVEL": "info",
             },
             stdout=subprocess.DEVNULL,
             stderr=said,
             start_new_session=True,
         )
-        place.pid = process.pid
         try:
             _ready(process, said)
-            yield
+            yield process.pid
         finally:
             process.terminate()
             try:
@@ -294,6 +292,16 @@ def _pss(pid: int) -> float:
             if line.startswith("Pss:"):
                 total += int(line.split()[1])
     return total / 1024
+
+
+def peak_rss(pid: int) -> float:
+    """Mebibytes that the largest process below `pid` ever had."""
+    most = 0
+    for each in _children(pid):
+        for line in Path(f"/proc/{each}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                most = max(most, int(line.split()[1]))
+    return most / 1024
 
 
 def _children(pid: int) -> list[int]:

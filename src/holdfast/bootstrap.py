@@ -269,9 +269,24 @@ def _provider_name(settings: Settings, part: str) -> str | None:
     return "openai" if address is None else f"openai@{urlsplit(address).netloc}"
 
 
+def _made_provider(part: str, path: str) -> Provider:
+    """A provider made by the user's own function, which is given the name that it must have."""
+    module, _, name = path.partition(":")
+    try:
+        made: Provider = getattr(importlib.import_module(module), name)(path)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        message = f"the {part} provider {path} cannot be made ({error}); it should be a function of one name"
+        raise BadRequestError(message, code="bad_provider") from error
+    if made.name != path:
+        raise BadRequestError(f"the {part} provider {path} calls itself {made.name!r}", code="bad_provider")
+    return made
+
+
 def _provider(settings: Settings, part: str, name: str) -> Provider:
     if name == local.NAME:
         return local.LocalProvider()
+    if ":" in getattr(settings, f"{part}_provider"):
+        return _made_provider(part, name)
     address = getattr(settings, f"{part}_base_url")
     key = getattr(settings, f"{part}_api_key")
     retention = getattr(settings, f"{part}_key_retention")

@@ -27,6 +27,7 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 _DATABASE_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 _BROKER_SCHEMES = ("filesystem", "redis", "rediss", "amqp", "amqps")
+_PROVIDER = r"^(local|openai|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$"
 _LANES = ("interactive", "bulk", "follow-up")
 # By backend: the lease time, and into how many parts renewals cut it.
 _LEASE_DEFAULTS = {"sql": (12.0, 3), "redis": (120.0, 4)}
@@ -156,9 +157,12 @@ class Settings(pydantic_settings.BaseSettings):
         ),
     )
 
-    embedding_provider: Literal["local", "openai"] = Field(
+    embedding_provider: Annotated[str, Field(pattern=_PROVIDER)] = Field(
         default="local",
-        description="Who embeds: a server of the OpenAI wire format, or `local`, a small model on board.",
+        description=(
+            "Who embeds: `openai`, a server of that wire format; `local`, a small model on board; or "
+            "`module:name`, a function of yours that makes a provider."
+        ),
     )
     embedding_base_url: str | None = Field(
         default=None,
@@ -175,11 +179,11 @@ class Settings(pydantic_settings.BaseSettings):
             "With it, an order in doubt is sent again at no cost."
         ),
     )
-    llm_provider: Literal["openai"] | None = Field(
+    llm_provider: Annotated[str, Field(pattern=_PROVIDER)] | None = Field(
         default=None,
         description=(
-            "Who writes answers and summaries: a server of the OpenAI wire format. Unset: "
-            "such jobs are refused."
+            "Who writes answers and summaries: `openai`, a server of that wire format, or `module:name`. "
+            "Unset: such jobs are refused."
         ),
     )
     llm_base_url: str | None = Field(

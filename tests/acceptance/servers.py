@@ -54,8 +54,8 @@ class RabbitMQ:
         self._environment = dict(line.split("=", 1) for line in told if "=" in line)
 
     def stop(self) -> None:
-        """It is down, in good order; its data stays."""
-        stop(_process(self.entry), signal.SIGTERM, patience=20)
+        """It is down, without a chance to put its queues in order; its data stays."""
+        stop(_process(self.entry), signal.SIGKILL, patience=20)
 
     def start(self) -> None:
         """It is up again where it was."""

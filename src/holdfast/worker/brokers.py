@@ -17,6 +17,7 @@ from amqp.exceptions import NotFound
 from kombu import Connection
 
 from holdfast.core.errors import BadRequestError
+from holdfast.worker import embedded
 
 # More unread wake-ups than this say nothing new: each one makes a worker go on while there is work.
 MOST_OUTSTANDING = 64
@@ -71,6 +72,7 @@ class Broker:
             return
         for name in ("queue", "control"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+        embedded.tidy(self.folder / "queue")
         probe = self.folder / "queue" / ".writable"
         probe.touch()
         probe.unlink()
@@ -148,7 +150,7 @@ def _embedded(folder: Path) -> Broker:
         "store_processed": False,
         "polling_interval": POLL_EVERY,
     }
-    return Broker("filesystem://", "embedded", options, options, polled=True, folder=folder)
+    return Broker(f"{embedded.NAME}://", "embedded", options, options, polled=True, folder=folder)
 
 
 def _redis(url: str, tuning: Tuning, *, tls: bool) -> Broker:
@@ -180,7 +182,8 @@ def _rabbitmq(url: str, tuning: Tuning, *, tls: bool) -> Broker:
     return Broker(
         url,
         "rabbitmq",
-        {"confirm_publish": True},
+        # A server that is killed in the middle of a conversation must not be waited for.
+        {"confirm_publish": True, "read_timeout": CONNECT_TIMEOUT, "write_timeout": CONNECT_TIMEOUT},
         {"confirm_publish": True, "read_timeout": SENDER_TIMEOUT, "write_timeout": SENDER_TIMEOUT},
         {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": None, **_ca("ca_certs", tuning)} if tls else None,
     )

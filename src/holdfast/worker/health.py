@@ -163,6 +163,7 @@ class Server:
         except OSError:
             self._server.server_close()
             raise
+        self._started = False
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}"
 
@@ -173,11 +174,13 @@ class Server:
         self._server.health = health  # type: ignore[attr-defined]
         self._server.registry = registry  # type: ignore[attr-defined]
         self._server.server_activate()
+        self._started = True
         threading.Thread(target=self._server.serve_forever, name="holdfast-health", daemon=True).start()
 
     def stop(self) -> None:
         """Answer no more."""
-        self._server.shutdown()
+        if self._started:  # otherwise the library waits for ever for a loop that never was
+            self._server.shutdown()
         self._server.server_close()
 
 

@@ -35,8 +35,11 @@ class Pace:
     hard_grace: float = 5.0
     # Work that is due for this long while this worker has a free process and claims nothing: it is deaf.
     deaf_after: float = 30.0
+    # Sooner than that it connects to its broker anew; if that does not help so often, it ends.
+    cure_after: float = 10.0
+    most_cures: int = 12
     # A drain that is over its time is given this long to end by itself.
-    stop_grace: float = 4.0
+    stop_grace: float = 3.5
     # Nothing is in hand any more, and only a broker or a database that does not answer holds up the end.
     settled_grace: float = 8.0
     farewell: float = 1.0
@@ -87,12 +90,15 @@ class Overseer:
         self.progress = Progress(boot_time())
         self.is_connected: Callable[[], bool] = lambda: False
         self.strangers: Callable[[], int] = lambda: 0
+        self.reconnect: Callable[[], None] = lambda: None
         self._sender = sender
         self._stop = threading.Event()
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
         self._runtime: bootstrap.Runtime | None = None
+        self._killed: set[int] = set()
         self._reported = 0.0
+        self._cures = 0
 
     def start(self) -> None:
         """The sweep and the watch over children have begun."""
@@ -113,10 +119,11 @@ class Overseer:
         self.drain()
         self._stop.set()
         for thread in self._threads[:-1]:
-            thread.join(timeout=5)
-        self._say_farewell()
-        if self._runtime is not None:
-            self._runtime.close()
+            thread.join(timeout=2)
+        if not any(thread.is_alive() for thread in self._threads[:-1]):  # else the database holds it up
+            self._say_farewell()
+            if self._runtime is not None:
+                self._runtime.close()
         self._over.set()
         for thread in self._threads[-1:]:
             thread.join(timeout=5)
@@ -139,7 +146,7 @@ class Overseer:
             try:
                 runtime = self._open()
                 swept = runtime.engine.sweep()
-                wait = interval * (0.75 + runtime.engine.host.jitter() / 2)
+                wait = interval * (0.92 + runtime.engine.host.jitter() * 0.16)  # never before its turn is due
                 self.progress.sweeps += 1
                 self.progress.sweeps_won += bool(swept.won)
                 self.progress.swept = boot_time()
@@ -170,20 +177,39 @@ class Overseer:
             return
         self._reported = now
         self.progress.error = ""
-        self.progress.deaf = self._is_deaf(runtime, now)
+        self._listen(runtime, now)
         state = WorkerState.SICK if self.progress.deaf else WorkerState.WORKING
         if self.progress.draining:
             state = WorkerState.DRAINING
         self._report(runtime, state)
 
-    def _is_deaf(self, runtime: bootstrap.Runtime, now: float) -> bool:
+    def _listen(self, runtime: bootstrap.Runtime, now: float) -> None:
+        """Find out whether this worker still hears its broker, and make it connect anew if it does not.
+
+        Redis that was away while every process was busy leaves a consumer that never asks again: the lost
+        acknowledgements still count as messages in hand.
+        """
+        if not self._is_deaf(runtime, now, self.pace.cure_after):
+            self.progress.deaf = False
+            self._cures = 0
+            return
+        self.progress.deaf = self._is_deaf(runtime, now, self.pace.deaf_after)
+        self._cures += 1
+        if self._cures > self.pace.most_cures:
+            log.error("work is due and this worker hears nothing; it ends, to be started again")
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        log.warning("work is due and this worker takes none; connecting to the broker anew")
+        self.reconnect()
+
+    def _is_deaf(self, runtime: bootstrap.Runtime, now: float, patience: float) -> bool:
         """True when there is work that this worker should have taken and did not.
 
         Not while the broker is away: then nobody can be woken, and a restart would not bring it back.
         """
         if self.progress.draining or not self.progress.broker:
             return False
-        patience, card = self.pace.deaf_after, self.card
+        card = self.card
         quiet = now - max(self.board.latest(Mark.LAST_CLAIM), self.progress.began) > patience
         if not quiet or all(row.busy for row in self.board.taken()):
             return False
@@ -235,7 +261,8 @@ class Overseer:
 
     def _look_at(self, row: Row, now: float) -> None:
         pid, hard_at = row.pid, row[Mark.HARD_AT]
-        if hard_at and now > hard_at + self.pace.hard_grace:
+        if hard_at and now > hard_at + self.pace.hard_grace and pid not in self._killed:
+            self._killed.add(pid)  # until the pool has buried it, it still looks alive
             log.error(
                 "process %s is killed: task %d is past its hard time limit and does not stop",
                 pid,

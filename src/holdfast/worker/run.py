@@ -21,7 +21,7 @@ from holdfast import bootstrap
 from holdfast.core.errors import BadRequestError, HoldfastError, NotReadyError
 from holdfast.settings import Settings
 from holdfast.worker import app as celery_app
-from holdfast.worker import child, sender
+from holdfast.worker import child, mending, sender
 from holdfast.worker.board import Board
 from holdfast.worker.brokers import Broker
 from holdfast.worker.health import Health, Server
@@ -45,7 +45,7 @@ class Options:
 def run(settings: Settings, options: Options) -> int:
     """The exit code of a worker that has ended. Raises HoldfastError when it cannot begin."""
     waited_for_database(settings)
-    pipelines = bootstrap.pipelines_of(settings)
+    pipelines = _pipelines(settings)
     brokers = consumed_brokers(settings)
     server = _server(settings)
     most = options.autoscale[0] if options.autoscale else options.concurrency
@@ -83,8 +83,8 @@ def _pipelines(settings: Settings) -> tuple[str, ...]:
         log.debug("KINDS cannot be loaded", exc_info=True)
         where = traceback.extract_tb(error.__traceback__)[-1]
         message = (
-            f"KINDS names {', '.join(settings.kinds)}, which cannot be loaded ({type(error).__name__}: {error}, "
-            f"in {where.filename} line {where.lineno}); mend it"
+            f"KINDS names {', '.join(settings.kinds)}, which cannot be loaded "
+            f"({type(error).__name__}: {error}, in {where.filename} line {where.lineno}); mend it"
         )
         raise BadRequestError(message, code="bad_kind") from error
 
@@ -126,6 +126,7 @@ def _consume(
     worker = _worker(app, options, birth.name)
     overseer.is_connected = lambda: _is_connected(worker)
     overseer.strangers = lambda: getattr(worker.consumer, "strangers", 0)
+    overseer.reconnect = lambda: _reconnect(worker, brokers, options.lanes)
     gc.collect()
     gc.freeze()  # what is loaded now is shared with the children and is not copied by a collection
     worker.start()
@@ -183,6 +184,18 @@ def _listen_to_signals(end: Callable[[], None]) -> None:
 def _is_connected(worker: Any) -> bool:
     connection = getattr(worker.consumer, "connection", None)
     return bool(connection is not None and connection.connected and worker.consumer.task_consumer)
+
+
+def _reconnect(worker: Any, brokers: Sequence[Broker], lanes: Sequence[str]) -> None:
+    """The consumer gives its connection up and makes another, at its next turn or where it stands waiting."""
+    mending.mend(brokers[:1], lanes)
+
+    def lose() -> None:
+        raise ConnectionResetError("nothing was heard from the broker while work was due")
+
+    if worker.hub is not None:
+        worker.hub.call_soon(lose)
+        mending.hang_up(worker.consumer.connection)
 
 
 def _keep_logging(**_: Any) -> None:

@@ -42,6 +42,9 @@ def waited_for_database(settings: Settings, patience: float = PATIENCE) -> None:
     while True:
         try:
             bootstrap.open_runtime(settings, ()).close()
+        except OSError as error:
+            message = f"the data folder cannot be used ({error}); set DATA_DIR to one that can"
+            raise NotReadyError(message, code="data_folder") from error
         except StoreUnavailableError as error:
             if _REFUSALS.search(error.message) or time.monotonic() > until:
                 raise

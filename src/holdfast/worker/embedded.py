@@ -1,0 +1,75 @@
+"""The embedded broker: kombu's file transport, made whole.
+
+kombu opens a message's file under its final name and writes it then, and a reader may take it in between: an
+empty message, which ends a worker. Here a message gets its name when it is complete, and is taken by a rename
+within the same folder, which only one reader can win. A file that is no message is left aside.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import time
+import uuid
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+from kombu import transport
+from kombu.transport import filesystem
+
+NAME = "holdfast-files"
+TAKEN = ".taken"
+
+log = logging.getLogger(__name__)
+
+
+def tidy(folder: Path, age: float = 60.0) -> None:
+    """What a killed sender or reader left half done is gone, if it is older than `age` seconds."""
+    for path in folder.glob(".*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > age:
+                path.unlink()
+
+
+class Channel(filesystem.Channel):
+    """A channel whose messages appear whole and are taken once."""
+
+    def _put(self, queue: str, payload: Any, **_: Any) -> None:
+        folder = Path(self.data_folder_out)
+        name = f"{time.monotonic_ns() // 1_000_000}_{uuid.uuid4()}.{queue}.msg"
+        draft = folder / f".{name}"
+        try:
+            draft.write_text(json.dumps(payload))
+            draft.rename(folder / name)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+
+    def _get(self, queue: str) -> Any:
+        folder = Path(self.data_folder_in)
+        ending = f"{queue}.msg"
+        for path in sorted(folder.iterdir()):
+            if path.name.startswith(".") or path.name.partition(".")[2] != ending:
+                continue
+            taken = folder / f".{os.getpid()}-{path.name}{TAKEN}"
+            try:
+                path.rename(taken)
+            except OSError:
+                continue  # another reader was quicker
+            try:
+                return json.loads(taken.read_text())
+            except ValueError:
+                log.warning("a file of the embedded broker is no message and was removed: %s", path.name)
+            finally:
+                taken.unlink()
+        raise Empty
+
+
+class Transport(filesystem.Transport):
+    """The transport of `holdfast-files://`."""
+
+    Channel = Channel
+
+
+transport.TRANSPORT_ALIASES[NAME] = f"{__name__}:Transport"
