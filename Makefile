@@ -40,7 +40,7 @@ simulate: install ## explore interleavings; SEED=123 replays one
 mutants: install ## break the protocol on purpose; every mutant must be caught
 	@$(SERVICES) run -- $(PY) -m tests.mutants $(ARGS)
 
-bench: install ## measure on this machine, beside the peers (ARGS=--quick for a short look; PART=core or workers)
+bench: install ## measure on this machine, beside the peers (ARGS=--quick for a short look; PART=workers, indexing or search)
 	@$(SERVICES) run -- $(PY) -m bench.$(or $(PART),core) $(ARGS)
 
 chaos: install ## break real workers on every broker and print what it cost (ARGS="--only 2 --stack redis")
@@ -61,5 +61,5 @@ lock: install ## resolve pyproject.toml into requirements.lock again (ARGS=--upg
 
 clean: ## stop the services, remove the environment and every cache
 	@if [ -x $(PY) ]; then $(SERVICES) down; fi
-	rm -rf $(VENV) .venv-peers .services .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf $(VENV) .venv-peers .venv-peers-indexing .services .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -13,6 +13,8 @@ from bench.places import ROOT
 FOLDER = ROOT / ".venv-peers"
 WANTED = Path(__file__).with_name("peers.txt")
 PYTHON = FOLDER / "bin/python"
+FOLDER_INDEXING = ROOT / ".venv-peers-indexing"
+WANTED_INDEXING = Path(__file__).with_name("peers_indexing.txt")
 
 
 class NoPeersError(Exception):
@@ -47,19 +49,30 @@ def versions() -> dict[str, str]:
 
 def install() -> None:
     """`.venv-peers` holds what `peers.txt` names; raises NoPeersError where it cannot be fetched."""
-    stamp = FOLDER / "installed"
-    wanted = hashlib.sha256(WANTED.read_bytes()).hexdigest()
+    _install(FOLDER, WANTED)
+
+
+def install_indexing() -> Path:
+    """The interpreter of an environment with what `peers_indexing.txt` names; raises NoPeersError."""
+    _install(FOLDER_INDEXING, WANTED_INDEXING)
+    return FOLDER_INDEXING / "bin/python"
+
+
+def _install(folder: Path, pinned: Path) -> None:
+    stamp = folder / "installed"
+    wanted = hashlib.sha256(pinned.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    print("bench: making .venv-peers", file=sys.stderr)
+    print(f"bench: making {folder.name}", file=sys.stderr)
     environment = {"UV_SYSTEM_CERTS": "true", **os.environ}
-    _run([sys.executable, "-m", "venv", "--clear", str(FOLDER)], environment)
-    (FOLDER / ".gitignore").write_text("*\n")
+    _run([sys.executable, "-m", "venv", "--clear", str(folder)], environment)
+    (folder / ".gitignore").write_text("*\n")
+    python = str(folder / "bin/python")
     try:
-        uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", str(PYTHON)]
-        _run([*uv, "-r", str(WANTED)], environment)
+        uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
+        _run([*uv, "-r", str(pinned)], environment)
     except NoPeersError:
-        _run([str(PYTHON), "-m", "pip", "install", "--quiet", "-r", str(WANTED)], environment)
+        _run([python, "-m", "pip", "install", "--quiet", "-r", str(pinned)], environment)
     stamp.write_text(wanted)
 
 

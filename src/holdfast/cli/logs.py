@@ -31,8 +31,10 @@ def set_up(settings: Settings) -> None:
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())
     # The pool's own logger tells nobody above it, and without a handler it writes bare lines.
-    logging.getLogger("multiprocessing").handlers[:] = [handler]
+    pool = logging.getLogger("multiprocessing")
+    pool.handlers[:] = [handler]
     if settings.log_level != "debug":
+        pool.setLevel(logging.WARNING)
         for name in _QUIET:
             logging.getLogger(name).setLevel(logging.ERROR)
 

@@ -8,6 +8,8 @@ from holdfast.core.states import LANE_RANK
 from holdfast.settings import Settings
 from holdfast.worker import run
 
+MOST_PROCESSES = 512
+
 
 def worker(
     lanes: str | None, concurrency: int | None, autoscale: str | None, name: str, health_port: int | None
@@ -43,8 +45,10 @@ def _autoscale(given: str | None) -> tuple[int, int] | None:
     with contextlib.suppress(ValueError):
         most, _, least = given.partition(",")
         pair = int(most), int(least or 1)
-        if 1 <= pair[1] <= pair[0]:
+        if 1 <= pair[1] <= pair[0] <= MOST_PROCESSES:
             return pair
     raise CommandError(
-        f"--autoscale {given!r} should be like 8,2: at most, at least", Exit.USAGE, code="bad_autoscale"
+        f"--autoscale {given!r} should be like 8,2: at most, at least, and no more than {MOST_PROCESSES}",
+        Exit.USAGE,
+        code="bad_autoscale",
     )

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -60,9 +61,13 @@ class Child:
         self._pause = threading.Event()  # never set: for waits that nothing cuts short
         self._in_hand = False
         self._leaving = False
-        self._pools_handler: Any = None
+        self._handled = False
         self._opening = threading.Lock()
+        # The pool sends SIGTERM to a process that says that it ends. In another thread than the main one it
+        # would end it at once, perhaps with the lock in hand that all processes share: then none goes on.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         threading.Thread(target=self._wait_for_the_end, name="holdfast-tether", daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def lane(self, given: Sequence[object]) -> str:
         """The lane that a wake-up names; Reject when it names none. What a newer release adds is ignored."""
@@ -135,27 +140,25 @@ class Child:
             self._row.add(count)
             if redelivered:
                 self._row.add(Count.REDELIVERED)
-            if self._pools_handler is None:
-                # The pool sets its own handler after the process is initialised; this one stands before it.
-                self._pools_handler = signal.signal(signal.SIGTERM, self._told_to_end)
+            if not self._handled:
+                # The pool sets its own handler after the process is initialised; this one replaces it.
+                self._handled = True
+                signal.signal(signal.SIGTERM, self._told_to_end)
             yield
         finally:
             self._row.rest()  # also when an unforeseen error came before the word that the task is done
             self._in_hand = False
 
-    def _told_to_end(self, number: int, frame: FrameType | None) -> None:
+    def _told_to_end(self, _number: int, _frame: FrameType | None) -> None:
         """SIGTERM, from the pool that needs fewer processes or from whoever stops the whole group.
 
         A process that only remembered it would stay in the pool, take wake-ups and do nothing with them.
         """
         self._leaving = True
         self._stopping.set()
-        if self._in_hand:
-            return
-        if callable(self._pools_handler):
-            self._pools_handler(number, frame)
-        else:
-            os._exit(0)
+        if not self._in_hand:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # for the reason above
+            sys.exit(0)
 
     def _engine(self) -> Any:
         """The engine of this process; None when it is stopping or the database is away."""

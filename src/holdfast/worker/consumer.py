@@ -59,11 +59,6 @@ class Consumer(CeleryConsumer):
         log.info("consuming from %s", self._shown(made))
         return made
 
-    def perform_pending_operations(self) -> None:
-        """Celery's, and the end when it has come: its polling loop would listen for two more seconds."""
-        super().perform_pending_operations()
-        maybe_shutdown()
-
     def _shown(self, connection: Any) -> str:
         """The broker that is spoken to, without its password."""
         place = connection.hostname, connection.port

@@ -67,9 +67,34 @@ class Channel(filesystem.Channel):
 
 
 class Transport(filesystem.Transport):
-    """The transport of `holdfast-files://`."""
+    """The transport of `holdfast-files://`, looked at by Celery's event loop.
+
+    Without an event loop Celery's processes share one pipe and its lock: a process that is killed while it
+    waits for work takes the lock with it, and no other process of that worker ever hears of work again.
+    """
 
     Channel = Channel
+    implements = filesystem.Transport.implements.extend(asynchronous=True)
+    _looking: Any = None
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        """The loop looks for messages at the pace of `polling_interval`."""
+        del connection
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = loop.call_repeatedly(self.polling_interval, self._look)
+
+    def _look(self) -> None:
+        try:
+            while True:
+                self.cycle.get(self._deliver, timeout=0)
+        except Empty:
+            return
+        except FileNotFoundError:
+            for channel in self.channels:
+                for folder in (channel.data_folder_in, channel.control_folder):
+                    Path(folder).mkdir(parents=True, exist_ok=True)
+            log.warning("the folder of the embedded broker was gone and has been made anew")
 
 
 transport.TRANSPORT_ALIASES[NAME] = f"{__name__}:Transport"

@@ -41,7 +41,7 @@ class Pace:
     # A drain that is over its time is given this long to end by itself.
     stop_grace: float = 3.5
     # Nothing is in hand any more, and only a broker or a database that does not answer holds up the end.
-    settled_grace: float = 8.0
+    settled_grace: float = 6.0
     farewell: float = 1.0
 
 

@@ -1,0 +1,106 @@
+"""Workers on real brokers. Each test has an installation of its own and leaves no process behind."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import cli
+from tests.acceptance.brokers import RabbitBroker, RedisBroker
+from tests.worker.premises import Premises
+from tests.worker.programs import NURSERY
+
+SORTS = ("embedded", "redis", "rabbitmq")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nursery() -> Iterator[None]:
+    yield
+    NURSERY.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_this_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def premises(sqlite_url: str, tmp_path: Path) -> Iterator[Premises]:
+    """SQLite and the embedded broker."""
+    made = Premises(tmp_path, sqlite_url)
+    yield made
+    made.clear()
+
+
+@pytest.fixture
+def on_postgresql(postgresql_url: str, tmp_path: Path) -> Iterator[Premises]:
+    """PostgreSQL and the embedded broker."""
+    made = Premises(tmp_path, postgresql_url)
+    yield made
+    made.clear()
+
+
+@pytest.fixture(scope="module")
+def shared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Premises]:
+    """SQLite and the embedded broker, for all tests of a file."""
+    folder = tmp_path_factory.mktemp("shared")
+    shutil.copyfile(sqlite_template, folder / "holdfast.db")
+    made = Premises(folder, f"sqlite:///{folder}/holdfast.db")
+    yield made
+    made.clear()
+
+
+@pytest.fixture(scope="module")
+def redis_broker(require: Callable[[str], str]) -> Iterator[RedisBroker]:
+    """A Redis database that no other test uses meanwhile."""
+    made = RedisBroker(require("redis"), own=False)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def rabbit_broker(require: Callable[[str], str], services: dict[str, Any]) -> Iterator[RabbitBroker]:
+    """A virtual host that no other test uses."""
+    made = RabbitBroker(require("rabbitmq"), services["rabbitmq"]["management"], own=False)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=SORTS)
+def broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty broker of each sort."""
+    if request.param == "embedded":
+        return f"filesystem://{tmp_path}/broker"
+    found = request.getfixturevalue("redis_broker" if request.param == "redis" else "rabbit_broker")
+    found.flush()
+    return found.url
+
+
+@pytest.fixture
+def everywhere(sqlite_url: str, tmp_path: Path, broker_url: str) -> Iterator[Premises]:
+    """SQLite and a broker of each sort."""
+    made = Premises(tmp_path, sqlite_url, broker_url)
+    yield made
+    made.clear()
+
+
+@pytest.fixture
+def holdfast(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """`holdfast("status", broker_url=…)` runs a command here; answers exit code, output and complaint."""
+
+    def call(*words: str, **settings: str) -> tuple[int, str, str]:
+        for name, value in settings.items():
+            monkeypatch.setenv(f"HOLDFAST_{name.upper()}", str(value))
+        monkeypatch.setattr(sys, "argv", ["holdfast", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return ended.value.code or 0, said.out, said.err
+
+    return call

@@ -1,0 +1,79 @@
+"""What an idle installation costs: statements of the database, and memory."""
+
+import re
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from sqlalchemy import event
+
+from holdfast import bootstrap
+from holdfast.core.states import Status
+from tests.acceptance.patience import until
+
+SECONDS = 6.0
+
+
+@pytest.fixture
+def statements(on_postgresql, services):
+    """`statements()`: how many the server has carried out for this installation so far, by its own log."""
+    name = urlsplit(on_postgresql.database_url).path[1:]
+    with psycopg.connect(services["postgresql"]["url"], autocommit=True) as server:
+        server.execute(f"ALTER DATABASE \"{name}\" SET log_statement = 'all'")
+        log, begun = Path(services["postgresql"]["log"]), Path(services["postgresql"]["log"]).stat().st_size
+        carried_out = re.compile(rf"\] {name} LOG:\s+(?:statement|execute [^:]*): (?!BEGIN|COMMIT|ROLLBACK)")
+
+        def count():
+            with log.open(errors="replace") as lines:
+                lines.seek(begun)
+                return sum(1 for line in lines if carried_out.search(line))
+
+        yield count
+        server.execute(f'ALTER DATABASE "{name}" RESET log_statement')
+
+
+@pytest.mark.postgresql
+def test_an_idle_installation_is_quiet_and_small(on_postgresql, statements, record_property):
+    """A worker of two processes and a sweep: under 5 statements a second, and the worker under 200 MB."""
+    worker = on_postgresql.worker("-c", "2", sweep_interval="2")
+    sweeping = on_postgresql.start("sweep", sweep_interval="2")
+    on_postgresql.ask("nap")
+    asked = on_postgresql.ask("nap", "document:2")
+    assert on_postgresql.done(asked).status is Status.SUCCESS
+    until(lambda: not sum(each["task"] is not None for each in processes(worker)), 10, "it is not idle")
+    before, began = statements(), time.monotonic()
+    time.sleep(SECONDS)
+    rate = (statements() - before) / (time.monotonic() - began)
+    memory = sum(share(pid) for pid in worker.tree())
+    record_property("statements_per_second", rate)
+    record_property("megabytes", memory)
+    print(f"idle: {rate:.2f} statements/s, {memory:.0f} MB")
+    assert sweeping.poll() is None
+    assert 0.5 < rate < 5
+    assert 20 < memory < 200
+
+
+def processes(worker):
+    return worker.health("/healthz")[1]["processes"]
+
+
+def share(pid):
+    """The proportional set size of a process, in MB."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def test_a_sweep_that_finds_nothing_makes_few_statements(premises):
+    """A round that another sweeper has done already costs one look."""
+    with bootstrap.open_runtime(premises.settings(sweep_interval=600.0), ()) as runtime:
+        runtime.engine.sweep()  # enrols, and wins everything
+        said = []
+        note = lambda *given: said.append(given[2])
+        event.listen(runtime.db.engine, "before_cursor_execute", note)
+        runtime.engine.sweep()
+        lost = [each for each in said if not each.upper().startswith(("BEGIN", "COMMIT", "ROLLBACK", "SET"))]
+    assert len(lost) == 1, lost

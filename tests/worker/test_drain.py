@@ -1,0 +1,122 @@
+"""Told to stop: what is in flight is settled, tasks go to others, and nothing holds the process up."""
+
+import re
+import signal
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from holdfast.core.states import Status, TaskState
+from holdfast.store import workers
+from holdfast.testing.meter import Meter
+from tests.acceptance.patience import until
+from tests.acceptance.proxy import Proxy
+
+PAYING = {
+    "embedding_provider": "openai",
+    "embedding_model": "text-embedding-3-small",
+    "embedding_api_key": "meter-key",
+}
+
+
+END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+
+
+@pytest.fixture
+def meter():
+    """A provider that honours no idempotency keys: a second charge would show."""
+    with Meter() as made:
+        yield made
+
+
+@pytest.mark.g5
+@pytest.mark.parametrize("group", [False, True], ids=["main-process", "process-group"])
+def test_an_order_in_flight_is_settled_and_its_task_handed_over(premises, meter, group):
+    """SIGTERM while an order is open, as an orchestrator or as systemd sends it: no second charge, exit 0."""
+    told = PAYING | {"embedding_base_url": meter.base_url}
+    worker = premises.worker("-c", "1", **told)
+    meter.hold("after")
+    asked = premises.ask("paid", batches=3)
+    meter.wait_open(charged=True)
+    worker.tell(group=group)
+    until(lambda: worker.health("/readyz")[0] == 503, 10, "it stays ready")
+    meter.release()
+    code, seconds = worker.ended(15)
+    assert (code, seconds < 8) == (0, True)
+    assert ("release", "draining") in premises.journal(asked)
+    assert [task.state for task in premises.tasks(asked)] == [TaskState.QUEUED]
+    assert "exited with" not in worker.said()
+    premises.worker("-c", "1", **told)
+    assert premises.done(asked).status is Status.SUCCESS
+    assert (meter.totals().charges, meter.totals().excess) == (3, 0)
+
+
+@pytest.mark.g4
+def test_a_task_that_holds_on_is_handed_over(premises):
+    """Past the drain time the task goes to others and the process ends; the journal says so."""
+    worker = premises.worker("-c", "1", drain_timeout="1")
+    asked = premises.ask("deafening")
+    until(lambda: premises.run(asked).status is Status.RUNNING, 10, "it does not begin")
+    worker.tell()
+    code, seconds = worker.ended(10)
+    assert (code, seconds < 1 + 5) == (0, True)
+    worker.says("did not stop within 1 s and is handed over")
+    assert ("release", "hand_over") in premises.journal(asked)
+    assert [task.state for task in premises.tasks(asked)] == [TaskState.QUEUED]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_lost_terminal_drain_as_well(premises, number):
+    """Exit code 0 and one line; Celery would answer 1, or start itself again."""
+    worker = premises.worker("-c", "1")
+    worker.tell(number)
+    code, seconds = worker.ended(12)
+    assert (code, seconds < 8) == (0, True)
+    assert len(re.findall("told to stop: draining for at most 25 s", worker.said())) == 1
+    assert "shutdown" not in worker.said()
+    assert [each.state for each in workers.known(premises.db)] == ["stopped"]
+
+
+@pytest.mark.parametrize("sort", ["redis", "rabbitmq"])
+def test_a_broker_in_a_black_hole_does_not_keep_it(premises, request, sort):
+    """The connection swallows everything and says nothing; the worker ends all the same, long before 25 s."""
+    found = request.getfixturevalue("redis_broker" if sort == "redis" else "rabbit_broker")
+    found.flush()
+    parts = urlsplit(found.url)
+    with Proxy(parts.hostname, parts.port) as proxy:
+        netloc = f"{parts.netloc.rpartition(':')[0]}:{proxy.port}"
+        worker = premises.worker("-c", "1", broker_url=parts._replace(netloc=netloc).geturl())
+        proxy.black_hole()
+        worker.tell()
+        code, seconds = worker.ended(20)
+    assert (code, seconds < 11) == (0, True)
+    assert [each.state for each in workers.known(premises.db)] == ["stopped"]
+
+
+@pytest.mark.postgresql
+def test_a_database_that_is_away_does_not_keep_it(on_postgresql, require):
+    """It cannot say farewell, and ends within the drain time and five seconds."""
+    worker = on_postgresql.worker("-c", "1", drain_timeout="3")
+    name = urlsplit(on_postgresql.database_url).path[1:]
+    with psycopg.connect(require("postgresql"), autocommit=True) as server:
+        server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        try:
+            server.execute(END_ALL, [name])
+            worker.tell()
+            code, seconds = worker.ended(20)
+        finally:
+            server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+    assert (code, seconds < 3 + 5) == (0, True)
+
+
+def test_fewer_processes_are_fewer_and_the_others_go_on(premises):
+    """Autoscaling ends idle processes; one that only stopped working would eat wake-ups for ever."""
+    worker = premises.worker("--autoscale", "3,1")
+    asked = [premises.ask("nap", f"document:{n}", seconds=0.7) for n in range(3)]
+    assert {premises.done(each).status for each in asked} == {Status.SUCCESS}
+    most = lambda: len(worker.health("/healthz")[1]["processes"])
+    until(lambda: worker.said().count("Scaling down") and most() == 1, 20, "it does not become smaller")
+    later = [premises.ask("nap", f"document:later{n}") for n in range(4)]
+    assert {premises.done(each, 5).status for each in later} == {Status.SUCCESS}
+    assert "exited with" not in worker.said()

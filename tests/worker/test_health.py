@@ -1,0 +1,250 @@
+"""Health is progress: what each address answers, and what makes it answer 503."""
+
+import json
+import os
+import signal
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from holdfast import bootstrap
+from holdfast.core.records import Ask
+from holdfast.core.states import LANE_RANK
+from holdfast.engine import wake
+from holdfast.engine.kinds import Kind
+from holdfast.providers.base import boot_time
+from holdfast.worker import overseer as watching
+from holdfast.worker.board import Board, Mark
+from holdfast.worker.health import Health, Patience, Server
+from holdfast.worker.overseer import Card, Overseer, Pace
+from tests.acceptance.patience import until
+
+DETAILS = {
+    "ok",
+    "problems",
+    "worker",
+    "database",
+    "broker",
+    "draining",
+    "up",
+    "last_sweep",
+    "last_wake_up",
+    "last_claim",
+    "last_renewal",
+    "last_end",
+    "claims",
+    "renewals",
+    "processes",
+}
+QUICK = Pace(
+    report_every=0.0, look_every=0.02, hard_grace=0.1, cure_after=0.1, deaf_after=0.2, most_cures=1_000_000
+)
+
+
+@pytest.fixture
+def overseer(premises):
+    """The side duties of a worker whose only process is this one; the broker is connected."""
+    card = Card("id", "w", "filesystem:///x", tuple(LANE_RANK), ("nap@1",), 1, "http://127.0.0.1:1")
+    board = Board(2)
+    board.rows[0].enter()
+    made = Overseer(premises.settings(sweep_interval=0.05), card, board, wake.Nobody(), QUICK)
+    made.is_connected = lambda: True
+    yield made
+    made.settings = premises.settings(drain_timeout=60)  # the watch must not end the tests
+    made.stop()
+
+
+@pytest.fixture
+def answers(overseer):
+    """`answers("/readyz")`: status, content type and body of the health port."""
+    server = Server("127.0.0.1", 0)
+    server.start(Health(overseer, Patience(sweep=0.5, look=0.3, start=0.0)))
+
+    def get(path):
+        try:
+            with urllib.request.urlopen(server.url + path, timeout=5) as told:
+                return told.status, told.headers["Content-Type"], told.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.headers["Content-Type"], error.read().decode()
+
+    yield get
+    server.stop()
+
+
+def judged(answers, path):
+    status, kind, body = answers(path)
+    assert kind == "application/json"
+    told = json.loads(body)
+    assert set(told) >= DETAILS
+    assert told["ok"] is (status == 200)
+    assert bool(told["problems"]) is (status == 503)
+    return status, told
+
+
+def healthy(overseer, answers):
+    overseer.start()
+    until(lambda: answers("/readyz")[0] == 200, 5, "it never becomes ready")
+
+
+def test_a_worker_that_works_is_healthy_and_ready(overseer, answers):
+    """Both answer 200 with everything that the judgement rests on."""
+    healthy(overseer, answers)
+    for path in ("/healthz", "/readyz", "/healthz?verbose"):
+        status, told = judged(answers, path)
+        assert status == 200
+    assert told["worker"]["name"] == "w"
+    assert told["processes"] == [
+        {"pid": os.getpid(), "task": None, "busy_for": None, "up": pytest.approx(0, abs=10)}
+    ]
+    assert told["last_sweep"] < 5
+
+
+def test_any_other_address_is_not_found(answers):
+    """In the one shape of errors."""
+    status, kind, body = answers("/")
+    assert (status, kind) == (404, "application/json")
+    assert json.loads(body)["error"]["code"] == "not_found"
+
+
+def test_metrics_are_what_prometheus_reads(overseer, answers):
+    """Every family parses, has a name of ours, and says the same as the health page."""
+    healthy(overseer, answers)
+    overseer.board.rows[0].add("claims")
+    overseer.progress.strangers = 3
+    status, kind, body = answers("/metrics")
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    found = {family.name: family for family in text_string_to_metric_families(body)}
+    assert all(name.startswith("holdfast_worker_") for name in found)
+    assert len(found) == len([line for line in body.splitlines() if line.startswith("# TYPE")])
+    value = lambda name: found[f"holdfast_worker_{name}"].samples[0].value
+    assert (value("claims"), value("strange_messages"), value("processes")) == (1, 3, 1)
+    assert (value("healthy"), value("ready"), value("broker_connected")) == (1, 1, 1)
+    assert {"ending"} == set(found["holdfast_worker_tasks"].samples[0].labels)
+    assert value("seconds_since_last_sweep") < 5
+
+
+def test_a_database_that_is_away_fails_ready_only(overseer, answers, monkeypatch):
+    """A restart would not bring it back; the reason is told."""
+    healthy(overseer, answers)
+
+    def away(*_):
+        raise bootstrap.StoreUnavailableError("the database does not answer (gone); check that it runs")
+
+    monkeypatch.setattr(overseer._runtime.engine.sweeper, "sweep", away)
+    until(lambda: answers("/readyz")[0] == 503, 5, "it stays ready")
+    assert "the database does not answer (gone)" in judged(answers, "/readyz")[1]["problems"][0]
+    time.sleep(0.6)  # longer than the patience with a sweep: the fault is the database's all the same
+    assert judged(answers, "/healthz")[0] == 200
+    monkeypatch.undo()
+    until(lambda: answers("/readyz")[0] == 200, 5, "it does not recover")
+
+
+def test_a_broker_that_is_away_fails_ready_only(overseer, answers, premises):
+    """Also while work is due: nobody can be woken, and a restart would not bring the broker back."""
+    overseer.is_connected = lambda: False
+    overseer.start()
+    due_for_long(premises)
+    until(lambda: overseer.progress.swept, 5, "it does not sweep")
+    until(lambda: boot_time() - overseer.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
+    status, told = judged(answers, "/readyz")
+    assert (status, told["problems"]) == (503, ["the broker is not connected"])
+    assert judged(answers, "/healthz")[0] == 200
+
+
+def due_for_long(premises, kind="nap"):
+    """A task that has been due for a while, and a wake-up that never came."""
+    with bootstrap.open_runtime(premises.settings(), (Kind(kind, lambda _: None),)) as runtime:
+        runtime.engine.request(Ask(kind=kind, subject="document:1", content="a"))
+
+
+def test_a_worker_that_takes_nothing_is_deaf(overseer, answers, premises):
+    """Work is due, a process is free, the broker is connected, and none is claimed: a restart would help."""
+    due_for_long(premises)
+    overseer.start()
+    deaf = "work is due in its lanes, it has a free process, and it takes none"
+    until(lambda: deaf in judged(answers, "/healthz")[1]["problems"], 5, "it counts as healthy")
+    overseer.board.rows[0][Mark.LAST_CLAIM] = boot_time() + 60
+    until(lambda: answers("/healthz")[0] == 200, 5, "a claim does not heal it")
+
+
+def test_a_deaf_worker_connects_anew_and_ends_if_that_does_not_help(overseer, premises, monkeypatch):
+    """Whoever started it starts it again; an orchestrator without probes is helped as well."""
+    signals, tries = [], []
+    monkeypatch.setattr(watching.os, "kill", lambda pid, number: signals.append(number))
+    overseer.pace = replace(QUICK, most_cures=2)
+    overseer.reconnect = lambda: tries.append(len(tries))
+    due_for_long(premises)
+    overseer.start()
+    until(lambda: signal.SIGTERM in signals, 5, "it stays deaf for ever")
+    assert tries == [0, 1]
+
+
+def test_a_busy_worker_is_not_deaf(overseer, answers, premises):
+    """Every process has a task in hand; what waits, waits its turn."""
+    overseer.board.rows[0][Mark.BUSY_SINCE] = boot_time()
+    due_for_long(premises)
+    healthy(overseer, answers)
+    until(lambda: boot_time() - overseer.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
+    sweeps = overseer.progress.sweeps
+    until(lambda: overseer.progress.sweeps > sweeps + 2, 5, "it does not sweep")
+    assert judged(answers, "/healthz")[0] == 200
+
+
+def test_work_of_an_unknown_kind_makes_nobody_deaf(overseer, answers, premises):
+    """The worker cannot do it, so it does not count."""
+    due_for_long(premises, "other")
+    healthy(overseer, answers)
+    until(lambda: boot_time() - overseer.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
+    sweeps = overseer.progress.sweeps
+    until(lambda: overseer.progress.sweeps > sweeps + 2, 5, "it does not sweep")
+    assert judged(answers, "/healthz")[0] == 200
+
+
+def test_a_draining_worker_is_alive_and_not_ready(overseer, answers):
+    """It gets no new traffic, and nobody kills it while it settles."""
+    healthy(overseer, answers)
+    overseer.settings = overseer.settings.model_copy(update={"drain_timeout": 60.0})
+    overseer.drain()
+    status, told = judged(answers, "/readyz")
+    assert (status, told["problems"], told["draining"]) == (503, ["it is stopping"], True)
+    assert judged(answers, "/healthz")[0] == 200
+
+
+def test_a_hung_process_is_told_and_killed(overseer, answers, monkeypatch):
+    """Past its limit `/readyz` names it; after the grace it is killed; if that fails so does `/healthz`."""
+    killed = []
+    monkeypatch.setattr(watching.os, "kill", lambda pid, number: killed.append((pid, number)))
+    healthy(overseer, answers)
+    row = overseer.board.rows[0]
+    row[Mark.TASK] = 7
+    row[Mark.HARD_AT] = boot_time()
+    until(lambda: "past its hard time limit with task 7" in answers("/readyz")[2], 5, "it is not told")
+    until(lambda: (os.getpid(), 9) in killed, 5, "it is not killed")
+    until(lambda: answers("/healthz")[0] == 503, 5, "it counts as healthy for ever")
+    assert "was not ended" in judged(answers, "/healthz")[1]["problems"][0]
+    assert overseer.progress.killed
+
+
+def test_no_processes_and_no_sweep_are_faults(overseer, answers, monkeypatch):
+    """A main process alone carries out nothing, and one that does not sweep forgets."""
+    healthy(overseer, answers)
+    stuck = threading.Event()
+    monkeypatch.setattr(overseer._runtime.engine.sweeper, "sweep", lambda: stuck.wait(20))
+    overseer.board.rows[0][Mark.PID] = 0
+    until(lambda: "the sweep has not gone round" in answers("/healthz")[2], 5, "it is not told")
+    assert "there are no processes to carry out tasks" in answers("/healthz")[2]
+    stuck.set()
+
+
+def test_a_server_that_never_started_can_be_stopped():
+    """A worker that fails before its pool is up must end, not wait for its own health."""
+    done = threading.Event()
+    thread = threading.Thread(target=lambda: (Server("127.0.0.1", 0).stop(), done.set()), daemon=True)
+    thread.start()
+    assert done.wait(5)

@@ -1,0 +1,111 @@
+"""`holdfast status`: workers, those that were lost, wake-ups, leases and what was refused."""
+
+import json
+
+import pytest
+from sqlalchemy import update
+
+from holdfast.core.states import LANE_RANK
+from holdfast.store import claims, schema, workers
+from holdfast.store.workers import Worker, WorkerState
+from holdfast.worker import sender
+
+
+def told(name, state=WorkerState.WORKING, **changes):
+    """What a worker says of itself."""
+    given = {
+        "id": name,
+        "name": name,
+        "host": "h",
+        "pid": 7,
+        "version": "0",
+        "broker": "redis://h/0",
+        "health": "http://127.0.0.1:9100",
+        "lanes": tuple(LANE_RANK),
+        "pipelines": ("nap@1",),
+        "processes": 2,
+        "busy": 1,
+        "counts": {"claims": 5, "redelivered": 2, "spare_wake_ups": 3, "skipped_finished": 4},
+        "state": state,
+    }
+    return Worker(**given | changes)
+
+
+@pytest.fixture
+def installation(premises):
+    """A worker at work, one that was lost, one that has stopped, a task in hand, and waiting wake-ups."""
+    workers.report(premises.db, told("able"))
+    workers.report(premises.db, told("gone"))
+    workers.report(premises.db, told("old", WorkerState.STOPPED, counts={"strange_messages": 6}))
+    silent = update(schema.workers).where(schema.workers.c.id == "gone")
+    premises.db.write("by_hand", lambda tx: tx.execute(silent.values(seen_at=schema.workers.c.seen_at - 60)))
+    premises.ask("nap", "document:1", wakes=False)
+    premises.ask("nap", "document:2", wakes=False)
+    values = {"lanes": list(LANE_RANK), "pipelines": ["nap@1"], "owner": "able/7", "token": "t" * 32}
+    assert claims.claim_best(premises.db, ttl=12.0, **values) is not None
+    sending = sender.open_sender(premises.settings())
+    for _ in range(3):
+        sending.wake("bulk")
+    sending.close()
+    return premises
+
+
+@pytest.fixture
+def status(holdfast, installation):
+    def call(*words, **changes):
+        given = {"database_url": installation.database_url, "broker_url": installation.broker_url}
+        code, out, err = holdfast("status", *words, **given | changes)
+        assert (code, err) == (0, "")
+        return out
+
+    return call
+
+
+def test_a_person_sees_how_things_stand(status):
+    """The lost worker is called lost, the stopped one is not shown, and numbers are in their place."""
+    lines = status().splitlines()
+    line = lambda word: next(each.split() for each in lines if each.startswith(word))
+    assert line("able")[1:3] == ["working", "1/2"]
+    assert line("gone")[1] == "lost"
+    assert not [each for each in lines if each.startswith("old")]
+    assert line("bulk")[1:4] == ["1", "0", "1"]
+    assert line("bulk")[-1] == "3"
+    assert "leases: 1 held, 0 run out and due to be taken over" in lines
+    refused = next(each for each in lines if each.startswith("refused:"))
+    assert "4 redelivered messages, 6 spare wake-ups" in refused
+    assert "6 strange messages, deliveries skipped: 8 finished" in refused
+
+
+def test_a_script_gets_the_same_as_json(status):
+    """Every number that a person sees, and the stopped worker too."""
+    known = json.loads(status("--json"))
+    assert {each["name"]: each["state"] for each in known["workers"]} == {
+        "able": "working",
+        "gone": "lost",
+        "old": "stopped",
+    }
+    assert next(each for each in known["queues"] if each["lane"] == "bulk")["messages"] == 3
+    assert [(each["owner"], each["left"] > 0) for each in known["leases"]] == [("able/7", True)]
+    assert known["refusals"] == {
+        "redelivered": 4,
+        "spare_wake_ups": 6,
+        "skipped": {"finished": 8},
+        "fenced_out": 0,
+        "leases_lost": 0,
+        "strange_messages": 6,
+    }
+
+
+def test_a_broker_that_is_away_is_told_and_not_waited_for(status):
+    """The rest is shown all the same, and no password with it."""
+    out = status(broker_url="redis://:s3cret@127.0.0.1:9/0")
+    assert "the broker redis://127.0.0.1:9/0 does not answer; work is accepted and waits for it" in out
+    assert "able" in out
+    assert "s3cret" not in out
+
+
+def test_an_installation_without_workers_says_what_to_start(holdfast, premises):
+    """The first thing that a newcomer needs to know."""
+    code, out, _ = holdfast("status", database_url=premises.database_url, broker_url=premises.broker_url)
+    assert code == 0
+    assert "no worker is up; start one with: holdfast worker" in out

@@ -1,0 +1,80 @@
+"""`holdfast up`: everything on one machine, restarted when it dies, ended together, nothing left behind."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.states import Status
+from tests.acceptance.patience import until
+
+
+def part(up, name="worker"):
+    """The process of a part, as `up` last named it."""
+    return int(re.findall(rf"{name} started, process (\d+)", up.said())[-1])
+
+
+@pytest.fixture
+def up(premises):
+    """An installation that is up."""
+    made = premises.start("up", "-c", "1")
+    made.says("holdfast@.* ready")
+    return made
+
+
+@pytest.mark.g4
+def test_what_dies_is_started_again_and_ctrl_c_ends_all(premises, up):
+    """A killed worker is back within seconds and does its work; one line tells of it."""
+    made = part(up)
+    os.kill(made, signal.SIGKILL)
+    up.says("worker ended with code -9; starting it again in")
+    asked = premises.ask("nap")
+    assert premises.done(asked).status is Status.SUCCESS
+    assert part(up) != made
+    assert len(up.tree()) >= 4
+    up.tell(signal.SIGINT)
+    code, seconds = up.ended(15)
+    assert (code, seconds < 10) == (0, True)
+    assert "Traceback" not in up.said()
+
+
+def test_nothing_is_left_behind_when_it_is_killed(premises, up):
+    """The kernel tells each part, and each part its children."""
+    tree = up.tree()
+    assert len(tree) >= 4
+    os.kill(up.pid, signal.SIGKILL)
+    until(lambda: up.poll() == -signal.SIGKILL, 15, "it does not end")
+    until(lambda: not [pid for pid in tree if is_alive(pid)], 15, "it leaves processes behind")
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_part_that_can_never_work_ends_everything(premises):
+    """Exit code 2 at once, with the part's own line, and no crash loop."""
+    up = premises.start("up", kinds="no.such:thing")
+    code, _ = up.ended(20)
+    assert code == 2
+    assert up.said().count("which cannot be imported") == 1
+    assert "cannot work like this; ending everything" in up.said()
+    assert "Traceback" not in up.said()
+
+
+def test_a_part_that_cannot_work_now_is_tried_less_and_less(premises, require):
+    """A refused password may be mended while it runs: a few lines, not hundreds."""
+    url = require("redis").replace("redis://:", "redis://:wr0ng")
+    up = premises.start("up", "-c", "1", broker_url=url)
+    up.says("(?s)broker_refused.*starting it again.*broker_refused.*starting it again", 40)
+    began = time.monotonic()
+    up.tell()
+    assert up.ended(15)[0] == 0
+    assert time.monotonic() - began < 10
+    assert len(up.said().splitlines()) < 30
+    assert "wr0ng" not in up.said()
