@@ -69,7 +69,7 @@ def _install(folder: Path, pinned: Path) -> None:
     (folder / ".gitignore").write_text("*\n")
     python = str(folder / "bin/python")
     try:
-        uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
+        uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--link-mode=copy", "--python", python]
         _run([*uv, "-r", str(pinned)], environment)
     except NoPeersError:
         _run([python, "-m", "pip", "install", "--quiet", "-r", str(pinned)], environment)

@@ -82,6 +82,9 @@ class Database:
             ),
             holdfast_read=True,
         )
+        self._lookers = (
+            self.engine.execution_options(isolation_level="AUTOCOMMIT") if self.postgresql else self.readers
+        )
         self.token = token
         self._patience = patience
         self.pause = pause
@@ -118,6 +121,17 @@ class Database:
         def attempt(again: bool) -> T:
             with self._connect(self.readers) as connection, connection.begin():
                 return body(Tx(self, connection, again=again))
+
+        return self._persist(attempt)
+
+    def look(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+        """The rows of one statement that only reads. One statement is its own snapshot: no transaction."""
+        if not self.postgresql:
+            return self.read(lambda tx: tx.all(statement, values))
+
+        def attempt(_again: bool) -> Sequence[Row[Any]]:
+            with self._connect(self._lookers) as connection:
+                return connection.execute(statement, values).all()
 
         return self._persist(attempt)
 

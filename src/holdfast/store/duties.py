@@ -51,11 +51,7 @@ ALL_DUTIES = select(duties.c.name)
 
 def due(db: Database, names: Collection[str]) -> set[str]:
     """The duties that are due now; one statement that writes nothing."""
-
-    def body(tx: Tx) -> set[str]:
-        return {row.name for row in tx.all(DUE_DUTIES)}
-
-    return db.read(body) & set(names)
+    return {row.name for row in db.look(DUE_DUTIES)} & set(names)
 
 
 def enrol(db: Database, names: Collection[str]) -> None:
@@ -287,7 +283,7 @@ GLANCE = _glance(list(LANE_RANK))
 
 def glance(db: Database, most: int) -> Glance:
     """What a sweep would find now, with due tasks per lane counted up to `most`."""
-    row = db.read(lambda tx: tx.execute(GLANCE, {"most": most}).one())
+    row = db.look(GLANCE, {"most": most})[0]
     counts = {lane: row._mapping[f"lane_{number}"] for number, lane in enumerate(LANE_RANK)}
     queued = {lane: count for lane, count in counts.items() if count}
     return Glance(row.expired, row.fallen_due, row.orders, row.look_again, queued)
