@@ -63,10 +63,12 @@ class Runtime:
     providers: Mapping[str, Provider]
     supplies: Supplies
     shelf: Blobs
+    parser: Parser
 
     def close(self) -> None:
         """Every connection of this runtime is closed; the engine has stopped renewing leases."""
         self.engine.watchdog.stop()
+        self.parser.close()
         for provider in self.providers.values():
             provider.close()
         self.watch.close()
@@ -168,7 +170,9 @@ def supplies_of(settings: Settings) -> Supplies:
 def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | None, parts: Parts) -> Runtime:
     supplies = supplies_of(settings)
     shelf = LocalBlobs(settings.data_dir / "blobs")
-    known = [*_own_kinds(db, shelf, settings), *load_kinds(settings, supplies)] if kinds is None else kinds
+    parser = Parser(_limits(settings))
+    own = index.Index(db, shelf, parser).kind()
+    known = [own, *load_kinds(settings, supplies)] if kinds is None else kinds
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
     watch = Database(url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every)
     providers: dict[str, Provider] = {}
@@ -185,7 +189,7 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         rules=_rules(settings),
         duties=_duties(settings, db, shelf, parts),
     )
-    return Runtime(settings, db, watch, Engine(db, parts), providers, supplies, shelf)
+    return Runtime(settings, db, watch, Engine(db, parts), providers, supplies, shelf, parser)
 
 
 def _duties(settings: Settings, db: Database, shelf: Blobs, parts: Parts) -> tuple[Duty, ...]:
@@ -197,11 +201,10 @@ def _patience(settings: Settings) -> decide.Patience:
     return decide.Patience(queued=settings.queued_stuck_after, running=settings.running_stuck_after)
 
 
-def _own_kinds(db: Database, shelf: Blobs, settings: Settings) -> list[Kind]:
-    limits = Limits(
+def _limits(settings: Settings) -> Limits:
+    return Limits(
         seconds=settings.parse_seconds, memory=settings.parse_memory * MIB, bytes=settings.most_bytes
     )
-    return [index.Index(db, shelf, Parser(limits)).kind()]
 
 
 def pipelines_of(settings: Settings) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from holdfast import bootstrap
-from holdfast.cli import opening, terminal
+from holdfast.cli import opening, supervising, terminal
 from holdfast.cli.exits import Exit
 from holdfast.core.errors import NotReadyError
 from holdfast.kinds import index as kind
@@ -212,6 +212,7 @@ class _OwnWorker:
             stdout=subprocess.DEVNULL,
             stderr=self._said,
             start_new_session=True,
+            preexec_fn=supervising.end_with_parent,  # noqa: PLW1509 - one system call, no lock is taken in it
         )
 
     def check(self) -> None:

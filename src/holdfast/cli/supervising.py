@@ -104,7 +104,7 @@ class Supervisor:
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 - one system call, no lock is taken in it
+            preexec_fn=end_with_parent,  # noqa: PLW1509 - one system call, no lock is taken in it
         )
         self._say(part.name, f"started, process {part.process.pid}")
         stream = part.process.stdout
@@ -142,7 +142,8 @@ def _signal(part: Part, number: signal.Signals) -> None:
         part.process.send_signal(number)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Be told to stop when the parent is gone, however it went. For a child, before its program starts."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() == 1:  # the parent died in between
         os._exit(0)

@@ -36,7 +36,8 @@ def console(*, plain: bool = False, quiet: bool = False) -> Console:
 
 def show_json(value: object) -> None:
     """`value` on standard output as one JSON document."""
-    sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
+    plainly = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=plainly) + "\n")
 
 
 def plain(value: Any) -> Any:

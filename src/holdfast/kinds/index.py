@@ -108,6 +108,10 @@ class Index:
         self._shelf = shelf
         self._parser = parser
 
+    def close(self) -> None:
+        """The process that reads documents has ended; it starts again when it is needed."""
+        self._parser.close()
+
     def kind(self) -> Kind:
         """The kind to register."""
         return Kind(NAME, self.run, plan=self.plan, publish=self.publish, version=VERSION)

@@ -19,7 +19,7 @@ from holdfast.service.library import Library, Taking, Upload, Wish
 from holdfast.store import documents
 from holdfast.store.database import Database
 from holdfast.store.documents import Collection, Document, Draft
-from holdfast.store.text import is_plain
+from holdfast.store.text import is_plain, plain
 
 STEP = 500
 READERS = 4
@@ -60,7 +60,7 @@ class Intake:
 
     def refuse(self, file: File, why: str) -> None:
         """The file is left out, and its document, if it has one, is left alone."""
-        self.refused[file.name] = why
+        self.refused[plain(file.name)] = why
 
     def spares(self, name: str) -> bool:
         """True when nobody knows whether the file is still there: it, or its folder, could not be read."""
@@ -93,8 +93,8 @@ def _below(path: Path) -> Iterator[File]:
             if not name.startswith(".") and found.is_file():
                 yield File(found.relative_to(path).as_posix(), found)
     for error in unlisted:
-        folder = Path(os.fsdecode(error.filename or path))
-        yield File(f"{folder.relative_to(path).as_posix()}/", folder)
+        place = Path(os.fsdecode(error.filename or path))
+        yield File(f"{place.relative_to(path).as_posix()}/", place)
 
 
 def take_in(

@@ -272,7 +272,7 @@ class Library:
         if found.url is None:
             raise BadRequestError("the document did not come from an address", code="no_url")
         source = self._fetched(found.url, fetch.Validators(found.etag, found.last_modified))
-        if source is None or source.digest == found.digest:
+        if source is None:
             return self.index(wish, document_id)
         return self._set(wish, found, source)
 

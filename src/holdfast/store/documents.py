@@ -239,7 +239,8 @@ def add(
             if row is None:
                 raise _GoneError
             found = _document(row)
-            made[draft.id] = Added(found, request(tx, found), is_new=found.id == draft.id)
+            answer = request(tx, found)
+            made[draft.id] = Added(_asked_for(found, answer), answer, is_new=found.id == draft.id)
             if found.id != draft.id:
                 _check_live(tx, found)
         return made
@@ -248,6 +249,19 @@ def add(
         with contextlib.suppress(_GoneError):
             return db.write("add_documents", body)
     raise StoreUnavailableError("documents with this content come and go too quickly; ask again later")
+
+
+def _asked_for(found: Document, answer: Answer) -> Document:
+    """The document as it stands after the request, without reading it again."""
+    if not answer.created:
+        return found
+    return dataclasses.replace(
+        found,
+        head_id=answer.head_id,
+        status=Status.QUEUED,
+        generation=answer.generation,
+        run_id=answer.run_id,
+    )
 
 
 class _GoneError(Exception):
@@ -406,7 +420,7 @@ NEW_COLLECTION = _new_collection.on_conflict_do_update(
         "deleted": False,
     },
     where=collections.c.deleted | (collections.c.created_at == 0.0),
-)
+).execution_options(preserve_rowcount=True)  # else PostgreSQL's number of rows is forgotten
 SET_COLLECTION = (
     update(collections)
     .where(collections.c.tenant == bindparam("b_tenant"), collections.c.id == bindparam("b_id"))

@@ -85,6 +85,19 @@ def live(db: Database, run_ids: Sequence[str]) -> list[str]:
     return db.read(body)
 
 
+PAGES = select(func.coalesce(func.sum(documents.c.pages), 0)).where(
+    documents.c.tenant == bindparam("tenant"), key_in(documents.c.id, bindparam("ids", type_=Keys()))
+)
+
+
+def pages(db: Database, tenant: str, ids: Sequence[str]) -> int:
+    """How many pages the published generations of these documents have together."""
+    parts = [list(ids[start : start + STEP]) for start in range(0, len(ids), STEP)]
+    return db.read(
+        lambda tx: sum(int(tx.execute(PAGES, {"tenant": tenant, "ids": some}).scalar_one()) for some in parts)
+    )
+
+
 def tally(db: Database, run_ids: Sequence[str]) -> Tally:
     """How these runs ended and what they cost."""
 

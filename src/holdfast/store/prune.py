@@ -19,7 +19,7 @@ from holdfast.core.states import Status, Verb
 from holdfast.store import journal, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
-from holdfast.store.schema import chunks, runs
+from holdfast.store.schema import chunks, runs, word_counts
 from holdfast.store.schema import journal as journal_table
 
 RUNS_AT_ONCE = 50
@@ -46,6 +46,11 @@ DELETE_CHUNKS = delete(chunks).where(
         )
         .limit(bindparam("b_limit"))
     )
+)
+DELETE_COUNTS = delete(word_counts).where(
+    word_counts.c.head_id == bindparam("b_head"),
+    word_counts.c.generation >= bindparam("b_from"),
+    word_counts.c.generation < bindparam("b_below"),
 )
 PRUNED = update(runs).where(runs.c.id == bindparam("b_run")).values(pruned=True)
 BECOME_PAST = (
@@ -84,6 +89,7 @@ def _prune_run(db: Database, run_id: str, head_id: int, limit: int) -> int:
         reach = (0, run.generation) if published else (run.generation, run.generation + 1)
         values = {"b_head": head_id, "b_from": reach[0], "b_below": reach[1], "b_limit": limit}
         gone = tx.execute(DELETE_CHUNKS, values).rowcount
+        tx.execute(DELETE_COUNTS, {name: values[name] for name in ("b_head", "b_from", "b_below")})
         if gone < limit:
             tx.execute(PRUNED, {"b_run": run_id})
             others = {"b_generation": head.generation, "b_published": head.published_generation}

@@ -56,7 +56,7 @@ def done(tx: Tx, run_id: str) -> list[DoneSlice]:
 
 
 _counted = ("chunks", "length", "terms")
-COPY_COUNTS = insert(word_counts).from_select(
+_copy_counts = insert(word_counts).from_select(
     ["head_id", "generation", "slice", *_counted],
     select(
         word_counts.c.head_id,
@@ -69,10 +69,12 @@ COPY_COUNTS = insert(word_counts).from_select(
         word_counts.c.slice == bindparam("b_old_slice"),
     ),
 )
+# Without being told to, the library forgets how many rows an INSERT made on PostgreSQL.
+COPY_COUNTS = _copy_counts.execution_options(preserve_rowcount=True)
 
 
 def copy_counts(tx: Tx, claim: Claim, copy: Copy) -> None:
-    """The counts of terms of the slice that is taken over hold for this one too; CopyGoneError if not there."""
+    """The counts of terms of the slice taken over hold for this one too; CopyGoneError if there are none."""
     values = {
         "b_head": claim.head_id,
         "b_generation": claim.generation,

@@ -146,20 +146,24 @@ def _rows(claim: Claim, batch: Sequence[Chunk]) -> list[dict[str, Any]]:
 
 
 _copied = ("position", "page", "text", "call_key", "data", "words")
-COPY = insert(chunks).from_select(
-    ["head_id", "generation", "slice", "epoch", *_copied],
-    select(
-        chunks.c.head_id,
-        bindparam("b_generation", type_=BigInteger()),
-        bindparam("b_slice", type_=Integer()),
-        bindparam("b_epoch", type_=BigInteger()),
-        *(chunks.c[name] for name in _copied),
-    ).where(
-        chunks.c.head_id == bindparam("b_head"),
-        chunks.c.generation == bindparam("b_old_generation"),
-        chunks.c.slice == bindparam("b_old_slice"),
-    ),
-)
+COPY = (
+    insert(chunks)
+    .from_select(
+        ["head_id", "generation", "slice", "epoch", *_copied],
+        select(
+            chunks.c.head_id,
+            bindparam("b_generation", type_=BigInteger()),
+            bindparam("b_slice", type_=Integer()),
+            bindparam("b_epoch", type_=BigInteger()),
+            *(chunks.c[name] for name in _copied),
+        ).where(
+            chunks.c.head_id == bindparam("b_head"),
+            chunks.c.generation == bindparam("b_old_generation"),
+            chunks.c.slice == bindparam("b_old_slice"),
+        ),
+    )
+    .execution_options(preserve_rowcount=True)
+)  # not kept by itself for INSERT ... SELECT
 
 
 class CopyGoneError(Exception):

@@ -1,0 +1,185 @@
+"""A house of documents: one database, one shelf, a metering provider, and engines that do the work."""
+
+import contextlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select, update
+
+from holdfast.core.records import Run
+from holdfast.core.states import Lane
+from holdfast.documents.blobs import LocalBlobs
+from holdfast.documents.fetch import FetchLimits
+from holdfast.documents.parse.parser import Parser
+from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.happenings import Done
+from holdfast.engine.sweep import Rules
+from holdfast.engine.wake import Recorder
+from holdfast.kinds import index
+from holdfast.ledger.pay import Policy
+from holdfast.service.library import Library, Taking, Upload, Wish
+from holdfast.service.searching import Searching
+from holdfast.store import claims, prune, reads
+from holdfast.store.database import Database
+from holdfast.store.documents import Document
+from holdfast.store.schema import chunks, orders, tasks
+from holdfast.testing.meter import Meter
+
+MODEL = "text-embedding-3-small"
+CHOICES = index.Choices(provider="meter", model=MODEL)
+WISH = Wish()
+
+
+class Asking(Parser):
+    """A parser that remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[str, object]] = []
+
+    def outline(self, path, name=""):
+        self.asked.append(("outline", name))
+        return super().outline(path, name)
+
+    def read(self, path, document_format, wanted):
+        self.asked.append(("read", (wanted.first, wanted.last)))
+        return super().read(path, document_format, wanted)
+
+
+class House:
+    """Everything of an installation in one process. What was paid is what the meter says."""
+
+    def __init__(self, url: str, folder: Path, meter: Meter, parser: Parser, **choices: Any) -> None:
+        self.url, self.folder, self.meter, self.parser = url, folder, meter, parser
+        self.choices = index.Choices(**{"provider": "meter", "model": MODEL} | choices)
+        self._undo = contextlib.ExitStack()
+        self.shelf = LocalBlobs(folder / "blobs")
+        self.db = self._database()
+        self.sender = Recorder()
+        self.engine = self.worker("worker")
+        self.library = self._library(self.engine)
+        self.searching = Searching(self.engine, self.library)
+        self.library.make_collection(WISH, "shelf")
+
+    def _database(self) -> Database:
+        db = Database(self.url)
+        self._undo.callback(db.close)
+        return db
+
+    def worker(self, owner: str, parser: Parser | None = None) -> Engine:
+        """One more process, as far as the protocol can tell. Its sweep is always due."""
+        db = self._database()
+        provider = self.meter.provider()
+        self._undo.callback(provider.close)
+        parts = Parts(
+            kinds=[index.Index(db, self.shelf, parser or self.parser).kind()],
+            providers={"meter": provider},
+            sender=self.sender,
+            rules=Rules(interval=0.0, tidy_every=0.0),
+            policy=Policy(poll=0.01, nap=0.02),
+            owner=owner,
+        )
+        return Engine(db, parts)
+
+    def _library(self, engine: Engine) -> Library:
+        return Library(
+            engine, self.shelf, self.choices, fetching=FetchLimits(allow_private=True, seconds=10.0)
+        )
+
+    def client(self) -> Library:
+        """Somebody else at the door, with connections of their own."""
+        return self._library(self.worker("client"))
+
+    def close(self) -> None:
+        self._undo.close()
+
+    # ---- handing in
+
+    def upload(
+        self, content: bytes | str, name: str = "", *, to: str = "shelf", tenant: str = "default", **more: Any
+    ) -> Taking:
+        """What became of an upload; nobody works on it yet."""
+        raw = content.encode() if isinstance(content, str) else content
+        wish = Wish(tenant=tenant)
+        self.library.make_collection(wish, to)
+        return self.library.add(wish, to, [Upload(raw, name, **more)])[0]
+
+    def put(self, document_id: str, content: bytes | str, name: str = "") -> Taking:
+        raw = content.encode() if isinstance(content, str) else content
+        return self.library.put_content(WISH, document_id, Upload(io.BytesIO(raw), name))
+
+    def indexed(self, content: bytes | str, name: str = "", **more: Any) -> Document:
+        """The document, published."""
+        taken = self.upload(content, name, **more)
+        self.work()
+        return self.library.document(more.get("tenant", "default"), taken.document.id)
+
+    # ---- work
+
+    def work(self, most: int = 1000) -> list[Done]:
+        """All that is due was done right here, or the first `most` tasks of it."""
+        return self.engine.work_off(most=most)
+
+    def tidy(self) -> None:
+        """Superfluous generations are gone."""
+        while prune.prune_generations(self.db):
+            pass
+
+    def open_claim(self, owner: str = "dead") -> Any:
+        """Somebody claimed the best due task and was never heard of again."""
+        claim = claims.claim_best(
+            self.db,
+            lanes=list(Lane),
+            pipelines=self.engine.registry.pipelines,
+            owner=owner,
+            token=self.db.token(),
+            ttl=12.0,
+        )
+        assert claim is not None
+        return claim
+
+    def pass_time(self, seconds: float) -> None:
+        """Every lease and every due time is that much nearer to its end."""
+
+        def body(tx: Any) -> None:
+            for column in (tasks.c.lease_until, tasks.c.due_at, tasks.c.age, orders.c.deadline):
+                tx.execute(update(column.table).where(column > seconds).values({column: column - seconds}))
+
+        self.db.write("by_hand", body)
+
+    # ---- looking
+
+    def document(self, document_id: str) -> Document:
+        return self.library.document("default", document_id)
+
+    def run(self, document: Document) -> Run:
+        """The latest run of the document."""
+        found = reads.run(self.db, document.run_id or "")
+        assert found is not None
+        return found.run
+
+    def texts(self, document: Document) -> list[str]:
+        """What a reader sees of the document."""
+        if document.head_id is None:
+            return []
+        seen = reads.visible_chunks(self.db, document.head_id, limit=100_000)
+        return [one.chunk.text for one in seen.chunks] if seen else []
+
+    def find(self, words: str, *, where: str = "shelf", tenant: str = "default", k: int = 10) -> list[Any]:
+        """What the words find, without asking the provider."""
+        return list(self.searching.search(tenant, where, words, k=k, mode="keyword").hits)
+
+    def rows(self, document: Document) -> int:
+        """How many chunks of any generation are kept for the document."""
+        query = select(chunks.c.id).where(chunks.c.head_id == document.head_id)
+        return len(self.db.read(lambda tx: tx.all(query)))
+
+    def paid(self, since: int = 0) -> int:
+        """How many inputs the provider charged for, by its own book."""
+        return self.meter.totals().charges - since
+
+
+def endings(done: Sequence[Done]) -> list[str]:
+    return [one.ending.value for one in done]

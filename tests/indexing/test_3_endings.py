@@ -1,0 +1,265 @@
+"""Runs that end before their time: cancelled, failed, deleted. What was published is never half gone."""
+
+import threading
+
+import pytest
+
+from holdfast import faults
+from holdfast.core.errors import NotFoundError
+from holdfast.core.states import Disposition, Status
+from holdfast.service.library import Upload, Wish
+from holdfast.store import documents
+from tests.documents import files, pdfs
+from tests.indexing import books
+from tests.indexing.house import WISH, endings
+
+OLD = "The old windmill turned all night."
+BAD = {
+    "no_text": (pdfs.scan(2), "scan.pdf"),
+    "encrypted": (pdfs.make(["secret words"], password="sesame"), "locked.pdf"),
+    "broken_file": (b"%PDF-1.7\n" + b"\x00garbage" * 50, "torn.pdf"),
+    "unknown_format": (files.archive({"a.bin": b"zip of things"}), "things.zip"),
+}
+
+
+def test_a_cancelled_document_never_starts(house):
+    """Queued work is closed; a document that was never published is not indexed again by itself."""
+    taken = house.upload(OLD)
+    assert house.library.cancel(WISH, taken.document.id) is True
+    assert house.work() == []
+    assert house.document(taken.document.id).status is Status.IDLE
+    assert house.library.cancel(WISH, taken.document.id) is False
+    assert house.upload(OLD).disposition is Disposition.ACCEPTED
+
+
+@pytest.mark.g3
+def test_a_cancel_in_the_middle_leaves_the_old_generation(house):
+    """Some slices are done when the new generation is cancelled; the old text answers and nothing is open."""
+    found = house.indexed(books.plain(30), "book.pdf")
+    old = house.texts(found)
+    house.put(found.id, books.plain(30, "leaf"))
+    assert endings(house.work(most=2)) == ["planned", "finished"]
+    assert house.library.cancel(WISH, found.id)
+    assert house.work() == []
+    assert house.texts(found) == old
+    after = house.document(found.id)
+    assert (after.status, after.published_generation) == (Status.SUCCESS, 1)
+    house.tidy()
+    assert house.rows(found) == len(old)
+
+
+@pytest.mark.g3
+@pytest.mark.parametrize("code", sorted(BAD))
+def test_a_failure_has_a_code_and_the_old_generation_answers(house, code):
+    """The reason reaches the document in words; the text of before is still found."""
+    found = house.indexed(OLD)
+    content, name = BAD[code]
+    house.put(found.id, content, name)
+    assert endings(house.work()) == ["failed"]
+    after = house.document(found.id)
+    run = house.run(after)
+    assert (after.status, run.error_code) == (Status.FAILED, code)
+    assert len(run.error_message) > 20
+    assert (after.published_generation, house.texts(after)) == (1, [OLD])
+    assert len(house.find("windmill")) == 1
+
+
+@pytest.mark.g3
+def test_a_failed_slice_fails_the_whole_and_a_retry_pays_only_the_rest(house):
+    """The provider rejects one slice: nothing of the new generation is seen; asked again, it is published."""
+    found = house.indexed(OLD)
+    house.put(found.id, books.plain(36), "book.pdf")
+    house.meter.plan(script=["answer", {"do": "fail", "status": 400, "charge": False}])
+    assert "failed" in endings(house.work())
+    assert house.texts(found) == [OLD]
+    charged = house.paid()
+    assert house.library.index(WISH, found.id).disposition is Disposition.ACCEPTED
+    house.work()
+    assert len(house.texts(found)) == 36
+    assert house.paid(since=charged) == 36 - 12
+    assert house.meter.totals().excess == 0
+
+
+def test_a_failed_document_may_be_asked_for_again(house):
+    """The same bytes after a failure are accepted, not called unchanged."""
+    taken = house.upload(pdfs.scan(1), "scan.pdf")
+    house.work()
+    assert house.upload(pdfs.scan(1), "scan.pdf").disposition is Disposition.ACCEPTED
+    assert house.document(taken.document.id).generation == 2
+
+
+@pytest.mark.g2
+def test_deleting_a_document_while_it_is_indexed_stops_the_work(house):
+    """At once nothing of it is found, its worker is fenced out, and every chunk is pruned."""
+    found = house.indexed(books.plain(30), "book.pdf")
+    house.put(found.id, books.plain(30, "leaf"))
+    house.work(most=2)
+    house.library.delete(WISH, found.id)
+    assert house.find("plain book") == []
+    assert house.texts(found) == []
+    assert house.work() == []
+    with pytest.raises(NotFoundError):
+        house.document(found.id)
+    house.tidy()
+    assert house.rows(found) == 0
+
+
+@pytest.mark.g2
+def test_deleting_a_collection_while_it_is_indexed_takes_all_of_it(house):
+    """Published, queued and half done documents: none is found, none goes on, none is left."""
+    first = house.indexed(OLD, to="attic")
+    half = house.upload(books.plain(30), "book.pdf", to="attic").document
+    house.work(most=2)
+    house.upload("Never begun.", to="attic")
+    kept = house.indexed(OLD)
+    assert house.library.delete_collection(WISH, "attic") == 3
+    assert house.work() == []
+    assert "attic" not in [each.id for each in house.library.collections("default")]
+    with pytest.raises(NotFoundError):
+        house.find("windmill", where="attic")
+    house.tidy()
+    assert (house.rows(first), house.rows(half), house.rows(kept)) == (0, 0, 1)
+
+
+def test_a_collection_made_again_is_empty(house):
+    """Nothing of the deleted one comes back with its name, and the same bytes are a new document."""
+    old = house.indexed(OLD, to="attic")
+    house.library.delete_collection(WISH, "attic")
+    new = house.indexed("A new thing.", to="attic")
+    assert house.find("windmill", where="attic") == []
+    assert [each.id for each in house.library.walk("default", "attic")] == [new.id]
+    assert house.indexed(OLD, to="attic").id != old.id
+
+
+class CutOffError(Exception):
+    """The process ended here."""
+
+
+def cut_off(*_):
+    raise CutOffError
+
+
+def test_a_deletion_that_was_cut_off_can_be_asked_for_again(house, monkeypatch):
+    """After a crash between its two halves nothing is visible, and the document can still be deleted."""
+    found = house.indexed(OLD)
+    monkeypatch.setattr(documents, "remove", cut_off)
+    with pytest.raises(CutOffError):
+        house.library.delete(WISH, found.id)
+    monkeypatch.undo()
+    assert house.find("windmill") == []
+    house.library.delete(WISH, found.id)
+    with pytest.raises(NotFoundError):
+        house.document(found.id)
+
+
+def test_a_collection_whose_deletion_was_cut_off_does_not_come_back_with_its_documents(house, monkeypatch):
+    """A crash leaves documents in a collection that is gone; made again, it is empty."""
+    house.indexed(OLD, to="attic")
+    monkeypatch.setattr(house.library, "delete", cut_off)
+    with pytest.raises(CutOffError):
+        house.library.delete_collection(WISH, "attic")
+    monkeypatch.undo()
+    house.library.make_collection(WISH, "attic")
+    assert house.find("windmill", where="attic") == []
+    assert list(house.library.walk("default", "attic")) == []
+
+
+@pytest.mark.g1
+def test_asking_for_a_document_that_is_being_deleted_does_not_bring_it_back(house, monkeypatch):
+    """The document goes away between the look and the request: refused, and nothing is visible or queued."""
+    found = house.indexed(OLD)
+    other = house.client()
+    genuine = documents.ask
+
+    def late(db, about, request):
+        other.delete(WISH, found.id)
+        return genuine(db, about, request)
+
+    monkeypatch.setattr(documents, "ask", late)
+    with pytest.raises(NotFoundError) as caught:
+        house.library.index(WISH, found.id, force=True)
+    assert caught.value.code == "unknown_document"
+    assert house.work() == []
+    assert house.find("windmill") == []
+
+
+@pytest.mark.g1
+def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back(house, monkeypatch):
+    """As above, for a PUT."""
+    found = house.indexed(OLD)
+    genuine = documents.set_source
+
+    def late(db, about, source, request):
+        house.client().delete(WISH, found.id)
+        return genuine(db, about, source, request)
+
+    monkeypatch.setattr(documents, "set_source", late)
+    with pytest.raises(NotFoundError):
+        house.put(found.id, "Something new.")
+    assert house.work() == []
+    assert house.find("new") == []
+
+
+@pytest.mark.g1
+def test_a_document_asked_for_between_the_halves_of_its_deletion_is_gone(house, monkeypatch):
+    """Its head was deleted, its row not yet, when a request came: the deletion looks once more."""
+    found = house.indexed(OLD)
+    genuine = documents.remove
+
+    def late(db, tenant, document_id):
+        assert house.client().index(WISH, found.id).answer.created
+        return genuine(db, tenant, document_id)
+
+    monkeypatch.setattr(documents, "remove", late)
+    house.library.delete(WISH, found.id)
+    assert house.work() == []
+    assert house.find("windmill") == []
+
+
+@pytest.mark.g1
+def test_uploads_and_deletions_of_the_same_bytes_at_once_leave_one_truth(house):
+    """Whatever the order, what is found afterwards is exactly what is listed, and it is published."""
+    failures = []
+
+    def come_and_go(client, number):
+        try:
+            for _ in range(8):
+                taken = client.add(Wish(), "shelf", [Upload(OLD.encode())])[0]
+                if number % 2:
+                    client.delete(Wish(), taken.document.id)
+        except NotFoundError:
+            pass  # somebody else deleted it first
+        except Exception as error:  # noqa: BLE001  any other is the finding
+            failures.append(error)
+
+    clients = [house.client() for _ in range(4)]
+    threads = [
+        threading.Thread(target=come_and_go, args=(client, number)) for number, client in enumerate(clients)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failures == []
+    house.work()
+    listed = list(house.library.walk("default", "shelf"))
+    assert len(listed) <= 1
+    assert [hit.document_id for hit in house.find("windmill")] == [each.id for each in listed]
+
+
+@pytest.mark.g4
+@pytest.mark.parametrize("place", ["add_documents.commit", "add_documents.committed"])
+def test_an_upload_that_is_cut_off_is_there_with_its_request_or_not_at_all(house, place):
+    """A crash around the commit: either nothing happened, or the document is queued."""
+
+    def cut(point):
+        if point == place:
+            raise CutOffError
+
+    with faults.armed(cut), pytest.raises(CutOffError):
+        house.upload(OLD)
+    listed = list(house.library.walk("default", "shelf"))
+    happened = place == "add_documents.committed"
+    assert len(listed) == happened
+    assert len(house.work()) == happened
+    assert len(house.find("windmill")) == happened

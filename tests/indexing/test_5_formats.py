@@ -1,0 +1,75 @@
+"""Every format comes in, is known for what it is, and is found by a word that only it has."""
+
+import io
+
+import pytest
+from PIL import Image
+
+from holdfast.core.errors import WorkError
+from holdfast.documents.parse.parser import Parser
+from tests.documents import files, pdfs
+from tests.indexing.house import endings
+
+FORMATS = {
+    "pdf": (lambda: pdfs.make(["first", "the heron", "third"]), 3, 2),
+    "docx": (lambda: files.word(parts=[("One", ["first"]), ("Two", ["the heron"])]), 2, 2),
+    "pptx": (lambda: files.slides(pages=[("One", ["first"], ""), ("Two", ["the heron"], "note")]), 2, 2),
+    "xlsx": (lambda: files.workbook({"A": [["name"], ["first"]], "B": [["bird"], ["the heron"]]}), 2, 2),
+    "xls": (lambda: files.old_workbook([["bird", "legs"], ["the heron", 2.0]]), 1, 1),
+    "ods": (lambda: files.open_workbook([["bird"], ["the heron"]]), 1, 1),
+    "csv": (lambda: b"bird,legs\nthe heron,2\n", 1, 1),
+    "tsv": (lambda: b"bird\tlegs\nthe heron\t2\n", 1, 1),
+    "html": (lambda: b"<html><body><h1>Birds</h1><p>the heron</p></body></html>", 1, 1),
+    "markdown": (lambda: b"# Birds\n\nthe heron\n", 1, 1),
+    "text": (lambda: "the heron \u2014 caf\u00e9".encode("utf-16"), 1, 1),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_document_of_every_format_is_found_on_its_page(house, form):
+    """Format, pages and chunks are written with the publication; the name says nothing."""
+    build, pages, page = FORMATS[form]
+    endings_of = {"csv": "csv", "tsv": "tsv", "markdown": "md"}
+    found = house.indexed(build(), f"thing.{endings_of.get(form, 'bin')}")
+    assert (found.format, found.pages) == (form, pages)
+    assert found.chunks == len(house.texts(found)) >= 1
+    (hit,) = house.find("heron")
+    assert (hit.document_id, hit.page) == (found.id, page)
+
+
+def test_facts_are_those_of_the_published_generation(house):
+    """While a new content is indexed, the numbers are the old one's; with the publication they change."""
+    found = house.indexed(pdfs.make(["one", "two", "three"]), "book.pdf")
+    assert (found.format, found.pages, found.chunks) == ("pdf", 3, 3)
+    house.put(found.id, "A single text now.", "now.txt")
+    assert (house.document(found.id).format, house.document(found.id).pages) == ("pdf", 3)
+    house.work()
+    after = house.document(found.id)
+    assert (after.format, after.pages, after.chunks, after.thumbnail) == ("text", 1, 1, None)
+
+
+def test_a_pdf_has_a_picture_of_its_first_page(house):
+    """It is kept with the publication, as a PNG of its own."""
+    found = house.indexed(pdfs.make(["the heron"] * 30), "book.pdf")
+    with house.shelf.open(found.thumbnail) as kept:
+        picture = Image.open(io.BytesIO(kept.read()))
+    assert (picture.format, picture.width) == ("PNG", 320)
+    assert house.indexed("No picture of this.").thumbnail is None
+
+
+class Blind(Parser):
+    """A parser that cannot draw."""
+
+    def thumbnail(self, path, document_format, width=320):
+        raise WorkError("it cannot be drawn", code="broken_file")
+
+
+def test_a_picture_that_fails_never_fails_the_run(house):
+    """The document is published without one."""
+    parser = Blind()
+    taken = house.upload(pdfs.make(["the heron"]), "book.pdf")
+    done = house.worker("blind", parser).work_off()
+    parser.close()
+    assert endings(done) == ["published"]
+    found = house.document(taken.document.id)
+    assert (found.thumbnail, found.chunks) == (None, 1)

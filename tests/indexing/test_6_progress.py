@@ -1,0 +1,105 @@
+"""Big documents: cut into slices, done by several workers, and told about by true counts."""
+
+import threading
+
+import pytest
+
+from holdfast.store import reads
+from tests.documents import files, pdfs
+from tests.documents.prose import Prose
+from tests.indexing import books
+from tests.indexing.house import endings
+
+
+def test_progress_is_told_by_true_counts(house):
+    """After each slice: pages read, chunks embedded and written, never more, never fewer."""
+    taken = house.upload(books.plain(36), "book.pdf")
+    seen = []
+    while house.work(most=1):
+        told = reads.progress_of(house.db, taken.answer.run_id)
+        seen.append((told.stages, round(told.rolled.share, 3)))
+    counts = [{"pages": n, "embedded": n, "reused": 0, "written": n} for n in (12, 24, 36)]
+    assert [{name: done for name, (done, _) in stages.items()} for stages, _ in seen] == [{}, *counts]
+    assert [share for _, share in seen] == [0.0, 0.333, 0.667, 1.0]
+    assert told.chunks == 36
+
+
+def test_progress_tells_what_was_reused(house):
+    """A changed page is embedded, the rest of its slice looked up, and the other slices taken over."""
+    book = books.Book(36, paragraphs=1)
+    found = house.indexed(book.pdf(), "book.pdf")
+    book.pages[20] = book.new_page()
+    taken = house.put(found.id, book.pdf(), "book.pdf")
+    house.work()
+    stages = reads.progress_of(house.db, taken.answer.run_id).stages
+    assert {name: done for name, (done, _) in stages.items()} == {
+        "pages": 36,
+        "embedded": 1,
+        "reused": 35,
+        "written": 36,
+    }
+
+
+def test_a_long_slice_tells_how_far_it_is(house):
+    """A text of many hundred chunks is staged and told about in between, while the provider is asked."""
+    taken = house.upload("\n\n".join(Prose(4).paragraphs(900)), "long.txt", options={"chunk_size": 64})
+    seen = []
+
+    def look():
+        house.meter.wait_open()
+        while not over.wait(0.01):
+            told = reads.progress_of(house.db, taken.answer.run_id)
+            seen.append((told.rolled.done, told.rolled.total, told.stages.get("written", (0, 0))[0]))
+
+    over = threading.Event()
+    house.meter.plan(latency=0.05)
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    house.work()
+    over.set()
+    watcher.join()
+    chunks = house.document(taken.document.id).chunks
+    between = [done for done, _, _ in seen if 0 < done < chunks]
+    assert between
+    assert all(total in {0, chunks} and written == done for done, total, written in seen)
+    assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
+    assert len(house.texts(house.document(taken.document.id))) == chunks
+
+
+def test_the_slices_of_a_document_are_done_by_several_workers_at_once(house):
+    """Two workers have an order open at the same time for the same document; it is published whole."""
+    taken = house.upload(books.plain(48), "book.pdf")
+    house.work(most=1)
+    house.meter.hold("before")
+    engines = [house.worker("one"), house.worker("two")]
+    done = []
+    threads = [threading.Thread(target=lambda each=each: done.extend(each.work_off())) for each in engines]
+    for each in threads:
+        each.start()
+    assert house.meter.wait_open(2).open == 2
+    owners = {one.task.owner for one in reads.tasks_of(house.db, taken.answer.run_id) if one.task.owner}
+    house.meter.release()
+    for each in threads:
+        each.join()
+    assert owners >= {"one", "two"}
+    assert sorted(endings(done)) == ["finished"] * 3 + ["published"]
+    found = house.document(taken.document.id)
+    assert [f"number{n}x" in text for n, text in enumerate(house.texts(found), start=1)] == [True] * 48
+    assert house.meter.totals().excess == 0
+
+
+def test_a_sheet_is_cut_by_rows(house):
+    """Three thousand rows to a slice; every row is found."""
+    rows = [["name", "number"], *([f"row{number}x", number] for number in range(7000))]
+    taken = house.upload(files.workbook({"Sheet": rows}), "rows.xlsx", options={"chunk_size": 2048})
+    assert endings(house.work()) == ["planned", "finished", "finished", "published"]
+    for word in ("row0x", "row3100x", "row6999x"):
+        assert [hit.document_id for hit in house.find(word)] == [taken.document.id]
+
+
+@pytest.mark.g3
+def test_a_pdf_with_pages_without_text_is_whole(house):
+    """Empty pages count as pages and have no chunks; a slice of nothing else does not fail the document."""
+    found = house.indexed(pdfs.make(["first", *[""] * 30, "last heron"]), "sparse.pdf")
+    assert (found.pages, found.chunks) == (32, 2)
+    assert [hit.page for hit in house.find("heron")] == [32]

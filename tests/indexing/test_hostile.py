@@ -1,0 +1,195 @@
+"""Files and names as nobody should make them: each is taken in, or left out by name; nothing falls over."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from holdfast import settings
+from holdfast.core.errors import BadRequestError
+from holdfast.service import folder
+from holdfast.service.library import Upload
+from tests.acceptance.workers import PROGRAM
+from tests.indexing.house import WISH, endings
+from tests.indexing.staff import Staff
+
+NAMES = [
+    "../../etc/passwd",
+    "/etc/passwd",
+    "line\nbreak.txt",
+    "escape\x1b[31m.txt",
+    "bell\x07.txt",
+    "\u202efdp.exe",
+    "\u540d\u524d \u05e9\u05dd \U0001f980.txt",
+    "e\u0301.txt",
+    "a" * 2000,
+    "'; DROP TABLE documents; --",
+    "%s%n{0}",
+]
+
+
+def test_a_name_is_only_a_name(house):
+    """It is kept as it was given, leads nowhere, and the title is one line of it."""
+    for number, name in enumerate(NAMES):
+        found = house.indexed(f"Content number{number}x.", name)
+        assert found.name == name
+        assert not set(found.title) & set("\n/")
+        assert len(found.title) <= 500
+        assert [hit.document_id for hit in house.find(f"number{number}x")] == [found.id]
+        assert house.shelf.path(found.digest).is_relative_to(house.folder)
+
+
+@pytest.mark.g6
+def test_a_name_that_cannot_be_kept_is_refused(house):
+    """Before its bytes are kept."""
+    for name in ("nul\x00.txt", "lone\ud800.txt", "a" * 2001, "\u00e9" * 1500):
+        with pytest.raises(BadRequestError) as caught:
+            house.library.add(WISH, "shelf", [Upload(b"words", name)])
+        assert caught.value.code == "bad_name"
+    assert list(house.shelf.older(0.0)) == []
+    assert list(house.library.walk("default", "shelf")) == []
+
+
+GARBAGE = {
+    "bytes": bytes(range(256)) * 40,
+    "nuls": b"\x00" * 5000,
+    "surrogates": b"\xff\xfe" + b"\xd8\x00" * 100,
+    "head": b"%PDF-1.7",
+    "zip": b"PK\x03\x04" + bytes(range(7, 250)),
+    "compound": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\x01" * 600,
+    "deep": b"<html>" * 20_000,
+    "blank": b" \n\t " * 500,
+}
+
+
+def test_garbage_ends_as_a_failure_with_a_code_or_as_text(house):
+    """Never an exception of ours, never an empty success."""
+    ends = {}
+    for name, content in GARBAGE.items():
+        taken = house.upload(content, "thing.bin")
+        house.work()
+        found = house.document(taken.document.id)
+        ends[name] = f"{found.chunks} chunks" if found.visible else house.run(found).error_code
+    codes = {"no_text", "unknown_format", "broken_file", "too_large", "parse_memory"}
+    assert {name for name, end in ends.items() if end not in codes} <= {"surrogates"}, ends
+    assert ends["blank"] == "no_text"
+    assert "0 chunks" not in ends.values()
+
+
+def test_a_text_of_one_endless_word_is_cut(house):
+    """No chunk is larger than what was asked for."""
+    found = house.indexed(b"x" * 200_000, "word.txt")
+    assert found.chunks > 10
+    assert "".join(house.texts(found)) == "x" * 200_000
+
+
+@pytest.fixture
+def staff(installed):
+    working = Staff()
+    yield working
+    working.close()
+
+
+@pytest.fixture
+def strange(tmp_path):
+    """A folder of strange things."""
+    root = tmp_path / "strange"
+    root.mkdir()
+    (root / "good.txt").write_text("A good file.")
+    (root / "loop").symlink_to(root)
+    (root / "nowhere.txt").symlink_to(root / "gone.txt")
+    os.mkfifo(root / "pipe.txt")
+    (root / "empty.txt").touch()
+    (root / "line\nbreak\x1b[31m.txt").write_text("A name of two lines.")
+    (root / ("n" * 240 + ".txt")).write_text("A long name.")
+    with (root / os.fsdecode(b"lat\xefn.txt")).open("w") as file:
+        file.write("A name in no encoding.")
+    return root
+
+
+def test_a_folder_of_strange_things_is_taken_in(staff, holdfast, strange):
+    """Loops, dangling links and pipes are passed over; names that cannot be kept are refused and shown."""
+    code, out, _ = holdfast("index", str(strange), "--json")
+    told = json.loads(out)
+    assert code == 1
+    assert (told["documents"], told["new"], told["failed"]) == (3, 3, 0)
+    assert sorted(told["refused"]) == ["empty.txt", "lat\ufffdn.txt"]
+    code, out, err = holdfast("index", str(strange))
+    assert (code, err) == (1, "")
+    assert "\x1b[31m" not in out
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_strange_names_do_not_end_the_program(staff, strange, tmp_path):
+    """As a process of its own, in the plainest of locales."""
+    told = subprocess.run(
+        [str(PROGRAM), "index", str(strange)],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "LC_ALL": "C"},
+        cwd=tmp_path,
+    )
+    assert (told.returncode, told.stderr) == (1, b"")
+    assert b"lat" in told.stdout
+
+
+def test_a_file_that_changes_while_it_is_read_is_one_of_its_versions(house, tmp_path, monkeypatch):
+    """Hashed, then written to, then kept: what is indexed is what was kept, and the next pass agrees."""
+    path = tmp_path / "papers" / "moving.txt"
+    path.parent.mkdir()
+    path.write_text("The first version.")
+    genuine = folder._digest
+
+    def hashed_too_early(file):
+        digest = genuine(file)
+        path.write_text("The second version.")
+        return digest
+
+    monkeypatch.setattr(folder, "_digest", hashed_too_early)
+    intake = folder.take_in(house.db, house.library, WISH, "shelf", folder.files([path.parent]))
+    house.work()
+    monkeypatch.undo()
+    assert (intake.new, intake.refused) == (1, {})
+    assert len(house.find("second version")) == 1
+    again = folder.take_in(house.db, house.library, WISH, "shelf", folder.files([path.parent]))
+    assert (again.unchanged, again.new, again.changed) == (1, 0, 0)
+
+
+def test_a_file_that_vanishes_while_it_is_read_is_named(house, tmp_path, monkeypatch):
+    """It was hashed and is gone when it should be kept; its document is left alone."""
+    path = tmp_path / "papers" / "gone.txt"
+    path.parent.mkdir()
+    path.write_text("Soon gone.")
+    genuine = folder._digest
+
+    def then_vanish(file):
+        digest = genuine(file)
+        path.unlink()
+        return digest
+
+    monkeypatch.setattr(folder, "_digest", then_vanish)
+    intake = folder.take_in(house.db, house.library, WISH, "shelf", folder.files([path.parent]))
+    assert (intake.new, list(intake.refused)) == (0, ["gone.txt"])
+
+
+def test_more_bytes_than_allowed_are_refused(house, monkeypatch):
+    """At the door, and nothing is kept of them."""
+    monkeypatch.setattr(house.library, "_most_bytes", 1000)
+    with pytest.raises(BadRequestError) as caught:
+        house.library.add(WISH, "shelf", [Upload(b"x" * 1001)])
+    assert caught.value.code == "too_large"
+
+
+def test_bytes_that_are_missing_from_the_shelf_fail_with_a_code(house):
+    """Somebody cleaned up by hand: the run fails, and says why."""
+    taken = house.upload("Soon missing.")
+    house.shelf.delete(taken.document.digest)
+    assert endings(house.work()) == ["failed"]
+    assert house.run(house.document(taken.document.id)).error_code == "blob_missing"
+
+
+def test_the_settings_of_the_tests_are_their_own(installed):
+    """Nothing here ever writes into the folder of whoever runs the tests."""
+    assert str(settings.load().data_dir) == installed["HOLDFAST_DATA_DIR"]
