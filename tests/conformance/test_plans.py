@@ -50,6 +50,8 @@ GROWN = {
         WHEN n % 1000 = 2 THEN 'waiting' ELSE 'done' END, 9e9, 9e9, 1.0, 'token-' || n FROM g""",
     "chunks": """head_id, generation, slice, epoch, position, text
         SELECT 1 + n / 100, 1 + n % 2, 0, 1, n % 100, 'words' FROM g""",
+    "word_counts": """head_id, generation, slice, chunks, length, terms
+        SELECT n, 1 + n % 2, 0, 1, 1, '' FROM g""",
     "lines": """run_id, id, at, text
         SELECT 'r1-' || (1 + n / 100), 'l' || n, 1.0, 'words' FROM g""",
     "journal": """at, tenant, verb, reason, head_id, run_id
@@ -78,7 +80,7 @@ def grow(world):
     def body(tx):
         for name, wanted in GROWN.items():
             columns, source = wanted.replace("document:", r"document\:").split("SELECT", 1)
-            for table in ("orders", "calls"):  # PostgreSQL does not take text for bytes
+            for table in ("orders", "calls", "word_counts"):  # PostgreSQL does not take text for bytes
                 source = source.replace(", ''", ", ''::bytea") if name == table else source
             source = re.sub(r"('(\{\}|\[.*?\])')", r"\1::json", source).replace("::", r"\:\:")
             if not world.db.postgresql:

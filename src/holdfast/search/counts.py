@@ -6,11 +6,10 @@ pairs do, and what follows is a slightly wrong weight.
 """
 
 import struct
-import sys
 import zlib
-from array import array
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,24 +43,19 @@ def numbers_of(terms: Iterable[str]) -> Numbers:
 
 def encode(chunks: Iterable[str | None]) -> tuple[int, int, bytes]:
     """Number of chunks, length in terms, and the packed counts of one slice, from its chunks' `words`."""
-    number = length = 0
-    counts: Counter[str] = Counter()
-    for words in chunks:
-        number += 1
-        if words:
-            terms = words.split(" ")
-            length += len(terms)
-            counts.update(set(terms))
-    codes = _codes
-    once = array("I", [codes[term] for term, count in counts.items() if count == 1])
-    several = [(codes[term], min(count, _MOST)) for term, count in counts.items() if count > 1]
-    numbers = array("I", [code for code, _ in several])
-    how_often = array("H", [count for _, count in several])
-    if sys.byteorder == "big":
-        for part in (once, numbers, how_often):
-            part.byteswap()
-    head = _HEADER.pack(_FORMAT, len(once), len(several))
-    return number, length, b"".join((head, once.tobytes(), numbers.tobytes(), how_often.tobytes()))
+    given = list(chunks)
+    split = [words.split(" ") for words in given if words]
+    # Each term once for each chunk that has it; those of two terms with one number are added up.
+    coded = np.array(list(map(_codes.__getitem__, chain.from_iterable(map(set, split)))), dtype=np.uint32)
+    numbers, counts = np.unique(coded, return_counts=True)
+    several = counts > 1
+    parts = (
+        _HEADER.pack(_FORMAT, len(numbers) - int(several.sum()), int(several.sum())),
+        numbers[~several].astype("<u4").tobytes(),
+        numbers[several].astype("<u4").tobytes(),
+        np.minimum(counts[several], _MOST).astype("<u2").tobytes(),
+    )
+    return len(given), sum(map(len, split)), b"".join(parts)
 
 
 def decode(terms: bytes) -> tuple[Numbers, Numbers, NDArray[np.uint16]]:
@@ -87,48 +81,61 @@ class Sum:
     def __init__(self, slices: Sequence[bytes]) -> None:
         parts = [decode(terms) for terms in slices]
         nothing = np.empty(0, np.uint32)
-        self._once: Numbers = np.concatenate([nothing, *(once for once, _, _ in parts)])
-        self._several: Numbers = np.concatenate([nothing, *(several for _, several, _ in parts)])
-        self._counts = np.concatenate([nothing.astype(np.uint16), *(counts for _, _, counts in parts)])
+        self._raw: _Raw | None = _Raw(
+            np.concatenate([nothing, *(once for once, _, _ in parts)]),
+            np.concatenate([nothing, *(several for _, several, _ in parts)]),
+            np.concatenate([nothing.astype(np.uint16), *(counts for _, _, counts in parts)]),
+        )
         self._sorted: tuple[Numbers, Counts] | None = None
         self._asked = 0
 
     @property
     def nbytes(self) -> int:
         """The memory it takes now."""
-        if (made := self._sorted) is not None:
-            return made[0].nbytes + made[1].nbytes
-        return self._once.nbytes + self._several.nbytes + self._counts.nbytes
+        return sum(part.nbytes for part in (*(self._raw or ()), *(self._sorted or ())))
 
     def frequencies(self, wanted: Numbers) -> list[int]:
         """In how many chunks each of these terms occurs."""
         self._asked += len(wanted)
-        if self._sorted is None and self._asked > self.WORTH_A_SORT:
-            self._sort()
-        if (made := self._sorted) is None:
-            return [self._look(number) for number in wanted]
-        numbers, counts = made
+        raw = self._raw
+        if raw is not None and self._asked <= self.WORTH_A_SORT:
+            return [raw.look(number) for number in wanted]
+        numbers, counts = self._sorted if self._sorted is not None else self.sort()
         if not len(numbers):
             return [0] * len(wanted)
         at = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
         found: list[int] = np.where(numbers[at] == wanted, counts[at], 0).tolist()
         return found
 
-    def _look(self, number: np.uint32) -> int:
-        several = self._counts[self._several == number]
-        return int(np.count_nonzero(self._once == number)) + int(several.sum(dtype=np.int64))
+    def sort(self) -> tuple[Numbers, Counts]:
+        """The sorted form, which takes the place of the other. Two threads may both make it, and agree."""
+        if (raw := self._raw) is not None:
+            self._sorted = raw.added_up()
+            self._raw = None
+        assert self._sorted is not None  # noqa: S101 - it was there before the other form went
+        return self._sorted
 
-    def _sort(self) -> None:
-        """Two threads may do it at once; they find the same, and one assignment makes it known."""
-        once, once_counts = _added_up(np.sort(self._once), None)
-        packed = np.sort((self._several.astype(np.uint64) << np.uint64(16)) | self._counts)
+
+class _Raw(NamedTuple):
+    """The terms of many slices, one after another."""
+
+    once: Numbers
+    several: Numbers
+    counts: NDArray[np.uint16]
+
+    def look(self, number: np.uint32) -> int:
+        several = self.counts[self.several == number]
+        return int(np.count_nonzero(self.once == number)) + int(several.sum(dtype=np.int64))
+
+    def added_up(self) -> tuple[Numbers, Counts]:
+        once, once_counts = _added_up(np.sort(self.once), None)
+        packed = np.sort((self.several.astype(np.uint64) << np.uint64(16)) | self.counts)
         several, several_counts = _added_up(
             (packed >> np.uint64(16)).astype(np.uint32), (packed & np.uint64(_MOST)).astype(np.int64)
         )
         numbers = np.concatenate((once, several))
         order = np.argsort(numbers, kind="stable")
-        counts = np.concatenate((once_counts, several_counts))[order]
-        self._sorted = _added_up(numbers[order], counts)
+        return _added_up(numbers[order], np.concatenate((once_counts, several_counts))[order])
 
 
 def _added_up(numbers: Numbers, counts: Counts | None) -> tuple[Numbers, Counts]:

@@ -11,7 +11,10 @@ that have only fewer of the common words than asked for. Neither would rank high
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
+
+import numpy as np
 
 from holdfast.search import bm25
 from holdfast.search.bm25 import Term
@@ -20,50 +23,66 @@ from holdfast.store import search as stored
 from holdfast.store.database import Tx
 from holdfast.vectors.base import Ranked
 
-MOST_TERMS = 32  # of a query, those worth most
+MOST_TERMS = 24  # of a query, those worth most
 MOST_COMMON = 7  # terms of which several are asked for together
-EXPECTED = 1000  # candidates aimed at
-MOST = 2000  # candidates fetched at most by one statement
+EXPECTED = 500  # candidates aimed at
+MOST = 1000  # candidates fetched at most by one statement
+DIGITS = 6  # scores that differ by less are equal
 SMALL = 1000  # chunks that are looked at without the full-text index
 
 
-def terms_of(query: Sequence[str], statistics: Statistics) -> list[Term]:
-    """The terms of the query that the collection has, the most valuable first, at most `MOST_TERMS`."""
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of a query that the collection has, the most valuable first, and the weight of all."""
+
+    known: tuple[Term, ...]
+    weight: float
+
+
+def terms_of(query: Sequence[str], statistics: Statistics) -> Terms:
+    """The terms of the query, at most `MOST_TERMS` of them."""
     repeated = Counter(query)
     names = list(repeated)
     found = [
         Term(name, frequency, bm25.weight(frequency, statistics.chunks, repeated[name]))
         for name, frequency in zip(names, statistics.frequencies(names), strict=True)
-        if frequency > 0
     ]
-    return sorted(found, key=lambda term: (-term.weight, term.term))[:MOST_TERMS]
+    found.sort(key=lambda term: (-term.weight, term.term))
+    known = [term for term in found if term.frequency > 0][:MOST_TERMS]
+    return Terms(tuple(known), sum(term.weight for term in found[:MOST_TERMS]))
 
 
 def rank(
     tx: Tx,
     tenant: str,
     collection: str,
-    terms: Sequence[Term],
+    terms: Terms,
     statistics: Statistics,
     *,
     heads: Sequence[int] | None,
     depth: int,
 ) -> list[Ranked]:
-    """The best `depth` chunks by BM25, best first, equals by their id; of `heads` alone where given."""
-    if not terms or heads == []:
+    """The best `depth` chunks by BM25, best first, equals by their id; of `heads` alone where given.
+
+    A chunk is trusted by the share of the query's weight that it matches: a single common word of a long
+    query brings up something, but says little.
+    """
+    if not terms.known or heads == []:
         return []
     size = statistics.chunks if heads is None else statistics.chunks_of(heads)
     if size <= SMALL:
         found = stored.members(tx, tenant, collection, heads)
     else:
-        found = _candidates(tx, tenant, collection, terms, statistics.chunks, heads, depth)
-    scores = bm25.scores([one.words for one in found], terms, statistics.average)
-    ranked = [
-        Ranked(one.chunk_id, round(score, 6))
-        for one, score in zip(found, scores.tolist(), strict=True)
-        if score > 0
+        found = _candidates(tx, tenant, collection, terms.known, statistics.chunks, heads, depth)
+    scores, matched = bm25.scores([one.words for one in found], terms.known, statistics.average)
+    scores = np.round(scores, DIGITS)
+    order = np.lexsort((np.array([one.chunk_id for one in found]), -scores))[:depth]
+    trust = np.sqrt(np.minimum(1.0, matched / terms.weight))
+    return [
+        Ranked(found[at].chunk_id, float(scores[at]), float(trust[at]))
+        for at in order.tolist()
+        if scores[at] > 0
     ]
-    return sorted(ranked, key=lambda one: (-one.score, one.chunk_id))[:depth]
 
 
 def _candidates(
@@ -78,19 +97,23 @@ def _candidates(
     rare, common, least = choose(terms, chunks)
     found: dict[int, stored.Candidate] = {}
 
-    def ask(least: int) -> int:
-        wanted = [(term,) for term in rare] + list(combinations(common, least) if common else ())
+    def ask(wanted: stored.Wanted) -> int:
         rows = stored.candidates(tx, tenant, collection, wanted, heads=heads, most=MOST)
         found.update((row.chunk_id, row) for row in rows)
         return len(rows)
 
-    number = ask(least)
+    if rare:
+        # By themselves: in one question with common words they could be cut off with them.
+        ask([(term,) for term in rare])
+    if not common:
+        return list(found.values())
+    number = ask(list(combinations(common, least)))
     if number == MOST and least < len(common):
         # More than expected, and cut: those that have more of the words may be among the ones left out.
-        ask(least + 1)
+        ask(list(combinations(common, least + 1)))
     while len(found) < depth and least > 1:
         least -= 1
-        ask(least)
+        ask(list(combinations(common, least)))
     return list(found.values())
 
 

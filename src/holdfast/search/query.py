@@ -14,7 +14,6 @@ from typing import Literal, get_args
 
 from holdfast.core.errors import BadRequestError
 from holdfast.search import fuse, keyword, snippet, statistics, words
-from holdfast.search.bm25 import Term
 from holdfast.search.fuse import Fused, Part
 from holdfast.search.snippet import Snippet
 from holdfast.store import search as stored
@@ -61,6 +60,14 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes that a searcher keeps for later queries."""
+
+    vectors: int
+    statistics: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Seen:
     """A view that is kept, at about what its dictionary takes."""
 
@@ -92,6 +99,11 @@ class Searcher:
         self._statistics = statistics.Keeper(statistics_budget)
         self._views: Kept[_Seen] = Kept(64 << 20)
 
+    @property
+    def memory(self) -> Memory:
+        """About how much memory this takes now."""
+        return Memory(self._vectors.nbytes, self._statistics.nbytes)
+
     def search(
         self,
         tenant: str,
@@ -120,7 +132,7 @@ class Searcher:
             collection,
             min(k, MOST_HITS),
             tuple(documents) if documents is not None else None,
-            tuple(words.analyse(text)) if mode != VECTOR else (),
+            tuple(words.analyse(text, LONGEST_QUERY)) if mode != VECTOR else (),
             self._embedded(text, embed) if mode != KEYWORD else None,
             model,
         )
@@ -142,19 +154,19 @@ class Searcher:
         if asked.documents is not None:
             heads = stored.heads_of(tx, *name, filter(texts.is_plain, asked.documents))
         legs: dict[str, Sequence[Ranked]] = {}
-        terms: list[Term] = []
+        weights: dict[str, float] = {}
         depth = max(DEPTH, asked.k)
         if asked.terms:
             counted = self._statistics.at(tx, *name, view)
             terms = keyword.terms_of(asked.terms, counted)
             legs[KEYWORD] = keyword.rank(tx, *name, terms, counted, heads=heads, depth=depth)
+            weights = {term.term: term.weight for term in terms.known}
         if asked.vector is not None:
             legs[VECTOR] = self._vectors.nearest(
                 tx, *name, view, asked.vector, depth, heads=heads, model=asked.model
             )
         fused = fuse.fuse(legs, asked.k)
         shown = stored.chunks_of(tx, asked.tenant, [one.chunk_id for one in fused])
-        weights = {term.term: term.weight for term in terms}
         hits = (_hit(one, shown[one.chunk_id], weights) for one in fused if one.chunk_id in shown)
         return Found(tuple(hits), stamp, asked.legs)
 

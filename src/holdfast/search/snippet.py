@@ -21,10 +21,11 @@ class Snippet:
 
 def cut(text: str, weights: Mapping[str, float], width: int = WIDTH) -> Snippet:
     """The best stretch of about `width` characters: most weight of different words, the earlier first."""
+    wanted = weights.keys()
     found = [
-        (start, end, terms & weights.keys())
-        for start, end, given in words.places(text[:_READ])
-        if (terms := frozenset(given)) and not weights.keys().isdisjoint(terms)
+        (start, end, wanted & set(terms))
+        for start, end, terms in (words.places(text[:_READ]) if weights else ())
+        if not wanted.isdisjoint(terms)
     ]
     first, last = _best(found, weights, width)
     if first is None:
@@ -41,7 +42,7 @@ def cut(text: str, weights: Mapping[str, float], width: int = WIDTH) -> Snippet:
 
 
 def _best(
-    found: list[tuple[int, int, frozenset[str]]], weights: Mapping[str, float], width: int
+    found: list[tuple[int, int, set[str]]], weights: Mapping[str, float], width: int
 ) -> tuple[int | None, int]:
     """The first and last match of the window that is worth most; a repeated word adds a tenth."""
     best: tuple[float, int | None, int] = (0.0, None, 0)
@@ -51,7 +52,7 @@ def _best(
         for last in range(first, len(found)):
             if last > first and found[last][1] - start > width:
                 break
-            for term in found[last][2]:
+            for term in sorted(found[last][2]):
                 worth += weights[term] * (0.1 if term in seen else 1.0)
                 seen.add(term)
             if worth > best[0] + 1e-9:

@@ -49,7 +49,12 @@ class Statistics:
     length: int
     base: counts.Sum
     changes: Mapping[int, int] = field(default_factory=dict)
-    nbytes: int = 0
+    packed: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory this takes now."""
+        return self.base.nbytes + self.packed + 300 * len(self.documents) + 100 * len(self.changes)
 
     @property
     def average(self) -> float:
@@ -79,7 +84,7 @@ def _added_up(publish_seq: int, documents: Mapping[int, Counted]) -> Statistics:
         sum(counted.chunks for counted in documents.values()),
         sum(counted.length for counted in documents.values()),
         base,
-        nbytes=base.nbytes + 300 * len(documents) + sum(counted.nbytes for counted in documents.values()),
+        packed=sum(counted.nbytes for counted in documents.values()),
     )
 
 
@@ -102,8 +107,8 @@ def _changed(
                 changes[number] = changes.get(number, 0) + sign * count
     if len(changes) > _FEW_TERMS:
         return _added_up(publish_seq, documents)
-    nbytes = old.nbytes + sum(sign * counted.nbytes for sign, counted in steps)
-    return Statistics(publish_seq, documents, chunks, length, old.base, changes, nbytes)
+    packed = old.packed + sum(sign * counted.nbytes for sign, counted in steps)
+    return Statistics(publish_seq, documents, chunks, length, old.base, changes, packed)
 
 
 class Keeper:

@@ -20,7 +20,7 @@ from holdfast.search.stem import stem
 
 VERSION = "1"
 LONGEST = 40
-MOST_TERMS = 100_000  # of one text: a tsvector may not exceed a megabyte
+MOST_TERMS = 6000  # of one text: so many of the longest, in four bytes a letter, still fit a tsvector
 _REMEMBERED = 200_000
 _WORTH_REMEMBERING = 32
 
@@ -53,10 +53,10 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 _NAMES = frozenset({"IT", "US", "WHO"})
 
 
-def analyse(text: str) -> list[str]:
-    """The terms of a text, in order and with repetitions; at most `MOST_TERMS`."""
+def analyse(text: str, most: int = MOST_TERMS) -> list[str]:
+    """The terms of a text, in order and with repetitions; the first `most` of them."""
     found = (_RAW_ASCII if text.isascii() else _RAW).findall(text)
-    return list(chain.from_iterable(map(_known.__getitem__, found)))[:MOST_TERMS]
+    return list(chain.from_iterable(map(_known.__getitem__, found)))[:most]
 
 
 def joined(text: str) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, bindparam, event, func, select, text
+from sqlalchemy import Row, Select, bindparam, event, func, literal_column, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.records import Claim
@@ -48,6 +48,22 @@ class View:
 PUBLISH_SEQ = select(collections.c.publish_seq).where(
     collections.c.tenant == bindparam("tenant"), collections.c.id == bindparam("collection")
 )
+# PostgreSQL's planner knows nothing of the terms and takes their expression for cheap: for `candidates` it
+# would read the whole table, or sort all that is found before the limit. What is left to it here is the one
+# bounded way: the index, then the heads one by one, until there are enough. It holds for the transaction,
+# whose other statements go by key.
+PUBLISH_SEQ_POSTGRESQL = PUBLISH_SEQ.add_columns(
+    *(
+        func.set_config(name, value, literal_column("true"))
+        for name, value in (
+            ("enable_seqscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+            ("max_parallel_workers_per_gather", "0"),
+            ("jit", "off"),
+        )
+    )
+)
 VISIBLE_HEADS = select(heads.c.id, heads.c.published_generation).where(
     heads.c.tenant == bindparam("tenant"),
     heads.c.collection == bindparam("collection"),
@@ -64,8 +80,12 @@ HEADS_OF = select(heads.c.id).where(
 
 
 def publish_seq(tx: Tx, tenant: str, collection: str) -> int:
-    """The stamp of what is visible in the collection; 0 when nothing ever was."""
-    row = tx.one(PUBLISH_SEQ, {"tenant": tenant, "collection": collection})
+    """The stamp of what is visible in the collection; 0 when nothing ever was.
+
+    Asked first in a search: with it the transaction is set to read as `candidates` needs it.
+    """
+    asked = PUBLISH_SEQ_POSTGRESQL if tx.db.postgresql else PUBLISH_SEQ
+    row = tx.one(asked, {"tenant": tenant, "collection": collection})
     return int(row.publish_seq) if row is not None else 0
 
 
@@ -195,19 +215,6 @@ _CANDIDATES_POSTGRESQL = text(
     LIMIT :most
     """
 )
-# The planner knows nothing of the terms and takes the expression for cheap: it would read the whole table, or
-# sort all that is found before the limit. What is left to it is the one bounded way: the index, then the
-# heads one by one, until there are enough. For this transaction only.
-_ONE_WAY = text(
-    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), "
-    "set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), "
-    "set_config('max_parallel_workers_per_gather', '0', true)"
-)
-_ANY_WAY = text(
-    "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), "
-    "set_config('enable_mergejoin', 'on', true)"
-)
-
 # A list of groups of terms: a chunk is wanted that has every term of at least one group.
 Wanted = Sequence[Sequence[str]]
 
@@ -221,10 +228,8 @@ def candidates(
     """
     values = {"tenant": tenant, "collection": collection, "most": most, "anywhere": heads is None}
     if tx.db.postgresql:
-        tx.execute(_ONE_WAY)
         values |= {"query": _tsquery(wanted), "heads": list(heads or ())}
         found = tx.all(_CANDIDATES_POSTGRESQL, values)
-        tx.execute(_ANY_WAY)
     else:
         values |= {"query": _fts5(wanted), "heads": json.dumps(list(heads or ()))}
         found = tx.all(_CANDIDATES_SQLITE, values)
@@ -289,22 +294,17 @@ class StoredChunk(NamedTuple):
 CHUNKS_OF = (
     select(
         chunks.c.id,
-        func.substr(heads.c.subject, len(SUBJECT) + 1),
-        func.coalesce(documents.c.title, ""),
+        heads.c.subject,
         chunks.c.page,
         chunks.c.text,
         chunks.c.generation,
         chunks.c.slice,
         chunks.c.position,
     )
-    .select_from(
-        chunks.join(
-            heads, (heads.c.id == chunks.c.head_id) & (heads.c.published_generation == chunks.c.generation)
-        ).outerjoin(
-            documents,
-            (documents.c.tenant == heads.c.tenant)
-            & (documents.c.id == func.substr(heads.c.subject, len(SUBJECT) + 1)),
-        )
+    .join_from(
+        chunks,
+        heads,
+        (heads.c.id == chunks.c.head_id) & (heads.c.published_generation == chunks.c.generation),
     )
     .where(
         chunks.c.id.in_(bindparam("ids", expanding=True)),
@@ -312,9 +312,22 @@ CHUNKS_OF = (
         heads.c.visible,
     )
 )
+# Not a join: subjects are compared byte by byte and documents' ids are not, so no index would serve it.
+TITLES_OF = select(documents.c.id, documents.c.title).where(
+    documents.c.tenant == bindparam("tenant"), documents.c.id.in_(bindparam("ids", expanding=True))
+)
 
 
 def chunks_of(tx: Tx, tenant: str, ids: Sequence[int]) -> dict[int, StoredChunk]:
     """The visible ones of these chunks, by their id."""
-    found = (row for part in _parts(ids) for row in tx.all(CHUNKS_OF, {"tenant": tenant, "ids": part}))
-    return {row[0]: StoredChunk._make(row) for row in found}
+    found = [row for part in _parts(ids) for row in tx.all(CHUNKS_OF, {"tenant": tenant, "ids": part})]
+    names = list(dict.fromkeys(row.subject.removeprefix(SUBJECT) for row in found))
+    rows = (row for part in _parts(names) for row in tx.all(TITLES_OF, {"tenant": tenant, "ids": part}))
+    titles = {row.id: row.title for row in rows}
+    return {
+        row.id: StoredChunk(
+            row.id, name, titles.get(name, ""), row.page, row.text, row.generation, row.slice, row.position
+        )
+        for row in found
+        for name in [row.subject.removeprefix(SUBJECT)]
+    }

@@ -14,14 +14,19 @@ from holdfast.vectors.form import Vector
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A chunk and the score that one leg of a search gives it."""
+    """A chunk, the score that one leg of a search gives it, and how far the leg trusts it (0 to 1)."""
 
     chunk_id: int
     score: float
+    trust: float = 1.0
 
 
 class VectorIndex(Protocol):
     """The nearest published chunks of one collection."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes in this process."""
 
     def nearest(
         self,

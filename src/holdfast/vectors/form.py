@@ -20,8 +20,12 @@ def decode(result: bytes) -> Vector:
 
 def normalised(vectors: Vector) -> Vector:
     """Each row (or the one vector) at length one, so that a product is a cosine; what cannot be is zero."""
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        clean = np.nan_to_num(vectors.astype(np.float32, copy=False), nan=0.0, posinf=0.0, neginf=0.0)
-        lengths = np.sqrt(np.square(clean, dtype=np.float64).sum(axis=-1, keepdims=True))
-        scaled = np.where(lengths > 0, clean / np.where(lengths > 0, lengths, 1.0), 0.0)
+    with np.errstate(all="ignore"):
+        lengths = np.sqrt(np.vecdot(vectors, vectors))[..., None]
+        scaled = vectors / lengths
+        if not np.isfinite(lengths).all() or not lengths.all():
+            # Too long for float32, not numbers, or of no length at all.
+            wide = np.nan_to_num(vectors.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+            longest = np.sqrt(np.vecdot(wide, wide))[..., None]
+            scaled = wide / np.where(longest > 0, longest, 1.0)
     return np.ascontiguousarray(scaled, dtype=np.float32)

@@ -1,0 +1,180 @@
+"""A search sees one moment, whatever happens between its legs and whatever is kept from earlier ones (G3)."""
+
+import threading
+
+import numpy as np
+import pytest
+from sqlalchemy import delete
+
+from holdfast.search import keyword
+from holdfast.search.query import Searcher
+from holdfast.store import prune
+from holdfast.store import search as stored
+from holdfast.store.schema import chunks, word_counts
+from holdfast.vectors.exact import ExactIndex
+from tests.search.shelf import Shelf, meaning
+
+pytestmark = pytest.mark.g3
+
+
+@pytest.fixture(autouse=True)
+def by_index(monkeypatch):
+    monkeypatch.setattr(keyword, "SMALL", 0)
+
+
+@pytest.fixture
+def shelf(world):
+    return Shelf(world.db)
+
+
+class Interrupted(ExactIndex):
+    """Something happens after the keyword leg and before the vector leg."""
+
+    def __init__(self, happening):
+        super().__init__()
+        self.happening = happening
+
+    def nearest(self, *words, **options):
+        happening, self.happening = self.happening, lambda: None
+        elsewhere = threading.Thread(target=happening)
+        elsewhere.start()
+        elsewhere.join()
+        return super().nearest(*words, **options)
+
+
+@pytest.mark.parametrize("happening", ["superseded", "deleted", "pruned"])
+def test_a_document_that_changes_between_the_legs_is_seen_as_it_was_by_both(world, shelf, happening):
+    """One snapshot serves every leg, on a cold start too; the next search sees the change."""
+    shelf.publish("a", "copper coins")
+
+    def change():
+        if happening == "superseded":
+            shelf.publish("a", "copper cans")
+        else:
+            shelf.delete("a")
+        if happening == "pruned":
+            prune.prune_generations(world.db)
+
+    searcher = Searcher(world.db, meaning, vectors=Interrupted(change))
+    found = searcher.search("acme", "c", "copper")
+    assert [(hit.text, hit.generation) for hit in found.hits] == [("copper coins", 1)]
+    assert {part.leg for part in found.hits[0].parts} == {"keyword", "vector"}
+    after = searcher.search("acme", "c", "copper")
+    assert [hit.text for hit in after.hits] == (["copper cans"] if happening == "superseded" else [])
+
+
+def test_a_reader_of_an_older_moment_neither_sees_nor_spoils_what_is_newer(world, shelf):
+    """It makes its own from its snapshot, and what is kept stays at the newer stamp."""
+    searcher = Searcher(world.db, meaning)
+    shelf.publish("a", "copper coins")
+
+    def change():
+        shelf.publish("b", "copper cans")
+        assert len(searcher.search("acme", "c", "copper").hits) == 2
+
+    inner, searcher._vectors = searcher._vectors, Interrupted(change)
+    searcher._vectors._kept = inner._kept
+    assert len(searcher.search("acme", "c", "copper").hits) == 1
+    reloads = []
+    searcher._vectors.happening = lambda: reloads.append(1)
+    assert len(searcher.search("acme", "c", "copper").hits) == 2
+
+
+def kept(searcher, world):
+    """What the searcher has in memory, and what a fresh one would load."""
+
+    def body(tx):
+        view = stored.view(tx, "acme", "c", stored.publish_seq(tx, "acme", "c"))
+        return [one._statistics.at(tx, "acme", "c", view) for one in (searcher, Searcher(world.db))]
+
+    return world.db.read(body)
+
+
+def test_the_difference_leads_to_the_same_statistics_as_loading_everything(world, shelf):
+    """Documents come, change, shrink, go and come back; counts never drift."""
+    searcher = Searcher(world.db, meaning)
+    rng = np.random.default_rng(7)
+    nouns = [f"noun{n}" for n in range(30)]
+    for step in range(25):
+        name = f"d{rng.integers(6)}"
+        if step % 5 == 4:
+            shelf.delete(name)
+        else:
+            texts = [" ".join(rng.choice(nouns, 12)) for _ in range(1 + rng.integers(3))]
+            shelf.publish(name, *texts)
+        searcher.search("acme", "c", "noun1 noun2")
+        grown, fresh = kept(searcher, world)
+        assert (grown.chunks, grown.length) == (fresh.chunks, fresh.length)
+        assert grown.frequencies(nouns) == fresh.frequencies(nouns)
+        ours, anew = (
+            one.search("acme", "c", "noun3 noun4") for one in (searcher, Searcher(world.db, meaning))
+        )
+        assert ours == anew
+
+
+def test_only_the_difference_is_loaded(world, shelf, monkeypatch):
+    """A publication costs its own document, not the collection."""
+    loaded = []
+    for name in ("counts_of", "vectors_of"):
+        plain = getattr(stored, name)
+        monkeypatch.setattr(
+            stored, name, lambda tx, heads, plain=plain: loaded.append(len(heads)) or plain(tx, heads)
+        )
+    searcher = Searcher(world.db, meaning)
+    for n in range(5):
+        shelf.publish(f"d{n}", "copper")
+    searcher.search("acme", "c", "copper")
+    assert loaded == [5, 5]
+    searcher.search("acme", "c", "tin")
+    assert loaded == [5, 5]
+    shelf.publish("d2", "copper tin")
+    searcher.search("acme", "c", "tin")
+    assert loaded == [5, 5, 1, 1]
+    shelf.delete("d3")
+    searcher.search("acme", "c", "tin")
+    assert loaded == [5, 5, 1, 1, 0, 0]
+
+
+def test_threads_that_search_a_cold_collection_load_it_once(world, shelf, monkeypatch):
+    """The others wait for the first instead of loading the same again."""
+    loaded = []
+    plain = stored.vectors_of
+    monkeypatch.setattr(stored, "vectors_of", lambda tx, heads: loaded.append(1) or plain(tx, heads))
+    for n in range(5):
+        shelf.publish(f"d{n}", "copper")
+    searcher = Searcher(world.db, meaning)
+    answers = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(searcher.search("acme", "c", "copper")))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert loaded == [1]
+    assert len(set(answers)) == 1
+
+
+def test_a_published_document_whose_rows_are_missing_does_not_break_the_search(world, shelf):
+    """The drift check will find it; until then the rest answers."""
+    shelf.publish("a", "copper coins")
+    shelf.publish("b", "copper cans")
+    world.write(delete(chunks).where(chunks.c.text == "copper coins"))
+    world.write(delete(word_counts))
+    assert Searcher(world.db, meaning).search("acme", "c", "copper").hits[0].document_id == "b"
+
+
+def test_the_counts_of_many_changed_documents_are_added_up_anew(world, shelf, monkeypatch):
+    """Above some number of changes the sum is made again, with the same result."""
+    monkeypatch.setattr("holdfast.search.statistics._FEW_DOCUMENTS", 1)
+    searcher = Searcher(world.db, meaning)
+    for n in range(3):
+        shelf.publish(f"d{n}", f"copper tin{n}")
+    searcher.search("acme", "c", "copper")
+    for n in range(3):
+        shelf.publish(f"d{n}", f"copper lead{n}")
+    searcher.search("acme", "c", "copper")
+    grown, fresh = kept(searcher, world)
+    assert grown.frequencies(["copper", "tin0", "lead1"]) == [3, 0, 1]
+    assert fresh.frequencies(["copper", "tin0", "lead1"]) == [3, 0, 1]

@@ -1,0 +1,43 @@
+"""Two rankings made one."""
+
+from holdfast.search.fuse import Part, fuse
+from holdfast.vectors.base import Ranked
+
+
+def ranking(*ids, trust=1.0):
+    return [Ranked(number, 10.0 - place, trust) for place, number in enumerate(ids)]
+
+
+def order(legs, k=10):
+    return [one.chunk_id for one in fuse(legs, k)]
+
+
+def test_what_both_legs_like_comes_before_what_one_loves():
+    """Agreement outweighs a first place."""
+    assert order({"keyword": ranking(1, 5, 6), "vector": ranking(2, 5, 7)})[0] == 5
+
+
+def test_one_leg_alone_keeps_its_order():
+    """Nothing is added by fusing with nothing."""
+    assert order({"vector": ranking(4, 2, 9)}) == [4, 2, 9]
+    assert order({"keyword": [], "vector": ranking(4, 2)}) == [4, 2]
+    assert order({}) == []
+
+
+def test_a_match_that_is_hardly_trusted_does_not_push_others_down():
+    """One common word of a long query says little."""
+    assert order({"keyword": ranking(1, trust=0.1), "vector": ranking(2, 3)})[0] == 2
+    assert order({"keyword": ranking(1, trust=1.0), "vector": ranking(2, 3)})[0] == 1
+
+
+def test_every_hit_says_which_legs_found_it_and_where():
+    """Rank from one, and the leg's own score."""
+    best = fuse({"keyword": ranking(3, 8), "vector": ranking(8)}, 1)[0]
+    assert best.chunk_id == 8
+    assert best.parts == (Part("keyword", 2, 9.0), Part("vector", 1, 10.0))
+
+
+def test_equals_come_in_the_order_of_legs_and_ids():
+    """The same query gives the same list."""
+    legs = {"keyword": [Ranked(9, 1.0, 0.5)], "vector": [Ranked(2, 1.0)]}
+    assert order(legs) == [9, 2]

@@ -1,0 +1,77 @@
+"""Endings: what should meet meets, and what should not does not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.search.stem import stem
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "index indexes indexed indexing indices",
+        "connect connected connecting connection connections",
+        "retry retries retried retrying",
+        "queue queues queued queueing",
+        "recover recovers recovered recovery",
+        "deliver delivered delivery deliveries",
+        "run runs running ran",
+        "write writes written wrote writing",
+        "child children",
+        "analysis analyses analyse analyze analysing",
+        "colour color colours colored",
+        "organise organize organisation organizing",
+        "centre center centres",
+        "travel travelled traveled travelling",
+        "vaccine vaccines vaccination vaccinated",
+        "relate related relation relational",
+        "happy happiness happily",
+        "nation national nationalize",
+        "hope hopes hoping hopeful hopefully",
+        "fail failed failing fails",
+        "size sizes sized sizing",
+        "agree agreed agreeing",
+        "defence defense defences",
+        "die dies dying died",
+    ],
+)
+def test_forms_of_one_word_share_a_stem(family):
+    """A query in one form finds the others."""
+    assert len({stem(word) for word in family.split()}) == 1
+
+
+@pytest.mark.parametrize(
+    "strangers",
+    [
+        "university universe",
+        "policy police",
+        "organ organize",
+        "general generate generic",
+        "import important",
+        "past paste",
+        "news new",
+        "hop hope",
+        "bed be bee",
+        "sing sin",
+    ],
+)
+def test_strangers_are_kept_apart(strangers):
+    """Rules of endings alone would drive these together."""
+    words = strangers.split()
+    assert len({stem(word) for word in words}) == len(words)
+
+
+@pytest.mark.parametrize("word", ["", "a", "is", "x2", "日本", "naïve", "42", "élan"])
+def test_what_is_no_english_word_stays_as_it_is(word):
+    """Short words, numbers and other alphabets."""
+    assert stem(word) == word
+
+
+@given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=30))
+def test_a_stem_is_never_empty_and_hardly_longer(word):
+    """Whatever letters come, something is left, in small letters."""
+    found = stem(word)
+    assert found.isalpha()
+    assert found.islower()
+    assert len(found) <= len(word) + 2

@@ -1,0 +1,99 @@
+# ruff: noqa: RUF001 - letters that look alike are what is tested
+"""What becomes of words: the table is the specification."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.search import words
+
+
+@pytest.mark.parametrize(
+    ("written", "terms"),
+    [
+        # English
+        ("The cats were running", "cat run"),
+        ("to be or not to be", ""),
+        ("IT staff told us it works", "it staff tell work"),
+        ("Don't, can't and won't", ""),
+        ("the company's O'Brien", "compani brien obrien"),
+        # compounds
+        ("Wi-Fi and e-mail", "wi fi wifi mail email"),
+        ("state-of-the-art", "state art"),
+        ("getUserName HTTPServer", "get user name getusernam http server httpserver"),
+        ("snake_case", "snake case snakecas"),
+        ("read the file.txt", "read file txt"),
+        ("U.S.A. and e.g. this", "usa eg"),
+        # numbers
+        ("1,000,000 rows in 3.14 s, v2", "1000000 row 3 14 s v2"),
+        ("2024-05-01", "2024 05 01 20240501"),
+        # letters in many forms
+        ("Café NAÏVE Ångström Straße", "cafe naiv angstrom strass"),
+        ("e\u0301te\u0301", "ete"),
+        ("ﬁne ① ½ Ｗｉｄｅ", "fine 1 1 2 wide"),
+        ("Łódź Ærø İzmir", "lodz aero izmir"),
+        ("co\u00adoperate \ufeffstart", "cooper start"),
+        ("l'homme d’État", "homm etat"),
+        # other scripts
+        ("ёлка й", "елка й"),
+        ("ΟΔΌΣ οδός", "οδοσ οδοσ"),
+        ("日本語 検索", "日本 本語 検索"),
+        ("猫", "猫"),
+        ("iPhone手机", "phone 手机"),
+        ("한국어", "한국 국어"),
+        ("ภาษา", "ภา าษ ษา"),
+        ("हिन्दी में", "हिन्दी में"),
+        ("الكِتَاب كتاب", "كتاب كتاب"),
+        ("שָׁלוֹם שלום", "שלומ שלומ"),
+        # nothing
+        ("", ""),
+        ("— … \t\n ?!", ""),
+        ("\0", ""),
+    ],
+)
+def test_words_become_terms(written, terms):
+    """Case, accents, endings, stop words, compounds, numbers and scripts."""
+    assert words.analyse(written) == terms.split()
+
+
+def test_a_very_long_word_is_cut_and_never_taken_apart():
+    """Base64 is one term, not hundreds."""
+    assert words.analyse("aB" * 500) == ["ab" * 20]
+
+
+def test_the_terms_of_one_text_are_bounded():
+    """What follows is not indexed; a chunk is far smaller."""
+    assert len(words.analyse(" ".join(f"n{n}" for n in range(7000)))) == words.MOST_TERMS
+
+
+def test_no_terms_are_none_to_store():
+    """The full-text index holds nothing for a text without terms."""
+    assert words.joined("to be or not to be") is None
+    assert words.joined("copper  tin") == "copper tin"
+
+
+@given(st.text())
+def test_places_give_the_same_terms_as_the_analysis(written):
+    """What is marked in a snippet is what was found by the index."""
+    placed = list(words.places(written))
+    assert [term for _, _, terms in placed for term in terms] == words.analyse(written)
+    assert all(written[start:end] for start, end, _ in placed)
+    assert all(before[1] <= after[0] for before, after in pairwise(placed))
+
+
+@given(st.lists(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1, max_size=30)))
+def test_a_forgotten_spelling_is_worked_out_again_alike(written):
+    """What is remembered changes the speed alone."""
+    text = " ".join(written)
+    first = words.analyse(text)
+    words._known.clear()
+    assert words.analyse(text) == first
+
+
+@given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=40))
+def test_case_does_not_matter_to_a_plain_word(word):
+    """But for the few names that are stop words in small letters."""
+    if word.upper() not in words._NAMES:
+        assert words.analyse(word.capitalize()) == words.analyse(word) == words.analyse(word.upper())
