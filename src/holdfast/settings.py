@@ -123,6 +123,19 @@ class Settings(pydantic_settings.BaseSettings):
         default=0,
         description="Port of a worker's health and metrics; 0: a free one, which `holdfast status` shows.",
     )
+    host: str = Field(
+        default="127.0.0.1",
+        description="Address on which the API is served; another than this machine's needs an API key first.",
+    )
+    port: Annotated[int, Field(ge=0, le=65_535)] = Field(
+        default=8642, description="Port of the API; 0: a free one, which `holdfast api` prints."
+    )
+    most_json: Annotated[int, Field(ge=1024)] = Field(
+        default=16 * 1024 * 1024, description="Bytes that a text may have which is sent to the API as JSON."
+    )
+    body_pause: Annotated[float, Field(gt=0, le=3600)] = Field(
+        default=30.0, description="Seconds that a client of the API may pause while it sends a body."
+    )
     log_format: Literal["text", "json"] = Field(
         default="text", description="How workers write their log: lines for people, or JSON objects."
     )

@@ -22,6 +22,8 @@ orders_app = typer.Typer(
     help="List unsettled orders; `resolve` decides about one.", invoke_without_command=True
 )
 app.add_typer(orders_app, name="orders")
+keys_app = typer.Typer(help="Make, list and revoke keys of the API.", no_args_is_help=True)
+app.add_typer(keys_app, name="keys")
 
 
 class OrderState(StrEnum):
@@ -29,6 +31,14 @@ class OrderState(StrEnum):
 
     IN_DOUBT = "in_doubt"
     PARKED = "parked"
+
+
+class KeyScope(StrEnum):
+    """What a key may do; each includes those before it."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
 
 
 class SearchMode(StrEnum):
@@ -276,6 +286,62 @@ def resolve(
     from holdfast.cli import money  # noqa: PLC0415
 
     money.resolve(order_id, charged=charged)
+
+
+@app.command()
+def api(
+    host: Annotated[
+        str | None, typer.Option("--host", help="Address to serve on; others than this machine's need a key.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port to serve on; 0 picks a free one.")
+    ] = None,
+) -> None:
+    """Serve the HTTP API until told to stop.
+
+    It takes requests and wakes workers; it carries out no work itself.
+    """
+    from holdfast.cli import serving  # noqa: PLC0415
+
+    serving.serve(host, port)
+
+
+@keys_app.command("create")
+def create_key(
+    name: Annotated[str, typer.Argument(help="Who it is for; shown in the journal.")] = "",
+    tenant: Tenant = "default",
+    scope: Annotated[
+        list[KeyScope] | None, typer.Option("--scope", help="What it may do; several times for several.")
+    ] = None,
+    days: Annotated[float | None, typer.Option("--days", min=0.001, help="How long it is good.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a key of the API and print its token, this once.
+
+    From the first key on, nobody uses the API without one.
+    """
+    from holdfast.cli import keys  # noqa: PLC0415
+
+    scopes = [each.value for each in scope or [KeyScope.READ, KeyScope.WRITE]]
+    keys.create(name, tenant=tenant, scopes=scopes, days=days, as_json=as_json)
+
+
+@keys_app.command("list")
+def list_keys(as_json: Json = False) -> None:
+    """List the keys of the API, without their tokens."""
+    from holdfast.cli import keys  # noqa: PLC0415
+
+    keys.every(as_json=as_json)
+
+
+@keys_app.command("revoke")
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key, as `holdfast keys list` names it.")],
+) -> None:
+    """Revoke a key at once."""
+    from holdfast.cli import keys  # noqa: PLC0415
+
+    keys.revoke(key_id)
 
 
 @app.command("import-documents")

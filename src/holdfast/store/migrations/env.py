@@ -2,6 +2,7 @@
 
 from alembic import context
 
+from holdfast.store import schema_access  # noqa: F401 - registers its tables on the metadata
 from holdfast.store.schema import metadata
 
 engine = context.config.attributes["engine"]

@@ -1,0 +1,80 @@
+"""The application: every route, wired to one runtime."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+from starlette.types import ASGIApp
+
+import holdfast
+from holdfast import bootstrap
+from holdfast.api import collections, documents, errors, happenings, history, money, operations, searching
+from holdfast.api.counting import Counting
+from holdfast.api.feed import Feed
+from holdfast.api.limits import Gate, Limits
+from holdfast.api.once import Once
+from holdfast.api.parts import Depths, Parts
+from holdfast.bootstrap import Runtime
+from holdfast.service.access import Access
+from holdfast.service.conditions import ConditionalLibrary
+from holdfast.service.viewing import Viewing
+
+PREFIX = "/api/v1"
+DESCRIPTION = (
+    "Background work on documents that is paid for once, never lost and never half visible. Every error is "
+    '`{"error": {"code", "message"}}`; the codes are on the page of errors.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The application, what stands before it, and the feed that must be closed for it to end."""
+
+    app: FastAPI
+    gate: ASGIApp
+    feed: Feed
+
+
+def build(runtime: Runtime, depths: Depths = tuple) -> Built:
+    """The application over this runtime. `depths` asks the brokers; by default there is none to ask."""
+    settings = runtime.settings
+    parts = Parts(
+        runtime,
+        ConditionalLibrary(bootstrap.library(runtime)),
+        bootstrap.searching(runtime),
+        Viewing(runtime.db),
+        Access(runtime.db),
+        Once(runtime.db),
+        Feed(runtime.db),
+        Counting(runtime.db),
+        operations.Recent(depths),
+    )
+    app = FastAPI(
+        title="Holdfast",
+        version=holdfast.__version__,
+        description=DESCRIPTION,
+        openapi_url=f"{PREFIX}/openapi.json",
+        # The pages of FastAPI load their scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers=errors.HANDLERS,
+        generate_unique_id_function=_operation,
+    )
+    app.state.parts = parts
+    app.include_router(operations.open_router)
+    for router in routers():
+        app.include_router(router, prefix=PREFIX)
+    limits = Limits(settings.most_bytes, settings.most_json, settings.body_pause)
+    return Built(app, Gate(app, limits, parts.counting.note), parts.feed)
+
+
+def routers() -> list[APIRouter]:
+    """The routes below the prefix."""
+    modules: tuple[Any, ...] = (collections, documents, history, searching, money, happenings, operations)
+    return [module.router for module in modules]
+
+
+def _operation(route: APIRoute) -> str:
+    return route.name

@@ -1,0 +1,150 @@
+"""Content as it is handed in: a file, streamed to disk, or JSON; read once it is known who asks for what."""
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Any, BinaryIO, TypeVar
+
+import pydantic
+from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import UploadFile
+
+from holdfast.api.access import OwnCollection, OwnDocument
+from holdfast.api.shapes import LaneName, NewContent, NewDocument, Priority, Shape
+from holdfast.core.errors import BadRequestError
+from holdfast.service.library import Upload
+
+STEP = 1024 * 1024
+
+Body = TypeVar("Body", bound=pydantic.BaseModel)
+
+
+class Fields(Shape):
+    """What may stand beside a file; numbers and objects are written as JSON."""
+
+    title: Annotated[str, pydantic.Field(max_length=500)] = ""
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+    options: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """Content that was handed in. `text` and `url` are those of JSON, `file` that of a form."""
+
+    title: str
+    priority: int
+    lane: str
+    options: dict[str, Any] | None = None
+    text: str | None = None
+    url: str | None = None
+    file: BinaryIO | None = None
+    name: str = ""
+
+    def upload(self) -> Upload:
+        """The content for the library."""
+        if self.file is not None:
+            return Upload(self.file, self.name, self.title, options=self.options)
+        return Upload((self.text or "").encode(), "", self.title, "text", self.options)
+
+    def means(self) -> str:
+        """What tells it apart from other content; not the boundary of a form, which is new each time."""
+        digest = ""
+        if self.file is not None:
+            hasher = hashlib.sha256()
+            while part := self.file.read(STEP):
+                hasher.update(part)
+            self.file.seek(0)
+            digest = hasher.hexdigest()
+        told = [self.title, self.priority, self.lane, self.options, self.text, self.url, self.name, digest]
+        return json.dumps(told, sort_keys=True)
+
+
+def _checked(model: type[Body], raw: bytes) -> Body:
+    try:
+        return model.model_validate_json(raw)
+    except pydantic.ValidationError as error:
+        raise RequestValidationError(
+            [dict(one) | {"loc": ("body", *one["loc"])} for one in error.errors(include_input=False)]
+        ) from None
+
+
+def file_name(given: str) -> str:
+    """The last part of the name that a client gives its file: where it lay is the client's own business."""
+    name = given.replace("\\", "/").rsplit("/", 1)[-1]
+    if any(unicodedata.category(each) in {"Cc", "Cf"} for each in name):
+        raise BadRequestError(f"the file name {name!r:.80} has control characters", code="bad_name")
+    return "" if name in {".", ".."} else name
+
+
+async def _form(request: Request) -> AsyncIterator[Handed]:
+    async with request.form(max_files=1, max_fields=8) as form:
+        # One form, one file: where a field comes twice, the last counts.
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise BadRequestError("the form has no file in its field `file`", code="bad_request")
+        texts = {name: value for name, value in form.items() if isinstance(value, str)}
+        raw = json.dumps({name: _value(name, text) for name, text in texts.items()}).encode()
+        known = _checked(Fields, raw)
+        yield Handed(
+            known.title,
+            known.priority,
+            known.lane,
+            known.options,
+            file=file.file,
+            name=file_name(file.filename or ""),
+        )
+
+
+def _value(name: str, text: str) -> Any:
+    if name not in {"priority", "options"}:
+        return text.encode("utf-8", "replace").decode()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
+
+
+async def _new_document(request: Request, _for: OwnCollection) -> AsyncIterator[Handed]:
+    if _is_form(request):
+        async for handed in _form(request):
+            yield handed
+        return
+    known = _checked(NewDocument, await request.body())
+    if (known.text is None) == (known.url is None):
+        raise BadRequestError("give a `text` or a `url`, or a form with a `file`", code="bad_request")
+    if known.url is not None and known.options is not None:
+        raise BadRequestError("what comes from a url has the options of its collection", code="bad_option")
+    yield Handed(known.title, known.priority, known.lane, known.options, known.text, known.url)
+
+
+async def _new_content(request: Request, _for: OwnDocument) -> AsyncIterator[Handed]:
+    if _is_form(request):
+        async for handed in _form(request):
+            yield handed
+        return
+    known = _checked(NewContent, await request.body())
+    yield Handed("", known.priority, known.lane, text=known.text)
+
+
+DocumentBody = Annotated[Handed, Depends(_new_document)]
+ContentBody = Annotated[Handed, Depends(_new_content)]
+
+
+def described(model: type[pydantic.BaseModel]) -> dict[str, Any]:
+    """The request body for OpenAPI, since it is read by hand: a form with a file, or this JSON."""
+    fields = Fields.model_json_schema()
+    file = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
+    form = {**fields, "properties": {"file": file, **fields["properties"]}, "required": ["file"]}
+    content = {
+        "multipart/form-data": {"schema": form},
+        "application/json": {"schema": model.model_json_schema()},
+    }
+    return {"requestBody": {"required": True, "content": content}}

@@ -1,0 +1,91 @@
+"""Collections: make, look, change, delete."""
+
+# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
+
+import secrets
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from holdfast.api import shapes
+from holdfast.api.access import ItsCollection, OwnCollection, Reader, Writer
+from holdfast.api.errors import RESPONSES, ConflictError, Problem
+from holdfast.api.once import IdempotencyKey, Reply, fingerprint
+from holdfast.api.parts import Parts, PartsOf
+from holdfast.core.errors import NotFoundError
+from holdfast.service.access import Identity
+from holdfast.service.library import Wish
+from holdfast.store.documents import Collection
+
+router = APIRouter(tags=["collections"], responses=RESPONSES)
+
+
+def wish(caller: Identity) -> Wish:
+    """What the caller does, in their name."""
+    return Wish(caller.tenant, caller.actor)
+
+
+def _found(parts: Parts, tenant: str, collection_id: str) -> Collection | None:
+    try:
+        return parts.library.collection(tenant, collection_id)
+    except NotFoundError:
+        return None
+
+
+@router.post(
+    "/collections",
+    status_code=201,
+    response_model=shapes.Collection,
+    responses={
+        200: {"model": shapes.Collection, "description": "It was there, as asked for."},
+        409: {"model": Problem, "description": "It is there, with another title or other options."},
+    },
+)
+def make_collection(
+    request: Request, parts: PartsOf, caller: Writer, body: shapes.NewCollection, key: IdempotencyKey = None
+) -> Response:
+    """Make a collection."""
+
+    def do() -> Reply:
+        name = body.id or secrets.token_hex(8)
+        before = _found(parts, caller.tenant, name)
+        made = before or parts.library.make_collection(
+            wish(caller), name, title=body.title, options=body.options
+        )
+        differs = (body.title and " ".join(body.title.split()) != made.title) or body.options != made.options
+        if before is not None and differs:
+            message = f"collection {name} is there, with another title or other options; PATCH changes it"
+            raise ConflictError(message, code="collection_exists")
+        return Reply(201 if before is None else 200, shapes.Collection.of(made))
+
+    return parts.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+
+
+@router.get("/collections")
+def all_collections(parts: PartsOf, caller: Reader) -> shapes.Collections:
+    """List the collections, by id."""
+    found = parts.library.collections(caller.tenant)
+    return shapes.Collections(collections=[shapes.Collection.of(each) for each in found])
+
+
+@router.get("/collections/{collection_id}")
+def one_collection(found: ItsCollection) -> shapes.Collection:
+    """Show a collection."""
+    return shapes.Collection.of(found)
+
+
+@router.patch("/collections/{collection_id}")
+def change_collection(
+    parts: PartsOf, caller: Reader, found: OwnCollection, body: shapes.CollectionChange
+) -> shapes.ChangedCollection:
+    """Change title or options; changed options ask for every document again, at the lowest priority."""
+    changed, asked = parts.library.change_collection(
+        wish(caller), found.id, title=body.title, options=body.options
+    )
+    return shapes.ChangedCollection(collection=shapes.Collection.of(changed), requested=asked)
+
+
+@router.delete("/collections/{collection_id}")
+def delete_collection(parts: PartsOf, caller: Reader, found: OwnCollection) -> shapes.Deleted:
+    """Delete a collection and all its documents."""
+    return shapes.Deleted(deleted=parts.library.delete_collection(wish(caller), found.id))

@@ -1,0 +1,230 @@
+"""Documents: hand in, look, change, ask again, cancel, delete."""
+
+# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import Response
+
+from holdfast.api import bodies, parts, shapes
+from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDocument, Reader
+from holdfast.api.bodies import ContentBody, DocumentBody
+from holdfast.api.collections import wish
+from holdfast.api.errors import RESPONSES, ConflictError, Problem, problem
+from holdfast.api.once import IdempotencyKey, Reply, fingerprint
+from holdfast.api.parts import Parts, PartsOf
+from holdfast.core.errors import BadRequestError
+from holdfast.core.records import Landed
+from holdfast.core.states import Disposition, shown
+from holdfast.service.access import Identity
+from holdfast.service.conditions import Condition
+from holdfast.service.library import Taking
+from holdfast.store import documents as stored
+from holdfast.store.documents import Document
+
+router = APIRouter(tags=["documents"], responses=RESPONSES)
+
+IfMatch = Annotated[
+    str | None, Header(alias="If-Match", description='The generation that you have seen, like `"3"`.')
+]
+TAKEN: dict[int | str, dict[str, Any]] = {
+    200: {"model": shapes.Taking, "description": "Nothing is to be done: `unchanged`, or `duplicate`."},
+    402: {"model": Problem, "description": "The budget is used up."},
+}
+ASKED: dict[int | str, dict[str, Any]] = {
+    **TAKEN,
+    409: {"model": Problem, "description": "It is in progress already; `active` names the run."},
+    412: {"model": Problem, "description": "The document is at another generation."},
+}
+
+
+def expected(given: str | None) -> int | None:
+    """The generation of an `If-Match`; None for none, and for any."""
+    if given is None or given.strip() == "*":
+        return None
+    text = given.strip().removeprefix("W/").strip('"')
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise BadRequestError('If-Match is one generation in quotes, like "3"', code="bad_if_match")
+    return int(text)
+
+
+def _condition(caller: Identity, lane: str, priority: int, given: str | None) -> Condition:
+    return Condition(caller.tenant, caller.actor, lane, priority, expected(given))
+
+
+def _taken(its: Parts, taking: Taking) -> Reply:
+    """The answer to content that was handed in: bytes that are there already are no fault of the caller."""
+    answer = taking.answer
+    view = its.viewing.view(taking.document)
+    if answer.disposition is Disposition.REFUSED:
+        scope = answer.reason.rpartition(":")[2]
+        message = f"the budget of the {scope} is used up; raise it, then ask again"
+        told = problem(code="over_budget", message=message, document_id=taking.document.id)
+        return Reply(402, told)
+    run = None
+    if answer.run_id is not None and answer.status is not None:
+        word = shown(stored.KIND, answer.status)
+        run = shapes.RunBrief(id=answer.run_id, generation=answer.generation, status=word)
+    body = shapes.Taking(document=shapes.Document.of(view), run=run, disposition=answer.disposition)
+    return Reply(202 if answer.created else 200, body)
+
+
+def _asked(its: Parts, taking: Taking) -> Reply:
+    """The answer to a request for work: what is under way already stands against it."""
+    if taking.disposition is not Disposition.DUPLICATE:
+        return _taken(its, taking)
+    view = its.viewing.view(taking.document)
+    active = shapes.Active.of(view)
+    told = problem(code="duplicate", message=view.in_progress, active=active, document_id=taking.document.id)
+    return Reply(409, told)
+
+
+@router.post(
+    "/collections/{collection_id}/documents",
+    status_code=202,
+    response_model=shapes.Taking,
+    responses=TAKEN,
+    openapi_extra=bodies.described(shapes.NewDocument),
+)
+def add_document(
+    request: Request,
+    its: PartsOf,
+    caller: Reader,
+    collection: OwnCollection,
+    handed: DocumentBody,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Hand in a file, a text or an address; bytes that the collection has already answer 200."""
+    mine = _condition(caller, handed.lane, handed.priority, None)
+
+    def do() -> Reply:
+        if handed.url is not None:
+            return _taken(its, its.library.add_url(mine, collection.id, handed.url, title=handed.title))
+        return _taken(its, its.library.add(mine, collection.id, [handed.upload()])[0])
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
+
+
+@router.get("/collections/{collection_id}/documents")
+def some_documents(
+    its: PartsOf, collection: ItsCollection, limit: parts.Limit = 100, cursor: parts.Cursor = None
+) -> shapes.Documents:
+    """List the documents of a collection, by id."""
+    after = parts.place(cursor)
+    found = its.viewing.page(collection.tenant, collection.id, after=after, limit=limit)
+    follows = found[-1].document.id if len(found) == limit else None
+    return shapes.Documents(documents=[shapes.Document.of(each) for each in found], next=follows)
+
+
+@router.get("/documents/{document_id}")
+def one_document(response: Response, its: PartsOf, found: ItsDocument) -> shapes.Document:
+    """Show a document and how its indexing stands; `ETag` is its generation."""
+    response.headers["ETag"] = f'"{found.generation}"'
+    return shapes.Document.of(its.viewing.view(found))
+
+
+@router.delete("/documents/{document_id}", status_code=204)
+def delete_document(its: PartsOf, caller: Reader, found: OwnDocument) -> None:
+    """Delete a document; nothing of it is visible or running any more."""
+    its.library.delete(wish(caller), found.id)
+
+
+@router.put(
+    "/documents/{document_id}/content",
+    status_code=202,
+    response_model=shapes.Taking,
+    responses=ASKED,
+    openapi_extra=bodies.described(shapes.NewContent),
+)
+def put_content(
+    request: Request,
+    its: PartsOf,
+    caller: Reader,
+    found: OwnDocument,
+    handed: ContentBody,
+    key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """Give a document new content; the old generation answers until the new one is indexed."""
+    mine = _condition(caller, handed.lane, handed.priority, if_match)
+
+    def do() -> Reply:
+        return _asked(its, its.library.put_content(mine, found.id, handed.upload()))
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
+
+
+@router.post(
+    "/documents/{document_id}/refresh", status_code=202, response_model=shapes.Taking, responses=ASKED
+)
+def refresh_document(
+    request: Request,
+    its: PartsOf,
+    caller: Reader,
+    found: OwnDocument,
+    key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """Fetch a document from its address again."""
+    mine = _condition(caller, shapes.IndexRequest().lane, 5, if_match)
+
+    def do() -> Reply:
+        return _asked(its, its.library.refresh(mine, found.id))
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)
+
+
+@router.post("/documents/{document_id}/index", status_code=202, response_model=shapes.Taking, responses=ASKED)
+def index_document(
+    request: Request,
+    its: PartsOf,
+    caller: Reader,
+    found: OwnDocument,
+    body: shapes.IndexRequest,
+    key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """Ask for a document once more; 409 names the run that is under way."""
+    mine = _condition(caller, body.lane, body.priority, if_match)
+
+    def do() -> Reply:
+        if body.mode == "replace":
+            mine.check(found.generation)
+            _end(its, caller, found)
+        return _asked(its, its.library.index(mine, found.id, force=body.mode != "retry"))
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+
+
+def _end(its: Parts, caller: Identity, found: Document) -> bool:
+    """The run that was seen has ended; False when it had already, or a later one has taken its place."""
+    if found.head_id is None or found.run_id is None:
+        return False
+    outcome = its.runtime.engine.cancel(found.head_id, run_id=found.run_id, actor=caller.actor)
+    return isinstance(outcome, Landed)
+
+
+@router.post(
+    "/documents/{document_id}/cancel", response_model=shapes.Cancelled, responses={409: {"model": Problem}}
+)
+def cancel_document(
+    request: Request,
+    its: PartsOf,
+    caller: Reader,
+    found: OwnDocument,
+    key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """End the live run of a document; what is published stays."""
+    mine = _condition(caller, shapes.IndexRequest().lane, 5, if_match)
+
+    def do() -> Reply:
+        mine.check(found.generation)
+        if not _end(its, caller, found):
+            message = f"{found.title} has no live run to cancel; it is {shown(stored.KIND, found.status)}"
+            raise ConflictError(message, code="nothing_to_cancel")
+        view = its.viewing.view(its.library.document(caller.tenant, found.id))
+        return Reply(200, shapes.Cancelled(document=shapes.Document.of(view), cancelled=True))
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)

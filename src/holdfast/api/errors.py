@@ -1,0 +1,190 @@
+"""One shape for every error, and the one place that says which error has which HTTP status."""
+
+import logging
+from typing import Any, NamedTuple
+
+import pydantic
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy import exc
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from holdfast.api.shapes import Active
+from holdfast.core.errors import (
+    BadRequestError,
+    HoldfastError,
+    NotFoundError,
+    NotReadyError,
+    SchemaError,
+    StoreUnavailableError,
+    WorkError,
+)
+from holdfast.service.access import KeyNeededError, ScopeMissingError
+from holdfast.service.conditions import GenerationMovedError
+
+log = logging.getLogger(__name__)
+
+MOST_FIELDS = 20
+
+
+class ConflictError(HoldfastError):
+    """The request is at odds with what is there."""
+
+    code = "conflict"
+
+
+class Field(pydantic.BaseModel):
+    """A part of a request that is wrong."""
+
+    field: str
+    problem: str
+
+
+class ErrorBody(pydantic.BaseModel):
+    """A code for programs and a sentence for people; more where there is more to tell."""
+
+    code: str
+    message: str
+    fields: list[Field] | None = None
+    active: Active | None = None
+    document_id: str | None = None
+
+
+class Problem(pydantic.BaseModel):
+    """What every error looks like."""
+
+    error: ErrorBody
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {"default": {"model": Problem, "description": "An error."}}
+"""For every route: its errors have this shape."""
+
+BESIDE: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "An error.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+}
+"""The same, for a route that answers something other than JSON."""
+
+# The first that fits. A code stands before the class that it is a case of.
+BY_CODE = {
+    "too_large": 413,
+    "url_too_large": 413,
+    "same_content": 409,
+    "unknown_order": 404,
+    "blob_missing": 404,
+    "url_forbidden": 400,
+    "url_failed": 400,
+    "foreign_origin": 403,
+}
+BY_CLASS: tuple[tuple[type[HoldfastError], int], ...] = (
+    (NotFoundError, 404),
+    (KeyNeededError, 401),
+    (ScopeMissingError, 403),
+    (ConflictError, 409),
+    (GenerationMovedError, 412),
+    (BadRequestError, 400),
+    (StoreUnavailableError, 503),
+    (SchemaError, 503),
+    (NotReadyError, 503),
+    (WorkError, 400),
+)
+
+
+class Word(NamedTuple):
+    """What a refusal of the framework is called, and said; without a message, what it says itself."""
+
+    code: str
+    message: str = ""
+
+
+BY_STATUS = {
+    404: Word(code="not_found", message="there is nothing here; /api/v1/openapi.json lists what there is"),
+    405: Word(code="method_not_allowed", message="there is something here, but not by this method"),
+    408: Word(code="too_slow"),
+    413: Word(code="too_large"),
+    429: Word(code="too_many_listeners"),
+}
+
+
+def status_of(error: HoldfastError) -> int:
+    """The HTTP status of an error; 500 for one that nobody should have let through."""
+    if error.code in BY_CODE:
+        return BY_CODE[error.code]
+    return next((status for sort, status in BY_CLASS if isinstance(error, sort)), 500)
+
+
+def problem(*, code: str, message: str, **more: Any) -> Problem:
+    """The body of an error. It is shown to strangers: messages are ours, or have been looked at."""
+    return Problem(error=ErrorBody(code=code, message=message, **more))
+
+
+def answer(status: int, body: Problem) -> JSONResponse:
+    """The response of an error."""
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    headers |= {"Retry-After": "5"} if status == 503 else {}
+    return JSONResponse(body.model_dump(mode="json", exclude_none=True), status, headers)
+
+
+async def on_holdfast(_request: Request, error: Exception) -> JSONResponse:
+    """An error of ours."""
+    if not isinstance(error, HoldfastError):
+        raise error
+    status = status_of(error)
+    if status >= 500:
+        log.warning("%s: %s", error.code, error.message)
+    return answer(status, problem(code=error.code, message=error.message))
+
+
+async def on_validation(_request: Request, error: Exception) -> JSONResponse:
+    """A request of the wrong form. What was sent is not repeated: it may be a secret, or very long."""
+    if not isinstance(error, RequestValidationError):
+        raise error
+    fields = [
+        Field(field=".".join(str(part) for part in one["loc"])[:200], problem=str(one["msg"])[:200])
+        for one in error.errors()[:MOST_FIELDS]
+    ]
+    told = "; ".join(f"{one.field}: {one.problem}" for one in fields[:3]) or "it cannot be read"
+    message = f"the request has the wrong form: {told}"
+    return answer(400, problem(code="bad_request", message=message, fields=fields))
+
+
+async def on_http(_request: Request, error: Exception) -> JSONResponse:
+    """What the framework refuses: unknown paths and methods, bodies that cannot be read or are too large."""
+    if not isinstance(error, HTTPException):
+        raise error
+    word = BY_STATUS.get(error.status_code, Word(code="bad_request"))
+    told = problem(code=word.code, message=word.message or str(error.detail))
+    made = answer(error.status_code, told)
+    made.headers.update(dict(error.headers or {}))
+    return made
+
+
+async def on_data(_request: Request, error: Exception) -> JSONResponse:
+    """A value that the database cannot keep and that no check above has caught."""
+    log.warning("the database refused a value: %s", type(error).__name__)
+    return answer(400, problem(code="bad_request", message="a value of the request cannot be kept"))
+
+
+async def on_gone(_request: Request, _error: Exception) -> JSONResponse:
+    """The client went away in the middle of its request; nobody reads this."""
+    return answer(400, problem(code="bad_request", message="the request was not sent to its end"))
+
+
+async def on_surprise(_request: Request, _error: Exception) -> JSONResponse:
+    """A defect of ours; the log has it, the client is told nothing of the inside."""
+    message = "something went wrong here; the log of the API says what"
+    return answer(500, problem(code="internal", message=message))
+
+
+HANDLERS: dict[int | type[Exception], Any] = {
+    HoldfastError: on_holdfast,
+    RequestValidationError: on_validation,
+    HTTPException: on_http,
+    exc.DataError: on_data,
+    ClientDisconnect: on_gone,
+    Exception: on_surprise,
+}

@@ -1,0 +1,189 @@
+"""The live feed: one look at the database for all listeners of this process, and none when nobody listens.
+
+A listener is subscribed first and reads what it missed after, so that nothing falls in between; what comes
+both ways is told once. A listener that does not keep up is let go, and goes on from its last event when it
+comes back.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+
+from holdfast.core.errors import StoreUnavailableError
+from holdfast.store import events
+from holdfast.store.database import Database
+from holdfast.store.events import Event, Standing
+
+EVERY = 0.25
+BEAT = 15.0
+MOST_WAITING = 2000
+MOST_LISTENERS = 2000
+# Transactions that write to the journal are over after this many seconds.
+SETTLED = 5.0
+
+log = logging.getLogger(__name__)
+
+Happening = Event | Standing
+
+
+class FullError(Exception):
+    """So many listen that no more are taken."""
+
+
+@dataclass(eq=False, slots=True)
+class Listener:
+    """Somebody who listens to one tenant, from after the event `start`. None in the queue ends it."""
+
+    tenant: str
+    start: int = 0
+    waiting: "asyncio.Queue[Happening | None]" = field(
+        default_factory=lambda: asyncio.Queue(MOST_WAITING + 1)
+    )
+    lost: bool = False
+
+    def tell(self, happening: Happening) -> None:
+        """It will hear of this, unless it lags behind by too much."""
+        if self.lost or self.waiting.qsize() >= MOST_WAITING:
+            self.end()
+        else:
+            self.waiting.put_nowait(happening)
+
+    def end(self) -> None:
+        """It hears what it was told so far, and no more."""
+        if not self.lost:
+            self.lost = True
+            self.waiting.put_nowait(None)
+
+
+class Feed:
+    """Tells listeners what happens. Everything but `close` belongs to the event loop."""
+
+    def __init__(self, db: Database, *, every: float = EVERY, beat: float = BEAT) -> None:
+        self._db = db
+        self._every = every
+        self._beat = beat
+        self._listeners: set[Listener] = set()
+        self._watching: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+
+    @property
+    def listeners(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
+
+    def close(self) -> None:
+        """Every stream ends, and none begins. May be called from anywhere, also by a signal."""
+        self._closed = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._end_all)
+
+    def _end_all(self) -> None:
+        for listener in self._listeners:
+            listener.end()
+
+    def check(self) -> None:
+        """Return if one more may listen; otherwise FullError."""
+        if len(self._listeners) >= MOST_LISTENERS:
+            raise FullError
+
+    async def listen(self, tenant: str, after: int | None) -> AsyncIterator[Happening | None]:
+        """What happens to the tenant, from after the event `after` or from now on; None now and then."""
+        self._loop = asyncio.get_running_loop()
+        listener = Listener(tenant)
+        listener.start = await asyncio.to_thread(events.latest, self._db) if after is None else after
+        self._listeners.add(listener)
+        try:
+            if self._closed:
+                return
+            if self._watching is None or self._watching.done():
+                self._watching = self._loop.create_task(self._watch())
+            seen: set[int] = set()
+            if after is not None:
+                async for event in self._missed(tenant, after):
+                    seen.add(event.id)
+                    yield event
+            while True:
+                try:
+                    happening = await asyncio.wait_for(listener.waiting.get(), self._beat)
+                except TimeoutError:
+                    yield None
+                    continue
+                if happening is None:
+                    return
+                if not isinstance(happening, Event) or happening.id not in seen:
+                    yield happening
+        finally:
+            self._listeners.discard(listener)
+
+    async def _missed(self, tenant: str, after: int) -> AsyncIterator[Event]:
+        while found := await asyncio.to_thread(events.page, self._db, tenant, after=after, limit=500):
+            for event in found:
+                yield event
+            after = found[-1].id
+            if self._closed:
+                return
+
+    async def _watch(self) -> None:
+        """Look again and again, until nobody listens. If that goes wrong all streams end, and come back."""
+        watch = Watch(self._db)
+        try:
+            while self._listeners:
+                await self._look(watch)
+                await asyncio.sleep(self._every)
+        finally:
+            self._end_all()
+
+    async def _look(self, watch: "Watch") -> None:
+        tenants = {listener.tenant for listener in self._listeners}
+        start = min(listener.start for listener in self._listeners)
+        try:
+            for happening in await asyncio.to_thread(watch.look, tenants, start):
+                self._tell(happening)
+        except StoreUnavailableError as error:
+            log.warning("the event stream waits for the database: %s", error.message)
+
+    def _tell(self, happening: Happening) -> None:
+        tenant = happening.tenant if isinstance(happening, Event) else happening.run.tenant
+        for listener in list(self._listeners):
+            if listener.tenant != tenant:
+                continue
+            if not isinstance(happening, Event) or happening.id > listener.start:
+                listener.tell(happening)
+
+
+class Watch:
+    """What is new since the last look."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._floor: int | None = None
+        self._seen: set[int] = set()
+        self._far: dict[str, tuple[object, ...]] = {}
+
+    def look(self, tenants: Iterable[str], start: int) -> list[Happening]:
+        """The events and the progress of these tenants that were not there at the look before."""
+        wanted = sorted(tenants)
+        if self._floor is None:
+            # Whoever was there before the first look: what came since they did.
+            self._floor = max(0, min(start, events.latest(self._db)))
+        found: list[Happening] = [*self._fresh(events.of_tenants(self._db, wanted, after=self._floor))]
+        far = {one.run.id: one for one in events.running(self._db, wanted)}
+        found += [one for name, one in far.items() if self._far.get(name) != _measure(one)]
+        self._far = {name: _measure(one) for name, one in far.items()}
+        return found
+
+    def _fresh(self, rows: tuple[Event, ...]) -> list[Event]:
+        fresh = [row for row in rows if row.id not in self._seen]
+        # A row with a lower number may still appear, from a transaction that began before.
+        old = [row.id for row in rows if row.age > SETTLED]
+        if len(rows) == events.MOST:
+            old = [row.id for row in rows]
+        self._floor = max([self._floor or 0, *old])
+        self._seen = {row.id for row in rows if row.id > self._floor}
+        return fresh
+
+
+def _measure(one: Standing) -> tuple[object, ...]:
+    return one.run.status, one.rolled.done, one.rolled.total, one.rolled.share, tuple(one.stages.items())

@@ -1,0 +1,109 @@
+"""The journal of a tenant, by the page and as a live stream."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, HTTPException, Query
+from fastapi.responses import StreamingResponse
+
+from holdfast.api import parts, shapes, shapes_more
+from holdfast.api.access import Reader
+from holdfast.api.errors import BESIDE, RESPONSES
+from holdfast.api.feed import FullError, Happening
+from holdfast.api.history import page_of
+from holdfast.api.parts import Parts, PartsOf
+from holdfast.core.states import shown
+from holdfast.store import events
+from holdfast.store.events import Event, Standing
+
+router = APIRouter(tags=["events"], responses=RESPONSES)
+
+
+class ProgressEvent(shapes.Shape):
+    """How far a run is; sent when that changes."""
+
+    run_id: str
+    kind: str
+    subject: str
+    generation: int
+    status: str
+    progress: shapes.Progress
+
+
+@router.get("/events")
+def all_events(
+    its: PartsOf,
+    caller: Reader,
+    collection: Annotated[str | None, Query(description="Only of this collection.")] = None,
+    limit: parts.Limit = 100,
+    cursor: parts.Cursor = None,
+) -> shapes_more.Events:
+    """Read the journal, the oldest entry first; `next` goes on where this page ends, also later."""
+    (after,) = parts.numbers(cursor, 1) or (0,)
+    if collection is not None:
+        its.library.collection(caller.tenant, parts.known(collection))
+    found = events.page(its.runtime.db, caller.tenant, after=after, limit=limit, collection=collection)
+    return page_of(found, after)
+
+
+@router.get(
+    "/events/stream",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "description": (
+                "Entries of the journal, each with its id and its verb as `event`; and `progress`, without "
+                "an id, when the progress of a run changes."
+            ),
+        },
+        **BESIDE,
+    },
+)
+async def stream(
+    its: PartsOf,
+    caller: Reader,
+    last: Annotated[
+        str | None, Header(alias="Last-Event-ID", description="Go on after this entry of the journal.")
+    ] = None,
+    cursor: parts.Cursor = None,
+) -> StreamingResponse:
+    """Follow what happens, from now on or from after an entry of the journal."""
+    known = parts.numbers(last or cursor, 1)
+    try:
+        its.feed.check()
+    except FullError:
+        raise HTTPException(429, "too many listen to this process; come back later") from None
+    return StreamingResponse(
+        _told(its, caller.tenant, None if known is None else known[0]), media_type="text/event-stream"
+    )
+
+
+async def _told(its: Parts, tenant: str, after: int | None) -> AsyncIterator[str]:
+    yield ": listening\n\n"
+    async for happening in its.feed.listen(tenant, after):
+        yield _frame(happening)
+
+
+def _frame(happening: Happening | None) -> str:
+    """One event as it goes over the wire. JSON has no line breaks, so that one line of data is enough."""
+    match happening:
+        case Event():
+            data = shapes_more.Event.of(happening).model_dump_json()
+            return f"id: {happening.id}\nevent: {happening.verb}\ndata: {data}\n\n"
+        case Standing():
+            return f"event: progress\ndata: {_progress(happening).model_dump_json()}\n\n"
+        case _:
+            return ": still here\n\n"
+
+
+def _progress(found: Standing) -> ProgressEvent:
+    run = found.run
+    return ProgressEvent(
+        run_id=run.id,
+        kind=run.kind,
+        subject=run.subject,
+        generation=run.generation,
+        status=shown(run.kind, run.status),
+        progress=shapes.Progress.of(found),
+    )

@@ -1,0 +1,128 @@
+"""What became of a document: its runs, its journal, its chunks, its first page, and why."""
+
+# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from holdfast.api import parts, shapes_more
+from holdfast.api.access import ItsDocument, Reader
+from holdfast.api.errors import BESIDE, RESPONSES, ConflictError
+from holdfast.api.parts import PartsOf
+from holdfast.api.shapes import Cost
+from holdfast.core.errors import NotFoundError
+from holdfast.core.states import shown
+from holdfast.store import documents as stored
+from holdfast.store import events, reads
+from holdfast.store.events import Event
+from holdfast.store.reads import TaskDetail
+
+MOST_LINES = 3000
+
+router = APIRouter(tags=["history"], responses=RESPONSES)
+
+
+@router.get("/documents/{document_id}/runs")
+def document_runs(its: PartsOf, found: ItsDocument) -> shapes_more.Runs:
+    """List the runs of a document, the newest first."""
+    runs = reads.runs_of(its.runtime.db, found.head_id) if found.head_id is not None else ()
+    return shapes_more.Runs(runs=[shapes_more.Run.of(each) for each in runs])
+
+
+def page_of(found: tuple[Event, ...], after: int) -> shapes_more.Events:
+    """A page of the journal for the wire."""
+    last = found[-1].id if found else after
+    return shapes_more.Events(events=[shapes_more.Event.of(each) for each in found], next=str(last))
+
+
+@router.get("/documents/{document_id}/events")
+def document_events(
+    its: PartsOf, found: ItsDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
+) -> shapes_more.Events:
+    """Read the journal of a document, the oldest entry first."""
+    (after,) = parts.numbers(cursor, 1) or (0,)
+    if found.head_id is None:
+        return page_of((), after)
+    return page_of(events.of_head(its.runtime.db, found.head_id, after=after, limit=limit), after)
+
+
+@router.get("/documents/{document_id}/chunks")
+def document_chunks(
+    its: PartsOf, found: ItsDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
+) -> shapes_more.Chunks:
+    """Read the text of the published generation, piece by piece."""
+    known = parts.numbers(cursor, 3)
+    after = (known[1], known[2]) if known is not None else (-1, -1)
+    page = None
+    if found.head_id is not None:
+        page = reads.visible_chunks(its.runtime.db, found.head_id, after=after, limit=limit)
+    generation = page.generation if page is not None else 0
+    if known is not None and known[0] != generation:
+        message = f"generation {generation} has been published since; start again without a cursor"
+        raise ConflictError(message, code="stale_cursor")
+    pieces = [
+        shapes_more.Chunk(
+            slice=each.slice, position=each.chunk.position, page=each.chunk.page, text=each.chunk.text
+        )
+        for each in (page.chunks if page is not None else ())
+    ]
+    more = len(pieces) == limit
+    last = f"{generation}.{pieces[-1].slice}.{pieces[-1].position}" if more else None
+    return shapes_more.Chunks(generation=generation, chunks=pieces, next=last)
+
+
+@router.get(
+    "/documents/{document_id}/thumbnail",
+    response_class=Response,
+    responses={200: {"content": {"image/png": {}}, "description": "The first page."}, **BESIDE},
+)
+def document_thumbnail(its: PartsOf, found: ItsDocument) -> Response:
+    """Show the first page of the published generation, as a small picture."""
+    if found.thumbnail is None:
+        raise NotFoundError("the document has no thumbnail", code="no_thumbnail")
+    with its.runtime.shelf.open(found.thumbnail) as file:
+        return Response(file.read(), media_type="image/png")
+
+
+@router.get("/documents/{document_id}/why")
+def why_document(its: PartsOf, found: ItsDocument) -> shapes_more.Why:
+    """Tell the story of a document: each generation, who asked, who worked, what was refused and paid."""
+    story = reads.story(its.runtime.db, found.head_id) if found.head_id is not None else None
+    chapters = [
+        shapes_more.Chapter(
+            run=shapes_more.Run.of(each),
+            tasks=[_slice(task) for task in story.tasks.get(each.run.id, ())],
+        )
+        for each in (story.runs if story is not None else ())
+        if story is not None
+    ]
+    return shapes_more.Why(
+        document_id=found.id,
+        index_status=shown(stored.KIND, found.status),
+        index_generation=found.generation,
+        published_generation=found.published_generation if found.visible else 0,
+        generations=chapters,
+        journal=[shapes_more.Event.noted(each, found) for each in (story.journal if story else ())],
+    )
+
+
+def _slice(found: TaskDetail) -> shapes_more.Slice:
+    task = found.task
+    return shapes_more.Slice(
+        ordinal=task.ordinal,
+        state=task.state,
+        epoch=task.epoch,
+        attempts=task.attempts,
+        owner=task.owner,
+        waiting_for=task.waiting_for,
+        done=found.done,
+        total=found.total,
+        unit=found.unit,
+        cost=Cost.of(found.spent),
+    )
+
+
+@router.get("/runs/{run_id}/log")
+def run_log(run_id: parts.Id, its: PartsOf, caller: Reader) -> shapes_more.Log:
+    """Read what a run says of itself: its progress, its cost and its latest lines."""
+    return shapes_more.Log.of(its.viewing.run(caller.tenant, run_id, lines=MOST_LINES))

@@ -1,0 +1,137 @@
+"""What stands before every route: how much may be sent, how slowly, and what every answer carries.
+
+A body is counted as it comes in, whether it said how long it is or not, and refused at the limit. Before such
+an answer ends, what the client still sends is read and thrown away for a moment: closing at once would reset
+the connection, and the client would never see why.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_PLAIN = 64 * 1024
+# Boundaries and fields around a file.
+AROUND = 64 * 1024
+LINGER_SECONDS = 2.0
+LINGER_BYTES = 64 * 1024 * 1024
+
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bytes of a file and of a JSON body that carries a text; seconds that a client may pause in a body."""
+
+    file: int
+    text: int
+    pause: float
+
+    def of(self, scope: Scope) -> int:
+        """How many bytes the body of this request may have."""
+        path: str = scope["path"]
+        if not path.endswith(("/documents", "/content")):
+            return MOST_PLAIN
+        kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+        return self.file + AROUND if kind.lower().startswith(b"multipart/form-data") else self.text
+
+
+Note = Callable[[str, str, int, float], None]
+"""Told the route, the method, the status and the seconds of each request."""
+
+
+@dataclass(slots=True)
+class _Passage:
+    """One request on its way through."""
+
+    limit: int
+    pause: float
+    receive: Receive
+    send: Send
+    left: bool = True
+    size: int = 0
+    status: int = 0
+
+    async def read(self) -> Message:
+        """The next piece of the body; HTTPException when it is too much, or too slow."""
+        if self.size > self.limit:  # it said so itself
+            raise self._too_large()
+        if not self.left:
+            return await self.receive()
+        try:
+            message = await asyncio.wait_for(self.receive(), self.pause)
+        except TimeoutError:
+            self.left = False
+            raise HTTPException(408, f"nothing came for {self.pause:g} s; send the body at once") from None
+        if message["type"] != "http.request":
+            self.left = False
+            return message
+        self.size += len(message.get("body", b""))
+        self.left = message.get("more_body", False)
+        if self.size > self.limit:
+            raise self._too_large()
+        return message
+
+    def _too_large(self) -> HTTPException:
+        return HTTPException(413, f"the body is larger than the limit of {self.limit:,} bytes")
+
+    async def write(self, message: Message) -> None:
+        """The answer goes out, with what every answer carries; its end waits for the rest of the body."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            had = {name for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *(one for one in HEADERS if one[0] not in had)]
+            if self.left and self.status >= 400:
+                message["headers"].append((b"connection", b"close"))
+        elif self.left and self.status >= 400 and not message.get("more_body", False):
+            await self.send({**message, "more_body": True})
+            await self._linger()
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await self.send(message)
+
+    async def _linger(self) -> None:
+        size = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while self.left and size < LINGER_BYTES:
+                    message = await self.receive()
+                    size += len(message.get("body", b""))
+                    self.left = message["type"] == "http.request" and message.get("more_body", False)
+
+
+class Gate:
+    """The middleware."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, note: Note) -> None:
+        self._app = app
+        self._limits = limits
+        self._note = note
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        names = dict(scope["headers"])
+        said = names.get(b"content-length", b"0")
+        passage = _Passage(self._limits.of(scope), self._limits.pause, receive, send)
+        passage.left = said != b"0" or b"transfer-encoding" in names
+        began = time.monotonic()
+        if said.isdigit() and len(said) < 20 and int(said) > passage.limit:
+            passage.size = int(said)
+        try:
+            await self._app(scope, passage.read, passage.write)
+        finally:
+            route = getattr(scope.get("route"), "path", "")
+            self._note(route, scope["method"], passage.status, time.monotonic() - began)

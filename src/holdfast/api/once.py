@@ -1,0 +1,116 @@
+"""`Idempotency-Key`: the same request again gets the same answer again, and is not carried out again."""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import pydantic
+from fastapi import Header, Request
+from fastapi.responses import JSONResponse, Response
+
+from holdfast.api import errors
+from holdfast.api.errors import ConflictError
+from holdfast.core.errors import BadRequestError, HoldfastError
+from holdfast.store import idempotency
+from holdfast.store.database import Database
+from holdfast.store.idempotency import Hold, Kept
+
+MOST_KEY = 255
+FORGET_EVERY = 600.0
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="The same key with the same request gives the same answer again, for 24 hours.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a route answers."""
+
+    status: int
+    body: pydantic.BaseModel
+
+    def kept(self) -> Kept:
+        """The answer as it is sent, and kept."""
+        omit = isinstance(self.body, errors.Problem)
+        return Kept(self.status, json.dumps(self.body.model_dump(mode="json", exclude_none=omit)))
+
+
+def fingerprint(request: Request, *parts: str) -> str:
+    """What tells two requests apart: method, path, and what their bodies mean."""
+    text = json.dumps([request.method, request.url.path, *parts])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Once:
+    """Answers each key once."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._lock = threading.Lock()
+        self._forgot_at = 0.0
+
+    def answer(
+        self, tenant: str, key: str | None, wanted: Callable[[], str], do: Callable[[], Reply]
+    ) -> Response:
+        """The answer of `do`, or the one that was given under `key` before.
+
+        `wanted` is the request's fingerprint. An error that may pass by itself is not kept.
+        """
+        if key is None:
+            return _response(_done(do))
+        if not 1 <= len(key) <= MOST_KEY or not (key.isascii() and key.isprintable()):
+            message = f"an Idempotency-Key has 1 to {MOST_KEY} printable ASCII characters"
+            raise BadRequestError(message, code="bad_idempotency_key")
+        self._forget()
+        token = self._db.token()
+        held = idempotency.begin(self._db, tenant, key, wanted(), token)
+        if isinstance(held, Kept):
+            return _response(held, again=True)
+        if held is Hold.CONFLICT:
+            message = "this Idempotency-Key was used for another request; draw a new one"
+            raise ConflictError(message, code="idempotency_conflict")
+        if held is Hold.OTHERS:
+            message = "a request with this Idempotency-Key is being answered; send it again in a moment"
+            raise ConflictError(message, code="idempotency_busy")
+        return self._carried_out(tenant, key, token, do)
+
+    def _carried_out(self, tenant: str, key: str, token: str, do: Callable[[], Reply]) -> Response:
+        settled = False
+        try:
+            kept = _done(do)
+            if kept.status < 500:
+                idempotency.settle(self._db, tenant, key, token, kept)
+                settled = True
+            return _response(kept)
+        finally:
+            if not settled:
+                idempotency.let_go(self._db, tenant, key, token)
+
+    def _forget(self) -> None:
+        with self._lock:
+            due = time.monotonic() - self._forgot_at > FORGET_EVERY or not self._forgot_at
+            self._forgot_at = time.monotonic() if due else self._forgot_at
+        if due:
+            idempotency.forget(self._db)
+
+
+def _done(do: Callable[[], Reply]) -> Kept:
+    try:
+        return do().kept()
+    except HoldfastError as error:
+        return Reply(errors.status_of(error), errors.problem(code=error.code, message=error.message)).kept()
+
+
+def _response(kept: Kept, *, again: bool = False) -> Response:
+    headers = {"Idempotency-Replayed": "true"} if again else {}
+    headers |= {"Retry-After": "5"} if kept.status == 503 else {}
+    return Response(kept.body, kept.status, headers, JSONResponse.media_type)

@@ -1,0 +1,190 @@
+"""Health, metrics, and how things stand.
+
+The API is alive while it answers, and ready while the database does: without a broker or a worker it still
+takes requests, which wait. Both are said in `/readyz`, but take no process out of service. Nobody learns here
+how much another tenant has to do; that is for the operator's key, with the scope `admin`.
+"""
+
+import time
+from threading import Lock
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from prometheus_client import CollectorRegistry, generate_latest
+
+from holdfast.api import shapes
+from holdfast.api.access import Admin, Reader
+from holdfast.api.errors import BESIDE, RESPONSES
+from holdfast.api.parts import Depths, Parts, PartsOf
+from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.states import LANE_RANK
+from holdfast.service.access import Scope
+from holdfast.store import events, reads, workers
+from holdfast.store.workers import WorkerState
+
+KEPT = 5.0
+
+router = APIRouter(tags=["operations"], responses=RESPONSES)
+open_router = APIRouter(tags=["operations"], responses=RESPONSES)
+
+
+class Alive(shapes.Shape):
+    """The process answers."""
+
+    alive: bool
+
+
+class Ready(shapes.Shape):
+    """Whether requests are taken, and whether what is needed to carry them out is there."""
+
+    ready: bool
+    database: bool
+    broker: bool
+    workers: bool
+
+
+class Lane(shapes.Shape):
+    """The live runs of the tenant in one lane."""
+
+    lane: str
+    queued: int
+    running: int
+
+
+class WorkerCard(shapes.Shape):
+    """A worker as it last told of itself."""
+
+    name: str
+    state: str
+    lanes: list[str]
+    processes: int
+    busy: int
+    silent: float
+
+
+class Depth(shapes.Shape):
+    """How many wake-ups wait at a broker; null when it does not answer."""
+
+    broker: str
+    lane: str
+    messages: int | None
+
+
+class LaneLoad(shapes.Shape):
+    """The open tasks of all tenants in one lane; `oldest` is how many seconds the oldest has waited."""
+
+    lane: str
+    queued: int
+    waiting: int
+    running: int
+    oldest: float
+
+
+class Installation(shapes.Shape):
+    """The whole installation, for its operator."""
+
+    workers: list[WorkerCard]
+    lanes: list[LaneLoad]
+    brokers: list[Depth]
+
+
+class Status(shapes.Shape):
+    """How things stand for the tenant; `installation` is there with the scope `admin` alone."""
+
+    tenant: str
+    lanes: list[Lane]
+    installation: Installation | None
+
+
+class Recent:
+    """Asks the brokers now and then, whoever wants to know."""
+
+    def __init__(self, depths: Depths) -> None:
+        self._depths = depths
+        self._lock = Lock()
+        self._at = 0.0
+        self._found: list[tuple[str, str, int | None]] = []
+
+    def __call__(self) -> list[tuple[str, str, int | None]]:
+        """What they said a few seconds ago; while somebody asks, nobody else waits for a slow broker."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._at or time.monotonic() - self._at > KEPT:
+                    self._found = list(self._depths())
+                    self._at = time.monotonic()
+            finally:
+                self._lock.release()
+        return self._found
+
+
+@open_router.get("/healthz")
+def healthz() -> Alive:
+    """Say that this process answers."""
+    return Alive(alive=True)
+
+
+@open_router.get("/readyz", responses={503: {"model": Ready, "description": "The database does not answer."}})
+def readyz(its: PartsOf) -> Response:
+    """Say whether requests are taken, and whether anybody is there to carry them out."""
+    try:
+        known = workers.known(its.runtime.db)
+    except StoreUnavailableError:
+        known, database = (), False
+    else:
+        database = True
+    found = Ready(
+        ready=database,
+        database=database,
+        broker=all(messages is not None for _, _, messages in its.depths()),
+        workers=any(each.state is WorkerState.WORKING for each in known),
+    )
+    return JSONResponse(found.model_dump(), 200 if database else 503)
+
+
+@open_router.get("/metrics", response_class=PlainTextResponse, responses=BESIDE)
+def metrics(its: PartsOf, _caller: Admin) -> Response:
+    """Give everything that can be counted, for Prometheus; over all tenants, hence for the operator alone."""
+    registry = CollectorRegistry(auto_describe=False)
+    its.counting.listeners = its.feed.listeners
+    registry.register(its.counting)
+    return Response(generate_latest(registry), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@router.get("/status")
+def status(its: PartsOf, caller: Reader) -> Status:
+    """Show what of yours is queued and running; with the scope `admin`, the workers and brokers too."""
+    mine = events.live_counts(its.runtime.db, caller.tenant)
+    lanes = [
+        Lane(
+            lane=lane,
+            queued=mine.get(lane, {}).get("queued", 0),
+            running=mine.get(lane, {}).get("running", 0),
+        )
+        for lane in LANE_RANK
+    ]
+    whole = _installation(its) if caller.may(Scope.ADMIN) else None
+    return Status(tenant=caller.tenant, lanes=lanes, installation=whole)
+
+
+def _installation(its: Parts) -> Installation:
+    counted = reads.lanes(its.runtime.db)
+    return Installation(
+        workers=[
+            WorkerCard(
+                name=each.name,
+                state=each.state,
+                lanes=list(each.lanes),
+                processes=each.processes,
+                busy=each.busy,
+                silent=each.silent,
+            )
+            for each in workers.known(its.runtime.db)
+        ],
+        lanes=[
+            LaneLoad(**{name: getattr(load, name) for name in LaneLoad.model_fields})
+            for load in (counted.get(lane, reads.LaneCount(lane)) for lane in LANE_RANK)
+        ],
+        brokers=[
+            Depth(broker=broker, lane=lane, messages=messages) for broker, lane, messages in its.depths()
+        ],
+    )

@@ -1,0 +1,81 @@
+"""What the routes are made of, found by every request, and the parameters that many of them share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Path, Query, Request
+from pydantic import AfterValidator
+
+from holdfast.api.counting import Counting
+from holdfast.api.feed import Feed
+from holdfast.api.once import Once
+from holdfast.bootstrap import Runtime
+from holdfast.core.errors import BadRequestError, NotFoundError
+from holdfast.core.records import TENANT
+from holdfast.service.access import Access
+from holdfast.service.conditions import ConditionalLibrary
+from holdfast.service.searching import Searching
+from holdfast.service.viewing import Viewing
+
+MOST_PAGE = 500
+
+Depths = Callable[[], Sequence[tuple[str, str, int | None]]]
+"""(broker, lane, wake-ups that wait) for every broker; None for one that does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything that the routes use."""
+
+    runtime: Runtime
+    library: ConditionalLibrary
+    searching: Searching
+    viewing: Viewing
+    access: Access
+    once: Once
+    feed: Feed
+    counting: Counting
+    depths: Depths
+
+
+async def _parts(request: Request) -> Parts:
+    found: Parts = request.app.state.parts
+    return found
+
+
+PartsOf = Annotated[Parts, Depends(_parts)]
+
+
+def known(text: str) -> str:
+    """An id of a form that anything could have; NotFoundError for any other, before a database sees it."""
+    if not TENANT.fullmatch(text):
+        raise NotFoundError("there is nothing with such an id; letters, digits, dot, - and _, at most 64")
+    return text
+
+
+Id = Annotated[str, Path(description="As it was given."), AfterValidator(known)]
+CollectionName = Annotated[str, Query(description="The collection's id."), AfterValidator(known)]
+Limit = Annotated[int, Query(ge=1, le=MOST_PAGE, description="How many at most.")]
+Cursor = Annotated[
+    str | None, Query(max_length=100, description="Where to go on: `next` of the page before.")
+]
+
+
+def numbers(cursor: str | None, count: int) -> tuple[int, ...] | None:
+    """The numbers that a cursor is made of; None for none; BadRequestError for what is no cursor of ours."""
+    if cursor is None:
+        return None
+    parts = cursor.split(".")
+    if len(parts) != count or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
+        raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
+    return tuple(int(part) for part in parts)
+
+
+def place(cursor: str | None) -> str:
+    """The id that a cursor stands for; the empty text for none."""
+    if cursor is None:
+        return ""
+    if not TENANT.fullmatch(cursor):
+        raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
+    return cursor

@@ -1,0 +1,58 @@
+"""Search over what is published."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+
+from holdfast.api import parts
+from holdfast.api.access import Reader
+from holdfast.api.errors import RESPONSES
+from holdfast.api.parts import PartsOf
+from holdfast.api.shapes import Shape
+from holdfast.core.records import TENANT
+from holdfast.search.query import MOST_HITS, Found
+
+LONGEST = 10_000
+
+router = APIRouter(tags=["search"], responses=RESPONSES)
+
+
+class Hit(Shape):
+    """A passage that answers."""
+
+    document_id: str
+    title: str
+    page: int | None
+    text: str
+    score: float
+    generation: int
+
+
+class Hits(Shape):
+    """The passages that answer best; `legs` says whether words, vectors or both have decided."""
+
+    hits: list[Hit]
+    legs: list[str]
+
+    @classmethod
+    def of(cls, found: Found) -> "Hits":
+        """The hits as they are shown."""
+        hits = [Hit(**{name: getattr(one, name) for name in Hit.model_fields}) for one in found.hits]
+        return cls(hits=hits, legs=list(found.legs))
+
+
+@router.get("/search")
+def search(
+    its: PartsOf,
+    caller: Reader,
+    collection: parts.CollectionName,
+    q: Annotated[str, Query(min_length=1, max_length=LONGEST, description="What to look for.")],
+    k: Annotated[int, Query(ge=1, le=MOST_HITS, description="How many hits.")] = 10,
+    mode: Annotated[Literal["hybrid", "keyword", "vector"], Query()] = "hybrid",
+    document: Annotated[list[str] | None, Query(max_length=100, description="Only these.")] = None,
+) -> Hits:
+    """Find the passages that answer best, by words and by meaning."""
+    # What has the form of no id is no document, and nothing that a database should see.
+    wanted = None if document is None else [each for each in document if TENANT.fullmatch(each)]
+    found = its.searching.search(caller.tenant, collection, q, k=k, documents=wanted, mode=mode)
+    return Hits.of(found)

@@ -1,0 +1,72 @@
+"""The HTTP server: bound before it says so, and ended within seconds, also while others listen to it."""
+
+import socket
+from types import FrameType
+
+import uvicorn
+
+from holdfast.api.access import is_loopback
+from holdfast.api.app import Built
+from holdfast.core.errors import NotReadyError
+
+GRACE = 5
+BACKLOG = 512
+
+
+class Server(uvicorn.Server):
+    """Ends the event streams first: it would wait for them otherwise."""
+
+    def __init__(self, built: Built) -> None:
+        config = uvicorn.Config(
+            built.gate,
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            # Whoever could set X-Forwarded-For could say that they are this machine.
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+        )
+        super().__init__(config)
+        self._feed = built.feed
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end, on a signal."""
+        self._feed.close()
+        super().handle_exit(sig, frame)
+
+    def end(self) -> None:
+        """Begin to end."""
+        self._feed.close()
+        self.should_exit = True
+
+
+def is_local(host: str) -> bool:
+    """True when nobody but this machine can reach what is bound to `host`."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError:
+        return False
+    return bool(host) and all(is_loopback(str(address[4][0])) for address in found)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket; NotReadyError says why there is none."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, sort, protocol, _, address = found[0]
+        made = socket.socket(family, sort, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+            made.listen(BACKLOG)
+        except OSError:
+            made.close()
+            raise
+    except OSError as error:
+        message = f"nothing can be served on {host} port {port} ({error.strerror}); set HOST and PORT"
+        raise NotReadyError(message, code="port_in_use") from error
+    return made

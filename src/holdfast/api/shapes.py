@@ -1,0 +1,288 @@
+"""What collections and documents look like on the wire. Times are UTC, money is in US dollars."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import Field
+
+from holdfast.core.records import Run, Spent
+from holdfast.core.states import Disposition, Status, shown
+from holdfast.ledger.prices import NANO
+from holdfast.service.viewing import View
+from holdfast.store import documents as stored
+from holdfast.store.events import Standing
+from holdfast.store.reads import RunProgress
+
+LaneName = Literal["interactive", "bulk", "follow-up"]
+Priority = Annotated[int, Field(ge=0, le=9, strict=True)]
+
+
+def moment(at: float | None) -> datetime | None:
+    """A database time for the wire; None for none."""
+    return None if not at else datetime.fromtimestamp(at, UTC)
+
+
+def dollars(nano: int) -> float:
+    """Nano-dollars for the wire."""
+    return nano / NANO
+
+
+class Shape(pydantic.BaseModel):
+    """What everything on the wire has in common: no field is taken that is not known."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+
+class Collection(Shape):
+    """What is searched together. `options` are those that differ from the defaults."""
+
+    id: str
+    title: str
+    options: dict[str, Any]
+    created_at: datetime | None
+
+    @classmethod
+    def of(cls, found: stored.Collection) -> "Collection":
+        """The collection as it is shown."""
+        return cls(
+            id=found.id, title=found.title, options=dict(found.options), created_at=moment(found.created_at)
+        )
+
+
+class NewCollection(Shape):
+    """A collection to be made; without an id it is given one."""
+
+    id: Annotated[str, Field(max_length=64)] | None = None
+    title: Annotated[str, Field(max_length=500)] = ""
+    options: dict[str, Any] = {}
+
+
+class CollectionChange(Shape):
+    """What is to change; an option that is null goes back to its default."""
+
+    title: Annotated[str, Field(max_length=500)] | None = None
+    options: dict[str, Any] | None = None
+
+
+class ChangedCollection(Shape):
+    """The collection as changed, and how many documents were asked for again because of it."""
+
+    collection: Collection
+    requested: int
+
+
+class Deleted(Shape):
+    """How many documents went."""
+
+    deleted: int
+
+
+class Collections(Shape):
+    """All collections of the tenant."""
+
+    collections: list[Collection]
+
+
+class Progress(Shape):
+    """True counts; `share` is from 0 to 1, `stages` has done and total of each."""
+
+    done: int
+    total: int
+    unit: str
+    share: float
+    stages: dict[str, tuple[int, int]]
+
+    @classmethod
+    def of(cls, found: Standing | RunProgress) -> "Progress":
+        """The progress as it is shown."""
+        rolled = found.rolled
+        return cls(
+            done=rolled.done,
+            total=rolled.total,
+            unit=found.unit,
+            share=rolled.share,
+            stages=dict(found.stages),
+        )
+
+
+class Cost(Shape):
+    """What the latest run has cost and saved, in US dollars."""
+
+    paid: float
+    saved: float
+    tokens: int
+    paid_calls: int
+    reused_calls: int
+
+    @classmethod
+    def of(cls, spent: Spent) -> "Cost":
+        """The cost as it is shown."""
+        return cls(
+            paid=dollars(spent.paid),
+            saved=dollars(spent.saved),
+            tokens=spent.tokens,
+            paid_calls=spent.paid_calls,
+            reused_calls=spent.reused_calls,
+        )
+
+
+class Failure(Shape):
+    """Why a run failed."""
+
+    code: str
+    message: str
+
+    @classmethod
+    def of(cls, run: Run) -> "Failure | None":
+        """The error of a failed run; None for any other."""
+        if run.status is not Status.FAILED:
+            return None
+        return cls(code=run.error_code or "work_failed", message=run.error_message or "")
+
+
+class Document(Shape):
+    """A document and how its indexing stands. `chunks` and `pages` are of the published generation."""
+
+    id: str
+    collection: str
+    title: str
+    name: str
+    source: str
+    url: str | None
+    format: str | None
+    size: int
+    digest: str
+    options: dict[str, Any]
+    index_status: str
+    index_generation: int
+    published_generation: int
+    ready: bool
+    run_id: str | None
+    progress: Progress | None
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    seconds: float | None
+    chunks: int | None
+    pages: int | None
+    cost: Cost | None
+    error: Failure | None
+    created_at: datetime | None
+    updated_at: datetime | None
+
+    @classmethod
+    def of(cls, view: View) -> "Document":
+        """The document as it is shown."""
+        found, standing = view.document, view.standing
+        run = standing.run if standing is not None else None
+        took = run.finished_at - run.started_at if run and run.finished_at and run.started_at else None
+        return cls(
+            id=found.id,
+            collection=found.collection,
+            title=found.title,
+            name=found.name,
+            source=found.source,
+            url=found.url,
+            format=found.format,
+            size=found.size,
+            digest=found.digest,
+            options=dict(found.options),
+            index_status=view.word,
+            index_generation=found.generation,
+            published_generation=found.published_generation if found.visible else 0,
+            ready=found.visible,
+            run_id=found.run_id,
+            progress=Progress.of(standing) if standing is not None else None,
+            queued_at=moment(run.queued_at) if run is not None else None,
+            started_at=moment(run.started_at) if run is not None else None,
+            finished_at=moment(run.finished_at) if run is not None else None,
+            seconds=None if took is None else round(max(0.0, took), 3),
+            chunks=found.chunks,
+            pages=found.pages,
+            cost=Cost.of(standing.spent) if standing is not None else None,
+            error=Failure.of(run) if run is not None else None,
+            created_at=moment(found.created_at),
+            updated_at=moment(found.updated_at),
+        )
+
+
+class Documents(Shape):
+    """A page of documents in the order of their ids; `next` is the cursor of the page after, if any."""
+
+    documents: list[Document]
+    next: str | None
+
+
+class NewDocument(Shape):
+    """A document to be made of text, or of what is at an address: one of the two."""
+
+    text: str | None = None
+    url: Annotated[str, Field(max_length=8000)] | None = None
+    title: Annotated[str, Field(max_length=500)] = ""
+    options: dict[str, Any] | None = None
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+
+
+class NewContent(Shape):
+    """New text of a document."""
+
+    text: str
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+
+
+class IndexRequest(Shape):
+    """How to ask for a document once more.
+
+    `retry` asks by the options that hold now; nothing happens if that was done with success. `force` makes a
+    new generation even then. `replace` also ends a run that is under way.
+    """
+
+    mode: Literal["retry", "replace", "force"] = "retry"
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+
+
+class RunBrief(Shape):
+    """The run that a request concerns."""
+
+    id: str
+    generation: int
+    status: str
+
+
+class Taking(Shape):
+    """What became of a request: the document, its run, and the disposition."""
+
+    document: Document
+    run: RunBrief | None
+    disposition: Disposition
+
+
+class Active(Shape):
+    """The run that stands against a request."""
+
+    run_id: str | None
+    status: str
+    generation: int
+    progress: Progress | None
+
+    @classmethod
+    def of(cls, view: View) -> "Active":
+        """What is under way on a document."""
+        standing = view.standing
+        return cls(
+            run_id=view.document.run_id,
+            status=shown(stored.KIND, standing.run.status) if standing is not None else view.word,
+            generation=view.document.generation,
+            progress=Progress.of(standing) if standing is not None else None,
+        )
+
+
+class Cancelled(Shape):
+    """The document after its run was ended."""
+
+    document: Document
+    cancelled: bool

@@ -1,0 +1,51 @@
+"""Commands about API keys: create, list, revoke."""
+
+import typer
+
+from holdfast.cli import opening, terminal
+from holdfast.service.access import Access, Scope
+from holdfast.store.keys import Key
+
+
+def create(name: str, *, tenant: str, scopes: list[str], days: float | None, as_json: bool) -> None:
+    """A key is made, and its token told this once."""
+    with opening.runtime() as runtime:
+        made = Access(runtime.db).make(
+            tenant=tenant, name=name, scopes=[Scope(each) for each in scopes], days=days
+        )
+    if as_json:
+        terminal.show_json({"key": made.key, "token": made.token})
+        return
+    typer.echo(made.token)
+    typer.echo(f"key {made.key.id} of tenant {made.key.tenant}; nobody can show its token again", err=True)
+
+
+def every(*, as_json: bool) -> None:
+    """The keys, without their tokens."""
+    with opening.runtime() as runtime:
+        found = Access(runtime.db).every()
+    if as_json:
+        terminal.show_json(found)
+        return
+    console = terminal.console()
+    if not found:
+        console.print("there are no keys; the API serves this machine alone")
+        return
+    table = terminal.table("key", "name", "tenant", "scopes", "made", "state")
+    for each in found:
+        cells = (each.id, each.name or "-", each.tenant, ", ".join(each.scopes))
+        table.add_row(*terminal.cells(*cells, terminal.moment(each.created_at), _state(each)))
+    console.print(table)
+
+
+def _state(key: Key) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {terminal.moment(key.revoked_at)}"
+    return "good" if key.expires_at is None else f"until {terminal.moment(key.expires_at)}"
+
+
+def revoke(key_id: str) -> None:
+    """The key opens nothing any more."""
+    with opening.runtime() as runtime:
+        Access(runtime.db).revoke(key_id)
+    typer.echo(f"key {key_id} is revoked")

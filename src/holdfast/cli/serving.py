@@ -1,0 +1,48 @@
+"""`holdfast api`: the command's part, before the server takes over."""
+
+import functools
+import signal
+import sys
+
+from holdfast import bootstrap
+from holdfast.api import app, server
+from holdfast.cli import logs, opening
+from holdfast.cli.exits import CommandError, Exit
+from holdfast.service.access import Access
+from holdfast.settings import Settings
+from holdfast.worker import depths, sender
+
+
+def serve(host: str | None, port: int | None) -> None:
+    """The API was served until SIGINT or SIGTERM. It wakes workers, and does no work itself."""
+    loaded = opening.loaded()
+    host = loaded.host if host is None else host
+    sending = sender.open_sender(loaded)
+    with bootstrap.open_runtime(loaded, sender=sending, owner="api") as runtime:
+        if not Access(runtime.db).has_keys() and not server.is_local(host):
+            message = (
+                f"without keys the API is served to this machine alone, not on {host or 'every address'}; "
+                "make a key with: holdfast keys create, or leave --host out"
+            )
+            raise CommandError(message, Exit.USAGE, code="keys_needed")
+        _run(runtime, loaded, host, loaded.port if port is None else port)
+    sending.close()
+
+
+def _run(runtime: bootstrap.Runtime, loaded: Settings, host: str, port: int) -> None:
+    listening = server.bound(host, port)
+    logs.set_up(loaded)
+    built = app.build(runtime, functools.partial(_depths, loaded))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # The server passes the signal on when it has ended; that must not end us before the sender is closed.
+        signal.signal(number, lambda *_: None)
+    at, taken = listening.getsockname()[:2]
+    shown = f"[{at}]" if ":" in at else at
+    sys.stdout.write(f"holdfast api: http://{shown}:{taken}\n")
+    sys.stdout.flush()
+    with listening:
+        server.Server(built).run(sockets=[listening])
+
+
+def _depths(loaded: Settings) -> list[tuple[str, str, int | None]]:
+    return list(depths.measure(loaded))

@@ -1,0 +1,134 @@
+"""Who may ask: API keys, and what each of them opens.
+
+A key belongs to one tenant and names what it may do. Its token has 256 random bits and is shown once; what is
+kept is its SHA-256. A slow, salted hash protects secrets that can be guessed, and this one cannot.
+
+As long as no key was ever made, whoever is on this machine is the tenant `default` and may do everything; how
+"on this machine" is told is the business of the face that asks.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
+from holdfast.core.records import TENANT
+from holdfast.store import keys
+from holdfast.store.database import Database
+from holdfast.store.keys import Key
+from holdfast.store.text import is_plain
+
+PREFIX = "hf_"
+MOST_NAME = 100
+MOST_TOKEN = 200
+
+
+class Scope(StrEnum):
+    """What a key may do. Each includes those before it."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+RANK = {scope: rank for rank, scope in enumerate(Scope)}
+
+
+class KeyNeededError(HoldfastError):
+    """The caller has shown no key, or none that is good."""
+
+    code = "key_needed"
+
+
+class ScopeMissingError(HoldfastError):
+    """The caller's key does not go so far."""
+
+    code = "scope_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody who may ask, and in whose name."""
+
+    tenant: str
+    actor: str
+    scopes: frozenset[Scope]
+
+    def may(self, wanted: Scope) -> bool:
+        """True when one of the scopes is this one, or includes it."""
+        return any(RANK[scope] >= RANK[wanted] for scope in self.scopes)
+
+    def require(self, wanted: Scope) -> None:
+        """Return if the caller may; otherwise ScopeMissingError."""
+        if not self.may(wanted):
+            raise ScopeMissingError(f"this key has no {wanted} scope; use one that has")
+
+
+NEIGHBOUR = Identity("default", "api:loopback", frozenset(Scope))
+"""Whoever is on this machine, while there are no keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A new key, with the token that nobody will see again."""
+
+    key: Key
+    token: str
+
+
+class Access:
+    """The keys of an installation."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def make(self, *, tenant: str, name: str, scopes: Sequence[Scope], days: float | None = None) -> Made:
+        """A key of the tenant is good from now on, for so many days or for ever."""
+        if not TENANT.fullmatch(tenant):
+            message = f"tenant {tenant!r} has the wrong form; letters, digits, dot, - and _, at most 64"
+            raise BadRequestError(message, code="bad_tenant")
+        if len(name) > MOST_NAME or not is_plain(name) or not name.isprintable():
+            raise BadRequestError(
+                f"a key's name is plain text of at most {MOST_NAME} letters", code="bad_name"
+            )
+        if not scopes or (days is not None and days <= 0):
+            raise BadRequestError("a key needs a scope, and a life that has not ended", code="bad_request")
+        token = PREFIX + secrets.token_urlsafe(32)
+        made = keys.make(
+            self._db,
+            secrets.token_hex(4),
+            digest(token),
+            tenant=tenant,
+            name=name,
+            scopes=[scope for scope in Scope if scope in scopes],
+            seconds=None if days is None else days * 86_400,
+        )
+        return Made(made, token)
+
+    def every(self) -> tuple[Key, ...]:
+        """All keys, the oldest first."""
+        return keys.every(self._db)
+
+    def revoke(self, key_id: str) -> None:
+        """The key opens nothing any more; NotFoundError when there is no such key."""
+        if not keys.revoke(self._db, key_id):
+            raise NotFoundError(f"there is no key {key_id!r}; see: holdfast keys list", code="unknown_key")
+
+    def has_keys(self) -> bool:
+        """True when a key was ever made: then nobody comes in without one."""
+        return keys.any_made(self._db)
+
+    def who(self, token: str) -> Identity:
+        """Whose token this is; KeyNeededError when it is nobody's, ran out or was revoked."""
+        known = keys.live(self._db, digest(token)) if len(token) <= MOST_TOKEN else None
+        if known is None:
+            raise KeyNeededError("this key is not known, has run out or was revoked; ask for a new one")
+        actor = f"api:{known.name or known.id}"
+        return Identity(known.tenant, actor, frozenset(Scope(each) for each in known.scopes))
+
+
+def digest(token: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

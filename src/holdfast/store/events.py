@@ -1,0 +1,207 @@
+"""What happened, and how far running work is: the journal by the page, and many runs at once.
+
+Rows of the journal get their numbers before they are committed, so that on PostgreSQL a lower number may
+appear after a higher one. `page` therefore holds back what is younger than `HOLD_BACK`: who goes on from the
+last number seen misses nothing, unless a transaction took longer than that between its entry and its commit.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, bindparam, func, select
+
+from holdfast.core import progress
+from holdfast.core.records import Run, Spent
+from holdfast.core.states import LIVE, Status, TaskState
+from holdfast.store import rows
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import Keys, key_in, now
+from holdfast.store.rows import literal
+from holdfast.store.schema import charges, heads, journal, runs, tasks
+
+HOLD_BACK = 0.3
+MOST = 1000
+MOST_RUNNING = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One decision, and what it was about. `age` is how many seconds ago it was written."""
+
+    id: int
+    at: float
+    tenant: str
+    verb: str
+    reason: str
+    kind: str | None
+    subject: str | None
+    collection: str | None
+    run_id: str | None
+    task_id: int | None
+    generation: int | None
+    epoch: int | None
+    actor: str | None
+    data: Mapping[str, Any] | None
+    age: float
+
+
+_OF_JOURNAL = ("id", "at", "tenant", "verb", "reason", "run_id", "task_id", "generation", "epoch", "actor")
+_EVENT = (
+    select(
+        *(journal.c[name] for name in _OF_JOURNAL),
+        journal.c.data,
+        heads.c.kind,
+        heads.c.subject,
+        heads.c.collection,
+        (now() - journal.c.at).label("age"),
+    )
+    .select_from(journal.outerjoin(heads, heads.c.id == journal.c.head_id))
+    .where(journal.c.id > bindparam("after"))
+    .order_by(journal.c.id)
+    .limit(bindparam("limit"))
+)
+_settled = journal.c.at <= now() - bindparam("hold")
+PAGE = _EVENT.where(journal.c.tenant == bindparam("tenant"), _settled)
+OF_COLLECTION = PAGE.where(heads.c.collection == bindparam("collection"))
+OF_HEAD = _EVENT.where(journal.c.head_id == bindparam("head_id"), _settled)
+OF_TENANTS = _EVENT.where(key_in(journal.c.tenant, bindparam("tenants", type_=Keys())), _settled)
+LATEST = select(func.coalesce(func.max(journal.c.id), 0))
+
+
+def _event(row: Row[Any]) -> Event:
+    return Event(**row._asdict())
+
+
+def _hold(db: Database) -> float:
+    # SQLite has one writer: numbers appear in their order. Below 0, for two clocks in one second may differ.
+    return HOLD_BACK if db.postgresql else -60.0
+
+
+def page(
+    db: Database, tenant: str, *, after: int = 0, limit: int = 100, collection: str | None = None
+) -> tuple[Event, ...]:
+    """The decisions of a tenant after the number `after`, the oldest first."""
+    values = {"tenant": tenant, "after": after, "limit": limit, "hold": _hold(db)}
+    query = PAGE if collection is None else OF_COLLECTION
+    values |= {} if collection is None else {"collection": collection}
+    return tuple(_event(row) for row in db.read(lambda tx: tx.all(query, values)))
+
+
+def of_head(db: Database, head_id: int, *, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
+    """The decisions about one head after the number `after`, the oldest first."""
+    values = {"head_id": head_id, "after": after, "limit": limit, "hold": _hold(db)}
+    return tuple(_event(row) for row in db.read(lambda tx: tx.all(OF_HEAD, values)))
+
+
+def of_tenants(db: Database, tenants: Collection[str], *, after: int, limit: int = MOST) -> tuple[Event, ...]:
+    """As `page`, for several tenants."""
+    values = {"tenants": list(tenants), "after": after, "limit": limit, "hold": _hold(db)}
+    return tuple(_event(row) for row in db.read(lambda tx: tx.all(OF_TENANTS, values)))
+
+
+def latest(db: Database) -> int:
+    """The highest number in the journal; 0 when it is empty."""
+    return int(db.read(lambda tx: tx.execute(LATEST).scalar_one()))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a run is and what it has cost, at one moment."""
+
+    run: Run
+    rolled: progress.Rolled
+    unit: str
+    stages: Mapping[str, tuple[int, int]]
+    spent: Spent
+
+
+_ids = bindparam("runs", type_=Keys())
+RUNS = select(*rows.RUN_COLUMNS).where(key_in(runs.c.id, _ids))
+STEPS = (
+    select(
+        *(tasks.c[name] for name in ("run_id", "ordinal", "state", "done", "total", "weight", "unit")),
+        *(tasks.c[name] for name in ("stages", "paid_calls", "reused_calls", "saved")),
+    )
+    .where(key_in(tasks.c.run_id, _ids))
+    .order_by(tasks.c.run_id, tasks.c.ordinal)
+)
+# Money by the bill, not by the tasks: a run that failed or was superseded has paid, too.
+CHARGED = (
+    select(
+        charges.c.run_id,
+        func.sum(charges.c.amount).label("paid"),
+        func.sum(charges.c.tokens).label("tokens"),
+    )
+    .where(key_in(charges.c.run_id, _ids), charges.c.sort != "in_doubt")
+    .group_by(charges.c.run_id)
+)
+RUNNING = (
+    select(runs.c.id)
+    .where(
+        runs.c.status == literal(Status.RUNNING),
+        key_in(runs.c.tenant, bindparam("tenants", type_=Keys())),
+    )
+    .limit(MOST_RUNNING)
+)
+COUNTS = (
+    select(runs.c.lane, runs.c.status, func.count().label("number"))
+    .where(
+        runs.c.status.in_([literal(status) for status in sorted(LIVE)]),
+        runs.c.tenant == bindparam("tenant"),
+    )
+    .group_by(runs.c.lane, runs.c.status)
+)
+
+
+def standings(db: Database, run_ids: Collection[str]) -> dict[str, Standing]:
+    """How the runs stand, by their ids, all at one moment; a run whose history was pruned is not there."""
+    return db.read(lambda tx: _standings(tx, run_ids)) if run_ids else {}
+
+
+def running(db: Database, tenants: Collection[str]) -> tuple[Standing, ...]:
+    """How the running runs of these tenants stand; so many at most that a look stays cheap."""
+
+    def body(tx: Tx) -> tuple[Standing, ...]:
+        found = [row.id for row in tx.all(RUNNING, {"tenants": list(tenants)})]
+        return tuple(_standings(tx, found).values()) if found else ()
+
+    return db.read(body)
+
+
+def live_counts(db: Database, tenant: str) -> dict[str, dict[str, int]]:
+    """By lane and status, how many runs of a tenant are live."""
+    found: dict[str, dict[str, int]] = {}
+    for row in db.read(lambda tx: tx.all(COUNTS, {"tenant": tenant})):
+        found.setdefault(row.lane, {})[row.status] = row.number
+    return found
+
+
+def _standings(tx: Tx, run_ids: Collection[str]) -> dict[str, Standing]:
+    values = {"runs": list(run_ids)}
+    known = {row.id: rows.run(row) for row in tx.all(RUNS, values)}
+    steps: dict[str, list[Row[Any]]] = {}
+    for row in tx.all(STEPS, values):
+        steps.setdefault(row.run_id, []).append(row)
+    bill = {row.run_id: row for row in tx.all(CHARGED, values)}
+    return {run_id: _standing(run, steps.get(run_id, []), bill.get(run_id)) for run_id, run in known.items()}
+
+
+def _standing(run: Run, found: Sequence[Row[Any]], bill: Row[Any] | None) -> Standing:
+    # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
+    counted = [one for one in found if not run.slices or one.ordinal > 0]
+    steps = [progress.Step(TaskState(one.state), one.done, one.total, one.weight) for one in counted]
+    stages: dict[str, tuple[int, int]] = {}
+    for one in counted:
+        for name, (done, total) in (one.stages or {}).items():
+            before = stages.get(name, (0, 0))
+            stages[name] = (before[0] + done, before[1] + total)
+    spent = Spent(
+        sum(one.paid_calls for one in found),
+        sum(one.reused_calls for one in found),
+        int(bill.tokens) if bill is not None else 0,
+        int(bill.paid) if bill is not None else 0,
+        sum(one.saved for one in found),
+    )
+    unit = next((one.unit for one in counted if one.unit), "")
+    return Standing(run, progress.roll_up(steps, planned=run.slices is not None), unit, stages, spent)

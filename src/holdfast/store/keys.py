@@ -1,0 +1,102 @@
+"""API keys: made, listed, revoked, looked up. Only the digest of a token is ever here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, bindparam, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.store.database import Database
+from holdfast.store.dialect import now
+from holdfast.store.schema_access import api_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key, without its token. Times are database seconds."""
+
+    id: str
+    tenant: str
+    name: str
+    scopes: tuple[str, ...]
+    created_at: float
+    expires_at: float | None
+    revoked_at: float | None
+
+
+_KEY = [api_keys.c[name] for name in Key.__dataclass_fields__]
+NEW = (
+    upsert(api_keys)
+    .values(
+        id=bindparam("b_id"),
+        tenant=bindparam("b_tenant"),
+        name=bindparam("b_name"),
+        digest=bindparam("b_digest"),
+        scopes=bindparam("b_scopes"),
+        created_at=now(),
+        expires_at=now() + bindparam("b_seconds"),
+    )
+    .on_conflict_do_nothing()
+)
+LIVE = select(*_KEY).where(
+    api_keys.c.digest == bindparam("digest"),
+    api_keys.c.revoked_at.is_(None),
+    or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > now()),
+)
+BY_DIGEST = select(*_KEY).where(api_keys.c.digest == bindparam("digest"))
+ALL = select(*_KEY).order_by(api_keys.c.created_at, api_keys.c.id)
+ANY = select(exists(select(api_keys.c.digest)))
+REVOKE = (
+    update(api_keys)
+    .where(api_keys.c.id == bindparam("b_id"))
+    .values(revoked_at=func.coalesce(api_keys.c.revoked_at, now()))
+)
+
+
+def _key(row: Row[Any]) -> Key:
+    return Key(**row._asdict() | {"scopes": tuple(row.scopes)})
+
+
+def make(
+    db: Database,
+    key_id: str,
+    digest: str,
+    *,
+    tenant: str,
+    name: str,
+    scopes: Sequence[str],
+    seconds: float | None,
+) -> Key:
+    """The key is good from now on, for so many seconds or for ever."""
+    values = {
+        "b_id": key_id,
+        "b_digest": digest,
+        "b_tenant": tenant,
+        "b_name": name,
+        "b_scopes": list(scopes),
+        "b_seconds": seconds,
+    }
+    db.write("make_key", lambda tx: tx.execute(NEW, values))
+    return _key(db.read(lambda tx: tx.execute(BY_DIGEST, {"digest": digest}).one()))
+
+
+def live(db: Database, digest: str) -> Key | None:
+    """The key whose token has this digest, if it is good now."""
+    row = db.read(lambda tx: tx.one(LIVE, {"digest": digest}))
+    return None if row is None else _key(row)
+
+
+def any_made(db: Database) -> bool:
+    """True when a key was ever made; a revoked one counts, for revoking must not open the door."""
+    return bool(db.read(lambda tx: tx.execute(ANY).scalar()))
+
+
+def every(db: Database) -> tuple[Key, ...]:
+    """All keys, the oldest first, also those that are no good any more."""
+    return tuple(_key(row) for row in db.read(lambda tx: tx.all(ALL)))
+
+
+def revoke(db: Database, key_id: str) -> bool:
+    """The key is good for nothing from now on; False when there is no such key."""
+    return db.write("revoke_key", lambda tx: tx.execute(REVOKE, {"b_id": key_id}).rowcount > 0)

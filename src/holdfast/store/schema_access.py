@@ -1,0 +1,36 @@
+"""The tables of who may ask over HTTP, and of what was answered. They belong to `schema.metadata`."""
+
+from sqlalchemy import JSON, Column, Double, Index, Integer, Table, Text
+
+from holdfast.store.schema import metadata
+
+# The token itself is nowhere: `digest` is its SHA-256. It has 256 random bits, so that neither salt nor a
+# slow hash would add anything: there is no dictionary to try.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("scopes", JSON, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+    Index("ix_api_keys_id", "id"),
+)
+
+# `status` and `answer` are set together, once the request is answered; until then `token` holds the row.
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+    Column("token", Text, nullable=False),
+    Column("open_until", Double, nullable=False),
+    Column("status", Integer),
+    Column("answer", Text),
+    Column("created_at", Double, nullable=False),
+    Index("ix_idempotency_created", "created_at"),
+)

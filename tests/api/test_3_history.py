@@ -1,0 +1,147 @@
+"""What became of documents and what it cost, as a program asks for it."""
+
+import time
+
+from PIL import Image
+from sqlalchemy import insert
+
+from holdfast.store import events
+from holdfast.store.schema import orders
+
+
+def test_runs_and_their_logs_are_told(client):
+    """The newest run first; its log has progress and cost."""
+    made = client.indexed("Some words.")
+    client.post(f"documents/{made['id']}/index", {"mode": "force"})
+    runs = client.get(f"documents/{made['id']}/runs").json["runs"]
+    assert [(one["generation"], one["status"]) for one in runs] == [(2, "queued"), (1, "success")]
+    assert (runs[1]["disposition"], runs[1]["reason"], runs[1]["actor"]) == (
+        "accepted",
+        "never_done",
+        "api:loopback",
+    )
+    log = client.get(f"runs/{runs[1]['id']}/log").json
+    assert (log["status"], log["progress"]["share"]) == ("success", 1.0)
+    assert client.get("runs/unknown/log").code == "unknown_run"
+
+
+def test_the_journal_is_read_on_from_where_the_last_page_ended(client):
+    """Of a document, of a collection, or of everything; `next` is good for later, too."""
+    made = client.indexed("Some words.")
+    client.text("Elsewhere.", to="other")
+    time.sleep(events.HOLD_BACK)
+    everything = client.get("events").json
+    first = client.get("events?limit=2").json
+    rest = client.get(f"events?cursor={first['next']}").json
+    assert first["events"] + rest["events"] == everything["events"]
+    assert client.get(f"events?cursor={everything['next']}").json["events"] == []
+    assert {one["collection"] for one in client.get("events?collection=other").json["events"]} == {"other"}
+    verbs = [one["verb"] for one in client.get(f"documents/{made['id']}/events").json["events"]]
+    assert verbs[0] == "request"
+    assert "publish" in verbs
+
+
+def test_chunks_are_read_page_by_page_of_one_generation(client, house):
+    """A cursor of a generation that was replaced since is refused, not mixed up."""
+    client.post("collections", {"id": "shelf", "options": {"chunk_size": 16}})
+    made = client.indexed("\n\n".join(f"Paragraph {n} has its own few words to say." for n in range(6)))
+    path = f"documents/{made['id']}/chunks"
+    first = client.get(f"{path}?limit=2").json
+    rest = client.get(f"{path}?cursor={first['next']}").json
+    assert len(first["chunks"]) == 2
+    assert len(first["chunks"]) + len(rest["chunks"]) == made["chunks"]
+    client.put(f"documents/{made['id']}/content", {"text": "All new."})
+    house.work()
+    assert client.get(f"{path}?cursor={first['next']}").code == "stale_cursor"
+    assert client.get(f"{path}?cursor=1").code == "bad_cursor"
+
+
+def test_a_thumbnail_is_a_picture(client, house, tmp_path):
+    """Of a document that has pages; others have none, and say so."""
+    made = client.indexed("Some words.")
+    assert client.get(f"documents/{made['id']}/thumbnail").code in {"no_thumbnail", "blob_missing"}
+    picture = tmp_path / "one.png"
+    Image.new("RGB", (4, 4)).save(picture)
+    digest = house.runtime.shelf.put(picture.read_bytes()).digest
+    from holdfast.store.schema import documents  # noqa: PLC0415  only here
+
+    change = documents.update().values(thumbnail=digest)
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(change))
+    said = client.get(f"documents/{made['id']}/thumbnail")
+    assert (said.status, said.headers["content-type"]) == (200, "image/png")
+    assert said.raw == picture.read_bytes()
+
+
+def test_why_tells_the_whole_story(client, house):
+    """Each generation with its tasks, and the journal."""
+    made = client.indexed("Some words.")
+    told = client.get(f"documents/{made['id']}/why").json
+    assert [one["run"]["generation"] for one in told["generations"]] == [1]
+    assert told["generations"][0]["tasks"][0]["state"] == "done"
+    assert next(one["verb"] for one in told["journal"]) == "request"
+
+
+def an_order(house, order_id, tenant="default", state="parked"):
+    """An order that waits for a person."""
+    values = {
+        "id": order_id,
+        "tenant": tenant,
+        "provider": "meter",
+        "endpoint": "embeddings",
+        "model": "small",
+        "state": state,
+        "call_keys": ["k"],
+        "weights": [1],
+        "body": b"",
+        "idempotency_key": f"key-{order_id}",
+        "keyed": False,
+        "holder": "",
+        "scopes": ["tenant"],
+        "estimate": 2_000_000_000,
+        "created_at": 1.0,
+        "deadline": 1.0,
+        "deadline_at": 1.0,
+    }
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(orders), values))
+
+
+def test_an_order_in_doubt_is_listed_and_resolved(client, house):
+    """Once: then there is nothing to resolve any more."""
+    an_order(house, "o1")
+    (found,) = client.get("orders?state=parked").json["orders"]
+    assert (found["id"], found["estimate"], found["calls"]) == ("o1", 2.0, 1)
+    assert client.get("orders?state=in_doubt").json["orders"] == []
+    said = client.post("orders/o1/resolve", {"charged": False})
+    assert (said.status, said.json["state"]) == (200, "void")
+    assert client.post("orders/o1/resolve", {"charged": False}).code == "nothing_to_resolve"
+    assert client.post("orders/o2/resolve", {"charged": True}).code == "unknown_order"
+
+
+def test_the_bill_adds_up_by_whatever_is_asked(client):
+    """By model, collection, document, run and day."""
+    client.indexed("Some words.")
+    totals = set()
+    for by in ("model", "collection", "document", "run", "day"):
+        said = client.get(f"bill?by={by}").json
+        assert said["by"] == by
+        totals.add(said["total"])
+        assert sum(line["paid"] for line in said["lines"]) == said["total"]
+    assert len(totals) == 1
+
+
+def test_health_readiness_status_and_metrics(client):
+    """The API is ready with its database alone; what is missing to carry work out is said beside."""
+    assert client.get("/healthz").json == {"alive": True}
+    ready = client.get("/readyz").json
+    assert (ready["ready"], ready["workers"]) == (True, False)
+    client.text("Some words.")
+    standing = client.get("status").json
+    assert {one["lane"]: one["queued"] for one in standing["lanes"]} == {
+        "interactive": 1,
+        "bulk": 0,
+        "follow-up": 0,
+    }
+    assert standing["installation"]["lanes"][0]["queued"] == 1
+    told = client.get("/metrics").raw.decode()
+    assert 'holdfast_lane_tasks{lane="interactive",state="queued"} 1.0' in told
+    assert 'holdfast_api_requests_total{method="GET",route="/healthz",status="200"} 1.0' in told

@@ -1,0 +1,165 @@
+"""What happens, as it happens."""
+
+import contextlib
+import json
+import time
+from http.client import HTTPConnection
+from unittest.mock import Mock
+
+from holdfast.api.feed import Listener
+from holdfast.store import events
+from holdfast.store import tasks as fenced
+from tests.api.house import PREFIX
+
+
+class Stream:
+    """An open event stream."""
+
+    def __init__(self, client, last=None):
+        self.connection = HTTPConnection("127.0.0.1", client.house.port, timeout=10)
+        headers = {"X-API-Key": client.key} if client.key else {}
+        headers |= {"Last-Event-ID": str(last)} if last is not None else {}
+        self.connection.request("GET", f"{PREFIX}/events/stream", headers=headers)
+        self.answer = self.connection.getresponse()
+        assert self.answer.status == 200
+        assert self.answer.getheader("Content-Type").startswith("text/event-stream")
+        assert self.answer.readline().startswith(b": listening")
+
+    def next(self):
+        """The next event: its id, its name and its data; None at the end."""
+        found = {}
+        while line := self.answer.readline():
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name:
+                found[name] = value
+            elif "event" in found:
+                return found.get("id"), found["event"], json.loads(found["data"])
+        return None
+
+    def until(self, verb):
+        """All events up to the first of this name."""
+        seen = []
+        while not seen or seen[-1][1] != verb:
+            seen.append(self.next())
+        return seen
+
+    def close(self):
+        self.answer.close()
+        self.connection.close()
+
+
+@contextlib.contextmanager
+def listening(client, last=None):
+    house = client.house
+    before = house.built.feed.listeners
+    stream = Stream(client, last)
+    while house.built.feed.listeners == before:
+        time.sleep(0.01)
+    try:
+        yield stream
+    finally:
+        stream.close()
+
+
+def test_a_listener_hears_what_happens_within_a_second(client, house):
+    """Each entry of the journal, in order, with its number; nothing of what was before."""
+    client.text("Before anybody listened.")
+    with listening(client) as stream:
+        made = client.text("Some words.")
+        began = time.monotonic()
+        number, verb, data = stream.next()
+        assert time.monotonic() - began < 1.0
+        assert (verb, data["subject"], data["reason"]) == (
+            "request",
+            f"document:{made['id']}",
+            "accepted:never_done",
+        )
+        assert int(number) == data["id"]
+
+
+def test_a_listener_that_comes_back_misses_nothing_and_hears_nothing_twice(client, house):
+    """It says which entry it had last."""
+    client.text("One.")
+    with listening(client, last=0) as stream:
+        first, _, _ = stream.next()
+    client.text("Two.")
+    client.text("Three.")
+    with listening(client, last=first) as stream:
+        client.text("Four.")
+        numbers = [int(stream.next()[0]) for _ in range(3)]
+    time.sleep(0.35)
+    journal = [one["id"] for one in client.get("events").json["events"]]
+    assert [int(first), *numbers] == journal
+
+
+def test_progress_is_told_when_it_changes(client, house):
+    """Without a number, so that coming back goes on from the journal."""
+    made = client.text("Some words.")
+    with listening(client) as stream:
+        claim = house.begun()
+        fenced.advance(house.worker.db, claim, fenced.Report(done=2, total=5, unit="pages"), "line")
+        while True:
+            number, name, data = stream.next()
+            if name == "progress" and data["progress"]["done"] == 2:
+                break
+        assert number is None
+        assert (data["subject"], data["status"]) == (f"document:{made['id']}", "indexing")
+        assert (data["progress"]["total"], data["progress"]["unit"]) == (5, "pages")
+
+
+def test_a_listener_hears_of_its_own_tenant_alone(house):
+    """What others do is silence."""
+    mine, theirs = house.key("mine"), house.key("theirs")
+    with listening(mine) as stream:
+        theirs.text("Their words.")
+        made = mine.text("My words.")
+        _, _, data = stream.next()
+        assert data["subject"] == f"document:{made['id']}"
+
+
+def test_nobody_looks_while_nobody_listens(client, house):
+    """The watch ends with its last listener."""
+    feed = house.built.feed
+    with listening(client):
+        assert feed.listeners == 1
+        while feed._watching is None:
+            time.sleep(0.01)
+        watching = feed._watching
+    until = time.monotonic() + 5
+    while not watching.done() and time.monotonic() < until:
+        client.text(f"Something to be told at {time.monotonic()}.")
+        time.sleep(0.1)
+    assert watching.done()
+    assert feed.listeners == 0
+
+
+def test_the_server_ends_while_others_listen(client, house):
+    """Streams end first, and at once."""
+    with listening(client) as stream:
+        began = time.monotonic()
+        house.server.end()
+        while stream.next() is not None:
+            pass
+        house._thread.join(5)
+        assert time.monotonic() - began < 3
+
+
+def test_a_listener_that_lags_behind_is_let_go(monkeypatch):
+    """It hears what it was told so far, and then the end."""
+    monkeypatch.setattr("holdfast.api.feed.MOST_WAITING", 2)
+    listener = Listener("default")
+    for happening in ("one", "two", "three", "four"):
+        listener.tell(happening)
+    heard = [listener.waiting.get_nowait() for _ in range(3)]
+    assert heard == ["one", "two", None]
+    assert listener.waiting.empty()
+
+
+def test_a_stream_ends_rather_than_fall_silent(client, house, monkeypatch):
+    """When the watch itself goes wrong, whoever listens is cut off, and may come back."""
+    with listening(client) as stream, monkeypatch.context() as patch:
+        patch.setattr(events, "running", Mock(side_effect=ValueError("a defect")))
+        assert stream.next() is None
+    with listening(client) as stream:
+        client.text("Heard again.")
+        assert stream.next()[1] == "request"
