@@ -40,7 +40,7 @@ awk '/^uv==/ {found = 1} found {print} found && !/\\$/ {exit}' requirements.lock
 
 with_uv() {
     "$python" -m pip install -q --require-hashes -r "$bootstrap" &&
-        "$VENV/bin/uv" pip install -q --python "$python" --require-hashes -r requirements.lock
+        "$VENV/bin/uv" pip install -q --compile-bytecode --python "$python" --require-hashes -r requirements.lock
 }
 with_uv || {
     echo "install: uv did not manage, going on with pip"

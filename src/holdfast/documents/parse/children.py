@@ -57,7 +57,8 @@ class Child:
         self._waiting = False
         self._said = tempfile.TemporaryFile("a+b")  # noqa: SIM115 (closed with the child)
         # `-I -S` and an explicit path: the child finds what its owner finds and reads no start-up file.
-        command = [sys.executable, "-I", "-S", "-c", _BOOT, str(os.getpid()), json.dumps(asdict(limits))]
+        # -B: under its limit on file sizes it would leave half a compiled module behind, for everybody.
+        command = [sys.executable, "-ISB", "-c", _BOOT, str(os.getpid()), json.dumps(asdict(limits))]
         self._process = subprocess.Popen(  # noqa: S603 (our own interpreter, our own arguments)
             command + [entry for entry in sys.path if entry],
             stdin=subprocess.PIPE,
