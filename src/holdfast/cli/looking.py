@@ -9,7 +9,7 @@ from rich.console import Console
 from holdfast.cli import money, opening, queries, terminal
 from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
 from holdfast.settings import Settings
-from holdfast.store import reads, workers
+from holdfast.store import billing, reads, workers
 from holdfast.store.workers import WorkerState
 
 MOST_SHOWN = 20
@@ -46,7 +46,7 @@ class Standing:
     leases: tuple[reads.Lease, ...]
     refusals: Refusals
     live: tuple[queries.Live, ...]
-    unsettled: tuple[queries.OpenOrder, ...]
+    unsettled: tuple[billing.OpenOrder, ...]
     bill: queries.Bill
 
 
@@ -65,7 +65,7 @@ def status(*, as_json: bool) -> None:
             tuple(
                 order
                 for state in (CallState.IN_DOUBT, CallState.PARKED)
-                for order in queries.open_orders(runtime.db, state)
+                for order in billing.open_orders(runtime.db, None, state)
             ),
             queries.bill(runtime.db),
         )

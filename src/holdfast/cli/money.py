@@ -4,9 +4,10 @@ import typer
 
 from holdfast.cli import opening, queries, terminal
 from holdfast.cli.exits import CommandError, Exit
-from holdfast.cli.queries import OpenOrder
 from holdfast.core.states import CallState
+from holdfast.store import billing
 from holdfast.store import orders as store_orders
+from holdfast.store.billing import OpenOrder
 
 
 def bill(tenant: str | None, *, as_json: bool) -> None:
@@ -43,7 +44,7 @@ def summary(found: queries.Bill) -> str:
 def orders(state: str | None, *, as_json: bool) -> None:
     """The orders whose outcome is not settled."""
     with opening.runtime() as runtime:
-        found = queries.open_orders(runtime.db, None if state is None else CallState(state))
+        found = billing.open_orders(runtime.db, None, None if state is None else CallState(state))
     if as_json:
         terminal.show_json(found)
         return
@@ -74,7 +75,7 @@ def orders(state: str | None, *, as_json: bool) -> None:
 def resolve(order_id: str, *, charged: bool) -> None:
     """A person has looked; the order goes on, or is void."""
     with opening.runtime() as runtime:
-        found = queries.find_order(runtime.db, order_id)
+        found = billing.order(runtime.db, None, order_id)
         if found is None:
             raise CommandError(f"there is no order {order_id}", Exit.NOT_FOUND, code="unknown_order")
         if found.state not in {CallState.PARKED, CallState.IN_DOUBT}:

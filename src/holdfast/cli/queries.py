@@ -1,4 +1,4 @@
-"""Reads that only the command line needs so far: live runs, unsettled orders, the bill, heads of a subject.
+"""Reads that only the command line needs so far: live runs, the bill of all, heads of a subject.
 
 Nothing here writes or locks. Amounts are nano-dollars.
 """
@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Row, case, func, not_, select
 
 from holdfast.core.records import Head
-from holdfast.core.states import LIVE, UNSETTLED, CallState, Disposition, Verb
+from holdfast.core.states import LIVE, Disposition, Verb
 from holdfast.store import rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
-from holdfast.store.schema import charges, heads, journal, orders, runs, tasks
+from holdfast.store.schema import charges, heads, journal, runs, tasks
 
 MOST_ROWS = 200
 
@@ -69,50 +69,6 @@ def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[Live, ...]:
         .limit(limit)
     )
     return tuple(Live(**row._asdict()) for row in db.read(lambda tx: tx.all(query)))
-
-
-@dataclass(frozen=True, slots=True)
-class OpenOrder:
-    """An order whose outcome is not settled. `age` is seconds since it was intended."""
-
-    id: str
-    tenant: str
-    provider: str
-    endpoint: str
-    model: str
-    state: str
-    calls: int
-    estimate: int
-    keyed: bool
-    sends: int
-    doubts: int
-    reason: str | None
-    run_id: str | None
-    subject: str | None
-    age: float
-
-
-def open_orders(db: Database, state: CallState | None = None) -> tuple[OpenOrder, ...]:
-    """The unsettled orders, the oldest first; only those in `state`, when given."""
-    wanted = sorted(UNSETTLED) if state is None else [state]
-    query = _orders().where(orders.c.state.in_([literal(each) for each in wanted]))
-    query = query.order_by(orders.c.created_at).limit(MOST_ROWS)
-    return tuple(_open_order(row) for row in db.read(lambda tx: tx.all(query)))
-
-
-def find_order(db: Database, order_id: str) -> OpenOrder | None:
-    """The order with this id, whatever its state; None if there is none."""
-    row = db.read(lambda tx: tx.one(_orders().where(orders.c.id == order_id)))
-    return None if row is None else _open_order(row)
-
-
-def _orders() -> Any:
-    return select(orders, runs.c.subject, now().label("now")).outerjoin(runs, runs.c.id == orders.c.run_id)
-
-
-def _open_order(row: Row[Any]) -> OpenOrder:
-    named = {name: getattr(row, name) for name in OpenOrder.__dataclass_fields__ if name in row._fields}
-    return OpenOrder(**named, calls=len(row.call_keys), age=row.now - row.created_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.markup import escape
 
-from holdfast.cli import opening, queries, sentences, terminal
+from holdfast.cli import opening, sentences, terminal
 from holdfast.core.records import Head, Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
-from holdfast.store import reads
+from holdfast.store import billing, reads
 from holdfast.store.reads import RunDetail, Story, TaskDetail
 
 STYLES = {Status.SUCCESS: "good", Status.FAILED: "bad", Status.RUNNING: "name", Status.QUEUED: "name"}
@@ -20,14 +20,14 @@ class Told:
     """A story, and the orders of its runs that are not settled."""
 
     story: Story
-    orders: tuple[queries.OpenOrder, ...]
+    orders: tuple[billing.OpenOrder, ...]
 
 
 def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     """The story of every kind of work on the subject, or of one."""
     with opening.runtime() as runtime:
         heads = opening.some_heads(runtime.db, tenant, subject, kind)
-        unsettled = queries.open_orders(runtime.db)
+        unsettled = billing.open_orders(runtime.db, None)
         told = [
             Told(story, tuple(order for order in unsettled if order.run_id in story.tasks))
             for head in heads

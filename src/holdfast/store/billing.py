@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import BigInteger, Row, bindparam, case, cast, func, literal, not_, select
+from sqlalchemy import BigInteger, Row, Select, bindparam, case, cast, func, literal, not_, select
 
 from holdfast.core.states import UNSETTLED, CallState, Disposition, Verb
 from holdfast.store import rows
@@ -141,25 +141,22 @@ class OpenOrder:
     age: float
 
 
-_ORDER = (
-    select(orders, runs.c.subject, now().label("now"))
-    .outerjoin(runs, runs.c.id == orders.c.run_id)
-    .where(orders.c.tenant == bindparam("tenant"))
-)
-ONE_ORDER = _ORDER.where(orders.c.id == bindparam("id"))
+def _orders(tenant: str | None) -> Select[Any]:
+    query = select(orders, runs.c.subject, now().label("now")).outerjoin(runs, runs.c.id == orders.c.run_id)
+    return query if tenant is None else query.where(orders.c.tenant == tenant)
 
 
-def open_orders(db: Database, tenant: str, state: CallState | None = None) -> tuple[OpenOrder, ...]:
-    """The unsettled orders of a tenant, the oldest first; only those in `state`, when given."""
+def open_orders(db: Database, tenant: str | None, state: CallState | None = None) -> tuple[OpenOrder, ...]:
+    """The unsettled orders of a tenant, or of all, the oldest first; only those in `state`, when given."""
     wanted = sorted(UNSETTLED) if state is None else [state]
-    query = _ORDER.where(orders.c.state.in_([rows.literal(each) for each in wanted]))
+    query = _orders(tenant).where(orders.c.state.in_([rows.literal(each) for each in wanted]))
     query = query.order_by(orders.c.created_at).limit(MOST_ROWS)
-    return tuple(_order(row) for row in db.read(lambda tx: tx.all(query, {"tenant": tenant})))
+    return tuple(_order(row) for row in db.read(lambda tx: tx.all(query)))
 
 
-def order(db: Database, tenant: str, order_id: str) -> OpenOrder | None:
-    """The tenant's order with this id, whatever its state; None if there is none."""
-    row = db.read(lambda tx: tx.one(ONE_ORDER, {"tenant": tenant, "id": order_id}))
+def order(db: Database, tenant: str | None, order_id: str) -> OpenOrder | None:
+    """The order with this id, if it is the tenant's or any will do, whatever its state; else None."""
+    row = db.read(lambda tx: tx.one(_orders(tenant).where(orders.c.id == order_id)))
     return None if row is None else _order(row)
 
 
