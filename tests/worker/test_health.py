@@ -116,7 +116,8 @@ def test_metrics_are_what_prometheus_reads(overseer, answers):
     """Every family parses, has a name of ours, and says the same as the health page."""
     healthy(overseer, answers)
     overseer.board.rows[0].add("claims")
-    overseer.progress.strangers = 3
+    overseer.strangers = lambda: 3
+    until(lambda: overseer.progress.strangers == 3, 5, "the watch never counts the strange messages")
     status, kind, body = answers("/metrics")
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
     found = {family.name: family for family in text_string_to_metric_families(body)}
