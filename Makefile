@@ -7,7 +7,7 @@ SERVICES := $(PY) -m scripts.services
 PYTEST := $(PY) -m pytest -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint docs simulate mutants bench chaos services-up services-down services-status lock clean
+.PHONY: help install run demo test lint docs simulate mutants bench chaos services-up services-down services-status lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -18,7 +18,10 @@ $(STAMP): pyproject.toml requirements.lock scripts/install.sh
 	@PYTHON='$(PYTHON)' VENV='$(VENV)' bash scripts/install.sh
 	@touch $(STAMP)
 
-run: install ## start the demonstration on the embedded default
+run: install ## serve the API and the page with a worker and a sample collection, on the embedded default
+	@$(VENV)/bin/holdfast up --sample
+
+demo: install ## kill, freeze and double-click real workers, then print both bills
 	@$(VENV)/bin/holdfast demo
 
 test: lint ## lint, then every test against private PostgreSQL, Redis and RabbitMQ
@@ -40,7 +43,7 @@ simulate: install ## explore interleavings; SEED=123 replays one
 mutants: install ## break the protocol on purpose; every mutant must be caught
 	@$(SERVICES) run -- $(PY) -m tests.mutants $(ARGS)
 
-bench: install ## measure on this machine, beside the peers (ARGS=--quick for a short look; PART=workers, indexing or search)
+bench: install ## measure on this machine, beside the peers (ARGS=--quick for a short look; PART=workers, indexing, search or api)
 	@$(SERVICES) run -- $(PY) -m bench.$(or $(PART),core) $(ARGS)
 
 chaos: install ## break real workers on every broker and print what it cost (ARGS="--only 2 --stack redis")

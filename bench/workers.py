@@ -123,7 +123,7 @@ def _peers(report: Report) -> tuple[peers.Peer, ...]:
 
 
 def _drain(stack: Stack, sizes: Sizes) -> float:
-    with _stack(stack) as place:
+    with installed(stack) as place:
         _ask_all(place, sizes.jobs)
         if stack.database == places.POSTGRESQL:
             places.settle()
@@ -134,7 +134,7 @@ def _drain(stack: Stack, sizes: Sizes) -> float:
 
 
 def _rest(report: Report, stack: Stack, sizes: Sizes) -> None:
-    with _stack(stack) as place, worker(place.environment) as pid:
+    with installed(stack) as place, worker(place.environment) as pid:
         with _requester(place) as ask:
             waits = [_latency(place, ask, number) for number in range(sizes.samples // 5)]
         report.add(
@@ -164,7 +164,8 @@ def _latency(place: Installation, ask: Callable[[int], object], number: int) -> 
 
 
 @contextlib.contextmanager
-def _stack(stack: Stack) -> Iterator[Installation]:
+def installed(stack: Stack) -> Iterator[Installation]:
+    """An installation of its own, with nothing in it."""
     with contextlib.ExitStack() as undo:
         url = undo.enter_context(places.fresh(stack.database))
         folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-bench-"))
@@ -239,19 +240,19 @@ def _ask_all(place: Installation, jobs: int) -> None:
             ask(job)
 
 
+def whole(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process of this installation."""
+    return {**os.environ, **environment, "PYTHONPATH": str(places.ROOT), "HOLDFAST_LOG_LEVEL": "info"}
+
+
 @contextlib.contextmanager
-def worker(environment: Mapping[str, str]) -> Iterator[int]:
+def worker(environment: Mapping[str, str], more: Sequence[str] = ()) -> Iterator[int]:
     """A worker of two processes, up and idle; its process id."""
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast.cli", "worker", "--concurrency", "2"],
+            [sys.executable, "-m", "holdfast.cli", "worker", "--concurrency", "2", *more],
             cwd=places.ROOT,
-            env={
-                **os.environ,
-                **environment,
-                "PYTHONPATH": str(places.ROOT),
-                "HOLDFAST_LOG_LEVEL": "info",
-            },
+            env=whole(environment),
             stdout=subprocess.DEVNULL,
             stderr=said,
             start_new_session=True,
@@ -292,6 +293,14 @@ def _pss(pid: int) -> float:
             if line.startswith("Pss:"):
                 total += int(line.split()[1])
     return total / 1024
+
+
+def rss(pid: int) -> float:
+    """Mebibytes that a process has now."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
 
 
 def peak_rss(pid: int) -> float:

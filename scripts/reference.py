@@ -181,6 +181,8 @@ VERBS = {
     Verb.REPAIR: "What is published was found not to be whole, and a new generation was requested.",
     Verb.ADD_ACTION: "The collection has one more action for its documents.",
     Verb.REMOVE_ACTION: "The action makes no more follow-ups.",
+    Verb.SET_BUDGET: "Somebody sets the limits of a tenant or of a collection; without any it has no budget.",
+    Verb.WARN: "An order brings a budget to its soft limit; noted once for each limit that is set.",
 }
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-from scripts.services import postgresql, rabbitmq, redis, state
+from scripts.services import packages, postgresql, rabbitmq, redis, state
 from scripts.services.process import Process, StartError, alive
 from scripts.services.state import Entry
 
@@ -43,7 +43,18 @@ def up() -> bool:
     state.FOLDER.mkdir(exist_ok=True)
     state.FOLDER.chmod(0o711)  # PostgreSQL's user passes through; what is in it is not for others.
     with ThreadPoolExecutor() as pool:
-        return all([*pool.map(_up, SERVICES)])
+        started = all([*pool.map(_up, SERVICES)])
+    return _browser() and started
+
+
+def _browser() -> bool:
+    """Whether the browser that the tests of the page drive is installed."""
+    try:
+        packages.program("chromium")
+    except StartError as error:
+        print(f"services: NO CHROMIUM: {error}", flush=True)
+        return False
+    return True
 
 
 def down() -> None:

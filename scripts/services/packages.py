@@ -11,21 +11,30 @@ from pathlib import Path
 
 from scripts.services.process import StartError
 
-WANTED = {"redis-server": "redis-server", "rabbitmq-server": "/usr/lib/rabbitmq/bin/rabbitmq-server"}
+WANTED = {
+    "redis-server": "redis-server",
+    "rabbitmq-server": "/usr/lib/rabbitmq/bin/rabbitmq-server",
+    "chromium": "chromium",
+}
 POLICY = Path("/usr/sbin/policy-rc.d")
 
 _once = threading.Lock()
 
 
+def found(package: str) -> str | None:
+    """Where the program of the package is; None when it is not installed."""
+    return shutil.which(WANTED[package], path=_path())
+
+
 def program(package: str) -> str:
     """Where the program of the package is; installed first if missing, when root on Debian."""
     with _once:
-        if (found := shutil.which(WANTED[package], path=_path())) is None:
-            _install([name for name, path in WANTED.items() if shutil.which(path, path=_path()) is None])
-            found = shutil.which(WANTED[package], path=_path())
-    if found is None:
+        if (where := found(package)) is None:
+            _install([name for name in WANTED if found(name) is None])
+            where = found(package)
+    if where is None:
         raise StartError(f"{package} was installed, but {WANTED[package]} is not there")
-    return found
+    return where
 
 
 def _path() -> str:

@@ -5,6 +5,7 @@ may be side by side and only a person knows which one is to win.
 """
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,8 @@ from sqlalchemy import exc
 
 from holdfast.core import decide
 from holdfast.core.errors import BadRequestError, SchemaError, StoreUnavailableError
+from holdfast.core.ports import Host
+from holdfast.documents import blobs_s3
 from holdfast.documents.blobs import Blobs, LocalBlobs
 from holdfast.documents.fetch import FetchLimits
 from holdfast.documents.parse.parser import Parser
@@ -24,28 +27,53 @@ from holdfast.engine import happenings, wake
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind, Registry, Supplies
 from holdfast.engine.sweep import Duty, Rules
-from holdfast.kinds import index
+from holdfast.engine.telling import Telling
+from holdfast.kinds import actions, export, extract, import_, index, qa, webhook
 from holdfast.leases.base import Leases, Terms
 from holdfast.leases.redis import RedisLeases
 from holdfast.leases.sql import SqlLeases
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Policy
-from holdfast.providers import local, openai
+from holdfast.ledger.traced import TracedProvider
+from holdfast.providers import local, local_llm, openai
 from holdfast.providers.base import Provider
 from holdfast.service import upkeep
+from holdfast.service.actions import Visits
+from holdfast.service.bundles import Bundles
+from holdfast.service.estimating import Estimating, Foresee
+from holdfast.service.jobs import Jobs, model_of
 from holdfast.service.library import Library
 from holdfast.service.searching import Searching
 from holdfast.settings import Settings
-from holdfast.store import dialect, migrate
+from holdfast.store import deliveries, dialect, migrate
 from holdfast.store.database import Database
+from holdfast.telemetry import traces
+from holdfast.vectors import filling
+from holdfast.vectors.exact import ExactIndex
+from holdfast.vectors.pgvector import PgvectorIndex
 
 T = TypeVar("T")
 
 OPENAI_ADDRESS = "https://api.openai.com/v1"
 DEFAULT_MODELS = {"local": local.MODEL, "openai": "text-embedding-3-small"}
+DEFAULT_LLM_MODELS = {"local": local_llm.MODEL, "openai": "gpt-4o-mini"}
 DAY = 86_400.0
 DRIFT_EVERY = 60.0
 SHELF_EVERY = 3600.0
+VECTORS_EVERY = 15.0
+VISITS_EVERY = 3.0
+ROUNDS_EVERY = 3.0
+OWN_KINDS = (
+    (index.NAME, index.VERSION),
+    (actions.NAME, actions.VERSION),
+    (deliveries.KIND, deliveries.VERSION),
+    (qa.NAME, qa.VERSION),
+    (extract.NAME, extract.VERSION),
+    (export.NAME, export.VERSION),
+    (import_.NAME, import_.VERSION),
+)
+# By kind of job: the calls it would make for a document, so that it can be estimated.
+FORECASTS: Mapping[str, Foresee] = {}
 # A worker holds two connections; its watchdog one of its own, so that no work delays a renewal.
 WORKER_CONNECTIONS = 2
 # How much sooner than the keeper its holder stops believing in a lease: 2 s of 12, 10 s of 120.
@@ -64,11 +92,15 @@ class Runtime:
     supplies: Supplies
     shelf: Blobs
     parser: Parser
+    vectors: filling.Filling | None = None
 
     def close(self) -> None:
         """Every connection of this runtime is closed; the engine has stopped renewing leases."""
         self.engine.watchdog.stop()
+        if self.vectors is not None:
+            self.vectors.close()
         self.parser.close()
+        self.shelf.close()
         for provider in self.providers.values():
             provider.close()
         self.watch.close()
@@ -88,21 +120,27 @@ def open_runtime(
     sender: wake.Sender | None = None,
     owner: str = "",
     tell: happenings.Tell = happenings.nobody,
+    connections: int = WORKER_CONNECTIONS,
 ) -> Runtime:
     """A runtime on a database that is at the revision this code knows, with these kinds or those of KINDS.
 
     Raises SchemaError, which says what to run, or StoreUnavailableError.
     """
+    traces.begin(settings.otel_url)
     url = settings.database_url.get_secret_value()
     if (file := sqlite_file(url)) is not None and not file.exists():
         # Connecting would make an empty file; a look must leave nothing behind.
         raise SchemaError(f"there is no database at {file} yet; run: holdfast migrate")
     with contextlib.ExitStack() as undo:
-        db = Database(url, pool_size=WORKER_CONNECTIONS, prepare=settings.database_prepare)
+        db = Database(url, pool_size=connections, prepare=settings.database_prepare)
         undo.callback(db.close)
         reached(lambda: migrate.check(db.engine))
         wired = _wired(
-            settings, db, url, kinds, Parts(sender=sender or wake.Nobody(), owner=owner, tell=tell)
+            settings,
+            db,
+            url,
+            kinds,
+            Parts(sender=sender or wake.Nobody(), owner=owner, tell=Telling(db, tell)),
         )
         undo.pop_all()
     return wired
@@ -163,22 +201,28 @@ def supplies_of(settings: Settings) -> Supplies:
         embedding=_provider_name(settings, "embedding"),
         embedding_model=settings.embedding_model or DEFAULT_MODELS.get(settings.embedding_provider),
         llm=_provider_name(settings, "llm"),
-        llm_model=settings.llm_model,
+        llm_model=settings.llm_model or DEFAULT_LLM_MODELS.get(settings.llm_provider),
     )
 
 
 def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | None, parts: Parts) -> Runtime:
     supplies = supplies_of(settings)
-    shelf = LocalBlobs(settings.data_dir / "blobs")
+    shelf, vectors = _shelf(settings), _filling(settings, db)
     parser = Parser(_limits(settings))
     own = index.Index(db, shelf, parser).kind()
-    known = [own, *load_kinds(settings, supplies)] if kinds is None else kinds
+    following = _following(settings, db, supplies, parts.host, lambda: searching(runtime))
+    asked = [qa.Qa(db).kind(), extract.Extract(db).kind()]
+    brought = import_.Import(db, shelf, _choices(settings, supplies), _bundle_limits(settings)).kind()
+    asked += [export.Export(db, shelf).kind(), brought]
+    known = [own, *following, *asked, *load_kinds(settings, supplies)] if kinds is None else kinds
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
     watch = Database(url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every)
     providers: dict[str, Provider] = {}
     for part, name in (("embedding", supplies.embedding), ("llm", supplies.llm)):
         if name is not None and name not in providers:
-            providers[name] = _provider(settings, part, name)
+            made = _provider(settings, part, name)
+            # What is on board is asked directly, and sends nothing.
+            providers[name] = TracedProvider(made) if traces.are_on() and name != local.NAME else made
     parts = replace(
         parts,
         kinds=known,
@@ -187,14 +231,62 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         policy=_policy(settings),
         patience=_patience(settings),
         rules=_rules(settings),
-        duties=_duties(settings, db, shelf, parts),
+        duties=(
+            *_duties(settings, db, shelf, parts, vectors),
+            Duty("rounds", ROUNDS_EVERY, lambda: library(runtime).rounds()),
+        ),
     )
-    return Runtime(settings, db, watch, Engine(db, parts), providers, supplies, shelf, parser)
+    runtime = Runtime(settings, db, watch, Engine(db, parts), providers, supplies, shelf, parser, vectors)
+    return runtime
 
 
-def _duties(settings: Settings, db: Database, shelf: Blobs, parts: Parts) -> tuple[Duty, ...]:
+def _following(
+    settings: Settings, db: Database, supplies: Supplies, host: Host, searcher: Callable[[], Searching]
+) -> list[Kind]:
+    """The kinds of what follows when a document is ready. Whoever searches is made at the first question."""
+    rules = webhook.Rules(
+        seconds=settings.webhook_seconds,
+        give_up_after=settings.webhook_give_up_after,
+        allow_private=settings.webhook_private,
+    )
+    once = functools.cache(searcher)
+
+    def search(tenant: str, collection: str, question: str, count: int) -> list[dict[str, object]]:
+        found = once().search(tenant, collection, question, k=count)
+        return [
+            {"document": hit.document_id, "title": hit.title, "page": hit.page, "text": hit.text}
+            for hit in found.hits
+        ]
+
+    follow_up = actions.Action(db, supplies, analysers=settings.analysers, search=search)
+    return [follow_up.kind(), webhook.Webhook(db, host, rules).kind()]
+
+
+def _shelf(settings: Settings) -> Blobs:
+    if settings.blobs_url is None:
+        return LocalBlobs(settings.data_dir / "blobs")
+    keys = settings.blobs_access_key, settings.blobs_secret_key
+    given = [None if key is None else key.get_secret_value() for key in keys]
+    where = blobs_s3.place(settings.blobs_url, *given)
+    return blobs_s3.S3Blobs(where, settings.data_dir / "blob-cache", settings.blobs_cache * MIB)
+
+
+def _duties(
+    settings: Settings, db: Database, shelf: Blobs, parts: Parts, vectors: filling.Filling | None
+) -> tuple[Duty, ...]:
     drift = upkeep.Drift(db, parts.host, parts.sender, _patience(settings))
-    return (Duty("drift", DRIFT_EVERY, drift), Duty("shelf", SHELF_EVERY, upkeep.Shelf(db, shelf)))
+    duties = (
+        Duty("drift", DRIFT_EVERY, drift),
+        Duty("shelf", SHELF_EVERY, upkeep.Shelf(db, shelf)),
+        Duty("visits", VISITS_EVERY, Visits(db)),
+    )
+    return duties if vectors is None else (*duties, Duty("vectors", VECTORS_EVERY, vectors))
+
+
+def _filling(settings: Settings, db: Database) -> filling.Filling | None:
+    if not db.postgresql or settings.vector_index == "exact":
+        return None
+    return filling.Filling(db, large=filling.LARGE if settings.vector_index == "auto" else 0)
 
 
 def _patience(settings: Settings) -> decide.Patience:
@@ -209,27 +301,61 @@ def _limits(settings: Settings) -> Limits:
 
 def pipelines_of(settings: Settings) -> tuple[str, ...]:
     """Every pipeline that a worker with these settings can carry out, without opening anything."""
-    own = Kind(index.NAME, run=lambda _work: None, version=index.VERSION)
-    return tuple(Registry([own, *load_kinds(settings, supplies_of(settings))]).pipelines)
+    own = [Kind(name, run=lambda _work: None, version=version) for name, version in OWN_KINDS]
+    return tuple(Registry([*own, *load_kinds(settings, supplies_of(settings))]).pipelines)
 
 
 def searching(runtime: Runtime) -> Searching:
     """Search over the documents of this installation."""
-    return Searching(runtime.engine, library(runtime))
+    inside = runtime.db.postgresql and runtime.settings.vector_index != "exact"
+    vectors = PgvectorIndex(ExactIndex()) if inside else ExactIndex()
+    return Searching(runtime.engine, library(runtime), vectors)
+
+
+def jobs(runtime: Runtime) -> Jobs:
+    """The jobs of this installation. The runtime must know their kinds."""
+    return Jobs(runtime.engine, model_of(runtime.supplies))
+
+
+def bundles(runtime: Runtime) -> Bundles:
+    """Exports and imports of this installation. The runtime must know their kinds."""
+    limits = _bundle_limits(runtime.settings)
+    return Bundles(runtime.engine, runtime.shelf, library(runtime), limits)
+
+
+def _bundle_limits(settings: Settings) -> import_.Limits:
+    return import_.Limits(settings.most_bytes, 4 * settings.most_import)
 
 
 def library(runtime: Runtime) -> Library:
     """The documents of this installation. The runtime must know the kind `index`."""
-    settings = runtime.settings
-    defaults = index.Choices(
+    most, private = runtime.settings.most_bytes, runtime.settings.fetch_private
+    fetching = FetchLimits(bytes=most, allow_private=private)
+    chosen = _choices(runtime.settings, runtime.supplies)
+    return Library(runtime.engine, runtime.shelf, chosen, fetching=fetching, most_bytes=most)
+
+
+def estimating(runtime: Runtime) -> Estimating:
+    """Estimates of what work would cost. The runtime must know the kind `index`."""
+    return Estimating(
+        runtime.engine,
+        library(runtime),
+        _choices(runtime.settings, runtime.supplies),
+        runtime.shelf,
+        runtime.parser,
+        FORECASTS,
+    )
+
+
+def _choices(settings: Settings, supplies: Supplies) -> index.Choices:
+    """How documents are indexed by these settings, where a collection does not say otherwise."""
+    return index.Choices(
         chunk_size=settings.chunk_size,
         slice_pages=settings.slice_pages,
         slice_rows=settings.slice_rows,
-        provider=runtime.supplies.embedding or local.NAME,
-        model=runtime.supplies.embedding_model or local.MODEL,
+        provider=supplies.embedding or local.NAME,
+        model=supplies.embedding_model or local.MODEL,
     )
-    fetching = FetchLimits(bytes=settings.most_bytes, allow_private=settings.fetch_private)
-    return Library(runtime.engine, runtime.shelf, defaults, fetching=fetching, most_bytes=settings.most_bytes)
 
 
 def _leases(settings: Settings, watch: Database) -> Leases:
@@ -266,6 +392,8 @@ def _provider_name(settings: Settings, part: str) -> str | None:
     the answers of two servers must not be taken for each other's.
     """
     provider: str | None = getattr(settings, f"{part}_provider")
+    if (part, provider) == ("llm", "local"):
+        return local_llm.NAME  # of its own: both parts are `local` by default, and are two providers
     if provider != "openai":
         return provider
     address = getattr(settings, f"{part}_base_url")
@@ -288,6 +416,8 @@ def _made_provider(part: str, path: str) -> Provider:
 def _provider(settings: Settings, part: str, name: str) -> Provider:
     if name == local.NAME:
         return local.LocalProvider()
+    if name == local_llm.NAME:
+        return local_llm.LocalLanguageProvider()
     if ":" in getattr(settings, f"{part}_provider"):
         return _made_provider(part, name)
     address = getattr(settings, f"{part}_base_url")

@@ -136,8 +136,23 @@ class Settings(pydantic_settings.BaseSettings):
     body_pause: Annotated[float, Field(gt=0, le=3600)] = Field(
         default=30.0, description="Seconds that a client of the API may pause while it sends a body."
     )
+    api_rate: Annotated[float, Field(gt=0, le=1_000_000)] = Field(
+        default=500.0, description="Requests a second that an API key may make of one process of the API."
+    )
+    api_concurrency: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=100, description="Requests of an API key that one process of the API carries out at once."
+    )
+    api_listeners: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=1000, description="Event streams of an API key that one process of the API keeps open."
+    )
+    api_connections: Annotated[int, Field(ge=1, le=200)] = Field(
+        default=8, description="Database connections that the API keeps; when busy up to three times that."
+    )
     log_format: Literal["text", "json"] = Field(
         default="text", description="How workers write their log: lines for people, or JSON objects."
+    )
+    otel_url: str | None = Field(
+        default=None, description="Collector of traces, like `http://HOST:4318/v1/traces` (extra `otel`)."
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least serious lines that are written to the log."
@@ -192,11 +207,11 @@ class Settings(pydantic_settings.BaseSettings):
             "With it, an order in doubt is sent again at no cost."
         ),
     )
-    llm_provider: Annotated[str, Field(pattern=_PROVIDER)] | None = Field(
-        default=None,
+    llm_provider: Annotated[str, Field(pattern=_PROVIDER)] = Field(
+        default="local",
         description=(
-            "Who writes answers and summaries: `openai`, a server of that wire format, or `module:name`. "
-            "Unset: such jobs are refused."
+            "Who writes answers: `openai`, a server of that wire format; `module:name`, a provider of yours; "
+            "or `local`, a stand-in on board that copies out of the text and is no language model."
         ),
     )
     llm_base_url: str | None = Field(
@@ -220,8 +235,34 @@ class Settings(pydantic_settings.BaseSettings):
     slice_rows: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=3000, description="Rows of a sheet that are one task, unless a collection says otherwise."
     )
+    blobs_url: str | None = Field(
+        default=None,
+        description=(
+            "A bucket for the bytes of documents, for workers on several machines: "
+            "`s3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=NAME`."
+        ),
+        json_schema_extra={"shown": "the folder `DATA_DIR/blobs`"},
+    )
+    blobs_access_key: SecretStr | None = Field(
+        default=None, description="Key id for the bucket; unset: what the AWS client finds by itself."
+    )
+    blobs_secret_key: SecretStr | None = Field(default=None, description="Secret key for the bucket.")
+    blobs_cache: Annotated[int, Field(ge=16)] = Field(
+        default=1024, description="Mebibytes of a bucket's content that are kept in `DATA_DIR/blob-cache`."
+    )
+    vector_index: Literal["auto", "exact", "pgvector"] = Field(
+        default="auto",
+        description=(
+            "Where vectors are compared: `exact`: in memory; `pgvector`: inside PostgreSQL, from 2,000 "
+            "chunks of a collection on; `auto`: inside PostgreSQL, if it has the extension, from 256 MiB of "
+            "vectors on."
+        ),
+    )
     most_bytes: Annotated[int, Field(ge=1024)] = Field(
         default=256 * 1024 * 1024, description="Bytes that a document may have."
+    )
+    most_import: Annotated[int, Field(ge=1024)] = Field(
+        default=10 * 1024**3, description="Bytes that a bundle may have; unpacked, four times as many."
     )
     parse_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
         default=60.0, description="Seconds that reading one slice of a document may take."
@@ -233,39 +274,43 @@ class Settings(pydantic_settings.BaseSettings):
         default=False, description="Allow documents from private, loopback and link-local addresses."
     )
 
+    analysers: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
+        default=(),
+        description=(
+            "Functions of your own that actions may run over documents: `module:name`, separated by commas."
+        ),
+    )
+    webhook_private: bool = Field(
+        default=False,
+        description="Allow webhooks and callbacks to private, loopback and link-local addresses.",
+    )
+    webhook_seconds: Annotated[float, Field(gt=0, le=300)] = Field(
+        default=15.0, description="Seconds that the receiver of a webhook has to answer."
+    )
+    webhook_give_up_after: Annotated[float, Field(gt=0, le=30 * 86_400)] = Field(
+        default=86_400.0, description="Seconds for which a webhook that does not land is tried again."
+    )
+
     queued_stuck_after: Seconds = Field(
         default=600.0,
-        description=(
-            "Seconds in the queue, with its lane claiming nothing, after which a new request "
-            "takes a run over."
-        ),
+        description="Seconds in a queue that claims nothing, after which a new request takes a run over.",
     )
     running_stuck_after: Seconds = Field(
         default=2700.0,
-        description=(
-            "Seconds without a live lease or sign of life after which a new request takes a running run over."
-        ),
+        description="Seconds without lease or sign of life after which a new request takes a run over.",
     )
     attempt_cap: Annotated[int, Field(ge=1, le=100)] = Field(
         default=3,
-        description=(
-            "Claims over an expired lease without progress in between, before a run fails as abandoned."
-        ),
+        description="Claims over an expired lease without progress, before a run fails as abandoned.",
     )
 
     in_doubt: Literal["resend", "park"] = Field(
         default="resend",
-        description=(
-            "What happens to an order whose outcome a crash hid: sent again with its key, or "
-            "kept for a person."
-        ),
+        description="An order whose outcome a crash hid is sent again with its key, or kept for a person.",
     )
     park_above: Annotated[Decimal, Field(ge=0)] | None = Field(
         default=None,
-        description=(
-            "Price, in the currency of the price table, above which an order in doubt waits "
-            "for a person anyway."
-        ),
+        description="Price in US dollars above which an order in doubt waits for a person anyway.",
     )
     order_deadline: Annotated[float, Field(ge=1, le=3600)] = Field(
         default=60.0,
@@ -276,10 +321,7 @@ class Settings(pydantic_settings.BaseSettings):
     )
     pay_wait: Annotated[float, Field(ge=0, le=3600)] = Field(
         default=30.0,
-        description=(
-            "Seconds to wait for another worker that is paying for the same input, before the "
-            "task is put back."
-        ),
+        description="Seconds to wait for a worker that pays for the same input, before a task is put back.",
     )
 
     drain_timeout: Annotated[float, Field(ge=0, le=3600)] = Field(
@@ -313,7 +355,7 @@ class Settings(pydantic_settings.BaseSettings):
         data_dir = Path(given.get("data_dir") or cls.model_fields["data_dir"].default).expanduser().absolute()
         filled = {**given, "data_dir": data_dir}
         filled.setdefault("database_url", f"sqlite:///{data_dir}/holdfast.db")
-        for name in ("broker_urls", "kinds", "worker_lanes"):
+        for name in ("analysers", "broker_urls", "kinds", "worker_lanes"):
             if isinstance(value := given.get(name), str):
                 filled[name] = tuple(part.strip() for part in value.split(",") if part.strip())
         published = filled.get("broker_urls") or ()
@@ -372,6 +414,12 @@ class Settings(pydantic_settings.BaseSettings):
                 f"{PREFIX}LEASE_RENEW_EVERY ({self.lease_renew_every:g}) should be less than half of "
                 f"{PREFIX}LEASE_TTL ({self.lease_ttl:g}), so that one lost renewal does not lose the lease"
             )
+        if self.vector_index == "pgvector" and self.database_url.get_secret_value().startswith("sqlite"):
+            raise ValueError(
+                f"{PREFIX}VECTOR_INDEX is pgvector, so {PREFIX}DATABASE_URL should be PostgreSQL"
+            )
+        if (self.blobs_access_key is None) != (self.blobs_secret_key is None):
+            raise ValueError(f"{PREFIX}BLOBS_ACCESS_KEY and {PREFIX}BLOBS_SECRET_KEY belong together")
         if self.lease_backend == "redis" and self.redis_url is None:
             raise ValueError(f"{PREFIX}LEASE_BACKEND is redis, so {PREFIX}REDIS_URL is needed")
         published = {url.get_secret_value() for url in self.broker_urls}
@@ -387,6 +435,9 @@ class Settings(pydantic_settings.BaseSettings):
                     f"{name}_PROVIDER is openai, so {name}_API_KEY is needed, "
                     f"or {name}_BASE_URL of a server that asks for none"
                 )
+        if self.llm_provider == "local" and (self.llm_base_url or self.llm_api_key):
+            # Else the stand-in would answer in the name of the server that was meant.
+            raise ValueError(f"{PREFIX}LLM_PROVIDER is local; set it to openai to use the server you name")
         return self
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from holdfast.testing.meter import Meter
 from tests.acceptance import stacks
 from tests.acceptance.figures import Figures
-from tests.acceptance.scenarios import asking, cuts, deaths, messages, outages, provider
+from tests.acceptance.scenarios import asking, cuts, deaths, messages, outages, provider, serving
 from tests.acceptance.stacks import EMBEDDED, Stack
 
 Play = Callable[[Stack, Meter, random.Random], Figures]
@@ -65,6 +65,7 @@ SCENARIOS = (
     Scenario("11", "replaced and cancelled", asking.replace_and_cancel),
     Scenario("12", "two brokers, one removed", outages.two_brokers, own=BROKER),
     Scenario("13", "behind a thousand tasks", messages.fair_turns),
+    Scenario("14", "uploads while all goes away", serving.faults, keyed=True, own=BROKER | DATABASE),
 )
 BY_NUMBER = {scenario.number: scenario for scenario in SCENARIOS}
 

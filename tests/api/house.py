@@ -138,7 +138,7 @@ class House:
     """One database, one API on a port of its own, one worker."""
 
     def __init__(self, url: str, folder: Path, **more: Any) -> None:
-        self.settings = settings.Settings(data_dir=folder, database_url=url, fetch_private=True, **more)
+        self.settings = settings.Settings(data_dir=folder, database_url=url, **{"fetch_private": True} | more)
         self.sender = Recorder()
         self._undo = contextlib.ExitStack()
         self.runtime = self._undo.enter_context(bootstrap.open_runtime(self.settings, sender=self.sender))
@@ -204,7 +204,7 @@ class House:
             if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), full) and method.lower() in methods:
                 found = methods[method.lower()]["responses"][str(said.status)].get("content", {})
                 told = found.get("application/json", {}).get("schema", {}).get("$ref")
-                if told is not None:
+                if told is not None and "json" in said.headers.get("content-type", ""):
                     shape = self.openapi["components"]["schemas"][told.rpartition("/")[2]]
                     assert set(said.json) == set(shape["properties"]), (method, path)
                 return

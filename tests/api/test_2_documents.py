@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert
 
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.store import documents
+from holdfast.store import collections
 from holdfast.store.schema import budgets
 
 FIELDS = {
@@ -242,7 +242,7 @@ def test_a_database_that_is_away_is_told_as_such(client, monkeypatch):
     key = {"Idempotency-Key": "again"}
     away = Mock(side_effect=StoreUnavailableError("the database does not answer"))
     with monkeypatch.context() as patch:
-        patch.setattr(documents, "make_collection", away)
+        patch.setattr(collections, "make_collection", away)
         said = client.post("collections", {"id": "shelf"}, headers=key)
         assert (said.status, said.code, said.headers["retry-after"]) == (503, "database_unavailable", "5")
     assert client.post("collections", {"id": "shelf"}, headers=key).status == 201
@@ -250,8 +250,25 @@ def test_a_database_that_is_away_is_told_as_such(client, monkeypatch):
 
 def test_a_defect_is_told_without_its_inside(client, monkeypatch):
     """500 in the one shape, with the headers of every answer; the log has the rest."""
-    monkeypatch.setattr(documents, "all_collections", Mock(side_effect=ValueError("a secret")))
+    monkeypatch.setattr(collections, "all_collections", Mock(side_effect=ValueError("a secret")))
     said = client.get("collections", may_fail=True)
     assert (said.status, said.code) == (500, "internal")
     assert b"secret" not in said.raw
     assert said.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_documents_options_are_changed_and_it_is_indexed_anew(client, house):
+    """202 and a new generation; a title alone is 200; what cannot be followed is refused."""
+    made = client.text("Words of copper. " * 200)
+    house.work()
+    path = f"documents/{made['id']}"
+    said = client.call("PATCH", path, {"options": {"chunk_size": 32}})
+    assert (said.status, said.json["disposition"]) == (202, "superseding")
+    house.work()
+    assert client.get(path).json["options"] == {"chunk_size": 32}
+    said = client.call("PATCH", path, {"title": "Copper"})
+    assert (said.status, said.json["document"]["title"]) == (200, "Copper")
+    said = client.call("PATCH", path, {"options": {"chunk_size": 1}})
+    assert (said.status, said.code) == (400, "bad_chunk_options")
+    said = client.call("PATCH", path, {"title": "x"}, headers={"If-Match": '"1"'})
+    assert (said.status, said.code) == (412, "generation_moved")

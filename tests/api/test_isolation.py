@@ -4,26 +4,49 @@ import json
 
 import pytest
 
+from tests.api.house import PREFIX
+from tests.api.taken import TAKEN
 from tests.api.test_3_history import an_order
 
 MARK = "quicksilver"
-# Bodies that would be taken if the thing were one's own; a route that is not here is sent `{}`.
-BODIES = {
-    "/orders/{order_id}/resolve": {"charged": True},
-    "/collections/{collection_id}/documents": {"text": "Mine now."},
-    "/documents/{document_id}/content": {"text": "Mine now."},
-    "/collections": {"id": "mine"},
-}
 STREAMS = {"/api/v1/events/stream"}
+FORMS = {"/api/v1/imports"}
+SHELF = "/api/v1/collections/{collection_id}"
+BUDGET = ("PUT", "/api/v1/budgets")
+# Reasons for which a request that reaches what it names may still come to nothing.
+MEANT = {"no_thumbnail", "no_url", "no_file", "nothing_to_cancel", "nothing_to_resolve", "delivery_busy"}
 
 
 @pytest.fixture
 def owner(house):
     """A tenant with something of everything."""
-    made = house.key("owner")
+    made = house.key("owner", "read", "write", "admin")
+    made.collection("shelf")
+    hook = {"sort": "webhook", "params": {"url": f"http://127.0.0.1:9/{MARK}"}}
+    assert made.post("collections/shelf/actions", hook).status == 201
     made.indexed(f"Only the owner knows of {MARK}.", to="shelf", title=MARK)
     an_order(house, "owners-order", tenant="owner")
+    assert made.post("collections/shelf/jobs", {"kind": "qa", "params": {"notes": MARK}}).status == 202
+    house.work()
     return made
+
+
+def followed(owner):
+    """The ids of all that the owner has."""
+    action, sent = (
+        owner.get("collections/shelf/actions").json["actions"][0],
+        owner.get("deliveries").json["deliveries"][0],
+    )
+    document = owner.get("collections/shelf/documents").json["documents"][0]
+    return {
+        "collection_id": "shelf",
+        "document_id": document["id"],
+        "run_id": document["run_id"],
+        "order_id": "owners-order",
+        "action_id": str(action["id"]),
+        "delivery_id": sent["id"],
+        "job_id": owner.get("jobs").json["jobs"][0]["job_id"],
+    }
 
 
 def filled(template, names):
@@ -35,19 +58,14 @@ def filled(template, names):
 
 def ask(client, method, template, names):
     query = "?collection=shelf&q=quicksilver" if template.endswith("/search") else ""
-    body = BODIES.get(template.removeprefix("/api/v1"), {}) if method != "GET" else None
+    body = TAKEN.get(f"{method} {template.removeprefix(PREFIX)}", [{}])[0] if method != "GET" else None
     return client.call(method, filled(template, names) + query, body)
 
 
 def test_every_route_hides_what_belongs_to_another_tenant(house, owner):
     """404 wherever one names it, nothing of it wherever one does not; and the same words as for nothing."""
-    document = owner.get("collections/shelf/documents").json["documents"][0]
-    theirs = {
-        "collection_id": "shelf",
-        "document_id": document["id"],
-        "run_id": document["run_id"],
-        "order_id": "owners-order",
-    }
+    theirs = followed(owner)
+    document = owner.get(f"documents/{theirs['document_id']}").json
     nothing = {name: f"no-such-{name}" for name in theirs}
     stranger = house.key("stranger", "admin")
     before = owner.get(f"documents/{document['id']}").json
@@ -55,29 +73,34 @@ def test_every_route_hides_what_belongs_to_another_tenant(house, owner):
         if template in STREAMS:
             continue
         said = ask(stranger, method, template, theirs)
-        if "{" in template or template.endswith("/search"):
+        if "{" in template or template.endswith(("/search", "/estimate")) or (method, template) == BUDGET:
             assert said.status == 404, (method, template)
             empty = ask(stranger, method, template, nothing)
             for name, value in theirs.items():
                 empty = type(empty)(
                     empty.status, {}, empty.raw.replace(nothing[name].encode(), value.encode())
                 )
-            assert template.endswith("/search") or said.json == empty.json, (method, template)
-        for secret in (MARK, document["id"], document["run_id"], "owners-order"):
+            assert "{" not in template or said.json == empty.json, (method, template)
+        for secret in (MARK, document["id"], document["run_id"], "owners-order", theirs["job_id"]):
             if "{" not in template:
                 assert secret.encode() not in said.raw, (method, template)
     assert owner.get(f"documents/{document['id']}").json == before
 
 
+def test_the_same_requests_reach_what_they_name_when_the_owner_makes_them(house, owner):
+    """Otherwise the test above would prove nothing: each would be refused for its form."""
+    theirs = followed(owner)
+    taken = [(method, path) for method, path in house.routes() if path not in STREAMS | FORMS]
+    # What ends things comes last, and the collection that holds the others last of all.
+    for method, template in sorted(taken, key=lambda one: (one[0] == "DELETE", one[1] == SHELF)):
+        said = ask(owner, method, template, theirs)
+        told = (method, template, said.raw[:300])
+        assert said.status < 400 or said.code in MEANT | {"duplicate", "same_content"}, told
+
+
 def test_a_key_that_may_only_read_learns_no_more(house, owner):
     """403 would say that it is there."""
-    document = owner.get("collections/shelf/documents").json["documents"][0]
-    names = {
-        "collection_id": "shelf",
-        "document_id": document["id"],
-        "run_id": "x",
-        "order_id": "owners-order",
-    }
+    names = followed(owner)
     stranger = house.key("stranger", "read")
     for method, template in house.routes():
         if "{" in template:
@@ -102,6 +125,14 @@ def test_the_same_words_are_paid_and_counted_apart(house, owner):
     assert (bill["lines"], bill["reused_calls"]) == ([], 0)
     owner.text("Waiting.")
     assert all(lane["queued"] == 0 for lane in stranger.get("status").json["lanes"])
+
+
+def test_an_estimate_does_not_tell_what_another_has_paid_for(house, owner):
+    """The same words cost a stranger as much as anybody, and are known to the owner."""
+    text = {"text": f"Only the owner knows of {MARK}."}
+    known, new = owner.post("estimate", text).json, house.key("stranger").post("estimate", text).json
+    assert (known["calls"], known["reused_calls"]) == (0, 1)
+    assert (new["calls"], new["reused_calls"]) == (1, 0)
 
 
 def test_an_idempotency_key_of_another_tenant_is_free(house, owner):

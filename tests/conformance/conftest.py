@@ -114,6 +114,7 @@ class World:
 
 
 HIDDEN = {"id", "action_id", "run_id", "token", "task_id", "head_id", "data", "options", "result"}
+HIDDEN |= {"number", "cause", "body"}
 
 
 def _plain(found: list[Any]) -> list[Any]:
@@ -121,7 +122,7 @@ def _plain(found: list[Any]) -> list[Any]:
     return sorted(
         (
             {
-                name: re.sub(r"action:\d+", "action:n", value) if isinstance(value, str) else value
+                name: re.sub(r"(action|delivery):\w+", r"\1:n", value) if isinstance(value, str) else value
                 for name, value in row._asdict().items()
                 if name not in HIDDEN and not isinstance(value, float) and not str(value).startswith("run:")
             }

@@ -1,6 +1,7 @@
 """Actions and follow-ups: each once per (action, document, generation), whoever comes first."""
 
 import threading
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,8 +12,9 @@ from holdfast.core.records import FencedOut, Landed, Spent
 from holdfast.core.states import Lane, Status
 from holdfast.store import actions, importing, requests
 from holdfast.store import tasks as fenced
-from holdfast.store.schema import actions as action_rows
-from holdfast.store.schema import collections, follow_ups, runs
+from holdfast.store.schema import collections, runs
+from holdfast.store.schema_follow_ups import actions as action_rows
+from holdfast.store.schema_follow_ups import follow_ups
 from tests.conformance.conftest import build
 
 
@@ -86,15 +88,48 @@ def test_a_token_belongs_to_its_tenant(world):
 
 
 def test_a_removed_action_makes_no_new_follow_up(world):
-    """Those it has made go on."""
+    """Those that have not ended are cancelled, also when the removal was interrupted before that."""
     action = add(world)
     world.publish(collection="books")
-    assert actions.remove_action(world.db, "default", action) == Landed()
-    assert actions.remove_action(world.db, "default", action) == FencedOut("unknown")
     assert actions.remove_action(world.db, "other", action) == FencedOut("unknown")
+    assert world.count(runs, runs.c.status == Status.CANCELLED) == 0
+    assert actions.remove_action(world.db, "default", action) == Landed()
+    assert world.count(runs, runs.c.status == Status.CANCELLED) == 1
+    assert actions.remove_action(world.db, "default", action) == FencedOut("unknown")
     world.publish(collection="books", content="b")
     assert len(followed(world)) == 1
     assert actions.visit(world.db, action) == 0
+
+
+def test_a_removed_action_may_be_added_anew(world):
+    """It is another action: what is ready is followed up again."""
+    world.publish(collection="books")
+    first = add(world, token="t")
+    actions.remove_action(world.db, "default", first)
+    second = add(world, token="t")
+    assert second != first
+    assert len(followed(world)) == 2
+
+
+def test_a_long_visit_is_done_in_steps_and_goes_on_where_it_stopped(world):
+    """An action that may only look at two documents is known to have more to see."""
+    for number in range(5):
+        world.publish(subject=f"document:{number}", collection="books")
+    about = {"tenant": "default", "collection": "books", "kind": "extract", "options": {}, "pipeline": ""}
+    action = actions.add_action(world.db, most=2, **about)
+    assert (len(followed(world)), actions.unvisited(world.db, 10)) == (2, [action])
+    assert actions.visit(world.db, action, 2) == 2
+    assert actions.visit(world.db, action, 2) == 1
+    assert (len(followed(world)), actions.unvisited(world.db, 10)) == (5, [])
+
+
+def test_all_actions_of_a_collection_are_removed_with_it(world):
+    """Those of other collections and tenants stay."""
+    add(world)
+    add(world)
+    other = add(world, collection="papers")
+    assert actions.remove_all(world.db, "default", "books") == 2
+    assert [row.id for row in world.rows(select(action_rows).where(action_rows.c.active))] == [other]
 
 
 def test_an_action_of_a_wrong_form_is_refused(world):
@@ -172,6 +207,27 @@ def test_an_action_added_while_a_document_is_publishing_misses_nothing(side_by_s
     fenced.finish(here.db, claim, spent=Spent(), publish=while_publishing)
     action = adding[0].result(30)
     assert followed(here) == [("extract", f"document:1#action:{action}", "document:1@1")]
+
+
+@pytest.mark.g1
+@pytest.mark.postgresql
+def test_an_action_removed_while_a_document_is_publishing_leaves_nothing_running(side_by_side):
+    """The publication has read the actions and is about to fire: the removal waits, then cancels that."""
+    here, there, pool = side_by_side
+    action = add(here)
+    claim, removing, draw = here.start(collection="books"), [], here.db.token
+
+    def before_it_fires():
+        here.db.token = draw
+        removing.append(pool.submit(actions.remove_action, there.db, "default", action))
+        futures.wait(removing, timeout=0.5)  # one that did not wait would be over by now
+        return draw()
+
+    here.db.token = before_it_fires
+    fenced.finish(here.db, claim, spent=Spent())
+    assert removing[0].result(30) == Landed()
+    assert here.count(runs, runs.c.status == Status.QUEUED) == 0
+    assert here.count(runs, runs.c.status == Status.CANCELLED) == 1
 
 
 @pytest.mark.g1

@@ -12,7 +12,6 @@ from holdfast.store.schema import (
     charges,
     chunks,
     documents,
-    follow_ups,
     heads,
     lines,
     orders,
@@ -21,6 +20,8 @@ from holdfast.store.schema import (
     turns,
     word_counts,
 )
+from holdfast.store.schema_follow_ups import deliveries, findings, follow_ups
+from holdfast.store.schema_jobs import job_results
 
 
 def copied(world, table, **changes):
@@ -43,6 +44,15 @@ CHARGE = {
 DOCUMENT = {
     "tenant": "default", "id": "d1", "collection": "books", "title": "One", "source": "text", "digest": "d",
     "size": 1, "created_at": 1.0, "updated_at": 1.0,
+}  # fmt: skip
+DELIVERY = {
+    "id": "e1", "tenant": "default", "head_id": 1, "cause": "r1", "subject": "document:1", "generation": 1,
+    "event": "document.ready", "url": "http://host.example", "secret": "", "body": b"", "created_at": 1.0,
+    "since": 1.0,
+}  # fmt: skip
+RESULT = {
+    "run_id": "r1", "slice": 0, "position": 0, "tenant": "default", "head_id": 1, "document": "d1",
+    "source": 1, "good": True, "data": {},
 }  # fmt: skip
 CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
 
@@ -70,6 +80,9 @@ BAD = {
     "one_budget_per_scope": lambda world: copied(world, budgets),
     "one_action_per_token": lambda world: copied(world, actions.actions),
     "one_follow_up_per_action_and_generation": lambda world: copied(world, follow_ups),
+    "one_delivery_per_event": lambda _: insert(deliveries).values([DELIVERY, DELIVERY]),
+    "one_finding_per_step": lambda world: copied(world, findings),
+    "one_result_per_place": lambda _: insert(job_results).values([RESULT, RESULT]),
     "one_count_per_slice": lambda world: copied(world, word_counts),
     "one_document_per_id": lambda world: copied(world, documents, digest="other"),
     "one_live_document_per_content": lambda world: insert(documents).values(**DOCUMENT | {"id": "d2"}),
@@ -84,6 +97,7 @@ def furnished(world):
     world.publish(collection="books")
     claim = world.start(subject="document:2")
     fenced.stage(world.db, claim, [Chunk(0)])
+    world.write(insert(findings).values(run_id=claim.run_id, step=1, text="found"))
     fenced.advance(world.db, claim, fenced.Report(1, 2, line="one"), "l1")
     world.write(insert(orders).values(**ORDER))
     world.write(insert(budgets).values(tenant="default", scope="tenant"))

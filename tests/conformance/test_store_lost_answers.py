@@ -14,7 +14,18 @@ from sqlalchemy import select, update
 from holdfast import faults
 from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Disposition, Lane, Status
-from holdfast.store import actions, claims, duties, importing, prune, reads, requests, rows
+from holdfast.store import (
+    actions,
+    claims,
+    duties,
+    findings,
+    importing,
+    prune,
+    reads,
+    requests,
+    rows,
+    tries,
+)
 from holdfast.store import tasks as fenced
 from holdfast.store.schema import runs, tasks
 from tests.conformance.conftest import PATIENCE, cut
@@ -129,6 +140,30 @@ def finish_and_publish(world):
     return lambda: fenced.finish(world.db, claim, spent=Spent(paid=1), result={"n": 1})
 
 
+def called_back(world):
+    return world.start(callback={"url": "http://receiver.example"})
+
+
+def finish_and_call_back(world):
+    claim = called_back(world)
+    return lambda: fenced.finish(world.db, claim, spent=Spent())
+
+
+def fail_and_call_back(world):
+    claim = called_back(world)
+    return lambda: fenced.fail(world.db, claim, code="work_failed", message="no")
+
+
+def cancel_and_call_back(world):
+    claim = called_back(world)
+    return lambda: requests.cancel(world.db, claim.head_id)
+
+
+def supersede_and_call_back(world):
+    called_back(world)
+    return lambda: world.request(content="b")
+
+
 def fail(world):
     claim = world.sliced()[0]
     return lambda: fenced.fail(world.db, claim, code="work_failed", message="no")
@@ -195,6 +230,43 @@ def move(world):
     return lambda: actions.move(world.db, head_id, "books")
 
 
+def delivery(world):
+    """The claim of a delivery, and its event's id."""
+    webhook = {"kind": "webhook", "pipeline": "", "options": {"url": "http://receiver.example"}}
+    actions.add_action(world.db, tenant="default", collection="books", **webhook)
+    world.publish(collection="books")
+    world.write(tasks.update().values(pipeline=""))
+    claim = world.claim()
+    return claim, claim.subject.removeprefix("delivery:")
+
+
+def trying(world):
+    claim, event = delivery(world)
+    return lambda: tries.trying(world.db, claim, event, 1)
+
+
+def missed(world):
+    claim, event = delivery(world)
+    return lambda: tries.missed(world.db, claim, event, status=500, error="no")
+
+
+def send_again(world):
+    claim, event = delivery(world)
+    fenced.finish(world.db, claim, spent=Spent())
+    return lambda: tries.resend(world.db, "default", event, run_id="r")
+
+
+def hurry(world):
+    claim, event = delivery(world)
+    claims.put_back(world.db, claim, reason="delivery", delay=900.0)
+    return lambda: tries.resend(world.db, "default", event, run_id="r")
+
+
+def keep_finding(world):
+    claim = world.start()
+    return lambda: findings.keep(world.db, claim, 1, "found")
+
+
 def bring_in(world):
     given = [(1, True), (2, False), (3, True)]
     return lambda: importing.import_documents(world.db, given, tenant="default", collection="books")
@@ -207,8 +279,14 @@ def prune_chunks(world):
 
 
 TRANSITIONS = {
-    "request": (first_request, duplicate_request, superseding_request, takeover_request),
-    "cancel": (cancel,),
+    "request": (
+        first_request,
+        duplicate_request,
+        superseding_request,
+        takeover_request,
+        supersede_and_call_back,
+    ),
+    "cancel": (cancel, cancel_and_call_back),
     "delete": (delete,),
     "claim": (claim_best, claim_named, skip_named),
     "renew": (renew,),
@@ -218,8 +296,8 @@ TRANSITIONS = {
     "stage": (stage, stage_too_late),
     "advance": (advance,),
     "plan": (plan,),
-    "finish": (finish_slice, finish_and_publish),
-    "fail": (fail,),
+    "finish": (finish_slice, finish_and_publish, finish_and_call_back),
+    "fail": (fail, fail_and_call_back),
     "win": (win,),
     "enrol": (enrol,),
     "expire": (expire,),
@@ -229,6 +307,11 @@ TRANSITIONS = {
     "mend": (mend_whole, mend_broken),
     "add_action": (add_action,),
     "visit": (add_action,),
+    "visited": (add_action,),
+    "trying": (trying,),
+    "missed": (missed,),
+    "resend": (send_again, hurry),
+    "keep_finding": (keep_finding,),
     "remove_action": (remove_action,),
     "move": (move,),
     "import": (bring_in,),
@@ -269,7 +352,7 @@ def test_a_lost_connection_changes_nothing_about_a_transition(world, lose, name,
 def test_no_transition_is_left_out_of_the_table():
     """Every name under which these modules write is in the table above."""
     written = set()
-    for module in (requests, claims, fenced, duties, actions, importing, prune, rows, reads):
+    for module in (requests, claims, fenced, duties, actions, tries, findings, importing, prune, rows, reads):
         written |= set(re.findall(r'db\.write\(\s*"([a-z_]+)"', Path(module.__file__).read_text()))
     assert written == set(TRANSITIONS)
 

@@ -157,7 +157,7 @@ def test_a_known_text_is_always_cut_the_same_way():
     """Other cuts would make everybody pay again: these may change only with the chunker's VERSION."""
     page = paragraphs(*Prose(8).paragraphs(12))
     found = [chunk.estimate_tokens(piece.text) for piece in chunk.cut([page], ChunkOptions(128))]
-    assert (chunk.VERSION, found) == (1, KNOWN)
+    assert (chunk.VERSION, found) == (2, KNOWN)
 
 
-KNOWN = [69, 47, 97, 43, 66, 48, 81, 104, 37, 100, 58, 109, 126, 60, 78, 54]
+KNOWN = [69, 47, 97, 43, 114, 81, 104, 37, 100, 58, 109, 126, 60, 78, 54]

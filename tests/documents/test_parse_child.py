@@ -241,6 +241,15 @@ def test_a_parser_that_cannot_run_is_not_the_fault_of_the_document(make, page, m
     assert caught.value.code == "parser_unfit"
 
 
+def test_a_library_of_the_parser_that_is_missing_is_not_the_fault_of_the_document(make, page, monkeypatch):
+    """It is found out with the first document that needs it, inside the child."""
+    gone = f"import sys; sys.modules['selectolax'] = None; {children._BOOT.removeprefix('import sys; ')}"
+    monkeypatch.setattr(children, "_BOOT", gone)
+    with pytest.raises(WorkError, match="mend the installation") as caught:
+        make().read(page, Format.HTML, ALL)
+    assert caught.value.code == "parser_unfit"
+
+
 @pytest.mark.parametrize(("name", "value"), [("MOST_REQUESTS", 3), ("GROWN", 1)])
 def test_a_worn_child_is_replaced(make, page, monkeypatch, name, value):
     """After many documents, or when it has grown, the next document gets a fresh one and the old one ends."""

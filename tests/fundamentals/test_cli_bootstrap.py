@@ -37,8 +37,8 @@ def test_the_defaults_are_those_of_the_design(runtime):
     assert (terms.ttl, terms.renew_every, round(terms.margin, 6)) == (12.0, 4.0, 2.0)
     assert isinstance(built.engine.leases, SqlLeases)
     assert built.watch is not built.db
-    assert built.supplies == Supplies(embedding="local", embedding_model="wordllama-256")
-    assert list(built.providers) == ["local"]
+    assert built.supplies == Supplies("local", "wordllama-256", "local-extractive", "extractive-1")
+    assert list(built.providers) == ["local", "local-extractive"]
 
 
 def test_settings_arrive_in_their_units(runtime):

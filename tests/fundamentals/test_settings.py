@@ -132,11 +132,19 @@ def test_secrets_never_print(monkeypatch):
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", "postgresql://me:hunter2@localhost/x")
     monkeypatch.setenv("HOLDFAST_REDIS_URL", "redis://:hunter2@localhost")
     monkeypatch.setenv("HOLDFAST_EMBEDDING_API_KEY", "hunter2")
+    monkeypatch.setenv("HOLDFAST_LLM_PROVIDER", "openai")
     monkeypatch.setenv("HOLDFAST_LLM_API_KEY", "hunter2")
     found = settings.load()
     assert "hunter2" not in f"{found} {found!r} {found.model_dump()} {found.model_dump_json()}"
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", "hunter2")
     assert "hunter2" not in refusal()
+
+
+def test_a_model_that_is_named_is_not_replaced_by_the_stand_in(monkeypatch):
+    """Whoever gives an address or a key means a server: the stand-in must not answer in its name."""
+    assert settings.load().llm_provider == "local"
+    monkeypatch.setenv("HOLDFAST_LLM_BASE_URL", "http://127.0.0.1:9/v1")
+    assert "set it to openai" in refusal()
 
 
 def test_settings_do_not_change():

@@ -61,7 +61,7 @@ def test_a_new_chunk_size_makes_a_new_generation_of_every_document(house):
     """They are superseded at the lowest priority; the old chunks answer until each is done."""
     first, second = house.indexed(PROSE), house.indexed(f"Another. {PROSE}")
     before = [len(house.texts(each)) for each in (first, second)]
-    _, asked = house.library.change_collection(WISH, "shelf", options={"chunk_size": 32})
+    asked = house.library.change_collection(WISH, "shelf", options={"chunk_size": 32}).asked
     assert asked == 2
     assert [len(house.texts(each)) for each in (first, second)] == before
     run = house.run(house.document(first.id))
@@ -91,7 +91,8 @@ def test_a_change_that_changes_nothing_asks_for_nothing(house):
     """A new title, and options that are what they were."""
     house.indexed(PROSE)
     options = {"chunk_size": 256}
-    changed, asked = house.library.change_collection(WISH, "shelf", title="The shelf", options=options)
+    told = house.library.change_collection(WISH, "shelf", title="The shelf", options=options)
+    changed, asked = told.collection, told.asked
     assert (changed.title, asked) == ("The shelf", 0)
     assert house.work() == []
 
@@ -99,7 +100,7 @@ def test_a_change_that_changes_nothing_asks_for_nothing(house):
 def test_an_option_that_is_taken_back_is_the_default_again(house):
     """None removes it."""
     house.library.make_collection(WISH, "fine", options={"chunk_size": 32, "slice_pages": 3})
-    changed, _ = house.library.change_collection(WISH, "fine", options={"chunk_size": None})
+    changed = house.library.change_collection(WISH, "fine", options={"chunk_size": None}).collection
     assert changed.options == {"slice_pages": 3}
 
 

@@ -323,7 +323,8 @@ GENERATION = (
         "G6",
         Patch(
             REQUESTS,
-            "    journal.once(tx, noted)\n    return Answer(\n        verdict.disposition,",
+            "    refusals.note(tx, ask, head, verdict, run_id)\n"
+            "    return Answer(\n        verdict.disposition,",
             "    return Answer(\n        verdict.disposition,",
         ),
         by=f"{G6}every_one_of_many_duplicates_at_once_is_in_the_journal[sqlite]",

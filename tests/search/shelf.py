@@ -102,6 +102,7 @@ class Shelf:
             "source": "text",
             "digest": document,
             "size": 1,
+            "chunks": 1,
             "created_at": 1.0,
             "updated_at": 1.0,
         }

@@ -46,6 +46,7 @@ class Premises:
             "HOLDFAST_DATABASE_URL": self.database_url,
             "HOLDFAST_BROKER_URL": self.broker_url,
             "HOLDFAST_KINDS": KINDS,
+            "HOLDFAST_PORT": "0",
             **QUICK,
         }
         return kept | mine | {f"HOLDFAST_{name.upper()}": str(value) for name, value in changes.items()}

@@ -1,9 +1,11 @@
 """`holdfast up`: everything on one machine, restarted when it dies, ended together, nothing left behind."""
 
+import json
 import os
 import re
 import signal
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,8 @@ def up(premises):
 def test_what_dies_is_started_again_and_ctrl_c_ends_all(premises, up):
     """A killed worker is back within seconds and does its work; one line tells of it."""
     made = part(up)
+    first = premises.ask("nap", "document:first")  # a process that is still starting would complain
+    assert premises.done(first).status is Status.SUCCESS
     os.kill(made, signal.SIGKILL)
     up.says("worker ended with code -9; starting it again in")
     asked = premises.ask("nap")
@@ -48,6 +52,28 @@ def test_nothing_is_left_behind_when_it_is_killed(premises, up):
     os.kill(up.pid, signal.SIGKILL)
     until(lambda: up.poll() == -signal.SIGKILL, 15, "it does not end")
     until(lambda: not [pid for pid in tree if is_alive(pid)], 15, "it leaves processes behind")
+
+
+def test_a_first_visit_finds_a_service_with_something_in_it(premises):
+    """One command: the API answers, the sample collection is indexed by the worker, and a search finds it."""
+    up = premises.start("up", "--sample", "-c", "1")
+    address = up.says(r"holdfast api: (http://\S+)")[1]
+
+    def asked(path):
+        with urllib.request.urlopen(f"{address}/api/v1{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    def found():
+        return [
+            hit["title"] for hit in asked("/search?collection=sample&q=who+moves+the+crane+at+night")["hits"]
+        ]
+
+    until(lambda: "harbour-handbook.md" in found(), 60, "the sample is never indexed")
+    until(lambda: len(asked("/collections/sample/documents")["documents"]) == 5, 60, "documents are missing")
+    assert "sample started" in up.said()
+    up.tell(signal.SIGINT)
+    assert up.ended(30)[0] == 0
+    assert up.said().count("sample started") == 1
 
 
 def is_alive(pid):

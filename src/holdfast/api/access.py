@@ -1,5 +1,9 @@
 """Who asks, and whether they may. What belongs to another tenant is not there: 404, never 403.
 
+Whoever is signed in to the page shows a cookie instead of a key. A browser sends that along with requests of
+any site's making, so that one which changes something must also come from the page itself: with a header that
+no other site can set, and by what the browser says of its origin.
+
 While no key was ever made, only this machine is served. A page in a browser on this machine can send requests
 too, from any site: so the name in `Host` must be this machine's (else a site could give itself our address),
 and an `Origin` must be our own.
@@ -13,12 +17,19 @@ from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
 from holdfast.api.parts import Id, Parts, PartsOf
+from holdfast.api.turnstile import SLOT
 from holdfast.core.errors import HoldfastError
 from holdfast.service.access import NEIGHBOUR, Identity, KeyNeededError, Scope
-from holdfast.store.documents import Collection, Document
+from holdfast.store.collections import Collection
+from holdfast.store.documents import Document
 
 _header = APIKeyHeader(name="X-API-Key", auto_error=False, description="A key of `holdfast keys create`.")
 _bearer = HTTPBearer(auto_error=False, description="The same key, as a bearer token.")
+
+
+COOKIE = "holdfast_session"
+PAGE = "X-Holdfast-Page"
+SAFE = {"GET", "HEAD"}
 
 
 class ForeignOriginError(HoldfastError):
@@ -46,9 +57,35 @@ def _caller(
     shown = {token for token in (key, bearer.credentials if bearer else None) if token}
     if len(shown) > 1:
         raise KeyNeededError("X-API-Key and Authorization show two different keys; send one")
+    session = request.cookies.get(COOKIE)
     if shown:
-        return parts.access.who(shown.pop())
-    return _neighbour(request, parts)
+        caller = parts.access.who(shown.pop())
+    elif session is not None and parts.access.has_keys():
+        caller = parts.access.signed_in(session)
+        if request.method not in SAFE:
+            check_own(request)
+            if request.headers.get(PAGE) is None:
+                raise ForeignOriginError(f"with a session, what changes something needs the header {PAGE}")
+    else:
+        caller = _neighbour(request, parts)
+    request.scope[SLOT] = parts.turnstile.enter(caller)
+    return caller
+
+
+def check_own(request: Request) -> None:
+    """Return if the request is of our own page's making; otherwise ForeignOriginError."""
+    said = request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    host = request.headers.get("host", "")
+    if said == "same-origin" or (said is None and origin is not None and urlsplit(origin).netloc == host):
+        return
+    raise ForeignOriginError("a page of another site sent this; nothing was done")
+
+
+def visitor(request: Request) -> Identity:
+    """Who looks at a page, as `_caller`; a page is only looked at, so a cookie is enough."""
+    parts: Parts = request.app.state.parts
+    return _caller(request, parts)
 
 
 def _neighbour(request: Request, parts: Parts) -> Identity:

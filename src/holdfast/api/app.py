@@ -9,16 +9,33 @@ from starlette.types import ASGIApp
 
 import holdfast
 from holdfast import bootstrap
-from holdfast.api import collections, documents, errors, happenings, history, money, operations, searching
+from holdfast.api import (
+    access,
+    actions,
+    collections,
+    documents,
+    errors,
+    happenings,
+    history,
+    jobs,
+    money,
+    moving,
+    operations,
+    searching,
+)
 from holdfast.api.counting import Counting
 from holdfast.api.feed import Feed
 from holdfast.api.limits import Gate, Limits
 from holdfast.api.once import Once
 from holdfast.api.parts import Depths, Parts
+from holdfast.api.turnstile import Allowance, Turnstile
 from holdfast.bootstrap import Runtime
 from holdfast.service.access import Access
+from holdfast.service.actions import Actions, Deliveries
 from holdfast.service.conditions import ConditionalLibrary
 from holdfast.service.viewing import Viewing
+from holdfast.web import routes
+from holdfast.web.parts import Its
 
 PREFIX = "/api/v1"
 DESCRIPTION = (
@@ -49,7 +66,15 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
         Feed(runtime.db),
         Counting(runtime.db),
         operations.Recent(depths),
+        turnstile=Turnstile(Allowance(settings.api_rate, settings.api_concurrency, settings.api_listeners)),
+        actions=Actions(runtime.engine, settings.analysers),
+        deliveries=Deliveries(runtime.engine),
+        jobs=bootstrap.jobs(runtime),
+        bundles=bootstrap.bundles(runtime),
     )
+    parts.counting.refused = lambda: parts.turnstile.refused
+    parts.counting.sender = runtime.engine.parts.sender
+    parts.counting.begin()
     app = FastAPI(
         title="Holdfast",
         version=holdfast.__version__,
@@ -66,14 +91,46 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     app.include_router(operations.open_router)
     for router in routers():
         app.include_router(router, prefix=PREFIX)
-    limits = Limits(settings.most_bytes, settings.most_json, settings.body_pause)
+    app.state.pages = _pages(parts)
+    for router in routes.routers():
+        app.include_router(router)
+    limits = Limits(settings.most_bytes, settings.most_json, settings.body_pause, settings.most_import)
     return Built(app, Gate(app, limits, parts.counting.note), parts.feed)
 
 
 def routers() -> list[APIRouter]:
     """The routes below the prefix."""
-    modules: tuple[Any, ...] = (collections, documents, history, searching, money, happenings, operations)
+    modules: tuple[Any, ...] = (
+        collections,
+        documents,
+        moving,
+        history,
+        searching,
+        actions,
+        jobs,
+        money,
+        happenings,
+        operations,
+    )
     return [module.router for module in modules]
+
+
+def _pages(parts: Parts) -> Its:
+    """What the pages use: the same as the API, and who looks as the API knows them."""
+    return Its(
+        parts.runtime,
+        parts.library,
+        parts.searching,
+        parts.viewing,
+        parts.access,
+        parts.actions,
+        parts.deliveries,
+        parts.jobs,
+        parts.depths,
+        visitor=access.visitor,
+        own=access.check_own,
+        cookie=access.COOKIE,
+    )
 
 
 def _operation(route: APIRoute) -> str:

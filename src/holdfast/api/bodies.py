@@ -4,13 +4,14 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO, TypeVar
 
 import pydantic
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 
 from holdfast.api.access import OwnCollection, OwnDocument
 from holdfast.api.shapes import LaneName, NewContent, NewDocument, Priority, Shape
@@ -52,18 +53,23 @@ class Handed:
 
     def means(self) -> str:
         """What tells it apart from other content; not the boundary of a form, which is new each time."""
-        digest = ""
-        if self.file is not None:
-            hasher = hashlib.sha256()
-            while part := self.file.read(STEP):
-                hasher.update(part)
-            self.file.seek(0)
-            digest = hasher.hexdigest()
+        digest = digest_of(self.file) if self.file is not None else ""
         told = [self.title, self.priority, self.lane, self.options, self.text, self.url, self.name, digest]
         return json.dumps(told, sort_keys=True)
 
 
-def _checked(model: type[Body], raw: bytes) -> Body:
+def digest_of(file: BinaryIO) -> str:
+    """What tells a file apart from others; it is at its beginning again."""
+    hasher = hashlib.sha256()
+    file.seek(0)
+    while part := file.read(STEP):
+        hasher.update(part)
+    file.seek(0)
+    return hasher.hexdigest()
+
+
+def checked(model: type[Body], raw: bytes) -> Body:
+    """The body, if it has the form of the model; otherwise the error of a request of the wrong form."""
     try:
         return model.model_validate_json(raw)
     except pydantic.ValidationError as error:
@@ -80,15 +86,20 @@ def file_name(given: str) -> str:
     return "" if name in {".", ".."} else name
 
 
+def form_of(request: Request) -> AbstractAsyncContextManager[FormData]:
+    """The form of a request, its file on disk until the request is answered."""
+    return request.form(max_files=1, max_fields=8)
+
+
 async def _form(request: Request) -> AsyncIterator[Handed]:
-    async with request.form(max_files=1, max_fields=8) as form:
+    async with form_of(request) as form:
         # One form, one file: where a field comes twice, the last counts.
         file = form.get("file")
         if not isinstance(file, UploadFile):
             raise BadRequestError("the form has no file in its field `file`", code="bad_request")
         texts = {name: value for name, value in form.items() if isinstance(value, str)}
-        raw = json.dumps({name: _value(name, text) for name, text in texts.items()}).encode()
-        known = _checked(Fields, raw)
+        raw = json.dumps({name: value(name, text) for name, text in texts.items()}).encode()
+        known = checked(Fields, raw)
         yield Handed(
             known.title,
             known.priority,
@@ -99,7 +110,8 @@ async def _form(request: Request) -> AsyncIterator[Handed]:
         )
 
 
-def _value(name: str, text: str) -> Any:
+def value(name: str, text: str) -> Any:
+    """A field of a form, as JSON would have it."""
     if name not in {"priority", "options"}:
         return text.encode("utf-8", "replace").decode()
     try:
@@ -117,7 +129,7 @@ async def _new_document(request: Request, _for: OwnCollection) -> AsyncIterator[
         async for handed in _form(request):
             yield handed
         return
-    known = _checked(NewDocument, await request.body())
+    known = checked(NewDocument, await request.body())
     if (known.text is None) == (known.url is None):
         raise BadRequestError("give a `text` or a `url`, or a form with a `file`", code="bad_request")
     if known.url is not None and known.options is not None:
@@ -130,7 +142,7 @@ async def _new_content(request: Request, _for: OwnDocument) -> AsyncIterator[Han
         async for handed in _form(request):
             yield handed
         return
-    known = _checked(NewContent, await request.body())
+    known = checked(NewContent, await request.body())
     yield Handed("", known.priority, known.lane, text=known.text)
 
 
@@ -138,13 +150,17 @@ DocumentBody = Annotated[Handed, Depends(_new_document)]
 ContentBody = Annotated[Handed, Depends(_new_content)]
 
 
+def with_file(model: type[pydantic.BaseModel]) -> dict[str, Any]:
+    """The schema of a form with a file and these fields."""
+    fields = model.model_json_schema()
+    file = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
+    return {**fields, "properties": {"file": file, **fields["properties"]}, "required": ["file"]}
+
+
 def described(model: type[pydantic.BaseModel]) -> dict[str, Any]:
     """The request body for OpenAPI, since it is read by hand: a form with a file, or this JSON."""
-    fields = Fields.model_json_schema()
-    file = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
-    form = {**fields, "properties": {"file": file, **fields["properties"]}, "required": ["file"]}
     content = {
-        "multipart/form-data": {"schema": form},
+        "multipart/form-data": {"schema": with_file(Fields)},
         "application/json": {"schema": model.model_json_schema()},
     }
     return {"requestBody": {"required": True, "content": content}}

@@ -15,7 +15,7 @@ from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.errors import NotFoundError
 from holdfast.service.access import Identity
 from holdfast.service.library import Wish
-from holdfast.store.documents import Collection
+from holdfast.store.collections import Collection
 
 router = APIRouter(tags=["collections"], responses=RESPONSES)
 
@@ -78,14 +78,17 @@ def one_collection(found: ItsCollection) -> shapes.Collection:
 def change_collection(
     parts: PartsOf, caller: Reader, found: OwnCollection, body: shapes.CollectionChange
 ) -> shapes.ChangedCollection:
-    """Change title or options; changed options ask for every document again, at the lowest priority."""
-    changed, asked = parts.library.change_collection(
-        wish(caller), found.id, title=body.title, options=body.options
-    )
-    return shapes.ChangedCollection(collection=shapes.Collection.of(changed), requested=asked)
+    """Change title or options; changed options ask for every document again, at the lowest priority.
+
+    Some are asked for at once; for `to_follow` others that happens by itself, later.
+    """
+    changed = parts.library.change_collection(wish(caller), found.id, title=body.title, options=body.options)
+    told = shapes.Collection.of(changed.collection)
+    return shapes.ChangedCollection(collection=told, requested=changed.asked, to_follow=changed.to_follow)
 
 
 @router.delete("/collections/{collection_id}")
 def delete_collection(parts: PartsOf, caller: Reader, found: OwnCollection) -> shapes.Deleted:
-    """Delete a collection and all its documents."""
-    return shapes.Deleted(deleted=parts.library.delete_collection(wish(caller), found.id))
+    """Delete a collection and all its documents; nobody sees any of them from now on."""
+    gone = parts.library.delete_collection(wish(caller), found.id)
+    return shapes.Deleted(deleted=gone.deleted, to_follow=gone.to_follow)

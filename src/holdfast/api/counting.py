@@ -1,35 +1,98 @@
-"""What `/metrics` tells of this process, and of the installation as the database has it."""
+"""What `/metrics` tells of this process, and of the installation as the database has it.
+
+What the whole installation did is counted from the moment this process began: each scrape reads only what is
+new (`store.tallies`), so that its cost does not grow with the ledger. A counter that begins at 0 with its
+process is what Prometheus expects. Several processes of the API count the same events, each for itself: take
+one of them, or the largest.
+"""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Lock
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 
-from holdfast.store import reads, workers
+from holdfast.core.states import Disposition, Verb
+from holdfast.ledger.prices import NANO
+from holdfast.store import reads, tallies, workers
 from holdfast.store.database import Database
+from holdfast.store.tallies import Place, Stage, Tally
+
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
+
+
+class Sums:
+    """What was counted so far, over all looks."""
+
+    def __init__(self) -> None:
+        self.place: Place | None = None
+        self.decisions: Counter[tuple[str, str]] = Counter()
+        self.charges: Counter[tuple[str, str]] = Counter()
+        self.tokens: Counter[tuple[str, str]] = Counter()
+        self.amounts: Counter[tuple[str, str]] = Counter()
+        self.stages: dict[tuple[str, str], Stage] = {}
+        self.reused_calls = self.saved = self.refused = 0
+
+    def add(self, found: Tally) -> None:
+        """Count what is new."""
+        self.place = found.place
+        self.decisions.update(found.decisions)
+        for key, (number, tokens, amount) in found.charged.items():
+            self.charges[key] += number
+            self.tokens[key] += tokens
+            self.amounts[key] += amount
+        for key, stage in found.stages.items():
+            before = self.stages.get(key, Stage(0, 0.0))
+            self.stages[key] = Stage(before.number + stage.number, before.seconds + stage.seconds)
+        self.reused_calls += found.reused_calls
+        self.saved += found.saved
+        self.refused += found.refused
 
 
 class Counting:
-    """Counts the requests of this process."""
+    """Counts the requests of this process, and what happens in the installation."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._lock = Lock()
+        self._looking = Lock()
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._seconds: Counter[str] = Counter()
+        self._sums = Sums()
         self.listeners = 0
+        self.refused: Callable[[], int] = lambda: 0
+        self.sender: object = None
+
+    def begin(self) -> None:
+        """Count from now on, if nothing is counted yet."""
+        if self._sums.place is None:
+            self._sums.place = tallies.here(self._db)
 
     def note(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request has been answered. One of no known route counts as `other`, so that labels stay few."""
         name = route or "other"
-        verb = method if method in {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"} else "other"
+        verb = method if method in METHODS else "other"
         with self._lock:
             self._requests[name, verb, status] += 1
             self._seconds[name] += seconds  # type: ignore[assignment]  # Counter adds up any numbers
 
     def collect(self) -> Iterator[Metric]:
         """Everything, for Prometheus."""
+        yield from self._of_process()
+        yield from self._of_work()
+        with self._looking:
+            self.begin()
+            self._sums.add(tallies.since(self._db, self._sums.place or Place()))
+            yield from _decided(self._sums)
+            yield from _spent(self._sums)
+        yield from self._in_doubt()
+
+    def _of_process(self) -> Iterator[Metric]:
         with self._lock:
             requests, seconds = dict(self._requests), dict(self._seconds)
         asked = CounterMetricFamily(
@@ -43,9 +106,17 @@ class Counting:
             took.add_metric([route], total)
         yield took
         yield GaugeMetricFamily("holdfast_api_listeners", "Open event streams", value=self.listeners)
-        yield from self._of_installation()
+        yield CounterMetricFamily(
+            "holdfast_api_rate_limited", "Requests refused because of a key's limits", value=self.refused()
+        )
+        sent = CounterMetricFamily(
+            "holdfast_api_wake_ups", "Wake-ups handed to brokers, by what became of them", labels=["outcome"]
+        )
+        for outcome in ("sent", "refused", "failed"):
+            sent.add_metric([outcome], getattr(self.sender, outcome, 0))
+        yield sent
 
-    def _of_installation(self) -> Iterator[Metric]:
+    def _of_work(self) -> Iterator[Metric]:
         lanes = reads.lanes(self._db).values()
         work = GaugeMetricFamily("holdfast_lane_tasks", "Open tasks", labels=["lane", "state"])
         oldest = GaugeMetricFamily(
@@ -62,3 +133,52 @@ class Counting:
         for state, number in known.items():
             up.add_metric([state], number)
         yield up
+
+    def _in_doubt(self) -> Iterator[Metric]:
+        number, amount = tallies.in_doubt(self._db)
+        yield GaugeMetricFamily("holdfast_in_doubt", "Charges in doubt now", value=number)
+        yield GaugeMetricFamily("holdfast_in_doubt_dollars", "Their price together", value=amount / NANO)
+
+
+def _decided(sums: Sums) -> Iterator[Metric]:
+    decided = CounterMetricFamily(
+        "holdfast_decisions", "Entries of the journal, by verb", labels=["verb", "reason"]
+    )
+    asked: Counter[str] = Counter({each.value: 0 for each in Disposition})
+    for (verb, reason), number in sorted(sums.decisions.items()):
+        decided.add_metric([verb, reason], number)
+        if verb == Verb.REQUEST:
+            asked[reason.partition(":")[0]] += number
+    yield decided
+    dispositions = CounterMetricFamily(
+        "holdfast_dispositions", "Requests for work, by what became of them", labels=["disposition"]
+    )
+    for disposition, number in asked.items():
+        dispositions.add_metric([disposition], number)
+    yield dispositions
+    took = SummaryMetricFamily(
+        "holdfast_stage_seconds", "Seconds that a stage took", labels=["stage", "about"]
+    )
+    for (stage, about), known in sorted(sums.stages.items()):
+        took.add_metric([stage, about], count_value=known.number, sum_value=known.seconds)
+    yield took
+
+
+def _spent(sums: Sums) -> Iterator[Metric]:
+    told = {
+        "holdfast_charges": ("Orders charged by providers", sums.charges, 1),
+        "holdfast_tokens": ("Tokens charged by providers", sums.tokens, 1),
+        "holdfast_charged_dollars": ("Money charged by providers", sums.amounts, NANO),
+    }
+    for name, (words, counted, unit) in told.items():
+        family = CounterMetricFamily(name, words, labels=["model", "sort"])
+        for (model, sort), number in sorted(counted.items()):
+            family.add_metric([model, sort], number / unit)
+        yield family
+    yield CounterMetricFamily(
+        "holdfast_reused_calls", "Calls that the ledger knew, of ended runs", value=sums.reused_calls
+    )
+    saved = CounterMetricFamily("holdfast_saved_dollars", "Money not spent, by why", labels=["by"])
+    saved.add_metric(["reuse"], sums.saved / NANO)
+    saved.add_metric(["refusal"], sums.refused / NANO)
+    yield saved

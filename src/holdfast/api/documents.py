@@ -2,9 +2,9 @@
 
 # ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response
 
 from holdfast.api import bodies, parts, shapes
@@ -20,13 +20,25 @@ from holdfast.core.states import Disposition, shown
 from holdfast.service.access import Identity
 from holdfast.service.conditions import Condition
 from holdfast.service.library import Taking
+from holdfast.service.viewing import MOST_CURSOR, STATUSES, place_of
 from holdfast.store import documents as stored
 from holdfast.store.documents import Document
+from holdfast.store.listing import Sort, Wanted
+from holdfast.store.text import plain
 
 router = APIRouter(tags=["documents"], responses=RESPONSES)
 
+StatusName = Literal["not_indexed", "queued", "indexing", "success", "failed"]
+SortName = Literal[
+    "id", "title", "-title", "status", "-status", "updated", "-updated", "pages", "-pages", "cost", "-cost"
+]
 IfMatch = Annotated[
-    str | None, Header(alias="If-Match", description='The generation that you have seen, like `"3"`.')
+    str | None,
+    Header(
+        alias="If-Match",
+        description='The generation that you have seen, like `"3"`.',
+        json_schema_extra={"pattern": r"^(\*|(W/)?\"[0-9]{1,18}\")$"},
+    ),
 ]
 TAKEN: dict[int | str, dict[str, Any]] = {
     200: {"model": shapes.Taking, "description": "Nothing is to be done: `unchanged`, or `duplicate`."},
@@ -49,11 +61,12 @@ def expected(given: str | None) -> int | None:
     return int(text)
 
 
-def _condition(caller: Identity, lane: str, priority: int, given: str | None) -> Condition:
+def condition(caller: Identity, lane: str, priority: int, given: str | None) -> Condition:
+    """What the caller wants, if the document is at the generation of their `If-Match`."""
     return Condition(caller.tenant, caller.actor, lane, priority, expected(given))
 
 
-def _taken(its: Parts, taking: Taking) -> Reply:
+def taken(its: Parts, taking: Taking) -> Reply:
     """The answer to content that was handed in: bytes that are there already are no fault of the caller."""
     answer = taking.answer
     view = its.viewing.view(taking.document)
@@ -73,7 +86,7 @@ def _taken(its: Parts, taking: Taking) -> Reply:
 def _asked(its: Parts, taking: Taking) -> Reply:
     """The answer to a request for work: what is under way already stands against it."""
     if taking.disposition is not Disposition.DUPLICATE:
-        return _taken(its, taking)
+        return taken(its, taking)
     view = its.viewing.view(taking.document)
     active = shapes.Active.of(view)
     told = problem(code="duplicate", message=view.in_progress, active=active, document_id=taking.document.id)
@@ -96,24 +109,41 @@ def add_document(
     key: IdempotencyKey = None,
 ) -> Response:
     """Hand in a file, a text or an address; bytes that the collection has already answer 200."""
-    mine = _condition(caller, handed.lane, handed.priority, None)
+    mine = condition(caller, handed.lane, handed.priority, None)
 
     def do() -> Reply:
         if handed.url is not None:
-            return _taken(its, its.library.add_url(mine, collection.id, handed.url, title=handed.title))
-        return _taken(its, its.library.add(mine, collection.id, [handed.upload()])[0])
+            return taken(its, its.library.add_url(mine, collection.id, handed.url, title=handed.title))
+        return taken(its, its.library.add(mine, collection.id, [handed.upload()])[0])
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
 
 
 @router.get("/collections/{collection_id}/documents")
 def some_documents(
-    its: PartsOf, collection: ItsCollection, limit: parts.Limit = 100, cursor: parts.Cursor = None
+    its: PartsOf,
+    collection: ItsCollection,
+    status: Annotated[StatusName | None, Query(description="Only with this `index_status`.")] = None,
+    q: Annotated[str, Query(max_length=500, description="Only with this in the title.")] = "",
+    sort: Annotated[SortName, Query(description="With - before it, the other way round.")] = "id",
+    limit: parts.Limit = 100,
+    cursor: Annotated[
+        str | None, Query(max_length=MOST_CURSOR, description="Where to go on: `next` of the page before.")
+    ] = None,
 ) -> shapes.Documents:
-    """List the documents of a collection, by id."""
-    after = parts.place(cursor)
-    found = its.viewing.page(collection.tenant, collection.id, after=after, limit=limit)
-    follows = found[-1].document.id if len(found) == limit else None
+    """List the documents of a collection, by id unless another order is asked for."""
+    order = Sort(sort.removeprefix("-"))
+    wanted = Wanted(
+        collection.tenant,
+        collection.id,
+        order,
+        sort.startswith("-"),
+        STATUSES[status] if status is not None else None,
+        plain(q),
+        place_of(order, cursor),
+        limit,
+    )
+    found, follows = its.viewing.listed(wanted)
     return shapes.Documents(documents=[shapes.Document.of(each) for each in found], next=follows)
 
 
@@ -122,6 +152,26 @@ def one_document(response: Response, its: PartsOf, found: ItsDocument) -> shapes
     """Show a document and how its indexing stands; `ETag` is its generation."""
     response.headers["ETag"] = f'"{found.generation}"'
     return shapes.Document.of(its.viewing.view(found))
+
+
+@router.patch("/documents/{document_id}", status_code=202, response_model=shapes.Taking, responses=ASKED)
+def change_document(
+    request: Request,
+    its: PartsOf,
+    caller: Reader,
+    found: OwnDocument,
+    body: shapes.DocumentChange,
+    key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+) -> Response:
+    """Change title or options; changed options make a new generation, the old one answers meanwhile."""
+    mine = condition(caller, body.lane, body.priority, if_match)
+
+    def do() -> Reply:
+        mine.check(found.generation)
+        return taken(its, its.library.change_document(mine, found.id, title=body.title, options=body.options))
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 @router.delete("/documents/{document_id}", status_code=204)
@@ -147,7 +197,7 @@ def put_content(
     if_match: IfMatch = None,
 ) -> Response:
     """Give a document new content; the old generation answers until the new one is indexed."""
-    mine = _condition(caller, handed.lane, handed.priority, if_match)
+    mine = condition(caller, handed.lane, handed.priority, if_match)
 
     def do() -> Reply:
         return _asked(its, its.library.put_content(mine, found.id, handed.upload()))
@@ -167,7 +217,7 @@ def refresh_document(
     if_match: IfMatch = None,
 ) -> Response:
     """Fetch a document from its address again."""
-    mine = _condition(caller, shapes.IndexRequest().lane, 5, if_match)
+    mine = condition(caller, shapes.IndexRequest().lane, 5, if_match)
 
     def do() -> Reply:
         return _asked(its, its.library.refresh(mine, found.id))
@@ -186,7 +236,7 @@ def index_document(
     if_match: IfMatch = None,
 ) -> Response:
     """Ask for a document once more; 409 names the run that is under way."""
-    mine = _condition(caller, body.lane, body.priority, if_match)
+    mine = condition(caller, body.lane, body.priority, if_match)
 
     def do() -> Reply:
         if body.mode == "replace":
@@ -206,7 +256,12 @@ def _end(its: Parts, caller: Identity, found: Document) -> bool:
 
 
 @router.post(
-    "/documents/{document_id}/cancel", response_model=shapes.Cancelled, responses={409: {"model": Problem}}
+    "/documents/{document_id}/cancel",
+    response_model=shapes.Cancelled,
+    responses={
+        409: {"model": Problem, "description": "It has no live run."},
+        412: {"model": Problem, "description": "The document is at another generation."},
+    },
 )
 def cancel_document(
     request: Request,
@@ -217,7 +272,7 @@ def cancel_document(
     if_match: IfMatch = None,
 ) -> Response:
     """End the live run of a document; what is published stays."""
-    mine = _condition(caller, shapes.IndexRequest().lane, 5, if_match)
+    mine = condition(caller, shapes.IndexRequest().lane, 5, if_match)
 
     def do() -> Reply:
         mine.check(found.generation)

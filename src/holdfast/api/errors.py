@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from holdfast.api.shapes import Active
+from holdfast.api.turnstile import RateLimitedError
 from holdfast.core.errors import (
     BadRequestError,
     HoldfastError,
@@ -74,6 +75,8 @@ BY_CODE = {
     "too_large": 413,
     "url_too_large": 413,
     "same_content": 409,
+    "nothing_ready": 409,
+    "collection_emptying": 409,
     "unknown_order": 404,
     "blob_missing": 404,
     "url_forbidden": 400,
@@ -85,6 +88,7 @@ BY_CLASS: tuple[tuple[type[HoldfastError], int], ...] = (
     (KeyNeededError, 401),
     (ScopeMissingError, 403),
     (ConflictError, 409),
+    (RateLimitedError, 429),
     (GenerationMovedError, 412),
     (BadRequestError, 400),
     (StoreUnavailableError, 503),
@@ -136,7 +140,10 @@ async def on_holdfast(_request: Request, error: Exception) -> JSONResponse:
     status = status_of(error)
     if status >= 500:
         log.warning("%s: %s", error.code, error.message)
-    return answer(status, problem(code=error.code, message=error.message))
+    made = answer(status, problem(code=error.code, message=error.message))
+    if isinstance(error, RateLimitedError):
+        made.headers["Retry-After"] = str(error.retry_after)
+    return made
 
 
 async def on_validation(_request: Request, error: Exception) -> JSONResponse:

@@ -7,11 +7,12 @@ comes back.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.store import events
+from holdfast.store import events, workers
 from holdfast.store.database import Database
 from holdfast.store.events import Event, Standing
 
@@ -21,10 +22,20 @@ MOST_WAITING = 2000
 MOST_LISTENERS = 2000
 # Transactions that write to the journal are over after this many seconds.
 SETTLED = 5.0
+# Looks at the journal between two looks at the workers, who tell of themselves every few seconds.
+CREW_EVERY = 8
 
 log = logging.getLogger(__name__)
 
-Happening = Event | Standing
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """How many workers are in each state. What they do is not told: it may be another tenant's work."""
+
+    states: dict[str, int]
+
+
+Happening = Event | Standing | Crew
 
 
 class FullError(Exception):
@@ -145,9 +156,15 @@ class Feed:
             log.warning("the event stream waits for the database: %s", error.message)
 
     def _tell(self, happening: Happening) -> None:
-        tenant = happening.tenant if isinstance(happening, Event) else happening.run.tenant
+        match happening:
+            case Event():
+                tenant: str | None = happening.tenant
+            case Standing():
+                tenant = happening.run.tenant
+            case _:
+                tenant = None
         for listener in list(self._listeners):
-            if listener.tenant != tenant:
+            if tenant is not None and listener.tenant != tenant:
                 continue
             if not isinstance(happening, Event) or happening.id > listener.start:
                 listener.tell(happening)
@@ -161,6 +178,8 @@ class Watch:
         self._floor: int | None = None
         self._seen: set[int] = set()
         self._far: dict[str, tuple[object, ...]] = {}
+        self._crew: Crew | None = None
+        self._looks = 0
 
     def look(self, tenants: Iterable[str], start: int) -> list[Happening]:
         """The events and the progress of these tenants that were not there at the look before."""
@@ -172,7 +191,16 @@ class Watch:
         far = {one.run.id: one for one in events.running(self._db, wanted)}
         found += [one for name, one in far.items() if self._far.get(name) != _measure(one)]
         self._far = {name: _measure(one) for name, one in far.items()}
-        return found
+        return [*found, *self._changed_crew()]
+
+    def _changed_crew(self) -> list[Crew]:
+        """The workers, if they are not as they were; whoever begins to listen has looked at them already."""
+        self._looks += 1
+        if self._looks % CREW_EVERY != 1:
+            return []
+        states = Counter(each.state.value for each in workers.known(self._db))
+        before, self._crew = self._crew, Crew(dict(sorted(states.items())))
+        return [self._crew] if before is not None and before != self._crew else []
 
     def _fresh(self, rows: tuple[Event, ...]) -> list[Event]:
         fresh = [row for row in rows if row.id not in self._seen]

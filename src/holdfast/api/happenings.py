@@ -3,15 +3,16 @@
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, HTTPException, Query
+from fastapi import APIRouter, Header, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 
 from holdfast.api import parts, shapes, shapes_more
 from holdfast.api.access import Reader
 from holdfast.api.errors import BESIDE, RESPONSES
-from holdfast.api.feed import FullError, Happening
+from holdfast.api.feed import Crew, FullError, Happening
 from holdfast.api.history import page_of
 from holdfast.api.parts import Parts, PartsOf
+from holdfast.api.turnstile import SLOT
 from holdfast.core.states import shown
 from holdfast.store import events
 from holdfast.store.events import Event, Standing
@@ -28,6 +29,12 @@ class ProgressEvent(shapes.Shape):
     generation: int
     status: str
     progress: shapes.Progress
+
+
+class WorkersEvent(shapes.Shape):
+    """How many workers are in each state; sent when that changes."""
+
+    states: dict[str, int]
 
 
 @router.get("/events")
@@ -54,13 +61,14 @@ def all_events(
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
             "description": (
                 "Entries of the journal, each with its id and its verb as `event`; and `progress`, without "
-                "an id, when the progress of a run changes."
+                "an id, when the progress of a run changes, or `workers`, when one comes, goes or is lost."
             ),
         },
         **BESIDE,
     },
 )
 async def stream(
+    request: Request,
     its: PartsOf,
     caller: Reader,
     last: Annotated[
@@ -73,7 +81,11 @@ async def stream(
     try:
         its.feed.check()
     except FullError:
-        raise HTTPException(429, "too many listen to this process; come back later") from None
+        raise HTTPException(
+            429, "too many listen to this process; come back later", {"Retry-After": "5"}
+        ) from None
+    place, request.scope[SLOT] = request.scope[SLOT], its.turnstile.listen(caller)
+    place()  # a stream is no request under way: it may stay open for days
     return StreamingResponse(
         _told(its, caller.tenant, None if known is None else known[0]), media_type="text/event-stream"
     )
@@ -93,6 +105,8 @@ def _frame(happening: Happening | None) -> str:
             return f"id: {happening.id}\nevent: {happening.verb}\ndata: {data}\n\n"
         case Standing():
             return f"event: progress\ndata: {_progress(happening).model_dump_json()}\n\n"
+        case Crew():
+            return f"event: workers\ndata: {WorkersEvent(states=happening.states).model_dump_json()}\n\n"
         case _:
             return ": still here\n\n"
 

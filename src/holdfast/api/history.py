@@ -12,6 +12,7 @@ from holdfast.api.parts import PartsOf
 from holdfast.api.shapes import Cost
 from holdfast.core.errors import NotFoundError
 from holdfast.core.states import shown
+from holdfast.service import explaining
 from holdfast.store import documents as stored
 from holdfast.store import events, reads
 from holdfast.store.events import Event
@@ -88,6 +89,7 @@ def document_thumbnail(its: PartsOf, found: ItsDocument) -> Response:
 def why_document(its: PartsOf, found: ItsDocument) -> shapes_more.Why:
     """Tell the story of a document: each generation, who asked, who worked, what was refused and paid."""
     story = reads.story(its.runtime.db, found.head_id) if found.head_id is not None else None
+    advice = explaining.about(its.runtime.db, found, story)
     chapters = [
         shapes_more.Chapter(
             run=shapes_more.Run.of(each),
@@ -98,6 +100,9 @@ def why_document(its: PartsOf, found: ItsDocument) -> shapes_more.Why:
     ]
     return shapes_more.Why(
         document_id=found.id,
+        sentence=advice.sentence,
+        next_step=advice.step,
+        advice=advice.todo,
         index_status=shown(stored.KIND, found.status),
         index_generation=found.generation,
         published_generation=found.published_generation if found.visible else 0,

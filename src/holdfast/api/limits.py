@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.api.turnstile import SLOT
+from holdfast.telemetry import traces
+
 MOST_PLAIN = 64 * 1024
 # Boundaries and fields around a file.
 AROUND = 64 * 1024
@@ -32,19 +35,26 @@ HEADERS = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes of a file and of a JSON body that carries a text; seconds that a client may pause in a body."""
+    """Bytes of a file, of a JSON body that carries a text, of a bundle; seconds of pause in a body."""
 
     file: int
     text: int
     pause: float
+    bundle: int
 
     def of(self, scope: Scope) -> int:
         """How many bytes the body of this request may have."""
         path: str = scope["path"]
-        if not path.endswith(("/documents", "/content")):
+        if path.endswith("/imports"):
+            return self.bundle + AROUND
+        if not path.endswith(("/documents", "/content", "/estimate")):
             return MOST_PLAIN
         kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
         return self.file + AROUND if kind.lower().startswith(b"multipart/form-data") else self.text
+
+
+def _nothing() -> None:
+    """There is no place to give back: the request was refused before it had one."""
 
 
 Note = Callable[[str, str, int, float], None]
@@ -130,8 +140,13 @@ class Gate:
         began = time.monotonic()
         if said.isdigit() and len(said) < 20 and int(said) > passage.limit:
             passage.size = int(said)
+        trace = names.get(b"traceparent", b"").decode("latin-1") or None
+        span = traces.start("request", trace, {"method": scope["method"]})
         try:
             await self._app(scope, passage.read, passage.write)
         finally:
+            scope.get(SLOT, _nothing)()
             route = getattr(scope.get("route"), "path", "")
             self._note(route, scope["method"], passage.status, time.monotonic() - began)
+            span.tell(route=route or "other", status=passage.status)
+            span.close("" if 0 < passage.status < 500 else "it was not answered as it should")

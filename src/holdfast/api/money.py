@@ -1,43 +1,175 @@
-"""The bill, and orders that a person must decide about."""
+"""Money before and after: estimates, the bill, budgets, and orders that a person must decide about."""
 
-from typing import Annotated, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from pydantic import AfterValidator, Field
 
-from holdfast.api import parts, shapes_more
-from holdfast.api.access import Reader
+from holdfast import bootstrap
+from holdfast.api import parts, shapes_money
+from holdfast.api.access import Admin, Reader
 from holdfast.api.errors import RESPONSES, ConflictError, Problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
-from holdfast.core.errors import NotFoundError
+from holdfast.api.shapes import Shape, dollars
+from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import CallState
 from holdfast.service.access import Scope
+from holdfast.service.billing import Billing, checked_scope
+from holdfast.service.estimating import Estimate
 from holdfast.store import billing
 from holdfast.store import orders as store_orders
-from holdfast.store.billing import By, OpenOrder
+from holdfast.store.billing import By, OpenOrder, Span
 
 router = APIRouter(tags=["money"], responses=RESPONSES)
 
 Unsettled = Literal["intent", "sent", "in_doubt", "parked"]
+Moment = datetime | None
+
+
+def _seconds(at: datetime | None) -> float | None:
+    if at is None:
+        return None
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _limits(its: Parts, tenant: str) -> list[shapes_money.Budget]:
+    return [shapes_money.Budget.of(each) for each in Billing(its.runtime.engine).budgets(tenant)]
 
 
 @router.get("/bill")
 def bill(
-    its: PartsOf, caller: Reader, by: Annotated[By, Query(description="What each line is about.")] = By.MODEL
-) -> shapes_more.Bill:
-    """Show what was paid, is in doubt and was saved."""
-    return shapes_more.Bill.of(by, billing.bill(its.runtime.db, caller.tenant, by))
+    its: PartsOf,
+    caller: Reader,
+    by: Annotated[By, Query(description="What each line is about.")] = By.MODEL,
+    since: Annotated[Moment, Query(alias="from", description="From then on.")] = None,
+    until: Annotated[Moment, Query(alias="to", description="Before then.")] = None,
+    cursor: parts.Cursor = None,
+) -> shapes_money.Bill:
+    """Show what was paid, is in doubt and was saved: by reuse, and by refusing duplicates."""
+    if cursor is not None and "\x00" in cursor:
+        raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
+    span = Span(_seconds(since), _seconds(until))
+    found = Billing(its.runtime.engine).bill(caller.tenant, by, span, after=cursor)
+    return shapes_money.Bill.of(found, _limits(its, caller.tenant))
+
+
+@router.get("/budgets")
+def budgets(its: PartsOf, caller: Reader) -> shapes_money.Budgets:
+    """List the budgets: that of the tenant, and those of its collections."""
+    return shapes_money.Budgets(budgets=_limits(its, caller.tenant))
+
+
+@router.put("/budgets", response_model=shapes_money.ChangedBudget)
+def set_budget(
+    request: Request,
+    its: PartsOf,
+    caller: Admin,
+    body: shapes_money.BudgetChange,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Set the limits of the tenant or of a collection; work that waited for money goes on at once."""
+    money = Billing(its.runtime.engine)
+
+    def do() -> Reply:
+        collection = checked_scope(body.scope)
+        if collection is not None and money.budget(caller.tenant, body.scope) is None:
+            its.library.collection(caller.tenant, collection)
+        changed = money.set_budget(
+            caller.tenant, body.scope, hard=body.hard, soft=body.soft, actor=caller.actor
+        )
+        found = None if changed.budget is None else shapes_money.Budget.of(changed.budget)
+        return Reply(200, shapes_money.ChangedBudget(budget=found, resumed=changed.resumed))
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+
+
+def _whole(text: str) -> str:
+    """The text, if it could be that of a document; ValueError for one with half a character in it."""
+    text.encode()
+    return text
+
+
+class EstimateRequest(Shape):
+    """What is to be estimated.
+
+    With `text`: indexing it, in `collection` if that is given. With `collection` alone: indexing again
+    whatever is not as it would be with these `options` (null: the default). With `collection` and `kind`:
+    that job with these `params`.
+    """
+
+    collection: Annotated[str, Field(max_length=64)] | None = None
+    text: Annotated[str, AfterValidator(_whole)] | None = None
+    options: Annotated[dict[str, Any], Field(default_factory=dict)]
+    kind: Annotated[str, Field(max_length=40)] | None = None
+    params: Annotated[dict[str, Any], Field(default_factory=dict)]
+
+
+class EstimateShape(Shape):
+    """What it would cost, in US dollars: `tokens` in `calls` are to be paid, the others are known already.
+
+    `documents` would be done, of which `unknown` have no text that is known yet and count as nothing. `exact`
+    is false for a sample and for text that had to be put together again; `estimated_from` says what was
+    looked at.
+    """
+
+    documents: int
+    unknown: int
+    calls: int
+    tokens: int
+    cost: float
+    reused_calls: int
+    reused_tokens: int
+    model: str
+    prices: str
+    exact: bool
+    estimated_from: str
+
+    @classmethod
+    def of(cls, found: Estimate) -> "EstimateShape":
+        """The estimate as it is shown."""
+        forecast = found.forecast
+        return cls(
+            documents=found.documents,
+            unknown=found.unknown,
+            calls=forecast.calls,
+            tokens=forecast.tokens,
+            cost=dollars(forecast.cost),
+            reused_calls=forecast.known_calls,
+            reused_tokens=forecast.known_tokens,
+            model=found.model,
+            prices=found.prices,
+            exact=found.exact,
+            estimated_from=found.estimated_from,
+        )
+
+
+@router.post("/estimate")
+def estimate(its: PartsOf, caller: Reader, body: EstimateRequest) -> EstimateShape:
+    """Say what something would cost before it is asked for; nothing is paid, and nothing is changed."""
+    asked = bootstrap.estimating(its.runtime)
+    collection = None if body.collection is None else parts.known(body.collection)
+    if body.text is not None and body.kind is None:
+        found = asked.of_text(caller.tenant, body.text, collection=collection, options=body.options)
+    elif collection is None:
+        raise BadRequestError("give a `text`, or a `collection` that is there", code="bad_request")
+    elif body.kind is not None:
+        found = asked.of_job(caller.tenant, collection, body.kind, body.params)
+    else:
+        found = asked.of_collection(caller.tenant, collection, options=body.options)
+    return EstimateShape.of(found)
 
 
 @router.get("/orders")
 def orders(
     its: PartsOf, caller: Reader, state: Annotated[Unsettled | None, Query(description="Only these.")] = None
-) -> shapes_more.Orders:
+) -> shapes_money.Orders:
     """List the orders that are not settled, the oldest first."""
     wanted = None if state is None else CallState(state)
     found = billing.open_orders(its.runtime.db, caller.tenant, wanted)
-    return shapes_more.Orders(orders=[shapes_more.Order.of(each) for each in found])
+    return shapes_money.Orders(orders=[shapes_money.Order.of(each) for each in found])
 
 
 def _order(its: Parts, tenant: str, order_id: str) -> OpenOrder:
@@ -49,7 +181,7 @@ def _order(its: Parts, tenant: str, order_id: str) -> OpenOrder:
 
 @router.post(
     "/orders/{order_id}/resolve",
-    response_model=shapes_more.Order,
+    response_model=shapes_money.Order,
     responses={409: {"model": Problem, "description": "It is neither in doubt nor parked."}},
 )
 def resolve_order(
@@ -57,7 +189,7 @@ def resolve_order(
     its: PartsOf,
     caller: Reader,
     order_id: parts.Id,
-    body: shapes_more.Resolution,
+    body: shapes_money.Resolution,
     key: IdempotencyKey = None,
 ) -> Response:
     """Say whether an order in doubt or parked was charged, so that work can go on."""
@@ -70,6 +202,6 @@ def resolve_order(
             message = f"order {order_id} is {found.state}; only one in doubt or parked can be resolved"
             raise ConflictError(message, code="nothing_to_resolve")
         store_orders.resolve(its.runtime.db, order_id, charged=body.charged, actor=caller.actor)
-        return Reply(200, shapes_more.Order.of(_order(its, caller.tenant, order_id)))
+        return Reply(200, shapes_money.Order.of(_order(its, caller.tenant, order_id)))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)

@@ -27,6 +27,7 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         description="The same key with the same request gives the same answer again, for 24 hours.",
+        json_schema_extra={"minLength": 1, "maxLength": MOST_KEY, "pattern": "^[ -~]+$"},
     ),
 ]
 

@@ -12,14 +12,14 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, generate_latest
 
-from holdfast.api import shapes
+from holdfast.api import shapes, shapes_money
 from holdfast.api.access import Admin, Reader
 from holdfast.api.errors import BESIDE, RESPONSES
 from holdfast.api.parts import Depths, Parts, PartsOf
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
-from holdfast.store import events, reads, workers
+from holdfast.store import budgets, events, reads, workers
 from holdfast.store.workers import WorkerState
 
 KEPT = 5.0
@@ -88,11 +88,24 @@ class Installation(shapes.Shape):
     brokers: list[Depth]
 
 
+class LanguageModel(shapes.Shape):
+    """Which model jobs ask; `stand_in` is true for the one on board, which is no language model."""
+
+    provider: str
+    model: str
+    stand_in: bool
+
+
 class Status(shapes.Shape):
-    """How things stand for the tenant; `installation` is there with the scope `admin` alone."""
+    """How things stand for the tenant; `installation` is there with the scope `admin` alone.
+
+    `budgets` are those that are over a limit: at the hard one new work is refused and running work waits.
+    """
 
     tenant: str
     lanes: list[Lane]
+    budgets: list[shapes_money.Budget]
+    language_model: LanguageModel | None
     installation: Installation | None
 
 
@@ -163,7 +176,13 @@ def status(its: PartsOf, caller: Reader) -> Status:
         for lane in LANE_RANK
     ]
     whole = _installation(its) if caller.may(Scope.ADMIN) else None
-    return Status(tenant=caller.tenant, lanes=lanes, installation=whole)
+    limits = budgets.of_tenant(its.runtime.db, caller.tenant)
+    over = [shapes_money.Budget.of(each) for each in limits if each.over_soft or each.over_hard]
+    asked = its.jobs.model
+    model = None
+    if asked is not None:
+        model = LanguageModel(provider=asked.provider, model=asked.name, stand_in=asked.stand_in)
+    return Status(tenant=caller.tenant, lanes=lanes, budgets=over, language_model=model, installation=whole)
 
 
 def _installation(its: Parts) -> Installation:

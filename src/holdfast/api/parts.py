@@ -10,11 +10,15 @@ from pydantic import AfterValidator
 from holdfast.api.counting import Counting
 from holdfast.api.feed import Feed
 from holdfast.api.once import Once
+from holdfast.api.turnstile import Turnstile
 from holdfast.bootstrap import Runtime
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.service.access import Access
+from holdfast.service.actions import Actions, Deliveries
+from holdfast.service.bundles import Bundles
 from holdfast.service.conditions import ConditionalLibrary
+from holdfast.service.jobs import Jobs
 from holdfast.service.searching import Searching
 from holdfast.service.viewing import Viewing
 
@@ -37,6 +41,11 @@ class Parts:
     feed: Feed
     counting: Counting
     depths: Depths
+    turnstile: Turnstile
+    actions: Actions
+    deliveries: Deliveries
+    jobs: Jobs
+    bundles: Bundles
 
 
 async def _parts(request: Request) -> Parts:
@@ -54,8 +63,13 @@ def known(text: str) -> str:
     return text
 
 
-Id = Annotated[str, Path(description="As it was given."), AfterValidator(known)]
-CollectionName = Annotated[str, Query(description="The collection's id."), AfterValidator(known)]
+# For OpenAPI alone: an id of another form is answered 404 like one that is not there, not 400.
+FORM = {"pattern": f"^{TENANT.pattern}$", "maxLength": 64}
+
+Id = Annotated[str, Path(description="As it was given.", json_schema_extra=dict(FORM)), AfterValidator(known)]
+CollectionName = Annotated[
+    str, Query(description="The collection's id.", json_schema_extra=dict(FORM)), AfterValidator(known)
+]
 Limit = Annotated[int, Query(ge=1, le=MOST_PAGE, description="How many at most.")]
 Cursor = Annotated[
     str | None, Query(max_length=100, description="Where to go on: `next` of the page before.")

@@ -10,6 +10,7 @@ from holdfast.core.records import Run, Spent
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.ledger.prices import NANO
 from holdfast.service.viewing import View
+from holdfast.store import collections
 from holdfast.store import documents as stored
 from holdfast.store.events import Standing
 from holdfast.store.reads import RunProgress
@@ -43,7 +44,7 @@ class Collection(Shape):
     created_at: datetime | None
 
     @classmethod
-    def of(cls, found: stored.Collection) -> "Collection":
+    def of(cls, found: collections.Collection) -> "Collection":
         """The collection as it is shown."""
         return cls(
             id=found.id, title=found.title, options=dict(found.options), created_at=moment(found.created_at)
@@ -66,16 +67,18 @@ class CollectionChange(Shape):
 
 
 class ChangedCollection(Shape):
-    """The collection as changed, and how many documents were asked for again because of it."""
+    """The collection as changed, how many documents were asked for again because of it, how many will be."""
 
     collection: Collection
     requested: int
+    to_follow: int
 
 
 class Deleted(Shape):
-    """How many documents went."""
+    """How many documents went, and for how many of them work is still to be ended."""
 
     deleted: int
+    to_follow: int
 
 
 class Collections(Shape):
@@ -208,7 +211,7 @@ class Document(Shape):
 
 
 class Documents(Shape):
-    """A page of documents in the order of their ids; `next` is the cursor of the page after, if any."""
+    """A page of documents in the order that was asked for; `next` is the cursor of the page after, if any."""
 
     documents: list[Document]
     next: str | None
@@ -229,6 +232,15 @@ class NewContent(Shape):
     """New text of a document."""
 
     text: str
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+
+
+class DocumentChange(Shape):
+    """What is to change of a document; an option that is null is the collection's again."""
+
+    title: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    options: dict[str, Any] | None = None
     priority: Priority = 5
     lane: LaneName = "interactive"
 

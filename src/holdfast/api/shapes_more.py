@@ -1,12 +1,13 @@
-"""What history and money look like on the wire."""
+"""What history looks like on the wire."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from holdfast.api.shapes import Cost, Failure, Progress, Shape, dollars, moment
 from holdfast.core.states import shown
-from holdfast.store import billing, documents, events, reads
-from holdfast.store.billing import By
+from holdfast.service import explaining
+from holdfast.store import documents, events, reads
+from holdfast.store.refusals import WOULD_COST
 
 
 class Run(Shape):
@@ -89,7 +90,11 @@ class Log(Shape):
 
 
 class Event(Shape):
-    """One decision, by whom and about what."""
+    """One decision, by whom and about what.
+
+    `would_cost` is what a refused duplicate would have cost, in US dollars: the price of the run that was in
+    the way, as far as it is known by now.
+    """
 
     id: int
     at: datetime | None
@@ -103,23 +108,32 @@ class Event(Shape):
     generation: int | None
     epoch: int | None
     actor: str | None
+    would_cost: float | None
     data: dict[str, Any] | None
 
     @classmethod
     def of(cls, found: events.Event) -> "Event":
         """The event as it is shown."""
-        kept = {name: getattr(found, name) for name in cls.model_fields if name not in {"at", "data"}}
-        return cls(**kept, at=moment(found.at), data=None if found.data is None else dict(found.data))
-
-    @classmethod
-    def noted(cls, found: reads.Noted, about: documents.Document) -> "Event":
-        """An entry of a document's story as it is shown."""
-        apart = {"at", "data", "kind", "subject", "collection"}
+        apart = {"at", "data", "would_cost"}
         kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
         return cls(
             **kept,
             at=moment(found.at),
             data=None if found.data is None else dict(found.data),
+            would_cost=None if found.would_cost is None else dollars(found.would_cost),
+        )
+
+    @classmethod
+    def noted(cls, found: reads.Noted, about: documents.Document) -> "Event":
+        """An entry of a document's story as it is shown."""
+        apart = {"at", "data", "kind", "subject", "collection", "would_cost"}
+        noted = (found.data or {}).get(WOULD_COST)
+        kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
+        return cls(
+            **kept,
+            at=moment(found.at),
+            data=None if found.data is None else dict(found.data),
+            would_cost=None if noted is None else dollars(noted),
             kind=documents.KIND,
             subject=documents.subject(about.id),
             collection=about.collection,
@@ -173,106 +187,17 @@ class Chapter(Shape):
 
 
 class Why(Shape):
-    """The story of a document: its generations, the newest first, and its journal, the oldest first."""
+    """The story of a document: its generations, the newest first, and its journal, the oldest first.
+
+    `sentence` says why it is as it is, `next_step` what is safe to do next, which `advice` says in words.
+    """
 
     document_id: str
+    sentence: str
+    next_step: explaining.Step
+    advice: str
     index_status: str
     index_generation: int
     published_generation: int
     generations: list[Chapter]
     journal: list[Event]
-
-
-class BillLine(Shape):
-    """What one thing cost, in US dollars; `about` is null for what belongs to none."""
-
-    about: str | None
-    orders: int
-    tokens: int
-    paid: float
-    charged_twice: float
-    in_doubt: float
-
-
-class Bill(Shape):
-    """What was paid, is in doubt and was saved, in US dollars. `total` counts doubts as money."""
-
-    by: By
-    lines: list[BillLine]
-    total: float
-    in_doubt: float
-    charged_twice: float
-    reused_calls: int
-    saved: float
-    refused_duplicates: int
-
-    @classmethod
-    def of(cls, by: By, found: billing.Bill) -> "Bill":
-        """The bill as it is shown."""
-        lines = [
-            BillLine(
-                about=_about(by, line.about),
-                orders=line.orders,
-                tokens=line.tokens,
-                paid=dollars(line.paid),
-                charged_twice=dollars(line.second),
-                in_doubt=dollars(line.in_doubt),
-            )
-            for line in found.lines
-        ]
-        return cls(
-            by=by,
-            lines=lines,
-            total=dollars(found.total),
-            in_doubt=dollars(found.in_doubt),
-            charged_twice=dollars(found.second),
-            reused_calls=found.reused_calls,
-            saved=dollars(found.saved),
-            refused_duplicates=found.refused_duplicates,
-        )
-
-
-def _about(by: By, about: str | int | None) -> str | None:
-    if about is None or (by is By.COLLECTION and about == "tenant"):
-        return None
-    if by is By.DAY:
-        return datetime.fromtimestamp(int(about) * billing.DAY, UTC).date().isoformat()
-    return str(about).removeprefix(f"{by}:")
-
-
-class Order(Shape):
-    """An order that is not settled; `estimate` is in US dollars."""
-
-    id: str
-    state: str
-    provider: str
-    endpoint: str
-    model: str
-    calls: int
-    estimate: float
-    keyed: bool
-    sends: int
-    doubts: int
-    reason: str | None
-    run_id: str | None
-    subject: str | None
-    created_at: datetime | None
-
-    @classmethod
-    def of(cls, found: billing.OpenOrder) -> "Order":
-        """The order as it is shown."""
-        apart = {"estimate", "created_at"}
-        kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
-        return cls(**kept, estimate=dollars(found.estimate), created_at=moment(found.created_at))
-
-
-class Orders(Shape):
-    """The orders that are not settled, the oldest first."""
-
-    orders: list[Order]
-
-
-class Resolution(Shape):
-    """What a person has found out; also `charged` when it is not known."""
-
-    charged: bool

@@ -1,6 +1,7 @@
 """The commands and their options. Bodies import late, so that `holdfast --help` is quick."""
 
 import sys
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,8 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.exits import Exit, exit_for
+from holdfast.cli.jobs_app import jobs_app
+from holdfast.cli.options import AnyTenant, Json, Tenant
 from holdfast.core.errors import HoldfastError
 
 app = typer.Typer(
@@ -24,6 +27,10 @@ orders_app = typer.Typer(
 app.add_typer(orders_app, name="orders")
 keys_app = typer.Typer(help="Make, list and revoke keys of the API.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
+app.add_typer(jobs_app, name="jobs")
+budget_app = typer.Typer(help="List budgets; `set` changes one.", invoke_without_command=True)
+app.add_typer(budget_app, name="budget")
+DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
 
 
 class OrderState(StrEnum):
@@ -31,6 +38,17 @@ class OrderState(StrEnum):
 
     IN_DOUBT = "in_doubt"
     PARKED = "parked"
+
+
+class BillBy(StrEnum):
+    """What the lines of a bill are about."""
+
+    MODEL = "model"
+    COLLECTION = "collection"
+    DOCUMENT = "document"
+    RUN = "run"
+    TENANT = "tenant"
+    DAY = "day"
 
 
 class KeyScope(StrEnum):
@@ -53,9 +71,6 @@ Subject = Annotated[str, typer.Argument(help="What the work is done to, like doc
 Kind = Annotated[
     str | None, typer.Option("--kind", help="The sort of work, like index. Needed if there are several.")
 ]
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose it is.")]
-AnyTenant = Annotated[str | None, typer.Option("--tenant", help="Only what belongs to this tenant.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document, for scripts.")]
 
 
 def _version(wanted: bool) -> None:
@@ -212,14 +227,16 @@ def up(
         int | None, typer.Option("--concurrency", "-c", min=1, max=512, help="Processes of each worker.")
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=0, max=64, help="How many workers.")] = 1,
+    api: Annotated[bool, typer.Option("--api/--no-api", help="Serve the API and the page as well.")] = True,
+    sample: Annotated[bool, typer.Option("--sample", help="Index a small sample collection first.")] = False,
 ) -> None:
-    """Run everything on this machine: worker and sweep.
+    """Run everything on this machine: API, worker and sweep.
 
     Restarts what dies. Ctrl-C ends all of it; a second one does not wait.
     """
     from holdfast.cli import supervising  # noqa: PLC0415
 
-    raise typer.Exit(supervising.up(concurrency=concurrency, workers=workers))
+    raise typer.Exit(supervising.up(concurrency=concurrency, workers=workers, api=api, sample=sample))
 
 
 @app.command()
@@ -251,11 +268,76 @@ def worker(
 
 
 @app.command()
-def bill(tenant: AnyTenant = None, as_json: Json = False) -> None:
-    """Show what was paid, is in doubt, and was saved."""
+def bill(
+    tenant: AnyTenant = None,
+    by: Annotated[BillBy, typer.Option("--by", help="What each line is about.")] = BillBy.MODEL,
+    since: Annotated[
+        datetime | None, typer.Option("--from", formats=DATES, help="From this date on, in UTC.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option("--to", formats=DATES, help="Before this date, in UTC.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what was paid, is in doubt, and was saved: by reuse, and by refusing duplicates."""
     from holdfast.cli import money  # noqa: PLC0415
 
-    money.bill(tenant, as_json=as_json)
+    money.bill(tenant, by.value, since, until, as_json=as_json)
+
+
+@app.command()
+def estimate(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(metavar="PATH...", help="Files, and folders with all below.")
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", help="Where they belong; or what is to change.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option, as it would be.")
+    ] = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """Say what indexing would cost, before it is asked for.
+
+    Of files; or of a collection, if it had other options. Nothing is paid, and nothing is changed.
+    """
+    from holdfast.cli import money  # noqa: PLC0415
+
+    money.estimate(paths or [], collection=collection, tenant=tenant, options=option or [], as_json=as_json)
+
+
+@budget_app.callback()
+def budget(context: typer.Context, tenant: AnyTenant = None, as_json: Json = False) -> None:
+    """List the budgets; `set` changes one."""
+    if context.invoked_subcommand is None:
+        from holdfast.cli import money  # noqa: PLC0415
+
+        money.budgets(tenant, as_json=as_json)
+
+
+@budget_app.command("set")
+def set_budget(
+    hard: Annotated[
+        float | None, typer.Option("--hard", min=0, help="Dollars at which nothing more is paid.")
+    ] = None,
+    soft: Annotated[
+        float | None, typer.Option("--soft", min=0, help="Dollars at which the journal warns.")
+    ] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", help="Of this collection alone.")
+    ] = None,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """Limit what a tenant or a collection may spend; without a limit it has no budget any more.
+
+    Work that waited for money goes on at once.
+    """
+    from holdfast.cli import money  # noqa: PLC0415
+
+    money.set_budget(tenant, collection, hard=hard, soft=soft, as_json=as_json)
 
 
 @orders_app.callback()
@@ -314,6 +396,12 @@ def create_key(
         list[KeyScope] | None, typer.Option("--scope", help="What it may do; several times for several.")
     ] = None,
     days: Annotated[float | None, typer.Option("--days", min=0.001, help="How long it is good.")] = None,
+    rate: Annotated[
+        float | None, typer.Option("--rate", min=0.01, help="Requests a second; default: API_RATE.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, help="Requests at once; default: API_CONCURRENCY.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a key of the API and print its token, this once.
@@ -323,7 +411,15 @@ def create_key(
     from holdfast.cli import keys  # noqa: PLC0415
 
     scopes = [each.value for each in scope or [KeyScope.READ, KeyScope.WRITE]]
-    keys.create(name, tenant=tenant, scopes=scopes, days=days, as_json=as_json)
+    keys.create(
+        name,
+        tenant=tenant,
+        scopes=scopes,
+        days=days,
+        rate=rate,
+        concurrency=concurrency,
+        as_json=as_json,
+    )
 
 
 @keys_app.command("list")

@@ -1,33 +1,27 @@
 """`holdfast index`: files and folders in, a progress bar meanwhile, a summary at the end."""
 
 import contextlib
-import signal
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from holdfast import bootstrap
-from holdfast.cli import opening, supervising, terminal
+from holdfast.cli import helping, opening, terminal
 from holdfast.cli.exits import Exit
-from holdfast.core.errors import NotReadyError
 from holdfast.kinds import index as kind
 from holdfast.service import folder
 from holdfast.service.library import Wish
-from holdfast.store import following, workers
+from holdfast.store import following
 from holdfast.store.database import Database
-from holdfast.store.workers import WorkerState
 from holdfast.worker import sender
 
 LOOK_EVERY = 0.1
-WORKERS_EVERY = 2.0
+MANY = 100
 WATCH_EVERY = 2.0
 
 
@@ -76,14 +70,15 @@ def index(
         bootstrap.migrated(loaded)
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_ended_by_a_signal())
+        stack.enter_context(helping.ended_by_a_signal())
         sending = sender.open_sender(loaded)
         stack.callback(sending.close)
         runtime = stack.enter_context(bootstrap.open_runtime(loaded, sender=sending))
         library = bootstrap.library(runtime)
         wish = Wish(tenant=tenant, actor=opening.actor())
         library.make_collection(wish, collection)
-        helper = stack.enter_context(_Helper(runtime.db, console))
+        pipeline = f"{kind.NAME}@{kind.VERSION}"
+        helper = stack.enter_context(helping.Helper(runtime.db, console, pipeline))
         last: Summary | None = None
         while True:
             began = time.monotonic()
@@ -92,7 +87,7 @@ def index(
                 runtime.db, library, wish, collection, found, prune=prune, retry=last is None
             )
             if wait and intake.run_ids:
-                helper.wait(intake.run_ids)
+                _wait(runtime.db, console, helper, intake.run_ids)
             summary = _summary(runtime.db, tenant, intake, time.monotonic() - began)
             if last is None or summary.tells_more_than(last):
                 _show(console, summary, waited=wait, as_json=as_json)
@@ -108,20 +103,6 @@ def _show(console: Console, summary: Summary, *, waited: bool, as_json: bool) ->
         sys.stdout.flush()
     else:
         _print(console, summary, waited=waited)
-
-
-@contextlib.contextmanager
-def _ended_by_a_signal() -> Iterator[None]:
-    """SIGTERM unwinds like Ctrl-C, so that a worker of our own is not left behind."""
-
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -> Summary:
@@ -148,98 +129,35 @@ def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -
     )
 
 
-class _Helper:
-    """Waits for runs, and sees to it that somebody works: a worker of its own where nobody else does."""
-
-    def __init__(self, db: Database, console: Console) -> None:
-        self._db = db
-        self._console = console
-        self._own: _OwnWorker | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._own is not None:
-            self._own.end()
-
-    def wait(self, run_ids: Sequence[str]) -> None:
-        """Return when all of these have ended. Whoever works may go away meanwhile."""
-        left = following.live(self._db, run_ids)
-        columns = (
-            TextColumn("indexing"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("documents"),
-            TimeElapsedColumn(),
-        )
-        with Progress(*columns, console=self._console, disable=not self._console.is_terminal) as bar:
-            job = bar.add_task("indexing", total=len(run_ids))
-            look_at = 0.0
-            while left:
-                bar.update(job, completed=len(run_ids) - len(left))
-                if time.monotonic() >= look_at:
-                    self._see_to_it()
-                    look_at = time.monotonic() + WORKERS_EVERY
-                time.sleep(LOOK_EVERY)
-                left = following.live(self._db, left)
-            bar.update(job, completed=len(run_ids))
-
-    def _see_to_it(self) -> None:
-        if self._own is not None:
-            self._own.check()
-        elif not _somebody_works(self._db):
-            self._console.print("no worker is up; starting one for the time being", style="quiet")
-            self._own = _OwnWorker()
-
-
-def _somebody_works(db: Database) -> bool:
-    wanted = f"{kind.NAME}@{kind.VERSION}"
-    return any(
-        each.state in {WorkerState.WORKING, WorkerState.STARTING} and wanted in each.pipelines
-        for each in workers.known(db)
+def _wait(db: Database, console: Console, helper: helping.Helper, run_ids: Sequence[str]) -> None:
+    """Return when all of these have ended. Whoever works may go away meanwhile."""
+    left = following.live(db, run_ids)
+    columns = (
+        TextColumn("indexing"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("documents"),
+        TimeElapsedColumn(),
     )
-
-
-class _OwnWorker:
-    """A worker for as long as this command runs, where nobody else works."""
-
-    def __init__(self) -> None:
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the worker
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast.cli", "worker"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self._said,
-            start_new_session=True,
-            preexec_fn=supervising.end_with_parent,  # noqa: PLW1509 - one system call, no lock is taken in it
-        )
-
-    def check(self) -> None:
-        """Return while it is up; NotReadyError with its last words when it is not."""
-        if self._process.poll() is None:
-            return
-        self._said.seek(0)
-        words = self._said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
-        raise NotReadyError(f"the worker ended: {words[-1]}", code="worker_ended")
-
-    def end(self) -> None:
-        """It has drained and ended."""
-        self._process.terminate()
-        try:
-            self._process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._said.close()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        job = bar.add_task("indexing", total=len(run_ids))
+        while left:
+            bar.update(job, completed=len(run_ids) - len(left))
+            helper.see_to_it()
+            # A look at many costs as much as a document; the last few are waited for closely.
+            time.sleep(LOOK_EVERY if len(left) < MANY else 5 * LOOK_EVERY)
+            left = following.live(db, left)
+        bar.update(job, completed=len(run_ids))
 
 
 def _print(console: Console, summary: Summary, *, waited: bool) -> None:
     for name, why in summary.refused.items():
-        console.print(_one_line(f"{name}: {why}"), style="bad", markup=False)
+        console.print(terminal.one_line(f"{name}: {why}"), style="bad", markup=False)
     for failure in summary.failures:
         about = f"{failure.name} ({failure.subject})" if failure.name else failure.subject
-        console.print(_one_line(f"{about}: {failure.message} [{failure.code}]"), style="bad", markup=False)
+        console.print(
+            terminal.one_line(f"{about}: {failure.message} [{failure.code}]"), style="bad", markup=False
+        )
     parts = [f"{summary.new} new", f"{summary.changed} changed", f"{summary.unchanged} unchanged"]
     if summary.running:
         parts.append(f"{summary.running} under way already")
@@ -261,8 +179,3 @@ def _print(console: Console, summary: Summary, *, waited: bool) -> None:
         f"{terminal.money(summary.money)} paid, {terminal.money(summary.saved)} saved, "
         f"{terminal.span(summary.seconds)}"
     )
-
-
-def _one_line(text: str) -> str:
-    """Text of others, as a terminal may have it: a file's name may hold line breaks and escape codes."""
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)

@@ -7,11 +7,25 @@ from holdfast.service.access import Access, Scope
 from holdfast.store.keys import Key
 
 
-def create(name: str, *, tenant: str, scopes: list[str], days: float | None, as_json: bool) -> None:
+def create(
+    name: str,
+    *,
+    tenant: str,
+    scopes: list[str],
+    days: float | None,
+    rate: float | None,
+    concurrency: int | None,
+    as_json: bool,
+) -> None:
     """A key is made, and its token told this once."""
     with opening.runtime() as runtime:
         made = Access(runtime.db).make(
-            tenant=tenant, name=name, scopes=[Scope(each) for each in scopes], days=days
+            tenant=tenant,
+            name=name,
+            scopes=[Scope(each) for each in scopes],
+            days=days,
+            rate=rate,
+            concurrency=concurrency,
         )
     if as_json:
         terminal.show_json({"key": made.key, "token": made.token})
@@ -31,11 +45,16 @@ def every(*, as_json: bool) -> None:
     if not found:
         console.print("there are no keys; the API serves this machine alone")
         return
-    table = terminal.table("key", "name", "tenant", "scopes", "made", "state")
+    table = terminal.table("key", "name", "tenant", "scopes", "limits", "made", "state")
     for each in found:
-        cells = (each.id, each.name or "-", each.tenant, ", ".join(each.scopes))
+        cells = (each.id, each.name or "-", each.tenant, ", ".join(each.scopes), _limits(each))
         table.add_row(*terminal.cells(*cells, terminal.moment(each.created_at), _state(each)))
     console.print(table)
+
+
+def _limits(key: Key) -> str:
+    rate = [] if key.rate is None else [f"{key.rate:g}/s"]
+    return ", ".join([*rate, *([] if key.concurrency is None else [f"{key.concurrency} at once"])]) or "-"
 
 
 def _state(key: Key) -> str:

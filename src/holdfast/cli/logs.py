@@ -5,7 +5,9 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from holdfast.core.records import Claim
 from holdfast.settings import Settings
+from holdfast.telemetry import context
 
 # Libraries whose news is told by our own lines, or is none.
 _QUIET = (
@@ -50,16 +52,22 @@ class _Text(logging.Formatter):
 
 
 class _Json(logging.Formatter):
-    """One object to a line, with the time in UTC."""
+    """One object to a line, with the time in UTC; a line about a task names its run, generation and epoch.
+
+    That is the task that the thread is working on, or the one given with the line as `work`.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        told = {
+        told: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
             "pid": record.process,
             "message": record.getMessage(),
         }
+        work: Claim | None = getattr(record, "work", None) or context.current()
+        if work is not None:
+            told |= context.fields(work)
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
         return json.dumps(told, ensure_ascii=False)

@@ -9,7 +9,7 @@ from rich.console import Console
 from holdfast.cli import money, opening, queries, terminal
 from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
 from holdfast.settings import Settings
-from holdfast.store import billing, reads, workers
+from holdfast.store import billing, budgets, reads, workers
 from holdfast.store.workers import WorkerState
 
 MOST_SHOWN = 20
@@ -47,7 +47,8 @@ class Standing:
     refusals: Refusals
     live: tuple[queries.Live, ...]
     unsettled: tuple[billing.OpenOrder, ...]
-    bill: queries.Bill
+    bill: billing.Bill
+    budgets: tuple[budgets.Budget, ...]
 
 
 def status(*, as_json: bool) -> None:
@@ -67,7 +68,8 @@ def status(*, as_json: bool) -> None:
                 for state in (CallState.IN_DOUBT, CallState.PARKED)
                 for order in billing.open_orders(runtime.db, None, state)
             ),
-            queries.bill(runtime.db),
+            billing.bill(runtime.db, None),
+            budgets.every(runtime.db),
         )
     if as_json:
         terminal.show_json(standing)
@@ -114,6 +116,9 @@ def _print(console: Console, standing: Standing) -> None:
     else:
         console.print("no order is in doubt or parked")
     console.print(f"bill: {money.summary(standing.bill)}")
+    for each in standing.budgets:
+        if each.over_soft or each.over_hard:
+            console.print(f"budget: {money.told(each)}", style="bad" if each.over_hard else "care")
 
 
 def _print_workers(console: Console, standing: Standing) -> None:

@@ -1,43 +1,164 @@
-"""Commands about money: bill, orders, orders resolve."""
+"""Commands about money: bill, estimate, budget, orders, orders resolve."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import typer
 
-from holdfast.cli import opening, queries, terminal
+from holdfast import bootstrap
+from holdfast.cli import opening, terminal
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.states import CallState
+from holdfast.service import folder
+from holdfast.service.billing import Billing, told_about
+from holdfast.service.estimating import Estimate
 from holdfast.store import billing
 from holdfast.store import orders as store_orders
-from holdfast.store.billing import OpenOrder
+from holdfast.store.billing import Bill, By, OpenOrder, Span
+from holdfast.store.budgets import Budget
 
 
-def bill(tenant: str | None, *, as_json: bool) -> None:
-    """What was paid, by tenant and model, and what was not."""
+def bill(
+    tenant: str | None, by: str, since: datetime | None, until: datetime | None, *, as_json: bool
+) -> None:
+    """What was paid, line by line, and what was not."""
+    wanted = By(by)
+    span = Span(*(None if at is None else at.replace(tzinfo=UTC).timestamp() for at in (since, until)))
     with opening.runtime() as runtime:
-        found = queries.bill(runtime.db, tenant)
+        money = Billing(runtime.engine)
+        found = money.bill(tenant, wanted, span)
+        lines = list(found.lines)
+        while found.next is not None:
+            found = money.bill(tenant, wanted, span, after=found.next)
+            lines += found.lines
     if as_json:
-        terminal.show_json(found)
+        told = [{**terminal.plain(each), "about": told_about(wanted, each.about)} for each in lines]
+        terminal.show_json({"by": by, "lines": told, "sums": found.sums, "total": found.total})
         return
     console = terminal.console()
-    if not found.rows:
+    if not lines:
         console.print("nothing was charged yet")
     else:
-        numbers = ("orders", "tokens", "paid", "charged twice", "in doubt")
-        table = terminal.table("tenant", "model", *numbers, numbers=numbers)
-        for row in found.rows:
-            amounts = [terminal.money(each) for each in (row.paid, row.second, row.in_doubt)]
-            table.add_row(*terminal.cells(row.tenant, row.model, row.orders, row.tokens, *amounts))
+        numbers = ("orders", "calls", "tokens", "paid", "charged twice", "in doubt", "reused", "refused")
+        table = terminal.table(by, *numbers, numbers=numbers)
+        for each in lines:
+            amounts = (each.paid, each.second, each.in_doubt, each.saved, each.refused)
+            counts = (told_about(wanted, each.about) or "-", each.orders, each.calls, each.tokens)
+            table.add_row(*terminal.cells(*counts, *(terminal.money(amount) for amount in amounts)))
         console.print(table)
         console.print()
     console.print(summary(found))
 
 
-def summary(found: queries.Bill) -> str:
+def summary(bill: Bill) -> str:
     """The bill in one line."""
+    found = bill.sums
     return (
-        f"total {terminal.money(found.total)}, of which in doubt {terminal.money(found.in_doubt)} "
+        f"total {terminal.money(bill.total)}, of which in doubt {terminal.money(found.in_doubt)} "
         f"and charged twice {terminal.money(found.second)}; saved {terminal.money(found.saved)} on "
-        f"{terminal.count(found.reused_calls, 'call')} already paid for; "
-        f"{terminal.count(found.refused_duplicates, 'duplicate request')} refused"
+        f"{terminal.count(found.reused_calls, 'call')} already paid for, and "
+        f"{terminal.money(found.refused)} on {terminal.count(found.duplicates, 'duplicate request')} refused"
+    )
+
+
+def budgets(tenant: str | None, *, as_json: bool) -> None:
+    """The budgets there are."""
+    with opening.runtime() as runtime:
+        found = Billing(runtime.engine).budgets(tenant)
+    if as_json:
+        terminal.show_json(found)
+        return
+    if not found:
+        typer.echo("there are no budgets; holdfast budget set --hard DOLLARS makes one")
+    for each in found:
+        typer.echo(f"{each.tenant}: {told(each)}")
+
+
+def told(budget: Budget) -> str:
+    """A budget in one line."""
+    limits = [
+        f"{name} limit {terminal.money(amount)}"
+        for name, amount in (("hard", budget.hard_limit), ("soft", budget.soft_limit))
+        if amount is not None
+    ]
+    over = ", used up" if budget.over_hard else ", over its soft limit" if budget.over_soft else ""
+    spent, reserved = terminal.money(budget.spent), terminal.money(budget.reserved)
+    return f"{budget.scope}: spent {spent}, reserved {reserved}, {', '.join(limits)}{over}"
+
+
+def set_budget(
+    tenant: str, collection: str | None, *, hard: float | None, soft: float | None, as_json: bool
+) -> None:
+    """A tenant or a collection has these limits from now on."""
+    scope = "tenant" if collection is None else f"collection:{collection}"
+    with opening.runtime() as runtime:
+        changed = Billing(runtime.engine).set_budget(
+            tenant, scope, hard=hard, soft=soft, actor=opening.actor()
+        )
+    if as_json:
+        terminal.show_json(changed)
+        return
+    said = f"{scope}: no budget any more" if changed.budget is None else told(changed.budget)
+    typer.echo(f"{tenant}: {said}")
+    if changed.resumed:
+        typer.echo(f"{terminal.count(changed.resumed, 'waiting task')} may go on")
+
+
+def estimate(
+    paths: Sequence[Path], *, collection: str | None, tenant: str, options: Sequence[str], as_json: bool
+) -> None:
+    """What indexing files, or a collection with changed options, would cost."""
+    chosen = dict(_option(each) for each in options)
+    refused: dict[str, str] = {}
+    with bootstrap.open_runtime(opening.loaded()) as runtime:
+        asked = bootstrap.estimating(runtime)
+        if paths:
+            files = [each.path for each in folder.files(paths)]
+            found = asked.of_files(
+                tenant,
+                files,
+                collection=collection,
+                options=chosen,
+                refuse=lambda path, why: refused.update({str(path): why}),
+            )
+        elif collection is not None:
+            found = asked.of_collection(tenant, collection, options=chosen)
+        else:
+            message = "say what to estimate: files, or --collection with an --option that is to change"
+            raise CommandError(message, Exit.USAGE, code="bad_request")
+    if as_json:
+        terminal.show_json({**terminal.plain(found), "refused": refused})
+        return
+    typer.echo(_estimated(found))
+    for name, why in refused.items():
+        typer.echo(f"{name}: {why}", err=True)
+
+
+def _option(given: str) -> tuple[str, Any]:
+    name, equals, value = given.partition("=")
+    if not equals:
+        message = f"--option {given!r} should be like chunk_size=128; an empty value is the default"
+        raise CommandError(message, Exit.USAGE, code="bad_option")
+    if not value:
+        return name, None
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _estimated(found: Estimate) -> str:
+    forecast = found.forecast
+    about = "" if found.exact else "about "
+    unknown = f"; {found.unknown} not read yet and not counted" if found.unknown else ""
+    return (
+        f"{about}{terminal.money(forecast.cost)} for {terminal.count(found.documents, 'document')}: "
+        f"{forecast.tokens} tokens in {terminal.count(forecast.calls, 'call')} to {found.model}; "
+        f"{terminal.count(forecast.known_calls, 'call')} known already{unknown} "
+        f"(from {found.estimated_from}, prices of {found.prices})"
     )
 
 

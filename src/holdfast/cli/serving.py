@@ -18,7 +18,8 @@ def serve(host: str | None, port: int | None) -> None:
     loaded = opening.loaded()
     host = loaded.host if host is None else host
     sending = sender.open_sender(loaded)
-    with bootstrap.open_runtime(loaded, sender=sending, owner="api") as runtime:
+    pool = loaded.api_connections
+    with bootstrap.open_runtime(loaded, sender=sending, owner="api", connections=pool) as runtime:
         if not Access(runtime.db).has_keys() and not server.is_local(host):
             message = (
                 f"without keys the API is served to this machine alone, not on {host or 'every address'}; "

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO
 
 from rich.markup import escape
@@ -27,14 +28,17 @@ BACKOFF = Backoff(first=0.5, factor=2.0, most=15.0)
 STEADY = 60.0
 KILL_AFTER = 10.0
 PR_SET_PDEATHSIG = 1
+# Documents to look at on a first visit: the papers of a small harbour.
+SAMPLE = Path(__file__).parent / "sample"
 
 
 @dataclass(slots=True)
 class Part:
-    """One process to keep up."""
+    """One process to keep up; with `once`, to be carried through and not started again."""
 
     name: str
     words: Sequence[str]
+    once: bool = False
     process: "subprocess.Popen[str] | None" = None
     began: float = 0.0
     failures: int = 0
@@ -59,7 +63,7 @@ class Supervisor:
             signal.signal(number, self._told_to_stop)
         try:
             while not self._stop.is_set():
-                for part in self._parts:
+                for part in list(self._parts):
                     if (code := self._look_after(part)) is not None:
                         return code
                 self._stop.wait(0.2)
@@ -85,6 +89,9 @@ class Supervisor:
         if code is None:
             return None
         part.process = None
+        if part.once and code == Exit.OK:
+            self._parts.remove(part)
+            return None
         if code == Exit.USAGE:
             self._say(part.name, "cannot work like this; ending everything")
             return code
@@ -149,13 +156,16 @@ def end_with_parent() -> None:
         os._exit(0)
 
 
-def up(*, concurrency: int | None, workers: int) -> int:
+def up(*, concurrency: int | None, workers: int, api: bool = True, sample: bool = False) -> int:
     """Everything of this machine has been up and has ended."""
     loaded = opening.loaded()
     _prepare(loaded)
     words = ["worker"] + ([] if concurrency is None else ["--concurrency", str(concurrency)])
-    parts = [Part("worker" if workers == 1 else f"worker{n + 1}", words) for n in range(workers)]
+    parts = [Part("api", ["api"])] if api else []
+    parts += [Part("worker" if workers == 1 else f"worker{n + 1}", words) for n in range(workers)]
     parts.append(Part("sweep", ["sweep"]))
+    if sample:
+        parts.append(Part("sample", ["index", str(SAMPLE), "--collection", "sample", "--no-wait"], once=True))
     return Supervisor(parts, loaded.drain_timeout).run()
 
 

@@ -93,3 +93,8 @@ def cells(*values: object) -> list[str]:
 def complain(message: str, code: str) -> None:
     """One line on standard error."""
     sys.stderr.write(f"holdfast: {' '.join(message.split())} [{code}]\n")
+
+
+def one_line(text: str) -> str:
+    """Text of others, as a terminal may have it: a file's name may hold line breaks and escape codes."""
+    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)

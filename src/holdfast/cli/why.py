@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.markup import escape
 
-from holdfast.cli import opening, sentences, terminal
-from holdfast.core.records import Head, Spent
+from holdfast.cli import opening, terminal
+from holdfast.core.records import Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
+from holdfast.service import explaining
 from holdfast.store import billing, reads
 from holdfast.store.reads import RunDetail, Story, TaskDetail
 
@@ -48,7 +49,7 @@ def _tell(console: Console, told: Told) -> None:
     word = shown(head.kind, head.status)
     style = STYLES.get(head.status, "care")
     console.print(f"[head]{escape(head.subject)}[/head] ({head.kind}, tenant {escape(head.tenant)})", end="")
-    console.print(f" is [{style}]{word}[/{style}]; {_visible(head)}")
+    console.print(f" is [{style}]{word}[/{style}]; {explaining.visible(head)}")
     for run in told.story.runs:
         _tell_run(console, run, told.story.tasks.get(run.run.id, ()))
     console.print("\nWhat happened, oldest at the top (UTC):")
@@ -56,21 +57,12 @@ def _tell(console: Console, told: Told) -> None:
     table.show_header = False
     for noted in told.story.journal:
         generation = f"gen {noted.generation}" if noted.generation is not None else ""
-        table.add_row(*terminal.cells(f"  {terminal.moment(noted.at)}", generation, sentences.of(noted)))
+        table.add_row(*terminal.cells(f"  {terminal.moment(noted.at)}", generation, explaining.of(noted)))
     console.print(table)
     for order in told.orders:
         console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'on its way'}")
-    console.print(f"\n{_advice(told)}")
-
-
-def _visible(head: Head) -> str:
-    if head.deleted:
-        return f"it was deleted by generation {head.generation}"
-    if not head.visible:
-        return "nothing of it is visible yet"
-    if head.published_generation == head.generation:
-        return f"generation {head.generation} is visible"
-    return f"generation {head.published_generation} stays visible, generation {head.generation} was asked for"
+    advice = explaining.advise(told.story, told.orders)
+    console.print(f"\n{escape(advice.sentence)} {_advice(told)}")
 
 
 def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail]) -> None:
@@ -78,7 +70,7 @@ def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail]) 
     style = STYLES.get(run.status, "quiet")
     word = shown(run.kind, run.status)
     console.print(f"\ngeneration {run.generation}: [{style}]{word}[/{style}]", end="")
-    console.print(f", {sentences.of_request(f'{run.disposition}:{detail.reason}', detail.actor)}")
+    console.print(f", {explaining.of_request(f'{run.disposition}:{detail.reason}', detail.actor)}")
     console.print(f"  run {run.id}, {_times(detail)}", style="quiet")
     if run.error_code and run.status is Status.FAILED:
         console.print(f"  [bad]{escape(run.error_code)}[/bad]: {escape(run.error_message or '')}")
@@ -115,7 +107,9 @@ def _open_task(detail: TaskDetail) -> str:
             until = terminal.moment(task.lease_until)
             return f"{name} is held by {task.owner} under epoch {task.epoch}, lease until {until}{share}"
         case TaskState.WAITING:
-            return f"{name} waits for {sentences.wait(task.waiting_for)} until {terminal.moment(task.due_at)}"
+            return (
+                f"{name} waits for {explaining.wait(task.waiting_for)} until {terminal.moment(task.due_at)}"
+            )
         case _:
             return f"{name} is queued in lane {detail.lane}"
 

@@ -31,6 +31,12 @@ class Ask:
     force: bool = False
     expect_generation: int | None = None
     actor: str = ""
+    # Whom to tell when the run ends: {url, secret}. No part of what is to be done.
+    callback: Mapping[str, str] | None = None
+    # The trace that asks, as W3C writes it; no part of it either.
+    trace: str | None = None
+    # False for work that never pays: a budget that is used up does not stand in its way.
+    pays: bool = True
 
     def checked(self) -> "Ask":
         """This ask, if it is well formed; otherwise BadRequestError with a code for the part that is not."""

@@ -113,6 +113,8 @@ class Verb(StrEnum):
     REPAIR = "repair"
     ADD_ACTION = "add_action"
     REMOVE_ACTION = "remove_action"
+    SET_BUDGET = "set_budget"
+    WARN = "warn"
 
 
 LIVE = frozenset({Status.QUEUED, Status.RUNNING})

@@ -57,8 +57,11 @@ class Blobs(Protocol):
     def delete(self, digest: str, *, age: float = 0.0) -> bool:
         """The bytes are gone if they were last put at least `age` seconds ago; True if they went."""
 
-    def older(self, age: float) -> Iterator[Blob]:
-        """What was last put at least `age` seconds ago, in no order."""
+    def older(self, age: float, after: str = "") -> Iterator[Blob]:
+        """What was last put at least `age` seconds ago, by digest, of those after the digest `after`."""
+
+    def close(self) -> None:
+        """Whatever connections this process has are closed."""
 
 
 class LocalBlobs:
@@ -110,17 +113,40 @@ class LocalBlobs:
                 return True
         return False
 
-    def older(self, age: float) -> Iterator[Blob]:
+    def older(self, age: float, after: str = "") -> Iterator[Blob]:
         """See `Blobs.older`."""
         before = time.time() - age
-        for shard in self._folder.glob("[0-9a-f][0-9a-f]"):
-            for place in shard.iterdir():
+        for shard in sorted(self._folder.glob("[0-9a-f][0-9a-f]")):
+            if shard.name < after[:2]:
+                continue
+            for place in sorted(shard.iterdir()):
+                if place.name <= after:
+                    continue
                 try:
                     about = place.stat()
                 except FileNotFoundError:  # deleted meanwhile
                     continue
                 if about.st_mtime <= before and _DIGEST.fullmatch(place.name):
                     yield Blob(place.name, about.st_size)
+
+    def shrink(self, most: int, *, age: float) -> int:
+        """At most `most` bytes are left, the latest; but nothing younger than `age` goes. How many went."""
+        kept: list[tuple[float, int, Path]] = []
+        for place in self._folder.glob("[0-9a-f][0-9a-f]/*"):
+            with contextlib.suppress(FileNotFoundError):
+                about = place.stat()
+                kept.append((about.st_mtime, about.st_size, place))
+        over, gone = sum(size for _, size, _ in kept) - most, 0
+        for _, size, place in sorted(kept):
+            if over <= 0:
+                break
+            if self.delete(place.name, age=age):
+                over -= size
+                gone += 1
+        return gone
+
+    def close(self) -> None:
+        """See `Blobs.close`."""
 
     def discard_partial(self, age: float) -> int:
         """What writers that died left half written, at least `age` seconds ago, is gone; how many files."""
@@ -155,9 +181,14 @@ class LocalBlobs:
             yield
 
     def _place(self, digest: str) -> Path:
-        if not _DIGEST.fullmatch(digest):
-            raise BadRequestError("a digest is 64 hexadecimal digits in lower case", code="bad_digest")
-        return self._folder / digest[:2] / digest
+        return self._folder / digest_checked(digest)[:2] / digest
+
+
+def digest_checked(text: str) -> str:
+    """The text, if it is a digest; otherwise BadRequestError."""
+    if not _DIGEST.fullmatch(text):
+        raise BadRequestError("a digest is 64 hexadecimal digits in lower case", code="bad_digest")
+    return text
 
 
 def _copied(source: bytes | BinaryIO, file: io.FileIO, limit: int | None) -> Blob:

@@ -8,8 +8,8 @@ paragraph is put in. Here no cut depends on what lies far from it:
   paragraph before sentence before line, and among equals a hash of the words that follow.
 * A boundary is an *anchor* when none within the horizon on either side ranks better. That is a matter of the
   text around it alone: after an edit, anchors farther away than the horizon are where they were.
-* What is too long for one chunk is divided at its anchors, those of the best rank first, until the parts
-  fit. A part that is still too long and has no anchor inside is cut from its beginning, at the best boundary
+* What is too long for one chunk is divided at its best anchor, and each half so again, until the parts fit.
+  A part that is still too long and has no anchor inside is cut from its beginning, at the best boundary
   of each window; the anchor at its end stops the effect of any edit in it.
 
 The price is that chunks vary, from about a third of the size to all of it. A page is cut by itself: no chunk
@@ -28,7 +28,7 @@ from holdfast.documents.parse.records import Block, Page, Role
 from holdfast.documents.units import NEVER, Units, weigh
 
 # Raised by one whenever the same pages and options would give other chunks.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +123,22 @@ class _Cutter:
             yield from self._divide(run, 0, end, [] if fits else self._anchors(run))
 
     def _divide(self, run: Units, first: int, last: int, anchors: list[int]) -> Iterator[tuple[int, int]]:
-        """A stretch that fits, whole; else divided at its best anchors, and each part so again."""
-        if run.starts[last] - run.starts[first] <= self._most:
-            yield first, last
-            return
-        if not anchors:
-            yield from self._windows(run, first, last)
-            return
-        best = min(run.ranks[at] >> 32 for at in anchors)
-        lesser: list[int] = []
-        for at in (*anchors, last):
-            if at != last and run.ranks[at] >> 32 > best:
-                lesser.append(at)
-                continue
-            yield from self._divide(run, first, at, lesser)
-            first, lesser = at, []
+        """A stretch that fits, whole; else divided at its best anchor, and each half so again.
+
+        One anchor at a time: a chunk that an edit makes too long becomes two, not as many as it has anchors.
+        Only at anchors that begin alike, and so are equals, all at once: which of them is in the middle would
+        change with every edit anywhere. The parts wait in a list, for a long text could nest them deeper than
+        Python does.
+        """
+        waiting = [(first, last, anchors)]
+        while waiting:
+            first, last, anchors = waiting.pop()
+            if run.starts[last] - run.starts[first] <= self._most:
+                yield first, last
+            elif not anchors:
+                yield from self._windows(run, first, last)
+            else:
+                waiting += reversed(_parted(run.ranks, first, last, anchors))
 
     def _anchors(self, run: Units) -> list[int]:
         """The boundaries better than all within the horizon; of equals, the first. One pass with a stack."""
@@ -191,3 +192,19 @@ class _Cutter:
             _torn, space, rest = tail.partition(" ")
             tail = rest if space else tail
         return f"{tail.strip()}\n\n{text}" if tail.strip() else text
+
+
+def _parted(
+    ranks: Sequence[int], first: int, last: int, anchors: list[int]
+) -> list[tuple[int, int, list[int]]]:
+    """The stretch divided at its best anchors, each part with the anchors inside it."""
+    best = min(ranks[at] for at in anchors)
+    parts: list[tuple[int, int, list[int]]] = []
+    inside: list[int] = []
+    for at in anchors:
+        if ranks[at] == best:
+            parts.append((first, at, inside))
+            first, inside = at, []
+        else:
+            inside.append(at)
+    return [*parts, (first, last, inside)]

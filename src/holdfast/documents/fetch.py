@@ -5,6 +5,7 @@ no proxy from the environment and decodes no content by itself, so that each of 
 redirect is a new fetch with its own check, and what a compressed answer expands to is counted as it expands.
 """
 
+import re
 import ssl
 import zlib
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from holdfast.documents.addresses import Backend, Clock, ForbiddenAddressError, 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _STEP = 64 * 1024
 _SAFE = "!$%&'()*+,/:;=?@[]~-._"
+# A name, or an address of either sort; a colon is in none but IPv6.
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f.:]+(%[A-Za-z0-9._-]+)?")
 _ENDINGS = {
     "text/html": ".html",
     "application/xhtml+xml": ".html",
@@ -105,7 +108,7 @@ def _ask(
     pool: httpcore.ConnectionPool, url: str, into: BinaryIO, known: Validators, limits: FetchLimits
 ) -> Fetched | Unchanged | str:
     """One request: the content, the word that it is unchanged, or where to go next."""
-    address = _checked(url)
+    address = checked(url)
     with pool.stream("GET", address, headers=_headers(address, known)) as response:
         headers = {
             name.lower().decode("latin-1"): value.decode("latin-1") for name, value in response.headers
@@ -142,7 +145,7 @@ def _headers(address: str, known: Validators) -> list[tuple[str, str]]:
     return headers
 
 
-def _checked(url: str) -> str:
+def checked(url: str) -> str:
     """The URL in ASCII and without its fragment; WorkError for what is none or must not be asked."""
     try:
         parts = urlsplit(url.strip())
@@ -150,9 +153,11 @@ def _checked(url: str) -> str:
         if not host.isascii():
             host = host.encode("idna").decode("ascii")
     except ValueError as error:
-        raise WorkError(f"{url!r} is not a URL: {error}", code="url_forbidden") from error
-    if parts.scheme not in {"http", "https"} or not host:
-        raise WorkError(f"{url!r} is not a URL of http or https", code="url_forbidden")
+        raise WorkError(f"{url!r:.200} is not a URL: {error}", code="url_forbidden") from error
+    if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host):
+        raise WorkError(f"{url!r:.200} is not a URL of http or https", code="url_forbidden")
+    if not url.strip().isprintable():  # urlsplit takes line breaks and tabs out of the middle without a word
+        raise WorkError(f"{url!r:.200} has control characters in it", code="url_forbidden")
     if parts.username is not None or parts.password is not None:
         raise WorkError("a URL with a user name or password in it is not fetched", code="url_forbidden")
     netloc = f"[{host}]" if ":" in host else host

@@ -33,6 +33,7 @@ from holdfast.providers.base import Provider
 from holdfast.store import claims, duties, requests
 from holdfast.store.database import Database
 from holdfast.store.text import is_plain
+from holdfast.telemetry import traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Engine:
             raise BadRequestError(
                 f"kind {ask.kind!r} is not known here; known are: {known}", code="unknown_kind"
             )
-        return _keepable(replace(ask, pipeline=kind.pipeline).checked())
+        return _keepable(replace(ask, pipeline=kind.pipeline, trace=traces.carried()).checked())
 
     def wake(self, due: Mapping[str, int]) -> None:
         """Say that so many tasks became due in these lanes."""

@@ -190,7 +190,7 @@ class Executor:
         )
         if isinstance(landed, FencedOut):
             return Done(claim, Ending.FENCED_OUT, landed.reason)
-        if landed.published and claim.collection is not None:
+        if landed.published and claim.collection is not None and claim.lane != Lane.FOLLOW_UP:
             wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: 1})
         return Done(claim, Ending.PUBLISHED if landed.published else Ending.FINISHED)
 

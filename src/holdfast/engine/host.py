@@ -1,5 +1,6 @@
 """The real process: boot-time clock, threads, randomness."""
 
+import contextvars
 import random
 import secrets
 import time
@@ -38,5 +39,6 @@ class ThreadHost:
         with ThreadPoolExecutor(
             max_workers=max(1, min(limit, len(jobs))), thread_name_prefix="holdfast-pay"
         ) as pool:
-            futures = [pool.submit(job) for job in jobs]
+            # Each with the context of this thread, so that what it logs and traces belongs to the same work.
+            futures = [pool.submit(contextvars.copy_context().run, job) for job in jobs]
         return [future.result() for future in futures]

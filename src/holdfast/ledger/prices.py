@@ -47,6 +47,7 @@ DEFAULT = PriceTable(
     models={
         "local": Price(0, 0),
         "wordllama-256": Price(0, 0),
+        "extractive-1": Price(0, 0),
         "text-embedding-3-small": Price(dollars(0.02)),
         "text-embedding-3-large": Price(dollars(0.13)),
         "text-embedding-ada-002": Price(dollars(0.10)),

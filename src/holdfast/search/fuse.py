@@ -9,7 +9,7 @@ from holdfast.vectors.base import Ranked
 # times the leg's trust in it. All words found, the keyword leg counts double; a quarter of them, the same as
 # the vector leg. Tuned on the judged collection of the tests.
 SOFT = 5.0
-WEIGHTS: Mapping[str, float] = {"keyword": 2.0, "vector": 1.0}
+WEIGHTS: Mapping[str, float] = {"keyword": 2.0, "vector": 1.0, "title": 1.0}
 
 
 @dataclass(frozen=True, slots=True)

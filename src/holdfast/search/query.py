@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from holdfast.core.errors import BadRequestError
-from holdfast.search import fuse, keyword, snippet, statistics, words
+from holdfast.search import fuse, keyword, snippet, statistics, titles, words
 from holdfast.search.fuse import Fused, Part
 from holdfast.search.snippet import Snippet
 from holdfast.store import search as stored
 from holdfast.store import text as texts
+from holdfast.store import title_reads
 from holdfast.store.database import Database, Tx
 from holdfast.vectors.base import Ranked, VectorIndex
 from holdfast.vectors.exact import ExactIndex
@@ -27,7 +28,7 @@ from holdfast.vectors.kept import Kept
 Mode = Literal["hybrid", "keyword", "vector"]
 Embed = Callable[[str], Vector | None]
 
-KEYWORD, VECTOR = "keyword", "vector"
+KEYWORD, VECTOR, TITLE = "keyword", "vector", "title"
 DEPTH = 100  # ranks of each leg that take part
 MOST_HITS = 200
 LONGEST_QUERY = 100_000  # characters; what follows is not read
@@ -97,6 +98,7 @@ class Searcher:
         self._embed = embed
         self._vectors = vectors if vectors is not None else ExactIndex()
         self._statistics = statistics.Keeper(statistics_budget)
+        self._titles = titles.Keeper()
         self._views: Kept[_Seen] = Kept(64 << 20)
 
     @property
@@ -165,10 +167,24 @@ class Searcher:
             legs[VECTOR] = self._vectors.nearest(
                 tx, *name, view, asked.vector, depth, heads=heads, model=asked.model
             )
+        if asked.terms:
+            known = self._titles.at(tx, *name, stamp)
+            titled = titles.rank(tx, *name, asked.terms, counted, known, heads=heads)
+            legs |= {TITLE: _by_title(tx, legs, titled)} if titled else {}
         fused = fuse.fuse(legs, asked.k)
         shown = stored.chunks_of(tx, asked.tenant, [one.chunk_id for one in fused])
         hits = (_hit(one, shown[one.chunk_id], weights) for one in fused if one.chunk_id in shown)
         return Found(tuple(hits), stamp, asked.legs)
+
+
+def _by_title(tx: Tx, legs: dict[str, Sequence[Ranked]], titled: Sequence[titles.Titled]) -> list[Ranked]:
+    """What stands for each document: the best of its chunks that was found, or its first."""
+    found = [one.chunk_id for one in fuse.fuse(legs, 2 * MOST_HITS)]
+    heads = title_reads.heads_of_chunks(tx, found)
+    best: dict[int, int] = {}
+    for chunk_id in found:
+        best.setdefault(heads.get(chunk_id, 0), chunk_id)
+    return [Ranked(best.get(one.head_id, one.chunk_id), one.score, one.trust) for one in titled]
 
 
 @dataclass(frozen=True, slots=True)

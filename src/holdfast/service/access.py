@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
 from holdfast.core.records import TENANT
-from holdfast.store import keys
+from holdfast.store import keys, sessions
 from holdfast.store.database import Database
 from holdfast.store.keys import Key
 from holdfast.store.text import is_plain
@@ -23,6 +23,8 @@ from holdfast.store.text import is_plain
 PREFIX = "hf_"
 MOST_NAME = 100
 MOST_TOKEN = 200
+MOST_RATE = 1_000_000.0
+SESSION_SECONDS = 12 * 3600.0
 
 
 class Scope(StrEnum):
@@ -50,11 +52,14 @@ class ScopeMissingError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody who may ask, and in whose name."""
+    """Somebody who may ask, and in whose name; how often and how much at once, if their key says so."""
 
     tenant: str
     actor: str
     scopes: frozenset[Scope]
+    key_id: str = ""
+    rate: float | None = None
+    concurrency: int | None = None
 
     def may(self, wanted: Scope) -> bool:
         """True when one of the scopes is this one, or includes it."""
@@ -84,8 +89,17 @@ class Access:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def make(self, *, tenant: str, name: str, scopes: Sequence[Scope], days: float | None = None) -> Made:
-        """A key of the tenant is good from now on, for so many days or for ever."""
+    def make(
+        self,
+        *,
+        tenant: str,
+        name: str,
+        scopes: Sequence[Scope],
+        days: float | None = None,
+        rate: float | None = None,
+        concurrency: int | None = None,
+    ) -> Made:
+        """A key of the tenant is good from now on, for so many days or for ever; with limits of its own."""
         if not TENANT.fullmatch(tenant):
             message = f"tenant {tenant!r} has the wrong form; letters, digits, dot, - and _, at most 64"
             raise BadRequestError(message, code="bad_tenant")
@@ -95,6 +109,8 @@ class Access:
             )
         if not scopes or (days is not None and days <= 0):
             raise BadRequestError("a key needs a scope, and a life that has not ended", code="bad_request")
+        if (rate is not None and not 0 < rate <= MOST_RATE) or (concurrency is not None and concurrency < 1):
+            raise BadRequestError("a key must be allowed to ask at least now and then", code="bad_request")
         token = PREFIX + secrets.token_urlsafe(32)
         made = keys.make(
             self._db,
@@ -104,6 +120,8 @@ class Access:
             name=name,
             scopes=[scope for scope in Scope if scope in scopes],
             seconds=None if days is None else days * 86_400,
+            rate=rate,
+            concurrency=concurrency,
         )
         return Made(made, token)
 
@@ -125,8 +143,31 @@ class Access:
         known = keys.live(self._db, digest(token)) if len(token) <= MOST_TOKEN else None
         if known is None:
             raise KeyNeededError("this key is not known, has run out or was revoked; ask for a new one")
-        actor = f"api:{known.name or known.id}"
-        return Identity(known.tenant, actor, frozenset(Scope(each) for each in known.scopes))
+        return _identity(known)
+
+    def sign_in(self, token: str) -> str:
+        """A session of the page, as good as this key, for some hours; KeyNeededError as `who`."""
+        known = self.who(token.strip())
+        session = secrets.token_urlsafe(32)
+        sessions.begin(self._db, digest(session), known.key_id, seconds=SESSION_SECONDS)
+        return session
+
+    def signed_in(self, session: str) -> Identity:
+        """Whose session this is; KeyNeededError when it has ended, or its key has."""
+        known = sessions.key_of(self._db, digest(session)) if len(session) <= MOST_TOKEN else None
+        if known is None:
+            raise KeyNeededError("your session has ended, or its key has; sign in again")
+        return _identity(known)
+
+    def sign_out(self, session: str) -> None:
+        """The session has ended."""
+        sessions.end(self._db, digest(session))
+
+
+def _identity(known: Key) -> Identity:
+    actor = f"api:{known.name or known.id}"
+    scopes = frozenset(Scope(each) for each in known.scopes)
+    return Identity(known.tenant, actor, scopes, known.id, known.rate, known.concurrency)
 
 
 def digest(token: str) -> str:

@@ -10,8 +10,9 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.records import Answer
 from holdfast.service.library import Library, Wish
 from holdfast.store import documents
+from holdfast.store.collections import Collection
 from holdfast.store.database import Tx
-from holdfast.store.documents import Collection, Document
+from holdfast.store.documents import Document
 
 
 class GenerationMovedError(HoldfastError):

@@ -17,12 +17,14 @@ from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.core.states import Disposition, Status
 from holdfast.service.library import Library, Taking, Upload, Wish
 from holdfast.store import documents
+from holdfast.store.collections import Collection
 from holdfast.store.database import Database
-from holdfast.store.documents import Collection, Document, Draft
+from holdfast.store.documents import Document, Draft
 from holdfast.store.text import is_plain, plain
 
 STEP = 500
 READERS = 4
+AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,19 +211,31 @@ class _Take:
             self.intake.changed += 1
 
     def _add(self, fresh: Sequence[File]) -> None:
-        drafts: dict[str, tuple[File, Draft]] = {}
-        for file in fresh:
-            try:
-                with file.path.open("rb") as stream:
-                    draft = self.library.keep(Upload(stream, file.name))
-            except (HoldfastError, OSError) as error:
-                self.intake.refuse(file, str(error))
-                continue
-            if draft.source.digest in drafts:
-                self.intake.same_bytes += 1
-            else:
-                drafts[draft.source.digest] = (file, draft)
-        kept = list(drafts.values())
+        """What is new is kept and asked for some at a time, so that the workers begin with the first."""
+        seen: set[str] = set()
+        with ThreadPoolExecutor(READERS) as pool:
+            for start in range(0, len(fresh), AT_ONCE):
+                some = fresh[start : start + AT_ONCE]
+                kept: list[tuple[File, Draft]] = []
+                for file, draft in zip(some, pool.map(self._kept, some), strict=True):
+                    if isinstance(draft, str):
+                        self.intake.refuse(file, draft)
+                    elif draft.source.digest in seen:
+                        self.intake.same_bytes += 1
+                    else:
+                        seen.add(draft.source.digest)
+                        kept.append((file, draft))
+                self._ask_for(kept)
+
+    def _kept(self, file: File) -> Draft | str:
+        """A document that could be made of the file, whose bytes are on the shelf; or why there is none."""
+        try:
+            with file.path.open("rb") as stream:
+                return self.library.keep(Upload(stream, file.name))
+        except (HoldfastError, OSError) as error:
+            return str(error)
+
+    def _ask_for(self, kept: Sequence[tuple[File, Draft]]) -> None:
         takings = self.library.add_kept(self.wish, self.collection.id, [draft for _, draft in kept])
         for (file, _), taking in zip(kept, takings, strict=True):
             self.intake.note(taking)

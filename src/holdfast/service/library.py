@@ -5,7 +5,6 @@ then forgotten. Bytes are kept before the row that names them: a crash in betwee
 names, which the sweep removes.
 """
 
-import contextlib
 import secrets
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +15,15 @@ from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import TENANT, Answer, Ask, Landed
 from holdfast.core.states import Disposition, Lane, Status
 from holdfast.documents import fetch
-from holdfast.documents.blobs import Blobs
+from holdfast.documents.blobs import Blob, Blobs
 from holdfast.engine.engine import Engine
 from holdfast.kinds import index
-from holdfast.store import documents, requests
+from holdfast.service.rounds import Rounds
+from holdfast.store import actions, collections, documents, moving, requests, rounds
+from holdfast.store.collections import Collection
 from holdfast.store.database import Tx
-from holdfast.store.documents import Collection, Document, Draft, Source, Taken
+from holdfast.store.documents import Document, Draft, Source, Taken
+from holdfast.store.rounds import Round
 from holdfast.store.text import is_plain
 
 MOST_TITLE = 500
@@ -29,6 +31,8 @@ MOST_TITLE = 500
 MOST_NAME = 2000
 # Documents per transaction when many are added at once: short enough for SQLite's one writer.
 BATCH = 25
+# What is left of a deleted collection and is seen to before it is made again.
+MADE_AGAIN = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,9 @@ class Wish:
     actor: str = ""
     lane: str = Lane.BULK
     priority: int = 5
+
+    def check(self, found: int) -> None:
+        """Return if a document at this generation may be changed: a wish without a condition always may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,23 @@ class Taking:
         return self.answer.disposition
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A collection as changed; how many of its documents were asked for again, how many are still to be."""
+
+    collection: Collection
+    asked: int = 0
+    to_follow: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """How many documents went with their collection, and of how many the work has still to be ended."""
+
+    deleted: int
+    to_follow: int
+
+
 class Library:
     """The documents of an installation, as one process sees them."""
 
@@ -83,25 +107,40 @@ class Library:
         self._defaults = defaults
         self._fetching = fetching or fetch.FetchLimits()
         self._most_bytes = most_bytes
+        self.rounds = Rounds(self._db, self._ask_again, self._end_for)
 
     # Collections
 
     def make_collection(
         self, wish: Wish, collection_id: str, *, title: str = "", options: Mapping[str, Any] | None = None
     ) -> Collection:
-        """The collection, made if it was not there; what was left of a deleted one is gone first."""
+        """The collection, made if it was not there; what was left of a deleted one is gone first.
+
+        BadRequestError `collection_emptying` while that is more than can be seen to here.
+        """
         _check_id(collection_id)
         index.choices(self._defaults, options)
-        if documents.collection(self._db, wish.tenant, collection_id) is None:
-            self._delete_all(wish, collection_id)
-        documents.make_collection(
-            self._db, wish.tenant, collection_id, title=_title(title or collection_id), options=options or {}
-        )
+        if collections.collection(self._db, wish.tenant, collection_id) is None:
+            self._end_all(wish, collection_id)
+        name = _title(title or collection_id)
+        while not collections.make_collection(
+            self._db, wish.tenant, collection_id, title=name, options=options or {}
+        ):
+            self._make_room(wish, collection_id)
         return self.collection(wish.tenant, collection_id)
+
+    def _make_room(self, wish: Wish, collection_id: str) -> None:
+        """Something of the deleted collection is gone; all of it, or BadRequestError."""
+        left = rounds.remains(self._db, wish.tenant, collection_id, after="", limit=MADE_AGAIN + 1)
+        for each in left[:MADE_AGAIN]:
+            self._end(wish, each)
+        if len(left) > MADE_AGAIN:
+            message = f"collection {collection_id!r} is still being deleted; ask again in a moment"
+            raise BadRequestError(message, code="collection_emptying")
 
     def collection(self, tenant: str, collection_id: str) -> Collection:
         """The collection; NotFoundError when there is none."""
-        found = documents.collection(self._db, tenant, collection_id)
+        found = collections.collection(self._db, tenant, collection_id)
         if found is None:
             raise NotFoundError(f"there is no collection {collection_id!r}", code="unknown_collection")
         return found
@@ -112,7 +151,7 @@ class Library:
 
     def collections(self, tenant: str) -> list[Collection]:
         """All collections of a tenant."""
-        return documents.all_collections(self._db, tenant)
+        return collections.all_collections(self._db, tenant)
 
     def change_collection(
         self,
@@ -121,51 +160,61 @@ class Library:
         *,
         title: str | None = None,
         options: Mapping[str, Any] | None = None,
-    ) -> tuple[Collection, int]:
-        """The collection as changed, and for how many documents the options now ask for a new generation.
+    ) -> Changed:
+        """The collection as changed; its documents are asked for again where the options want that.
 
-        They are asked for at the lowest priority; their old generation answers until the new one is there.
+        Some are asked for here and the rest by the sweep, all at the lowest priority; their old generation
+        answers until the new one is there.
         """
         found = self.collection(wish.tenant, collection_id)
         chosen = found.options if options is None else {**found.options, **options}
         chosen = {name: value for name, value in chosen.items() if value is not None}
         index.choices(self._defaults, chosen)
-        documents.set_collection(
+        begun = collections.set_collection(
             self._db,
             wish.tenant,
             collection_id,
             title=found.title if title is None else _title(title),
             options=chosen,
+            actor=wish.actor,
+            ask_again=options is not None,
         )
-        asked = 0
-        if options is not None:
-            later = Wish(wish.tenant, wish.actor, Lane.BULK, 9)
-            for each in self.walk(wish.tenant, collection_id):
-                asked += self.index(later, each.id).answer.created
-        return self.collection(wish.tenant, collection_id), asked
+        changed = self.collection(wish.tenant, collection_id)
+        return Changed(changed, *(self.rounds.begin(begun) if begun is not None else (0, 0)))
 
-    def delete_collection(self, wish: Wish, collection_id: str) -> int:
-        """The collection and all its documents are gone for every reader; answers how many there were.
+    def delete_collection(self, wish: Wish, collection_id: str) -> Emptied:
+        """The collection and all its documents are gone for every reader.
 
-        After an interruption the collection is gone and some documents may be left: making it again, which
-        is the only way to see them, deletes them first.
+        What is at work for them ends here for some of them, and by the sweep for the rest.
         """
-        self.collection(wish.tenant, collection_id)
-        documents.remove_collection(self._db, wish.tenant, collection_id)
-        return self._delete_all(wish, collection_id)
+        gone, begun = collections.remove_collection(self._db, wish.tenant, collection_id, actor=wish.actor)
+        self._end_all(wish, collection_id)
+        return Emptied(gone, self.rounds.begin(begun)[1])
 
-    def _delete_all(self, wish: Wish, collection_id: str) -> int:
-        gone = 0
-        for each in self.walk(wish.tenant, collection_id):
-            with contextlib.suppress(NotFoundError):  # somebody else was quicker
-                self.delete(wish, each.id)
-                gone += 1
-        return gone
+    def _ask_again(self, which: Round, document_id: str) -> Answer:
+        return self.index(Wish(which.tenant, which.actor, Lane.BULK, 9), document_id).answer
+
+    def _end_for(self, which: Round, document_id: str) -> None:
+        self._end(Wish(which.tenant, which.actor), document_id)
+
+    def _end(self, wish: Wish, document_id: str) -> None:
+        """Nothing of a document whose row is gone is visible or running any more."""
+        self._engine.delete(wish.tenant, documents.subject(document_id), actor=wish.actor)
+
+    def _end_all(self, wish: Wish, collection_id: str) -> None:
+        """The collection has no actions any more, and no jobs of its own."""
+        actions.remove_all(self._db, wish.tenant, collection_id, actor=wish.actor)
+        self._engine.delete(wish.tenant, f"collection:{collection_id}", actor=wish.actor)
 
     # Documents
 
     def add(self, wish: Wish, collection_id: str, uploads: Sequence[Upload]) -> list[Taking]:
         """What became of each upload, in order: a new document, or the one that has the same bytes."""
+        if any(upload.options for upload in uploads):
+            # Before anything is on the shelf: what is refused leaves nothing there.
+            collection = self.collection(wish.tenant, collection_id)
+            for upload in uploads:
+                index.choices(self._defaults, collection.options, upload.options)
         return self.add_kept(wish, collection_id, [self.keep(upload) for upload in uploads])
 
     def is_current(self, collection: Collection, found: Document) -> bool:
@@ -186,15 +235,24 @@ class Library:
         name = _plain(upload.name, "name")
         if len(name.encode()) > MOST_NAME:
             raise BadRequestError(f"name {name!r:.80} is longer than {MOST_NAME} bytes", code="bad_name")
-        blob = self._shelf.put(upload.content, self._most_bytes)
-        if not blob.size:
-            raise BadRequestError(f"{name!r:.80} is empty" if name else "it is empty", code="empty")
-        source = Source(blob.digest, blob.size, upload.source, name=name)
         title = _title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
+        blob = self._put(upload.content, f"{name!r:.80} is empty" if name else "it is empty")
+        source = Source(blob.digest, blob.size, upload.source, name=name)
         return Draft(secrets.token_hex(8), title, source, upload.options)
 
+    def _put(self, content: bytes | BinaryIO, if_empty: str) -> Blob:
+        blob = self._shelf.put(content, self._most_bytes)
+        if not blob.size:
+            self._shelf.delete(blob.digest)  # no document can have it, so that nobody misses it
+            raise BadRequestError(if_empty, code="empty")
+        return blob
+
     def _add_some(self, wish: Wish, collection: Collection, drafts: Sequence[Draft]) -> list[Taking]:
-        request = self._request(wish, collection)
+        return self._added(wish, collection, drafts, self._request(wish, collection))
+
+    def _added(
+        self, wish: Wish, collection: Collection, drafts: Sequence[Draft], request: documents.Request
+    ) -> list[Taking]:
         added = documents.add(self._db, wish.tenant, collection.id, drafts, request)
         created = sum(one.answer.created for one in added.values())
         if created:
@@ -250,12 +308,34 @@ class Library:
     def _set(self, wish: Wish, found: Document, source: Source) -> Taking:
         collection = self.collection(wish.tenant, found.collection)
         answer = documents.set_source(self._db, found, source, self._request(wish, collection))
+        return self._settled(wish, found.id, answer)
+
+    def _settled(self, wish: Wish, document_id: str, answer: Answer | Taken) -> Taking:
         if isinstance(answer, Taken):
             message = f"document {answer.document_id} of the collection has the same content already"
             raise BadRequestError(message, code="same_content")
         if answer.created:
             self._engine.wake({wish.lane: 1})
-        return Taking(self.document(wish.tenant, found.id), answer)
+        return Taking(self.document(wish.tenant, document_id), answer)
+
+    def change_document(
+        self,
+        wish: Wish,
+        document_id: str,
+        *,
+        title: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Taking:
+        """The document has this title and these options over its own, one that is None taken away.
+
+        Changed options make a new generation; the old one answers until that is indexed.
+        """
+        found = self.document(wish.tenant, document_id)
+        collection = self.collection(wish.tenant, found.collection)
+        renamed = None if title is None else _title(title)
+        request = self._request(wish, collection)
+        answer = documents.change(self._db, found, title=renamed, options=options, request=request)
+        return self._settled(wish, document_id, answer)
 
     def add_url(self, wish: Wish, collection_id: str, url: str, *, title: str = "") -> Taking:
         """What is at `url` now, as a document."""
@@ -283,9 +363,7 @@ class Library:
             if isinstance(answer, fetch.Unchanged):
                 return None
             file.seek(0)
-            blob = self._shelf.put(file, self._most_bytes)
-        if not blob.size:
-            raise BadRequestError(f"there is nothing at {url}", code="empty")
+            blob = self._put(file, f"there is nothing at {url}")
         return Source(
             blob.digest,
             blob.size,
@@ -296,14 +374,54 @@ class Library:
             last_modified=answer.validators.last_modified,
         )
 
+    def copy(self, wish: Wish, document_id: str, collection_id: str) -> Taking:
+        """A document of the collection that has the same content, title and options; the old one stays.
+
+        It is indexed like any other, and what is in the ledger costs nothing.
+        """
+        found = self.document(wish.tenant, document_id)
+        wish.check(found.generation)
+        collection = self.collection(wish.tenant, collection_id)
+        plain = Wish(wish.tenant, wish.actor, wish.lane, wish.priority)
+        asked = self._request(plain, collection)
+
+        def request(tx: Tx, made: Document) -> Answer:
+            answer = asked(tx, made)
+            moving.hold(tx, wish.tenant, document_id)
+            return answer
+
+        draft = Draft(secrets.token_hex(8), found.title, documents.source_of(found), found.options)
+        return self._added(plain, collection, [draft], request)[0]
+
+    def move(self, wish: Wish, document_id: str, collection_id: str) -> Taking:
+        """The document is in the collection; where that indexes otherwise, a new generation is asked for."""
+        collection = self.collection(wish.tenant, collection_id)
+        asked = self._request(wish, collection)
+
+        def request(tx: Tx, moved: Document) -> Answer:
+            ask = self._engine.checked(self._ask(wish, collection, moved, force=False))
+            if ask.fingerprint != moved.fingerprint:
+                return asked(tx, moved)
+            unchanged = Disposition.UNCHANGED
+            return Answer(unchanged, "moved", moved.head_id, moved.run_id, moved.generation, moved.status)
+
+        answer = moving.move(
+            self._db,
+            (wish.tenant, document_id),
+            collection_id,
+            actor=wish.actor,
+            check=wish.check,
+            request=request,
+        )
+        self._engine.wake({Lane.FOLLOW_UP: 1})  # the actions of the collection may have something to do
+        return self._settled(wish, document_id, answer)
+
     def index(self, wish: Wish, document_id: str, *, force: bool = False) -> Taking:
         """The document is asked for once more, by the options that hold now."""
         found = self.document(wish.tenant, document_id)
         collection = self.collection(wish.tenant, found.collection)
         answer = documents.ask(self._db, found, self._request(wish, collection, force=force))
-        if answer.created:
-            self._engine.wake({wish.lane: 1})
-        return Taking(self.document(wish.tenant, document_id), answer)
+        return self._settled(wish, document_id, answer)
 
     def cancel(self, wish: Wish, document_id: str) -> bool:
         """The live run of the document has ended; False when there was none."""

@@ -17,6 +17,7 @@ from holdfast.ledger.visitor import Visitor
 from holdfast.providers.local import LocalProvider
 from holdfast.search.query import Found, Mode, Searcher
 from holdfast.service.library import Library
+from holdfast.vectors.base import VectorIndex
 from holdfast.vectors.form import Vector
 
 PATIENCE = 10.0
@@ -25,10 +26,10 @@ PATIENCE = 10.0
 class Searching:
     """Answers questions over collections."""
 
-    def __init__(self, engine: Engine, library: Library) -> None:
+    def __init__(self, engine: Engine, library: Library, vectors: VectorIndex | None = None) -> None:
         self._engine = engine
         self._library = library
-        self._searcher = Searcher(engine.db)
+        self._searcher = Searcher(engine.db, vectors=vectors)
 
     def search(
         self,

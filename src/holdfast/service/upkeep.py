@@ -16,7 +16,7 @@ from holdfast.store.database import Database
 
 STEP = 200
 KEPT_UNNAMED = 86_400.0
-MOST_BLOBS = 500
+MOST_BLOBS = 2000
 ACTOR = "sweep"
 
 log = logging.getLogger(__name__)
@@ -70,19 +70,22 @@ class Drift:
 
 
 class Shelf:
-    """Throws away bytes that no document names, a day after they were kept."""
+    """Throws away bytes that no document names, a day after they were kept; some at each turn."""
 
     def __init__(self, db: Database, shelf: Blobs) -> None:
         self._db = db
         self._shelf = shelf
+        self._after = ""
 
     def __call__(self) -> int:
         """One turn; answers how many blobs went."""
-        gone = 0
-        for number, blob in enumerate(self._shelf.older(KEPT_UNNAMED)):
-            if number >= MOST_BLOBS:
-                break
+        gone, looked = 0, 0
+        for blob in self._shelf.older(KEPT_UNNAMED, self._after):
+            if looked == MOST_BLOBS:
+                return gone
             if not drift.is_named(self._db, blob.digest):
                 # Again by age: somebody may have put the same bytes since, and be about to name them.
                 gone += self._shelf.delete(blob.digest, age=KEPT_UNNAMED)
+            self._after, looked = blob.digest, looked + 1
+        self._after = ""
         return gone

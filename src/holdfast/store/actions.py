@@ -11,29 +11,36 @@ A visit may be interrupted anywhere and done again: what it finds done it leaves
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import bindparam, or_, select, update
+from sqlalchemy import Row, Text, bindparam, cast, or_, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide
 from holdfast.core.records import Ask, FencedOut, Head, Landed, Outcome
 from holdfast.core.states import LIVE, Disposition, Lane, Verb
-from holdfast.store import journal, publish_seq, requests, rows
+from holdfast.store import deliveries, journal, opening, publish_seq, requests, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
-from holdfast.store.schema import actions, follow_ups, heads, runs
+from holdfast.store.schema import heads, runs
+from holdfast.store.schema_follow_ups import actions, follow_ups
+from holdfast.store.schema_follow_ups import deliveries as sent
 
 INDEX = "index"
 VISIT_BATCH = 500
 _live_states = [literal(status) for status in sorted(LIVE)]
 
-ACTIONS_OF = select(actions).where(
-    actions.c.tenant == bindparam("tenant"),
-    actions.c.collection == bindparam("collection"),
-    actions.c.active,
+# Shared until commit: whoever removes an action waits, and then sees every follow-up that it was to have.
+ACTIONS_OF = (
+    select(actions)
+    .where(
+        actions.c.tenant == bindparam("tenant"),
+        actions.c.collection == bindparam("collection"),
+        actions.c.active,
+    )
+    .with_for_update(read=True)
 )
 NEW_FOLLOW_UP = upsert(follow_ups).on_conflict_do_nothing().returning(follow_ups.c.run_id)
 
@@ -54,23 +61,49 @@ def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None 
         unique = {"action_id": action.id, "head_id": head.id, "generation": generation, "run_id": run_id}
         if tx.one(NEW_FOLLOW_UP, unique) is None:
             continue
-        ask = Ask(
-            kind=action.kind,
-            subject=f"{head.subject}#action:{action.id}",
-            content=f"{head.subject}@{generation}",
-            options=action.options,
-            tenant=head.tenant,
-            lane=Lane.FOLLOW_UP,
-            pipeline=action.pipeline,
-            actor=f"run:{cause}",
-        )
-        target, _at = requests.locked_head(tx, ask)
-        run, _life, _age = requests.latest(tx, target)
-        requests.open_generation(
-            tx, ask, target, run, decide.Verdict(Disposition.ACCEPTED, "follow_up"), run_id
-        )
+        if action.kind == deliveries.KIND:
+            deliveries.post(tx, _notice(head, generation, cause, action), run_id)
+        else:
+            _open(tx, head, generation, cause, action, run_id)
         made += 1
     return made
+
+
+def _open(tx: Tx, head: Head, generation: int, cause: str, action: Row[Any], run_id: str) -> None:
+    ask = Ask(
+        kind=action.kind,
+        subject=f"{head.subject}#action:{action.id}",
+        content=f"{head.subject}@{generation}",
+        options=action.options,
+        tenant=head.tenant,
+        collection=head.collection,
+        lane=Lane.FOLLOW_UP,
+        pipeline=action.pipeline,
+        actor=f"run:{cause}",
+    )
+    target, _at = opening.locked_head(tx, ask)
+    run, _life, _age = requests.latest(tx, target)
+    requests.open_generation(tx, ask, target, run, decide.Verdict(Disposition.ACCEPTED, "follow_up"), run_id)
+
+
+def _notice(head: Head, generation: int, cause: str, action: Row[Any]) -> deliveries.Notice:
+    document = {
+        "id": head.subject.removeprefix("document:"),
+        "collection": head.collection,
+        "generation": generation,
+        "run_id": cause,
+    }
+    return deliveries.Notice(
+        head.tenant,
+        deliveries.READY,
+        action.options["url"],
+        action.secret or "",
+        cause,
+        head.subject,
+        generation,
+        {"document": document, "action": {"id": action.id, "name": action.name}},
+        action.id,
+    )
 
 
 NEW_ACTION = (
@@ -82,6 +115,10 @@ NEW_ACTION = (
         options=bindparam("b_options"),
         pipeline=bindparam("b_pipeline"),
         token=bindparam("b_token"),
+        name=bindparam("b_name"),
+        secret=bindparam("b_secret"),
+        visited=0,
+        created_at=now(),
     )
     .on_conflict_do_nothing()
     .returning(actions.c.id)
@@ -101,14 +138,19 @@ def add_action(
     pipeline: str,
     token: str | None = None,
     actor: str = "",
+    name: str = "",
+    secret: str | None = None,
+    most: int | None = None,
 ) -> int:
     """The collection has this action, and each ready document its follow-up; answers the action's id.
 
-    Ask again with the same `token` after an interruption: it finds its own action and goes on visiting.
+    Ask again with the same `token` after an interruption: it finds its own action and goes on visiting. Only
+    `most` documents are visited here if it is given; `unvisited` tells who still has some to visit.
     """
     Ask(kind=kind, subject="document:0", options=options, tenant=tenant, collection=collection).checked()
-    values = {"b_tenant": tenant, "b_collection": collection, "b_kind": kind, "b_options": dict(options)}
     mine = token or db.token()
+    values: dict[str, Any] = {"b_tenant": tenant, "b_collection": collection, "b_kind": kind}
+    values |= {"b_options": dict(options), "b_name": name, "b_secret": secret}
 
     def body(tx: Tx) -> int:
         row = tx.one(NEW_ACTION, values | {"b_pipeline": pipeline, "b_token": mine})
@@ -120,19 +162,32 @@ def add_action(
         return int(row.id)
 
     action_id = db.write("add_action", body)
-    visit(db, action_id)
+    visit(db, action_id, most)
     return action_id
+
+
+SECRET = select(actions.c.secret).where(actions.c.id == bindparam("action_id"))
+
+
+def secret_of(db: Database, action_id: int) -> str | None:
+    """What signs the deliveries of the action; for whoever has just added it, and for nobody else."""
+    found: str | None = db.read(lambda tx: tx.execute(SECRET, {"action_id": action_id}).scalar())
+    return found
 
 
 REMOVE_ACTION = (
     update(actions)
     .where(actions.c.tenant == bindparam("b_tenant"), actions.c.id == bindparam("b_action"), actions.c.active)
-    .values(active=False)
+    # The token is free again: the same action may be added anew.
+    .values(active=False, token=actions.c.token + ":" + cast(actions.c.id, Text))
 )
 
 
 def remove_action(db: Database, tenant: str, action_id: int, *, actor: str = "") -> Outcome:
-    """The action makes no new follow-up; those it has made go on."""
+    """The action makes no new follow-up, and those that it made and that have not ended are cancelled.
+
+    After an interruption ask again: it is unknown then, and what it left running is cancelled all the same.
+    """
 
     def body(tx: Tx) -> Outcome:
         if tx.execute(REMOVE_ACTION, {"b_tenant": tenant, "b_action": action_id}).rowcount != 1:
@@ -142,10 +197,55 @@ def remove_action(db: Database, tenant: str, action_id: int, *, actor: str = "")
         journal.write(tx, noted)
         return Landed()
 
-    return db.write("remove_action", body)
+    removed = db.write("remove_action", body)
+    cancel_follow_ups(db, tenant, action_id, actor=actor)
+    return removed
 
 
-ACTION = select(actions.c.tenant, actions.c.collection).where(
+_of_removed = (
+    actions.c.id == bindparam("action_id"),
+    actions.c.tenant == bindparam("tenant"),
+    ~actions.c.active,
+)
+UNDER_WAY = union_all(
+    select(runs.c.head_id, runs.c.id.label("run_id"))
+    .select_from(actions.join(follow_ups, follow_ups.c.action_id == actions.c.id))
+    .join(runs, runs.c.id == follow_ups.c.run_id)
+    .where(*_of_removed, runs.c.status.in_(_live_states)),
+    # One that was sent again has a run of its own.
+    select(heads.c.id, heads.c.run_id)
+    .select_from(actions.join(sent, sent.c.action_id == actions.c.id))
+    .join(heads, heads.c.id == sent.c.head_id)
+    .where(*_of_removed, heads.c.status.in_(_live_states)),
+)
+
+
+def cancel_follow_ups(db: Database, tenant: str, action_id: int, *, actor: str = "") -> int:
+    """No follow-up of the removed action is under way; answers how many were cancelled."""
+    found = db.read(lambda tx: tx.all(UNDER_WAY, {"tenant": tenant, "action_id": action_id}))
+    ended = {row.run_id: row.head_id for row in found}
+    outcomes = [
+        requests.cancel(db, head_id, run_id=run_id, actor=actor or f"action:{action_id}")
+        for run_id, head_id in ended.items()
+    ]
+    return sum(isinstance(outcome, Landed) for outcome in outcomes)
+
+
+IN_COLLECTION = select(actions.c.id).where(
+    actions.c.tenant == bindparam("tenant"),
+    actions.c.collection == bindparam("collection"),
+    actions.c.active,
+)
+
+
+def remove_all(db: Database, tenant: str, collection: str, *, actor: str = "") -> int:
+    """The collection has no action any more; answers how many it had."""
+    where = {"tenant": tenant, "collection": collection}
+    found = [row.id for row in db.read(lambda tx: tx.all(IN_COLLECTION, where))]
+    return sum(isinstance(remove_action(db, tenant, each, actor=actor), Landed) for each in found)
+
+
+ACTION = select(actions.c.tenant, actions.c.collection, actions.c.visited).where(
     actions.c.id == bindparam("action_id"), actions.c.active
 )
 TO_VISIT = (
@@ -162,20 +262,49 @@ TO_VISIT = (
 )
 
 
-def visit(db: Database, action_id: int) -> int:
-    """Every ready document of the action's collection has its follow-up; answers how many are new."""
+VISITED = (
+    update(actions)
+    .where(actions.c.id == bindparam("b_action"), actions.c.visited.is_not(None))
+    .values(visited=bindparam("b_visited"))
+)
+UNVISITED = (
+    select(actions.c.id).where(actions.c.visited.is_not(None), actions.c.active).limit(bindparam("limit"))
+)
+
+
+def visit(db: Database, action_id: int, most: int | None = None) -> int:
+    """Every ready document of the action's collection has its follow-up; answers how many are new.
+
+    It goes on where the visit of a new action was interrupted, and looks at `most` documents if that is
+    given; a visit that was done to its end starts anew.
+    """
     action = db.read(lambda tx: tx.one(ACTION, {"action_id": action_id}))
     if action is None:
         return 0
     where = {"tenant": action.tenant, "collection": action.collection}
-    return sum(_visit_head(db, head_id, action_id, action.collection) for head_id in _to_visit(db, where))
+    after, seen, made = action.visited or 0, 0, 0
+    while page := _page(db, where, after):
+        for head_id in page[: None if most is None else most - seen]:
+            made += _visit_head(db, head_id, action_id, action.collection)
+            after, seen = head_id, seen + 1
+        if seen == most:
+            _set_visited(db, action_id, after)
+            return made
+        if action.visited is not None:
+            _set_visited(db, action_id, after)
+    if action.visited is not None:
+        _set_visited(db, action_id, None)
+    return made
 
 
-def _to_visit(db: Database, where: Mapping[str, Any]) -> Iterator[int]:
-    page = _page(db, where, 0)
-    while page:
-        yield from page
-        page = _page(db, where, page[-1])
+def _set_visited(db: Database, action_id: int, head_id: int | None) -> None:
+    values = {"b_action": action_id, "b_visited": head_id}
+    db.write("visited", lambda tx: tx.execute(VISITED, values))
+
+
+def unvisited(db: Database, limit: int) -> list[int]:
+    """Actions whose collections have documents that were not visited yet."""
+    return [row.id for row in db.look(UNVISITED, {"limit": limit})]
 
 
 def _page(db: Database, where: Mapping[str, Any], after: int) -> list[int]:
@@ -226,29 +355,34 @@ def move(db: Database, head_id: int, collection: str | None, *, actor: str = "")
         row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
         if row is None or row.deleted:
             return FencedOut("unknown" if row is None else "deleted")
-        noted = journal.entry(
-            Verb.MOVE,
-            "requested",
-            tenant=row.tenant,
-            head_id=head_id,
-            run_id=row.run_id,
-            generation=row.generation,
-            actor=actor,
-            data={"from": row.collection, "to": collection, "token": token},
-        )
-        if row.collection == collection or (tx.again and _moved(tx, head_id, token)):
+        if row.collection == collection or (tx.again and was_moved(tx, head_id, token)):
             return Landed()
-        tx.execute(MOVE, {"b_head": head_id, "b_collection": collection})
-        journal.write(tx, noted)
-        if collection is not None:
-            _follow_up_ready(tx, dataclasses.replace(rows.head(row), collection=collection))
+        carry(tx, row, collection, token=token, actor=actor)
         publish_seq.bump(tx, row.tenant, row.collection, collection)
         return Landed()
 
     return db.write("move", body)
 
 
-def _moved(tx: Tx, head_id: int, token: str) -> bool:
+def carry(tx: Tx, row: Row[Any], collection: str | None, *, token: str, actor: str) -> None:
+    """The locked head is in `collection`, and a ready document is followed up there; readers are not told."""
+    noted = journal.entry(
+        Verb.MOVE,
+        "requested",
+        tenant=row.tenant,
+        head_id=row.id,
+        run_id=row.run_id,
+        generation=row.generation,
+        actor=actor,
+        data={"from": row.collection, "to": collection, "token": token},
+    )
+    tx.execute(MOVE, {"b_head": row.id, "b_collection": collection})
+    journal.write(tx, noted)
+    if collection is not None:
+        _follow_up_ready(tx, dataclasses.replace(rows.head(row), collection=collection))
+
+
+def was_moved(tx: Tx, head_id: int, token: str) -> bool:
     """True when an earlier try of this move is in the journal, even if the head was moved on since."""
     found = tx.all(journal.LATEST, {"head_id": head_id})
     return any(row.verb == Verb.MOVE and (row.data or {}).get("token") == token for row in found)

@@ -1,16 +1,37 @@
-"""The bill and the unsettled orders of one tenant. Amounts are nano-dollars; nothing here writes or locks."""
+"""The bill and the unsettled orders of one tenant, or of all. Amounts are nano-dollars; nothing writes.
 
+The bill adds up three sources: what was charged (`charges`), what was taken from the ledger instead
+(`tasks`), and duplicates that were refused (`journal`, priced as `refusals` says). Charges stay for ever;
+savings go with the history of their runs, when HISTORY_RETENTION is set.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import BigInteger, Row, Select, bindparam, case, cast, func, literal, not_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Row,
+    Select,
+    Subquery,
+    Text,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal,
+    not_,
+    select,
+    union_all,
+)
 
-from holdfast.core.states import UNSETTLED, CallState, Disposition, Verb
-from holdfast.store import rows
+from holdfast.core.states import UNSETTLED, CallState
+from holdfast.store import refusals, rows
 from holdfast.store.database import Database, Tx
-from holdfast.store.dialect import now
-from holdfast.store.schema import charges, journal, orders, runs, tasks
+from holdfast.store.dialect import Keys, key_in, now
+from holdfast.store.schema import calls, charges, heads, journal, orders, runs, tasks
 
 DAY = 86_400
 MOST_ROWS = 1000
@@ -23,100 +44,194 @@ class By(StrEnum):
     COLLECTION = "collection"
     DOCUMENT = "document"
     RUN = "run"
+    TENANT = "tenant"
     DAY = "day"
-
-
-# A charge of a whole tenant has the scope `tenant`, that of a collection `collection:<id>`.
-_ABOUT: dict[By, Any] = {
-    By.MODEL: charges.c.model,
-    By.COLLECTION: charges.c.scope,
-    By.DOCUMENT: runs.c.subject,
-    By.RUN: charges.c.run_id,
-    By.DAY: cast(func.floor(charges.c.at / DAY), BigInteger),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one thing cost: paid, charged a second time, and in doubt. `about` is None for none."""
+    """What one thing cost and saved. `about` is None for what belongs to none; a day is its number.
+
+    `paid` is the first charge of each order, `second` every further one, `in_doubt` what may have been
+    charged and is not cleared. `saved` was known to the ledger, `refused` is what refused duplicates would
+    have cost.
+    """
 
     about: str | int | None
-    orders: int
-    tokens: int
-    paid: int
-    second: int
-    in_doubt: int
+    orders: int = 0
+    calls: int = 0
+    tokens: int = 0
+    paid: int = 0
+    second: int = 0
+    in_doubt: int = 0
+    reused_calls: int = 0
+    saved: int = 0
+    duplicates: int = 0
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What was charged, and what was not because it was known or refused. Doubts count as money."""
+    """The lines, sorted by what they are about, and the sums over all, also over those beyond the last.
 
+    `total` is every charge and every doubt as money: a bill never promises less than was spent. `next` is
+    what the last line is about when there are more after it, else None.
+    """
+
+    by: By
     lines: tuple[Line, ...]
+    sums: Line
     total: int
-    in_doubt: int
-    second: int
-    reused_calls: int
-    saved: int
-    refused_duplicates: int
+    next: str | None
 
 
-def _amount(sort: str) -> Any:
-    return func.coalesce(func.sum(case((charges.c.sort == sort, charges.c.amount), else_=0)), 0).label(sort)
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From `since` on and before `until`, in database seconds; None: no bound on that side."""
+
+    since: float | None = None
+    until: float | None = None
+
+    def over(self, at: ColumnElement[float]) -> list[ColumnElement[bool]]:
+        """The conditions that `at` is within."""
+        low = [] if self.since is None else [at >= self.since]
+        return low if self.until is None else [*low, at < self.until]
 
 
-_SUMS = (
-    func.count(func.distinct(charges.c.order_id)).label("orders"),
-    func.coalesce(func.sum(charges.c.tokens), 0).label("tokens"),
-    *(_amount(sort) for sort in ("paid", "second", "in_doubt")),
-)
-_charged = charges.outerjoin(runs, runs.c.id == charges.c.run_id)
-_mine = (charges.c.tenant == bindparam("tenant"), not_(charges.c.cleared))
-LINES = {
-    by: select(about.label("about"), *_SUMS)
-    .select_from(_charged)
-    .where(*_mine)
-    .group_by(about)
-    .order_by(about)
-    .limit(MOST_ROWS)
-    for by, about in _ABOUT.items()
-}
-TOTAL = select(literal(None).label("about"), *_SUMS).where(*_mine)
-REUSED = select(
-    func.coalesce(func.sum(tasks.c.reused_calls), 0).label("calls"),
-    func.coalesce(func.sum(tasks.c.saved), 0).label("saved"),
-).where(tasks.c.tenant == bindparam("tenant"))
-DUPLICATES = select(func.count()).where(
-    journal.c.tenant == bindparam("tenant"),
-    journal.c.verb == Verb.REQUEST.value,
-    journal.c.reason.startswith(f"{Disposition.DUPLICATE}:"),
-)
+_SUMMED = [name for name in Line.__dataclass_fields__ if name != "about"]
+_MODEL = runs.c.options["model"].as_string()
 
 
-def bill(db: Database, tenant: str, by: By = By.MODEL) -> Bill:
-    """The bill of a tenant, in lines about `by`; the totals count every line, also those beyond the last."""
-    mine = {"tenant": tenant}
+def _day(at: ColumnElement[float]) -> ColumnElement[int]:
+    return cast(func.floor(at / DAY), BigInteger)
+
+
+def _sums(**known: Any) -> list[ColumnElement[int]]:
+    """Every column of a line, those not known as 0: the parts of a union need the same."""
+    nothing = cast(literal(0), BigInteger)
+    return [cast(known.get(name, nothing), BigInteger).label(name) for name in _SUMMED]
+
+
+def _mine(tenant: str | None, column: Any) -> list[ColumnElement[bool]]:
+    return [] if tenant is None else [column == tenant]
+
+
+def _charged(by: By, tenant: str | None, span: Span) -> Select[Any]:
+    about: dict[By, Any] = {
+        By.MODEL: charges.c.model,
+        # A charge of a whole tenant has the scope `tenant`, that of a collection `collection:<id>`.
+        By.COLLECTION: case((charges.c.scope == "tenant", ""), else_=func.substr(charges.c.scope, 12)),
+        By.DOCUMENT: runs.c.subject,
+        By.RUN: charges.c.run_id,
+        By.TENANT: charges.c.tenant,
+        By.DAY: _day(charges.c.at),
+    }
+    first = charges.c.sort == "paid"
+    sums = _sums(
+        orders=case((first, 1), else_=0),
+        calls=case((first, func.json_array_length(orders.c.call_keys)), else_=0),
+        tokens=charges.c.tokens,
+        paid=case((first, charges.c.amount), else_=0),
+        second=case((charges.c.sort == "second", charges.c.amount), else_=0),
+        in_doubt=case((charges.c.sort == "in_doubt", charges.c.amount), else_=0),
+    )
+    source = charges.join(orders, orders.c.id == charges.c.order_id)
+    if by is By.DOCUMENT:
+        source = source.outerjoin(runs, runs.c.id == charges.c.run_id)
+    query = select(about[by].label("about"), *sums).select_from(source)
+    return query.where(not_(charges.c.cleared), *_mine(tenant, charges.c.tenant), *span.over(charges.c.at))
+
+
+def _reused(by: By, tenant: str | None, span: Span) -> Select[Any]:
+    about: dict[By, Any] = {
+        By.MODEL: _MODEL,
+        By.COLLECTION: heads.c.collection,
+        By.DOCUMENT: heads.c.subject,
+        By.RUN: tasks.c.run_id,
+        By.TENANT: tasks.c.tenant,
+        By.DAY: _day(tasks.c.signed_at),
+    }
+    source = tasks.join(runs, runs.c.id == tasks.c.run_id).join(heads, heads.c.id == tasks.c.head_id)
+    sums = _sums(reused_calls=tasks.c.reused_calls, saved=tasks.c.saved)
+    query = select(about[by].label("about"), *sums).select_from(source)
+    return query.where(
+        tasks.c.reused_calls > 0, *_mine(tenant, tasks.c.tenant), *span.over(tasks.c.signed_at)
+    )
+
+
+def _refused(by: By, tenant: str | None, span: Span) -> Select[Any]:
+    about: dict[By, Any] = {
+        By.MODEL: _MODEL,
+        By.COLLECTION: heads.c.collection,
+        By.DOCUMENT: heads.c.subject,
+        By.RUN: journal.c.run_id,
+        By.TENANT: journal.c.tenant,
+        By.DAY: _day(journal.c.at),
+    }
+    wanted = [refusals.IS_DUPLICATE, *_mine(tenant, journal.c.tenant), *span.over(journal.c.at)]
+    # Each run is priced once, however often it was asked for.
+    hit = select(journal.c.run_id).where(*wanted).distinct().subquery("hit")
+    priced = select(hit.c.run_id, refusals.price_of(hit.c.run_id).label("price")).subquery("priced")
+    worth = case((priced.c.price > refusals.NOTED, priced.c.price), else_=refusals.NOTED)
+    source = (
+        journal.join(priced, priced.c.run_id == journal.c.run_id)
+        .join(heads, heads.c.id == journal.c.head_id)
+        .outerjoin(runs, runs.c.id == journal.c.run_id)
+    )
+    sums = _sums(duplicates=literal(1), refused=worth)
+    return select(about[by].label("about"), *sums).select_from(source).where(*wanted)
+
+
+def _all(by: By, tenant: str | None, span: Span) -> Subquery:
+    parts = [part(by, tenant, span) for part in (_charged, _reused, _refused)]
+    return union_all(*parts).subquery("noted")
+
+
+def bill(
+    db: Database,
+    tenant: str | None,
+    by: By = By.MODEL,
+    span: Span | None = None,
+    *,
+    after: str | None = None,
+    limit: int = MOST_ROWS,
+) -> Bill:
+    """The bill of a tenant, or of all, in lines about `by` that come after `after`; all at one moment."""
+    noted = _all(by, tenant, span or Span())
+    summed = [func.coalesce(func.sum(noted.c[name]), 0).label(name) for name in _SUMMED]
+    # A key of nothing is the empty text, so that lines have one order and a place to go on from.
+    about = noted.c.about if by is By.DAY else func.coalesce(cast(noted.c.about, Text), "")
+    lines = select(about.label("about"), *summed).group_by(about).order_by(about).limit(limit + 1)
+    if after is not None:
+        lines = lines.where(about > (int(after) if by is By.DAY else after))
+    sums = select(literal(None).label("about"), *summed)
 
     def body(tx: Tx) -> Bill:
-        total = _line(tx.execute(TOTAL, mine).one())
-        known = tx.execute(REUSED, mine).one()
-        return Bill(
-            tuple(_line(row) for row in tx.all(LINES[by], mine)),
-            total.paid + total.second + total.in_doubt,
-            total.in_doubt,
-            total.second,
-            int(known.calls),
-            int(known.saved),
-            tx.execute(DUPLICATES, mine).scalar_one(),
-        )
+        found = [_line(row) for row in tx.all(lines)]
+        follows = str(found[limit - 1].about or "") if len(found) > limit else None
+        whole = _line(tx.execute(sums).one())
+        total = whole.paid + whole.second + whole.in_doubt
+        return Bill(by, tuple(found[:limit]), whole, total, follows)
 
     return db.read(body)
 
 
 def _line(row: Row[Any]) -> Line:
     # PostgreSQL adds 64-bit numbers up to a numeric.
-    numbers = ("orders", "tokens", "paid", "second", "in_doubt")
-    return Line(row.about, *(int(getattr(row, name)) for name in numbers))
+    return Line(row.about if row.about != "" else None, *(int(getattr(row, name)) for name in _SUMMED))
+
+
+SETTLED = select(calls.c.key).where(
+    calls.c.tenant == bindparam("tenant"),
+    key_in(calls.c.key, bindparam("keys", type_=Keys())),
+    calls.c.state == rows.literal(CallState.SETTLED),
+)
+
+
+def settled(db: Database, tenant: str, keys: Sequence[str]) -> frozenset[str]:
+    """Those of the keys that the tenant has paid for; their results are not read."""
+    found = db.read(lambda tx: tx.all(SETTLED, {"tenant": tenant, "keys": keys}))
+    return frozenset(row.key for row in found)
 
 
 @dataclass(frozen=True, slots=True)

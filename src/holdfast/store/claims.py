@@ -267,6 +267,18 @@ def claim_named(
     return Skipped(Skip.LOCK_HELD, rules.delay)
 
 
+def take(tx: Tx, task_id: int, *, owner: str, token: str, ttl: float) -> Claim:
+    """The task, which this transaction made under the head's lock, is held from its first moment on."""
+    row = tx.execute(PICK_NAMED, {"task_id": task_id}).one()
+    return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=row.attempts)
+
+
+def mine(tx: Tx, token: str) -> Claim | None:
+    """The claim under this token, if it is held."""
+    row = tx.one(MINE_BY_TOKEN, {"token": token})
+    return None if row is None else _claim(row, row.epoch, token, row.owner, row.lease_until)
+
+
 def _lives(row: Row[Any], alive: Alive | None) -> bool:
     if row.state != TaskState.RUNNING:
         return False

@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Executable, Row, exc
+from sqlalchemy import Connection, Executable, Row, exc
 
 from holdfast import faults
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.retry import Backoff
 from holdfast.store import dialect
+from holdfast.store.statements import Statements, Told, Values
 
 T = TypeVar("T")
 
@@ -40,23 +41,21 @@ class Tx:
         self.connection = connection
         self.again = again
 
-    def execute(
-        self, statement: Executable, values: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
-    ) -> CursorResult[Any]:
+    def execute(self, statement: Executable, values: Values = None) -> Told:
         """Run one statement."""
-        return self.connection.execute(statement, values)
+        return self.db.statements.execute(self.connection, statement, values)
 
     def one(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
         """The first row of a statement, or None."""
-        return self.connection.execute(statement, values).first()
+        return self.execute(statement, values).first()
 
     def all(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
         """All rows of a statement."""
-        return self.connection.execute(statement, values).all()
+        return self.execute(statement, values).all()
 
     def together(self, writes: dialect.Together, values: Mapping[str, Any]) -> None:
         """Carry out independent writes with the fewest round trips."""
-        writes.execute(self.connection, values)
+        writes.execute(self.execute, values, postgresql=self.db.postgresql)
 
 
 class Database:
@@ -85,6 +84,7 @@ class Database:
         self._lookers = (
             self.engine.execution_options(isolation_level="AUTOCOMMIT") if self.postgresql else self.readers
         )
+        self.statements = Statements()
         self.token = token
         self._patience = patience
         self.pause = pause

@@ -6,7 +6,9 @@ writes can travel in one statement.
 """
 
 import json
-from collections.abc import Mapping
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -36,7 +38,10 @@ from sqlalchemy.types import TypeDecorator
 from holdfast.core.errors import BadRequestError
 
 SIMULATED_CLOCK = "holdfast_now"
-BUSY_TIMEOUT_MS = 10_000
+BUSY_TIMEOUT = 10.0
+
+# Seconds between two tries to get SQLite's write lock: short at first, and cheap for whoever waits long.
+SHORTEST_WAIT, LONGEST_WAIT = 0.0001, 0.002
 
 # PostgreSQL: a process frozen inside a transaction keeps its row locks for as long as it is frozen, for its
 # kernel still answers the keep-alives; meanwhile nobody can claim, request or cancel what it holds. The
@@ -169,13 +174,15 @@ class Together:
             *(part.cte(f"part_{n}") for n, part in enumerate(parts))
         )
 
-    def execute(self, connection: Connection, values: Mapping[str, Any]) -> None:
+    def execute(
+        self, execute: Callable[[Any, Mapping[str, Any]], Any], values: Mapping[str, Any], *, postgresql: bool
+    ) -> None:
         """Carry out every part with the same bound values."""
-        if connection.dialect.name == "postgresql":
-            connection.execute(self._joined, values)
+        if postgresql:
+            execute(self._joined, values)
             return
         for part, names in self._parts:
-            connection.execute(part, {name: value for name, value in values.items() if name in names})
+            execute(part, {name: value for name, value in values.items() if name in names})
 
 
 def is_postgresql(engine: Engine) -> bool:
@@ -240,7 +247,7 @@ def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
     if not parsed.database or parsed.database == ":memory:":
         message = "SQLite needs a file, for several processes share it; use sqlite:///path"
         raise BadRequestError(message, code="bad_database_url")
-    timeout = 0 if simulated else BUSY_TIMEOUT_MS / 1000
+    timeout = 0 if simulated else BUSY_TIMEOUT
     engine = create_engine(
         parsed,
         pool_size=pool_size,
@@ -265,10 +272,37 @@ def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         # A deferred transaction that upgrades to write fails at once whatever the busy timeout says.
-        reading = connection.get_execution_options().get("holdfast_read", False)
-        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+        if connection.get_execution_options().get("holdfast_read", False):
+            connection.exec_driver_sql("BEGIN")
+        elif simulated or not _began_to_write(connection):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
+
+
+def _began_to_write(connection: Connection) -> bool:
+    """True when the transaction has the one write lock; False when not: then a last try tells why.
+
+    Writers hold it for a millisecond. SQLite's own waiting sleeps for 1, 2, 5, 10, ... ms whatever happens
+    meanwhile, which left two busy workers idle half of the time.
+    """
+    driver: Any = connection.connection.driver_connection
+    give_up, wait = time.monotonic() + BUSY_TIMEOUT, SHORTEST_WAIT
+    driver.execute("PRAGMA busy_timeout=0")
+    try:
+        while time.monotonic() < give_up:
+            try:
+                driver.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    return False
+            else:
+                return True
+            time.sleep(wait)
+            wait = min(1.5 * wait, LONGEST_WAIT)
+        return False
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1000:.0f}")
 
 
 def may_try_again(error: exc.DBAPIError) -> bool:

@@ -1,4 +1,4 @@
-"""Collections and documents: what people gave us. What became of it is on the heads.
+"""Documents: what people gave us. What became of it is on the heads.
 
 A document's row says which content is wanted; the request that follows makes the generation. Two uploads of
 the same bytes into one collection race for one row of a unique index, and the loser is given the winner's
@@ -17,15 +17,17 @@ from collections.abc import Collection as Container
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, exc, literal, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, exc, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.errors import NotFoundError, StoreUnavailableError
 from holdfast.core.records import Answer
-from holdfast.core.states import Status
+from holdfast.core.states import Disposition, Status
+from holdfast.store import publish_seq
+from holdfast.store.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in, now
-from holdfast.store.schema import collections, documents, heads
+from holdfast.store.schema import documents, heads
 
 KIND = "index"
 # How often a transaction that lost a race against a deletion or an equal upload is begun anew.
@@ -35,18 +37,6 @@ TRIES = 5
 def subject(document_id: str) -> str:
     """The subject of a document's work."""
     return f"document:{document_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """What is searched together. `options` are those that differ from the defaults."""
-
-    tenant: str
-    id: str
-    title: str
-    options: Mapping[str, Any]
-    publish_seq: int
-    created_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +83,11 @@ class Document:
     fingerprint: str
 
 
+def source_of(found: Document) -> Source:
+    """Where the document's content comes from, and which it is."""
+    return Source(**{name: getattr(found, name) for name in Source.__dataclass_fields__})
+
+
 _ROW = [documents.c[name] for name in Document.__dataclass_fields__ if name in documents.c]
 _HEAD = [
     heads.c.id.label("head_id"),
@@ -108,7 +103,8 @@ _of_document = and_(
     heads.c.kind == KIND,
     heads.c.subject == literal("document:") + documents.c.id,
 )
-_FOUND = select(*_ROW, *_HEAD).select_from(documents.outerjoin(heads, _of_document))
+WITH_HEADS = documents.outerjoin(heads, _of_document)
+_FOUND = select(*_ROW, *_HEAD).select_from(WITH_HEADS)
 _live = ~documents.c.deleted
 DOCUMENT = _FOUND.where(documents.c.tenant == bindparam("tenant"), documents.c.id == bindparam("id"), _live)
 BY_DIGEST = _FOUND.where(
@@ -141,15 +137,25 @@ BY_DIGESTS = _FOUND.where(
 )
 
 
-def _document(row: Row[Any]) -> Document:
-    values = row._asdict()
-    values["options"] = row.options or {}
-    values["status"] = Status(row.status) if row.status else Status.IDLE
+def selecting(*more: ColumnElement[Any]) -> Select[Any]:
+    """The query for live documents; `of_row` takes its columns, those in `more` left out."""
+    return select(*_ROW, *_HEAD, *more).select_from(WITH_HEADS).where(_live)
+
+
+def of_row(row: Mapping[str, Any]) -> Document:
+    """The document of a row of `selecting`."""
+    values = dict(row)
+    values["options"] = row["options"] or {}
+    values["status"] = Status(row["status"]) if row["status"] else Status.IDLE
     for name in ("generation", "published_generation"):
         values[name] = values[name] or 0
-    values["visible"] = bool(row.visible)
-    values["fingerprint"] = row.fingerprint or ""
+    values["visible"] = bool(row["visible"])
+    values["fingerprint"] = row["fingerprint"] or ""
     return Document(**values)
+
+
+def _document(row: Row[Any]) -> Document:
+    return of_row(row._asdict())
 
 
 def document(db: Database, tenant: str, document_id: str) -> Document | None:
@@ -221,18 +227,10 @@ def add(
 
     def body(tx: Tx) -> dict[str, Added]:
         if tx.one(COLLECTION_KEPT, {"tenant": tenant, "id": collection}) is None:
-            raise _no_collection(collection)
+            raise no_collection(collection)
         made: dict[str, Added] = {}
         for draft in sorted(drafts, key=lambda one: one.source.digest):
-            values = {
-                "tenant": tenant,
-                "id": draft.id,
-                "collection": collection,
-                "title": draft.title,
-                "options": dict(draft.options) if draft.options else None,
-                **dataclasses.asdict(draft.source),
-            }
-            tx.execute(NEW, values)
+            tx.execute(NEW, row_of(tenant, collection, draft))
             row = tx.one(
                 BY_DIGEST, {"tenant": tenant, "collection": collection, "digest": draft.source.digest}
             )
@@ -249,6 +247,18 @@ def add(
         with contextlib.suppress(_GoneError):
             return db.write("add_documents", body)
     raise StoreUnavailableError("documents with this content come and go too quickly; ask again later")
+
+
+def row_of(tenant: str, collection: str, draft: Draft) -> dict[str, Any]:
+    """The values of a new document's row."""
+    return {
+        "tenant": tenant,
+        "id": draft.id,
+        "collection": collection,
+        "title": draft.title,
+        "options": dict(draft.options) if draft.options else None,
+        **dataclasses.asdict(draft.source),
+    }
 
 
 def _asked_for(found: Document, answer: Answer) -> Document:
@@ -279,12 +289,9 @@ def _check_live(tx: Tx, found: Document) -> None:
         raise _GoneError
 
 
-def _no_document(document_id: str) -> NotFoundError:
+def no_document(document_id: str) -> NotFoundError:
+    """The error for a document that is not there."""
     return NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
-
-
-def _no_collection(collection: str) -> NotFoundError:
-    return NotFoundError(f"there is no collection {collection!r}", code="unknown_collection")
 
 
 def ask(db: Database, found: Document, request: Request) -> Answer:
@@ -298,7 +305,7 @@ def ask(db: Database, found: Document, request: Request) -> Answer:
     try:
         return db.write("ask_document", body)
     except _GoneError:
-        raise _no_document(found.id) from None
+        raise no_document(found.id) from None
 
 
 SET_SOURCE = (
@@ -334,7 +341,8 @@ class Taken:
 def set_source(db: Database, found: Document, source: Source, request: Request) -> Answer | Taken:
     """The document wants this content from now on, and is asked for, in one transaction.
 
-    NotFoundError when it is deleted meanwhile.
+    A refused request changes nothing: the document wants what it wanted. NotFoundError when it is deleted
+    meanwhile.
     """
     where = {"tenant": found.tenant, "collection": found.collection, "digest": source.digest, "id": found.id}
     values = {f"b_{name}": value for name, value in dataclasses.asdict(source).items()}
@@ -343,8 +351,10 @@ def set_source(db: Database, found: Document, source: Source, request: Request) 
         if (other := tx.one(CLASH, where)) is not None:
             return Taken(str(other.id))
         answer = request(tx, dataclasses.replace(found, **dataclasses.asdict(source)))
+        if answer.disposition is Disposition.REFUSED:
+            return answer
         if not tx.execute(SET_SOURCE, values | {"b_tenant": found.tenant, "b_id": found.id}).rowcount:
-            raise _no_document(found.id)
+            raise no_document(found.id)
         return answer
 
     for _ in range(TRIES):
@@ -352,6 +362,64 @@ def set_source(db: Database, found: Document, source: Source, request: Request) 
         with contextlib.suppress(exc.IntegrityError):
             return db.write("set_source", body)
     return db.write("set_source", body)
+
+
+CHANGE = (
+    update(documents)
+    .where(documents.c.tenant == bindparam("b_tenant"), documents.c.id == bindparam("b_id"), _live)
+    .values(title=bindparam("b_title"), options=bindparam("b_options"), updated_at=now())
+)
+
+
+def change(
+    db: Database,
+    found: Document,
+    *,
+    title: str | None,
+    options: Mapping[str, Any] | None,
+    request: Request,
+) -> Answer:
+    """The document has this title and these options over its own, one that is None taken away.
+
+    Other options are asked for in the same transaction; a refused request changes nothing, the title neither.
+    NotFoundError when the document is deleted meanwhile.
+    """
+    name = {"tenant": found.tenant, "id": found.id}
+
+    def body(tx: Tx) -> Answer:
+        before = _there(tx, name)
+        chosen = {**before.options, **(options or {})}
+        chosen = {key: value for key, value in chosen.items() if value is not None}
+        answer = Answer(
+            Disposition.UNCHANGED, "title", before.head_id, before.run_id, before.generation, before.status
+        )
+        if options is not None:
+            answer = request(tx, dataclasses.replace(before, options=chosen))
+            if answer.disposition is Disposition.REFUSED:
+                return answer
+            if _there(tx, name).options != before.options:
+                raise _GoneError  # somebody else changed them before we held the head
+        wanted = before.title if title is None else title
+        if wanted != before.title:
+            # Before the row, as a publication does. Readers keep titles by the collection's stamp.
+            publish_seq.bump(tx, found.tenant, before.collection)
+        tx.execute(
+            CHANGE,
+            {"b_tenant": found.tenant, "b_id": found.id, "b_title": wanted, "b_options": chosen or None},
+        )
+        return answer
+
+    for _ in range(TRIES):
+        with contextlib.suppress(_GoneError):
+            return db.write("change_document", body)
+    raise StoreUnavailableError("the document's options change too quickly; ask again later")
+
+
+def _there(tx: Tx, name: Mapping[str, str]) -> Document:
+    row = tx.one(DOCUMENT, name)
+    if row is None:
+        raise no_document(name["id"])
+    return _document(row)
 
 
 GONE = (
@@ -385,94 +453,3 @@ def put_facts(
     """What the published generation of a document is made of; part of the transaction that publishes it."""
     values = {"b_tenant": tenant, "b_id": document_id, "b_format": form, "b_pages": pages}
     tx.execute(FACTS, values | {"b_chunks": chunks, "b_thumbnail": thumbnail})
-
-
-_COLLECTION = [collections.c[name] for name in Collection.__dataclass_fields__]
-COLLECTION = select(*_COLLECTION).where(
-    collections.c.tenant == bindparam("tenant"), collections.c.id == bindparam("id"), ~collections.c.deleted
-)
-# Holds off a deletion, which takes the row for update, and no publication, which does not change its key.
-COLLECTION_KEPT = COLLECTION.with_for_update(read=True, key_share=True)
-COLLECTION_FOR_DELETE = (
-    select(collections.c.id)
-    .where(collections.c.tenant == bindparam("b_tenant"), collections.c.id == bindparam("b_id"))
-    .with_for_update()
-)
-COLLECTIONS = (
-    select(*_COLLECTION)
-    .where(collections.c.tenant == bindparam("tenant"), ~collections.c.deleted)
-    .order_by(collections.c.id)
-)
-_new_collection = upsert(collections).values(
-    tenant=bindparam("b_tenant"),
-    id=bindparam("b_id"),
-    title=bindparam("b_title"),
-    options=bindparam("b_options"),
-    created_at=now(),
-)
-# A publication may have made the row before anybody named the collection; a deleted one comes back empty.
-NEW_COLLECTION = _new_collection.on_conflict_do_update(
-    index_elements=[collections.c.tenant, collections.c.id],
-    set_={
-        "title": _new_collection.excluded.title,
-        "options": _new_collection.excluded.options,
-        "created_at": _new_collection.excluded.created_at,
-        "deleted": False,
-    },
-    where=collections.c.deleted | (collections.c.created_at == 0.0),
-).execution_options(preserve_rowcount=True)  # else PostgreSQL's number of rows is forgotten
-SET_COLLECTION = (
-    update(collections)
-    .where(collections.c.tenant == bindparam("b_tenant"), collections.c.id == bindparam("b_id"))
-    .values(title=bindparam("b_title"), options=bindparam("b_options"))
-)
-GONE_COLLECTION = (
-    update(collections)
-    .where(collections.c.tenant == bindparam("b_tenant"), collections.c.id == bindparam("b_id"))
-    .values(deleted=True)
-)
-
-
-def _collection(row: Row[Any]) -> Collection:
-    return Collection(**row._asdict() | {"options": row.options or {}})
-
-
-def collection(db: Database, tenant: str, collection_id: str) -> Collection | None:
-    """The collection, or None when nobody made it."""
-    row = db.read(lambda tx: tx.one(COLLECTION, {"tenant": tenant, "id": collection_id}))
-    return None if row is None else _collection(row)
-
-
-def all_collections(db: Database, tenant: str) -> list[Collection]:
-    """The collections of a tenant, by id."""
-    return [_collection(row) for row in db.read(lambda tx: tx.all(COLLECTIONS, {"tenant": tenant}))]
-
-
-def make_collection(
-    db: Database, tenant: str, collection_id: str, *, title: str, options: Mapping[str, Any]
-) -> bool:
-    """The collection is there; True when it was not before."""
-    values = {"b_tenant": tenant, "b_id": collection_id, "b_title": title, "b_options": dict(options) or None}
-    return db.write("make_collection", lambda tx: tx.execute(NEW_COLLECTION, values).rowcount == 1)
-
-
-def set_collection(
-    db: Database, tenant: str, collection_id: str, *, title: str, options: Mapping[str, Any]
-) -> None:
-    """The collection has this title and these options from now on."""
-    values = {"b_tenant": tenant, "b_id": collection_id, "b_title": title, "b_options": dict(options) or None}
-    db.write("set_collection", lambda tx: tx.execute(SET_COLLECTION, values))
-
-
-def remove_collection(db: Database, tenant: str, collection_id: str) -> None:
-    """The collection is no longer there for anybody and takes no document any more.
-
-    Its documents are removed one by one, by the caller.
-    """
-    values = {"b_tenant": tenant, "b_id": collection_id}
-
-    def body(tx: Tx) -> None:
-        tx.one(COLLECTION_FOR_DELETE, values)
-        tx.execute(GONE_COLLECTION, values)
-
-    db.write("remove_collection", body)

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide
 from holdfast.core.states import LANE_RANK, LIVE, OPEN, CallState, Status, TaskState, Verb
-from holdfast.store import journal, requests, rows
+from holdfast.store import deliveries, journal, requests, rows
 from holdfast.store import tasks as fenced
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
@@ -284,7 +284,8 @@ GLANCE = _glance(list(LANE_RANK))
 def glance(db: Database, most: int) -> Glance:
     """What a sweep would find now, with due tasks per lane counted up to `most`."""
     row = db.look(GLANCE, {"most": most})[0]
-    counts = {lane: row._mapping[f"lane_{number}"] for number, lane in enumerate(LANE_RANK)}
+    found = row._asdict()
+    counts = {lane: found[f"lane_{number}"] for number, lane in enumerate(LANE_RANK)}
     queued = {lane: count for lane, count in counts.items() if count}
     return Glance(row.expired, row.fallen_due, row.orders, row.look_again, queued)
 
@@ -360,6 +361,7 @@ def _mend(db: Database, head_id: int, run_id: str) -> bool:
             }
             tx.together(fenced.PUBLISHED, values | published)
             fenced.after_publish(tx, head, run.generation, run_id)
+            deliveries.call_back(tx, run_id, Status.SUCCESS)
             return True
         message = "the run had no work left but was not complete; request it again"
         requests.end_failed(tx, head, run_id, code="stranded", message=message)

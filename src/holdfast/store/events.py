@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, bindparam, func, select
+from sqlalchemy import Row, Text, bindparam, case, cast, func, select
 
 from holdfast.core import progress
 from holdfast.core.records import Run, Spent
 from holdfast.core.states import LIVE, Status, TaskState
-from holdfast.store import rows
+from holdfast.store import refusals, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.rows import literal
@@ -27,7 +27,10 @@ MOST_RUNNING = 500
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One decision, and what it was about. `age` is how many seconds ago it was written."""
+    """One decision, and what it was about. `age` is how many seconds ago it was written.
+
+    `price` is, for a refused duplicate, that of the run in its way by now; for all else None.
+    """
 
     id: int
     at: float
@@ -43,7 +46,13 @@ class Event:
     epoch: int | None
     actor: str | None
     data: Mapping[str, Any] | None
+    price: int | None
     age: float
+
+    @property
+    def would_cost(self) -> int | None:
+        """What a refused duplicate would have cost, in nano-dollars; None for all else."""
+        return None if self.price is None else max(self.price, (self.data or {}).get(refusals.WOULD_COST, 0))
 
 
 _OF_JOURNAL = ("id", "at", "tenant", "verb", "reason", "run_id", "task_id", "generation", "epoch", "actor")
@@ -54,6 +63,7 @@ _EVENT = (
         heads.c.kind,
         heads.c.subject,
         heads.c.collection,
+        case((refusals.IS_DUPLICATE, refusals.price_of(journal.c.run_id))).label("price"),
         (now() - journal.c.at).label("age"),
     )
     .select_from(journal.outerjoin(heads, heads.c.id == journal.c.head_id))
@@ -67,6 +77,7 @@ OF_COLLECTION = PAGE.where(heads.c.collection == bindparam("collection"))
 OF_HEAD = _EVENT.where(journal.c.head_id == bindparam("head_id"), _settled)
 OF_TENANTS = _EVENT.where(key_in(journal.c.tenant, bindparam("tenants", type_=Keys())), _settled)
 LATEST = select(func.coalesce(func.max(journal.c.id), 0))
+THESE = _EVENT.where(key_in(cast(journal.c.id, Text), bindparam("ids", type_=Keys())))
 
 
 def _event(row: Row[Any]) -> Event:
@@ -98,6 +109,14 @@ def of_tenants(db: Database, tenants: Collection[str], *, after: int, limit: int
     """As `page`, for several tenants."""
     values = {"tenants": list(tenants), "after": after, "limit": limit, "hold": _hold(db)}
     return tuple(_event(row) for row in db.read(lambda tx: tx.all(OF_TENANTS, values)))
+
+
+def these(db: Database, ids: Sequence[int]) -> tuple[Event, ...]:
+    """The decisions with these numbers, the oldest first."""
+    if not ids:
+        return ()
+    values = {"ids": [str(each) for each in ids], "after": min(ids) - 1, "limit": len(ids)}
+    return tuple(_event(row) for row in db.read(lambda tx: tx.all(THESE, values)))
 
 
 def latest(db: Database) -> int:

@@ -14,7 +14,7 @@ from holdfast.store.schema_access import api_keys
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, without its token. Times are database seconds."""
+    """A key, without its token. Times are database seconds; a limit that is None is the settings'."""
 
     id: str
     tenant: str
@@ -23,6 +23,8 @@ class Key:
     created_at: float
     expires_at: float | None
     revoked_at: float | None
+    rate: float | None
+    concurrency: int | None
 
 
 _KEY = [api_keys.c[name] for name in Key.__dataclass_fields__]
@@ -36,6 +38,8 @@ NEW = (
         scopes=bindparam("b_scopes"),
         created_at=now(),
         expires_at=now() + bindparam("b_seconds"),
+        rate=bindparam("b_rate"),
+        concurrency=bindparam("b_concurrency"),
     )
     .on_conflict_do_nothing()
 )
@@ -54,7 +58,8 @@ REVOKE = (
 )
 
 
-def _key(row: Row[Any]) -> Key:
+def of_row(row: Row[Any]) -> Key:
+    """The key of a row that has its columns."""
     return Key(**row._asdict() | {"scopes": tuple(row.scopes)})
 
 
@@ -67,6 +72,8 @@ def make(
     name: str,
     scopes: Sequence[str],
     seconds: float | None,
+    rate: float | None = None,
+    concurrency: int | None = None,
 ) -> Key:
     """The key is good from now on, for so many seconds or for ever."""
     values = {
@@ -76,15 +83,17 @@ def make(
         "b_name": name,
         "b_scopes": list(scopes),
         "b_seconds": seconds,
+        "b_rate": rate,
+        "b_concurrency": concurrency,
     }
     db.write("make_key", lambda tx: tx.execute(NEW, values))
-    return _key(db.read(lambda tx: tx.execute(BY_DIGEST, {"digest": digest}).one()))
+    return of_row(db.read(lambda tx: tx.execute(BY_DIGEST, {"digest": digest}).one()))
 
 
 def live(db: Database, digest: str) -> Key | None:
     """The key whose token has this digest, if it is good now."""
     row = db.read(lambda tx: tx.one(LIVE, {"digest": digest}))
-    return None if row is None else _key(row)
+    return None if row is None else of_row(row)
 
 
 def any_made(db: Database) -> bool:
@@ -94,7 +103,7 @@ def any_made(db: Database) -> bool:
 
 def every(db: Database) -> tuple[Key, ...]:
     """All keys, the oldest first, also those that are no good any more."""
-    return tuple(_key(row) for row in db.read(lambda tx: tx.all(ALL)))
+    return tuple(of_row(row) for row in db.read(lambda tx: tx.all(ALL)))
 
 
 def revoke(db: Database, key_id: str) -> bool:

@@ -15,12 +15,13 @@ from collections import Counter
 
 from sqlalchemy import ColumnElement, bindparam, delete, literal_column, select, tuple_, update
 
-from holdfast.core.states import Status, Verb
-from holdfast.store import journal, rows
+from holdfast.core.states import LIVE, Status, Verb
+from holdfast.store import job_results, journal, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
-from holdfast.store.schema import chunks, runs, word_counts
+from holdfast.store.schema import chunks, heads, runs, word_counts
 from holdfast.store.schema import journal as journal_table
+from holdfast.store.schema_follow_ups import deliveries
 
 RUNS_AT_ONCE = 50
 CHUNKS_AT_ONCE = 2000  # a long write would starve the renewals of every lease on SQLite
@@ -91,6 +92,7 @@ def _prune_run(db: Database, run_id: str, head_id: int, limit: int) -> int:
         gone = tx.execute(DELETE_CHUNKS, values).rowcount
         tx.execute(DELETE_COUNTS, {name: values[name] for name in ("b_head", "b_from", "b_below")})
         if gone < limit:
+            job_results.prune(tx, head, run)
             tx.execute(PRUNED, {"b_run": run_id})
             others = {"b_generation": head.generation, "b_published": head.published_generation}
             tx.execute(BECOME_PAST, {"b_head": head_id, **others})
@@ -128,11 +130,29 @@ DELETE_NOTES = delete(journal_table).where(
     journal_table.c.id.in_(select(_front.c.id).where(_front.c.at < now() - bindparam("older_than")))
 )
 
+_oldest = (
+    select(deliveries.c.number, deliveries.c.head_id, deliveries.c.created_at)
+    .order_by(deliveries.c.number)
+    .limit(bindparam("limit"))
+    .subquery()
+)
+DELETE_DELIVERIES = delete(deliveries).where(
+    deliveries.c.number.in_(
+        select(_oldest.c.number)
+        .join(heads, heads.c.id == _oldest.c.head_id)
+        .where(
+            _oldest.c.created_at < now() - bindparam("older_than"),
+            heads.c.status.not_in([status.value for status in sorted(LIVE)]),
+        )
+    )
+)
+
 
 def prune_history(db: Database, older_than_seconds: float, batch: int = RUNS_AT_ONCE) -> int:
-    """Past runs and journal rows older than that are gone, at most `batch` of each; answers how many.
+    """Past runs, journal rows and ended deliveries older than that are gone, at most `batch` of each.
 
-    A head's latest run and its published one are never past, so they stay whatever their age.
+    Answers how many. A head's latest run and its published one are never past, so they stay whatever their
+    age.
     """
     values = {"older_than": older_than_seconds, "limit": batch}
 
@@ -146,4 +166,5 @@ def prune_history(db: Database, older_than_seconds: float, batch: int = RUNS_AT_
 
     # The journal is in order of time: what is old is at its front, and no index by time is needed.
     notes = db.write("prune", lambda tx: tx.execute(DELETE_NOTES, values).rowcount)
-    return notes + db.write("prune", past)
+    events = db.write("prune", lambda tx: tx.execute(DELETE_DELIVERIES, values).rowcount)
+    return notes + events + db.write("prune", past)

@@ -43,6 +43,14 @@ def head_by_id(db: Database, head_id: int) -> Head | None:
     return rows.head(row) if row is not None else None
 
 
+MOMENT = select(now().label("now"))
+
+
+def moment(db: Database) -> float:
+    """The time by the database clock."""
+    return float(db.look(MOMENT)[0].now)
+
+
 @dataclass(frozen=True, slots=True)
 class RunDetail:
     """A run with what was asked for and what came out."""

@@ -8,13 +8,12 @@ task row alone.
 import dataclasses
 from typing import Any
 
-from sqlalchemy import bindparam, case, exists, func, insert, or_, select, union_all, update
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy import bindparam, exists, func, or_, select, union_all, update
 
 from holdfast.core import decide
 from holdfast.core.records import Answer, Ask, FencedOut, Head, Landed, Outcome, Run
 from holdfast.core.states import LIVE, OPEN, Disposition, Lane, Status, TaskState, Verb
-from holdfast.store import journal, publish_seq, rows
+from holdfast.store import deliveries, journal, opening, publish_seq, refusals, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
@@ -22,20 +21,6 @@ from holdfast.store.schema import budgets, heads, runs, tasks, turns
 
 BORN: dict[str, Any] = {"state": TaskState.QUEUED.value}
 
-NEW_HEAD = (
-    upsert(heads)
-    .values(
-        tenant=bindparam("b_tenant"),
-        kind=bindparam("b_kind"),
-        subject=bindparam("b_subject"),
-        collection=bindparam("b_collection"),
-        generation=0,
-        status=Status.IDLE.value,
-        fingerprint="",
-        updated_at=now(),
-    )
-    .on_conflict_do_nothing()
-)
 _open_states = [literal(state) for state in sorted(OPEN)]
 _live_states = [literal(status) for status in sorted(LIVE)]
 
@@ -97,42 +82,7 @@ _close_tasks = (
 )
 END = Together(_end_run, _close_tasks)
 
-INSERT_RUN = insert(runs).values(queued_at=now())
-INSERT_PLAN = insert(tasks).values(
-    run_id=bindparam("b_run"),
-    head_id=bindparam("b_head"),
-    tenant=bindparam("b_tenant"),
-    lane=bindparam("b_lane"),
-    priority=bindparam("b_priority"),
-    age=func.coalesce(bindparam("b_age"), now()),
-    due_at=now(),
-    pipeline=bindparam("b_pipeline"),
-    generation=bindparam("b_generation"),
-    ordinal=0,
-    payload={},
-    state=literal(TaskState.QUEUED),
-)
-MOVE_HEAD = (
-    update(heads)
-    .where(heads.c.id == bindparam("b_head"))
-    .values(
-        generation=bindparam("b_generation"),
-        status=literal(Status.QUEUED),
-        run_id=bindparam("b_run"),
-        fingerprint=bindparam("b_fingerprint"),
-        # What is visible changes its collection by `move` alone, which tells both collections' readers.
-        collection=func.coalesce(
-            case((heads.c.visible, heads.c.collection)), bindparam("b_collection"), heads.c.collection
-        ),
-        deleted=False,
-        updated_at=now(),
-    )
-)
-NEW_TURN = (
-    upsert(turns).values(lane=bindparam("b_lane"), tenant=bindparam("b_tenant")).on_conflict_do_nothing()
-)
 MADE = select(*rows.RUN_COLUMNS, runs.c.reason).where(runs.c.id == bindparam("run_id"))
-OPENED = Together(INSERT_PLAN, MOVE_HEAD, NEW_TURN, journal.WRITE)
 
 
 def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answer:
@@ -142,7 +92,7 @@ def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -
 
 def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answer:
     """As `request`, for a transaction that does more. Several in one go in the order of their subjects."""
-    head, at = locked_head(tx, ask)
+    head, at = opening.locked_head(tx, ask)
     # After the lock: a first try whose answer was lost may only now be committing.
     if tx.again and (made := tx.one(MADE, {"run_id": run_id})) is not None:
         return Answer(
@@ -156,41 +106,17 @@ def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answe
     return _decide(tx, ask, head, at, run_id, patience)
 
 
-def locked_head(tx: Tx, ask: Ask) -> tuple[Head, float]:
-    """The head that `ask` is about, made if it was not there and held for change; and the time."""
-    where = {"tenant": ask.tenant, "kind": ask.kind, "subject": ask.subject}
-    row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, where)
-    if row is None:
-        tx.execute(
-            NEW_HEAD, {f"b_{name}": value for name, value in where.items()} | {"b_collection": ask.collection}
-        )
-        row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, where)
-    if row is None:  # heads are never deleted
-        raise AssertionError("a head vanished")
-    return rows.head(row), row.now
-
-
 def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: decide.Patience) -> Answer:
     run, life, age = latest(tx, head)
     verdict = decide.request(ask, head, run, life, patience, at)
     made = Answer(verdict.disposition, verdict.reason, head.id, run_id, head.generation + 1, Status.QUEUED)
-    if made.created and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
+    if made.created and ask.pays and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
         verdict = decide.Verdict(Disposition.REFUSED, f"over_budget:{broke.scope}")
     elif made.created:
         kept_age = age if verdict.disposition is Disposition.TAKEOVER else None
         open_generation(tx, ask, head, run, verdict, run_id, kept_age)
         return made
-    noted = journal.entry(
-        Verb.REQUEST,
-        f"{verdict.disposition}:{verdict.reason}",
-        tenant=ask.tenant,
-        head_id=head.id,
-        run_id=head.run_id,
-        generation=head.generation,
-        actor=ask.actor,
-        data={"ask": run_id},
-    )
-    journal.once(tx, noted)
+    refusals.note(tx, ask, head, verdict, run_id)
     return Answer(
         verdict.disposition,
         verdict.reason,
@@ -246,55 +172,17 @@ def open_generation(
             code="superseded",
             message=f"generation {head.generation + 1} was requested",
         )
-    generation = head.generation + 1
-    tx.execute(
-        INSERT_RUN,
-        {
-            "id": run_id,
-            "head_id": head.id,
-            "tenant": ask.tenant,
-            "kind": ask.kind,
-            "subject": ask.subject,
-            "generation": generation,
-            "status": Status.QUEUED.value,
-            "disposition": verdict.disposition.value,
-            "reason": verdict.reason,
-            "actor": ask.actor,
-            "lane": ask.lane,
-            "priority": ask.priority,
-            "pipeline": ask.pipeline,
-            "content": ask.content,
-            "options": dict(ask.options),
-        },
-    )
-    values = {
-        "b_run": run_id,
-        "b_head": head.id,
-        "b_tenant": ask.tenant,
-        "b_lane": ask.lane,
-        "b_priority": ask.priority,
-        "b_age": age,
-        "b_pipeline": ask.pipeline,
-        "b_generation": generation,
-        "b_fingerprint": ask.fingerprint,
-        "b_collection": ask.collection,
-    }
-    noted = journal.entry(
-        Verb.REQUEST,
-        f"{verdict.disposition}:{verdict.reason}",
-        tenant=ask.tenant,
-        head_id=head.id,
-        run_id=run_id,
-        generation=generation,
-        actor=ask.actor,
-    )
-    tx.together(OPENED, values | noted)
+    opening.insert_run(tx, ask, head.id, head.generation + 1, verdict, run_id, age)
 
 
 def end_run(tx: Tx, run_id: str, status: Status, *, code: str | None, message: str | None) -> None:
-    """The live run has ended as `status`; its open tasks are closed and whoever holds one is fenced out."""
+    """The live run has ended as `status`: its open tasks are closed, whoever holds one is fenced out.
+
+    Whoever wanted to be told of it will be.
+    """
     values = {"b_old_run": run_id, "b_old_status": status.value, "b_code": code, "b_message": message}
     tx.together(END, values)
+    deliveries.call_back(tx, run_id, status, code=code, message=message)
 
 
 SET_STATUS = (
@@ -416,7 +304,7 @@ def _delete_head(db: Database, head_id: int, run_id: str, actor: str) -> bool:
             end_run(tx, run.id, Status.SUPERSEDED, code="deleted", message="the subject was deleted")
         generation = head.generation + 1
         tx.execute(
-            INSERT_RUN,
+            opening.INSERT_RUN,
             {
                 "id": run_id,
                 "head_id": head.id,

@@ -90,6 +90,8 @@ runs = Table(
     Column("pipeline", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("options", JSON, nullable=False),
+    # The trace that the request belonged to, as W3C writes it; no part of what is done.
+    Column("trace", Text),
     Column("slices", Integer),
     Column("queued_at", Double, nullable=False),
     Column("started_at", Double),
@@ -97,6 +99,8 @@ runs = Table(
     Column("error_code", Text),
     Column("error_message", Text),
     Column("result", JSON(none_as_null=True)),
+    # Whom to tell when it ends: {url, secret}.
+    Column("callback", JSON(none_as_null=True)),
     # `pruned`: the chunks that this run's end made superfluous are gone. `past`: a later run took its place.
     Column("pruned", Boolean, nullable=False, server_default=text("false")),
     Column("past", Boolean, nullable=False, server_default=text("false")),
@@ -346,6 +350,12 @@ charges = Table(
     CheckConstraint("sort IN ('paid', 'second', 'in_doubt')", name="charge_sort_is_known"),
     Index("ix_charges_tenant", "tenant", "at"),
     Index("ix_charges_run", "run_id"),
+    Index(
+        "ix_charges_doubts",
+        "tenant",
+        sqlite_where=text("sort = 'in_doubt' AND NOT cleared"),
+        postgresql_where=text("sort = 'in_doubt' AND NOT cleared"),
+    ),
 )
 
 budgets = Table(
@@ -357,6 +367,8 @@ budgets = Table(
     Column("soft_limit", BigInteger),
     Column("spent", BigInteger, nullable=False, server_default="0"),
     Column("reserved", BigInteger, nullable=False, server_default="0"),
+    # The crossing of the soft limit is in the journal; a new limit may be crossed anew.
+    Column("warned", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant", "scope", name="one_budget_per_scope"),
     CheckConstraint("reserved >= 0", name="g5_reservations_are_never_negative"),
 )
@@ -367,33 +379,6 @@ throttles = Table(
     Column("scope", Text, primary_key=True),
     Column("not_before", Double, nullable=False),
     Column("refusals", Integer, nullable=False, server_default="0"),
-)
-
-actions = Table(
-    "actions",
-    metadata,
-    Column("id", Id, primary_key=True, autoincrement=True),
-    Column("tenant", Text, nullable=False),
-    Column("collection", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("options", JSON, nullable=False),
-    Column("pipeline", Text, nullable=False),
-    Column("active", Boolean, nullable=False, server_default=text("true")),
-    Column("token", Text, nullable=False),
-    UniqueConstraint("tenant", "token", name="one_action_per_token"),
-    Index("ix_actions_collection", "tenant", "collection"),
-)
-
-follow_ups = Table(
-    "follow_ups",
-    metadata,
-    Column("action_id", ForeignKey("actions.id"), nullable=False),
-    Column("head_id", ForeignKey("heads.id"), nullable=False),
-    Column("generation", BigInteger, nullable=False),
-    Column("run_id", Text, nullable=False),
-    PrimaryKeyConstraint(
-        "action_id", "head_id", "generation", name="one_follow_up_per_action_and_generation"
-    ),
 )
 
 collections = Table(
@@ -465,6 +450,13 @@ journal = Table(
     Column("data", JSON(none_as_null=True)),
     Index("ix_journal_head", "head_id", "id"),
     Index("ix_journal_tenant", "tenant", "id"),
+    Index(
+        "ix_journal_duplicates",
+        "tenant",
+        "at",
+        sqlite_where=text("reason = 'duplicate:in_progress'"),
+        postgresql_where=text("reason = 'duplicate:in_progress'"),
+    ),
     sqlite_autoincrement=True,
 )
 

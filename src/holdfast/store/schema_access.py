@@ -17,6 +17,9 @@ api_keys = Table(
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("revoked_at", Double),
+    # Requests a second, and at once; without them those of the settings.
+    Column("rate", Double),
+    Column("concurrency", Integer),
     Index("ix_api_keys_id", "id"),
 )
 

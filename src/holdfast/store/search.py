@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, bindparam, event, func, literal_column, select, text
+from sqlalchemy import Executable, Row, bindparam, event, func, literal_column, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.records import Claim
@@ -64,12 +64,19 @@ PUBLISH_SEQ_POSTGRESQL = PUBLISH_SEQ.add_columns(
         )
     )
 )
-VISIBLE_HEADS = select(heads.c.id, heads.c.published_generation).where(
+_visible_heads = (
     heads.c.tenant == bindparam("tenant"),
     heads.c.collection == bindparam("collection"),
     heads.c.kind == KIND,
     heads.c.visible,
 )
+# As two lists in one row: ten thousand rows, each made into an object, take four times as long.
+VISIBLE_HEADS = {
+    name: select(
+        listed(heads.c.id).label("ids"), listed(heads.c.published_generation).label("generations")
+    ).where(*_visible_heads)
+    for name, listed in (("postgresql", func.array_agg), ("sqlite", func.json_group_array))
+}
 HEADS_OF = select(heads.c.id).where(
     heads.c.tenant == bindparam("tenant"),
     heads.c.kind == KIND,
@@ -91,8 +98,11 @@ def publish_seq(tx: Tx, tenant: str, collection: str) -> int:
 
 def view(tx: Tx, tenant: str, collection: str, stamp: int) -> View:
     """The heads that are visible in the collection, with the generation that answers."""
-    found = tx.all(VISIBLE_HEADS, {"tenant": tenant, "collection": collection})
-    return View(stamp, {row.id: row.published_generation for row in found})
+    name = {"tenant": tenant, "collection": collection}
+    row = tx.execute(VISIBLE_HEADS["postgresql" if tx.db.postgresql else "sqlite"], name).one()
+    if not tx.db.postgresql:
+        return View(stamp, dict(zip(json.loads(row.ids), json.loads(row.generations), strict=True)))
+    return View(stamp, dict(zip(row.ids or (), row.generations or (), strict=True)))
 
 
 def heads_of(tx: Tx, tenant: str, collection: str, documents: Iterable[str]) -> list[int]:
@@ -135,7 +145,7 @@ COUNTS_OF = (
 def counts_of(tx: Tx, heads: Sequence[int]) -> Iterator[SliceCounts]:
     """The counts of the visible slices of these heads."""
     for part in _parts(heads):
-        yield from map(SliceCounts._make, _in_binary(tx, COUNTS_OF, {"heads": part}))
+        yield from map(SliceCounts._make, in_binary(tx, COUNTS_OF, {"heads": part}))
 
 
 class StoredVector(NamedTuple):
@@ -161,10 +171,10 @@ VECTORS_OF = (
 def vectors_of(tx: Tx, heads: Sequence[int]) -> Iterator[list[StoredVector]]:
     """The embeddings of the visible chunks of these heads, some thousand at a time, in no order."""
     for part in _parts(heads):
-        yield [StoredVector._make(row) for row in _in_binary(tx, VECTORS_OF, {"heads": part})]
+        yield [StoredVector._make(row) for row in in_binary(tx, VECTORS_OF, {"heads": part})]
 
 
-def _in_binary(tx: Tx, statement: Select[Any], values: dict[str, Any]) -> Sequence[Row[Any]]:
+def in_binary(tx: Tx, statement: Executable, values: dict[str, Any]) -> Sequence[Row[Any]]:
     """All rows of a statement, sent as they are stored."""
     if not tx.db.postgresql:
         return tx.all(statement, values)

@@ -86,14 +86,16 @@ def copy_counts(tx: Tx, claim: Claim, copy: Copy) -> None:
         raise CopyGoneError
 
 
-def put_progress(tx: Tx, claim: Claim, chunks: int, stages: Mapping[str, Sequence[int]]) -> None:
-    """The true counts of a slice, as it is finished."""
+def put_progress(
+    tx: Tx, claim: Claim, done: int, stages: Mapping[str, Sequence[int]], unit: str = "chunks"
+) -> None:
+    """The true counts of a slice, as it is finished: its total is what it did."""
     values = {
         "b_task": claim.task_id,
-        "b_done": chunks,
-        "b_total": chunks,
-        "b_unit": "chunks",
+        "b_done": done,
+        "b_total": done,
+        "b_unit": unit,
         "b_stages": {name: list(counts) for name, counts in stages.items()},
-        "b_advanced": chunks > 0,
+        "b_advanced": done > 0,
     }
     tx.execute(ADVANCE, values)

@@ -16,13 +16,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, Integer, Text, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Integer,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide, progress
 from holdfast.core.records import Chunk, Claim, Copy, FencedOut, Head, Landed, Outcome, Slice, Spent, Task
 from holdfast.core.states import OPEN, Status, TaskState, Verb
-from holdfast.store import actions, journal, publish_seq, requests, rows
+from holdfast.store import actions, deliveries, journal, publish_seq, requests, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
@@ -39,6 +51,7 @@ TASK_FOR_CHANGE = (
         tasks.c.age,
         runs.c.status.label("run_status"),
         runs.c.slices.label("run_slices"),
+        runs.c.callback.is_not(null()).label("calls_back"),
     )
     .select_from(tasks.join(runs, runs.c.id == tasks.c.run_id))
     .where(tasks.c.id == bindparam("task_id"))
@@ -56,6 +69,7 @@ class Held:
     done: int
     total: int
     age: float
+    calls_back: bool
 
 
 def hold(tx: Tx, claim: Claim, *, change: bool) -> Held | FencedOut | Landed:
@@ -76,7 +90,7 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> Held | FencedOut | Landed:
     verdict = decide.fence(claim, head, run_status, task)
     if isinstance(verdict, FencedOut):
         return verdict
-    return Held(head, task, row.run_slices, row.done, row.total, row.age)
+    return Held(head, task, row.run_slices, row.done, row.total, row.age, bool(row.calls_back))
 
 
 def _fenced(tx: Tx, verb: Verb, claim: Claim, verdict: FencedOut) -> FencedOut:
@@ -274,6 +288,9 @@ def plan(db: Database, claim: Claim, slices: Sequence[Slice], spent: Spent) -> O
             return _fenced(tx, Verb.PLAN, claim, held)
         if isinstance(held, Landed):
             return held
+        if claim.epoch > 1:
+            # An import may have staged under this task before it died; the slices start from nothing.
+            tx.execute(DELETE_LEFTOVERS, _place(claim))
         born = requests.BORN | {"lane": claim.lane, "priority": claim.priority, "pipeline": claim.pipeline}
         ids = {"run_id": claim.run_id, "head_id": claim.head_id, "tenant": claim.tenant}
         place = {"generation": claim.generation, "age": held.age, "due_at": held.age}
@@ -380,6 +397,8 @@ def finish(
         after_publish(tx, held.head, claim.generation, claim.run_id)
         if publish is not None:
             publish(tx)
+        if held.calls_back:
+            deliveries.call_back(tx, claim.run_id, Status.SUCCESS)
         return Landed(published=True)
 
     return db.write("finish", body)

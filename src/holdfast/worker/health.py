@@ -130,7 +130,13 @@ class Health:
         for reason in Skip:
             skipped.add_metric([reason], board.total(f"skipped_{reason}"))
         yield skipped
-        counters = {"sweeps": progress.sweeps, "sweeps_won": progress.sweeps_won, "killed": progress.killed}
+        counters = {
+            "sweeps": progress.sweeps,
+            "sweeps_won": progress.sweeps_won,
+            "killed": progress.killed,
+            "broker_connections": progress.connections,
+            "wake_ups_not_sent": overseer.wake_ups_not_sent,
+        }
         for name, value in counters.items():
             yield CounterMetricFamily(f"holdfast_worker_{name}", f"{name} of this worker", value=value)
         rows = board.taken()

@@ -61,6 +61,7 @@ class Progress:
     sweeps: int = 0
     sweeps_won: int = 0
     strangers: int = 0
+    connections: int = 0
     error: str = ""
 
 
@@ -133,6 +134,11 @@ class Overseer:
         if self._runtime is not None and self.progress.database:
             with contextlib.suppress(HoldfastError):
                 self._report(self._runtime, WorkerState.STOPPED)
+
+    @property
+    def wake_ups_not_sent(self) -> int:
+        """How many wake-ups the sweep of this worker could not hand to a broker."""
+        return getattr(self._sender, "failed", 0)
 
     def total(self, name: str) -> int:
         """A count over all children that ever were, with the strange messages that reached none of them."""
@@ -241,7 +247,9 @@ class Overseer:
         while not self._over.wait(self.pace.look_every):
             now = boot_time()
             self.progress.looked = now
-            self.progress.broker = self.is_connected()
+            connected = self.is_connected()
+            self.progress.connections += connected and not self.progress.broker
+            self.progress.broker = connected
             self.progress.strangers = self.strangers()
             for row in self.board.taken():
                 self._look_at(row, now)

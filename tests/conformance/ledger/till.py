@@ -111,8 +111,8 @@ class Till:
         budgets.set_budget(self.db, "default", scope, hard=hard)
 
     def budget(self, scope=budgets.TENANT):
-        rows = {row["scope"]: row for row in budgets.of_tenant(self.db, "default")}
-        return rows[scope]["spent"], rows[scope]["reserved"]
+        rows = {row.scope: row for row in budgets.of_tenant(self.db, "default")}
+        return rows[scope].spent, rows[scope].reserved
 
     def pass_deadline(self):
         self.world.write(update(orders).values(deadline_at=1.0))

@@ -25,6 +25,7 @@ from holdfast.documents.parse.records import Format, Limits, Slice
 
 _PR_SET_PDEATHSIG = 1
 MOST_WORDS = 64 * 1024
+_NO_ROOM = ("memory", "failed to map segment")
 
 
 def main(owner: int, limits_json: str) -> None:
@@ -56,6 +57,11 @@ def _answer(reader: Reader, request: dict[str, Any]) -> dict[str, Any]:
         return {"error": error.code, "message": error.message, "resident": _resident()}
     except MemoryError:
         return {"error": "parse_memory", "message": "", "resident": _resident()}
+    except ImportError as error:
+        # The parser itself is not whole: no document is at fault. Or there was no room to load it.
+        told = " ".join(str(error).split())[:200]
+        code = "parse_memory" if any(sign in told for sign in _NO_ROOM) else "parser_unfit"
+        return {"error": code, "message": told, "resident": _resident()}
     except Exception as error:  # noqa: BLE001 (the outermost loop: a broken file breaks parsers in any way)
         told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         message = f"the file is damaged and cannot be read ({told}); upload it again"

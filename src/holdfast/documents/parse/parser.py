@@ -107,6 +107,8 @@ class Parser:
         code, message = answer["error"], str(answer["message"])
         if code == "parse_memory":
             raise self._too_hungry()
+        if code == "parser_unfit":
+            raise _unfit(message)
         raise WorkError(message, code=code if code in _CODES else "broken_file")
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -153,11 +155,7 @@ class Parser:
                 code="too_large",
             )
         if death.cause == "unfit":
-            return WorkError(
-                f"the parser could not run, through no fault of the document ({death.words}); mend the"
-                " installation, then retry",
-                code="parser_unfit",
-            )
+            return _unfit(death.words)
         return WorkError("the file is damaged: its parser crashed on it; upload it again", code="broken_file")
 
     def _too_hungry(self) -> WorkError:
@@ -181,6 +179,14 @@ def _parsed(path: Path, document_format: Format, limit: int) -> Whole:
         return Whole(document_format, None, texts.plain_pages(text))
     pages = texts.markdown_pages(text)
     return Whole(document_format, texts.markdown_title(pages[0].blocks), pages)
+
+
+def _unfit(words: str) -> WorkError:
+    return WorkError(
+        f"the parser could not run, through no fault of the document ({words}); mend the installation, then"
+        " retry",
+        code="parser_unfit",
+    )
 
 
 def _shaped(shape: Callable[[Any], T], answer: Any) -> T:

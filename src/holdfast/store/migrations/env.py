@@ -2,7 +2,13 @@
 
 from alembic import context
 
-from holdfast.store import schema_access  # noqa: F401 - registers its tables on the metadata
+from holdfast.store import (  # noqa: F401 - they register tables
+    schema_access,
+    schema_follow_ups,
+    schema_jobs,
+    schema_page,
+    schema_rounds,
+)
 from holdfast.store.schema import metadata
 
 engine = context.config.attributes["engine"]

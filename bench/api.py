@@ -1,0 +1,194 @@
+"""Measures the HTTP API under load while documents are indexed: duplicates, reads and small uploads, mixed.
+
+    python -m bench.api [--quick] [--json FILE] [--strict]
+
+200 requests a second, of which half are reads (a document, a page of documents, a search), a quarter are
+duplicates that must be refused, and a quarter are uploads of small texts that a worker of two processes
+indexes meanwhile; everything on this machine. Seconds count from when a request was due, not from when it was
+sent. Then: what 500 listeners that hear nothing cost.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import load, places, workers
+from bench.results import Report, Result, at_least, at_most, percentile
+from bench.sizes import QUICK, Sizes, quiet
+
+RATE = 200.0
+LISTENERS = 500
+PATIENCE = 180.0
+WORDS = tuple("anchor rope harbour lighthouse tide keel compass mast sail storm chart pilot quay fog".split())  # noqa: SIM905
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An API with a worker behind it; one document of it waits in a lane that nobody serves."""
+
+    host: str
+    port: int
+    pid: int
+    waiting: str
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it is served."""
+        return self.host, self.port
+
+    def call(self, method: str, path: str, body: object = None) -> dict[str, object]:
+        """The answer to one request, as it is used around the measurement."""
+        sent = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            f"http://{self.host}:{self.port}/api/v1{path}",
+            data=sent,
+            method=method,
+            headers={"Content-Type": "application/json"},
+        )
+        answer = urllib.request.urlopen
+        with answer(request, timeout=30) as told:
+            found: dict[str, object] = json.load(told)
+            return found
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit code: 0, also on a miss, unless --strict."""
+    parser = argparse.ArgumentParser(prog="bench.api", description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--quick", action="store_true", help="10 s instead of 60, 50 listeners")
+    parser.add_argument("--json", type=Path, help="write the numbers here as well")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
+    options = parser.parse_args(words)
+    report = Report(command=f"python -m bench.api{' --quick' if options.quick else ''}")
+    for stack in (workers.STACKS[0], workers.STACKS[2]):
+        report.busy.append(quiet(QUICK if options.quick else Sizes()))
+        with _api(stack) as place:
+            _under_load(report, stack, place, 10.0 if options.quick else 60.0)
+            _listeners(report, stack, place, 50 if options.quick else LISTENERS)
+    report.print()
+    if options.json:
+        report.write_json(options.json)
+    missed = any(result.verdict == "miss" for result in report.results)
+    return 1 if options.strict and missed else 0
+
+
+@contextlib.contextmanager
+def _api(stack: workers.Stack) -> Iterator[Place]:
+    with workers.installed(stack) as house, tempfile.TemporaryFile("w+") as said:
+        served = ["--lanes", "bulk,follow-up"]
+        with workers.worker(house.environment, served):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "holdfast.cli", "api", "--port", "0"],
+                cwd=places.ROOT,
+                env=workers.whole(house.environment),
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            try:
+                host, port = _address(process, said)
+                place = Place(host, port, process.pid, "")
+                place.call("POST", "/collections", {"id": "bench"})
+                body = {"text": "It waits.", "title": "waiting", "lane": "interactive"}
+                taken = place.call("POST", "/collections/bench/documents", body)
+                document = taken["document"]
+                assert isinstance(document, dict)
+                yield Place(host, port, process.pid, str(document["id"]))
+            finally:
+                process.terminate()
+                process.wait(30)
+
+
+def _address(
+    process: "subprocess.Popen[str]", said: "tempfile._TemporaryFileWrapper[str]"
+) -> tuple[str, int]:
+    until = time.monotonic() + workers.BOOT
+    while time.monotonic() < until and process.poll() is None:
+        said.seek(0)
+        for line in said.read().splitlines():
+            if line.startswith("holdfast api: http://"):
+                host, _, port = line.rpartition("/")[2].rpartition(":")
+                return host, int(port)
+        time.sleep(0.1)
+    raise RuntimeError("the API did not start")
+
+
+def _under_load(report: Report, stack: workers.Stack, place: Place, seconds: float) -> None:
+    make = _mixture(place)
+    asyncio.run(load.send(place.address, RATE, 3.0, lambda number: make(-1 - number)))  # warm
+    before = workers.rss(place.pid)
+    heard = asyncio.run(load.send(place.address, RATE, seconds, make))
+    after = workers.rss(place.pid)
+    limit = 400.0 if stack.database == places.SQLITE else 50.0
+    for name in sorted(heard.seconds):
+        found = heard.seconds[name]
+        bound = at_most(limit) if name == "duplicate" else None
+        for part in (0.5, 0.99):
+            value = 1000 * percentile(found, part)
+            shown = f"{name} p{100 * part:.0f}"
+            report.add(Result(stack.name, shown, "ms", (value,), bound if part == 0.99 else None))
+    wrong = sum(heard.wrong.values())
+    report.add(Result(stack.name, "wrong answers", "requests", (float(wrong),), at_most(0)))
+    report.add(Result(stack.name, "memory of the API before, after", "MiB", (before, after)))
+    for what, number in heard.wrong.items():
+        report.say(f"{stack.name}: {number} x {what}")
+    ended = _all_end(place, heard.accepted)
+    share = ended / max(1, len(heard.accepted))
+    report.add(Result(stack.name, "accepted uploads that became ready", "share", (share,), at_least(1)))
+
+
+def _mixture(place: Place) -> Callable[[int], load.Request]:
+    again = f"/api/v1/documents/{place.waiting}/index"
+
+    def make(number: int) -> load.Request:
+        sort = number % 8
+        if sort in {0, 4}:
+            return load.Request("duplicate", "POST", again, b'{"mode": "retry"}', (409,))
+        if sort in {2, 6}:
+            words = " ".join(WORDS[(number * step + step) % len(WORDS)] for step in range(1, 60))
+            body = json.dumps({"text": f"Note {number}. {words}.", "title": f"note {number}"}).encode()
+            return load.Request("upload", "POST", "/api/v1/collections/bench/documents", body, (200, 202))
+        if sort == 1:
+            return load.Request("document", "GET", f"/api/v1/documents/{place.waiting}")
+        if sort in {3, 7}:
+            return load.Request("page", "GET", "/api/v1/collections/bench/documents?limit=50")
+        word = WORDS[number % len(WORDS)]
+        return load.Request("search", "GET", f"/api/v1/search?collection=bench&q={word}&k=5")
+
+    return make
+
+
+def _all_end(place: Place, accepted: Sequence[str]) -> int:
+    """How many of these documents are ready in the end."""
+    left, until = set(accepted), time.monotonic() + PATIENCE
+    while left and time.monotonic() < until:
+        left -= {one for one in left if place.call("GET", f"/documents/{one}")["index_status"] == "success"}
+        if left:
+            time.sleep(1)
+    return len(set(accepted)) - len(left)
+
+
+def _listeners(report: Report, stack: workers.Stack, place: Place, number: int) -> None:
+    before = workers.rss(place.pid)
+
+    async def measure() -> tuple[int, float]:
+        listening = asyncio.create_task(load.listen(place.address, number, 8.0))
+        await asyncio.sleep(6)
+        during = workers.rss(place.pid)
+        return await listening, during
+
+    let_in, during = asyncio.run(measure())
+    report.add(Result(stack.name, "listeners let in", "listeners", (float(let_in),), at_least(number)))
+    report.add(Result(stack.name, f"{number} idle listeners", "MiB", (during - before,), at_most(100)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,111 @@
+"""Actions of a collection, what they did with a document, and what is delivered to other addresses."""
+
+# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from holdfast.api import parts, shapes_actions
+from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, Reader
+from holdfast.api.collections import wish
+from holdfast.api.errors import RESPONSES, ConflictError, Problem
+from holdfast.api.once import IdempotencyKey, Reply, fingerprint
+from holdfast.api.parts import PartsOf
+from holdfast.core.errors import NotFoundError
+from holdfast.service.access import Scope
+
+router = APIRouter(tags=["actions"], responses=RESPONSES)
+
+
+@router.post(
+    "/collections/{collection_id}/actions",
+    status_code=201,
+    response_model=shapes_actions.AddedAction,
+    responses={200: {"model": shapes_actions.AddedAction, "description": "The collection had it already."}},
+)
+def add_action(
+    request: Request,
+    its: PartsOf,
+    caller: Reader,
+    found: OwnCollection,
+    body: shapes_actions.NewAction,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Tell a collection what to do with each document that is ready, now and from now on."""
+
+    def do() -> Reply:
+        added = its.actions.add(wish(caller), found.id, body.sort, body.params, name=body.name)
+        shown = shapes_actions.Action.of(added.action)
+        return Reply(
+            201 if added.created else 200, shapes_actions.AddedAction(action=shown, secret=added.secret)
+        )
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+
+
+@router.get("/collections/{collection_id}/actions")
+def all_actions(its: PartsOf, caller: Reader, found: ItsCollection) -> shapes_actions.Actions:
+    """List the actions of a collection, with how far their follow-ups are."""
+    listed = its.actions.all(caller.tenant, found.id)
+    return shapes_actions.Actions(actions=[shapes_actions.Action.of(each) for each in listed])
+
+
+@router.delete("/collections/{collection_id}/actions/{action_id}")
+def remove_action(
+    action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnCollection
+) -> shapes_actions.RemovedAction:
+    """Remove an action; its follow-ups and deliveries that have not ended are cancelled."""
+    if not (action_id.isascii() and action_id.isdigit() and len(action_id) < 19):
+        raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
+    removed = its.actions.remove(wish(caller), found.id, int(action_id))
+    return shapes_actions.RemovedAction(action=shapes_actions.Action.of(removed))
+
+
+@router.get("/documents/{document_id}/actions")
+def document_actions(its: PartsOf, caller: Reader, found: ItsDocument) -> shapes_actions.FollowUps:
+    """Show what actions did with a document: state, result and cost of each follow-up."""
+    listed = its.actions.of_document(found, caller.tenant)
+    return shapes_actions.FollowUps(follow_ups=[shapes_actions.FollowUp.of(each) for each in listed])
+
+
+@router.get("/deliveries")
+def all_deliveries(
+    its: PartsOf,
+    caller: Reader,
+    state: Annotated[
+        shapes_actions.DeliveryState | None, Query(description="Only those in this state.")
+    ] = None,
+    limit: parts.Limit = 100,
+    cursor: parts.Cursor = None,
+) -> shapes_actions.Deliveries:
+    """List what was sent, or is to be sent, to other people's addresses, the newest first."""
+    before = parts.numbers(cursor, 1)
+    listed = its.deliveries.page(
+        caller.tenant, state=state, before=before[0] if before is not None else None, limit=limit
+    )
+    following = str(listed[-1].number) if len(listed) == limit else None
+    return shapes_actions.Deliveries(
+        deliveries=[shapes_actions.Delivery.of(each) for each in listed], next=following
+    )
+
+
+@router.get("/deliveries/{delivery_id}")
+def one_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> shapes_actions.Delivery:
+    """Show a delivery."""
+    return shapes_actions.Delivery.of(its.deliveries.one(caller.tenant, delivery_id))
+
+
+@router.post(
+    "/deliveries/{delivery_id}/resend",
+    status_code=202,
+    responses={409: {"model": Problem, "description": "It is being sent."}},
+)
+def resend_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> shapes_actions.Delivery:
+    """Send an event once more, at once, with the same id and the same body."""
+    its.deliveries.one(caller.tenant, delivery_id)
+    caller.require(Scope.WRITE)
+    if not its.deliveries.resend(wish(caller), delivery_id):
+        raise ConflictError("this delivery is queued or being sent; look at it again", code="delivery_busy")
+    return shapes_actions.Delivery.of(its.deliveries.one(caller.tenant, delivery_id))

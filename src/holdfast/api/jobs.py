@@ -1,0 +1,238 @@
+"""Jobs: ask for one, look, read what it left, end it."""
+
+# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from holdfast.api import parts, shapes_jobs
+from holdfast.api.access import OwnCollection, OwnDocument, Reader
+from holdfast.api.errors import RESPONSES, ConflictError, Problem, problem
+from holdfast.api.once import IdempotencyKey, Reply, fingerprint
+from holdfast.api.parts import Parts, PartsOf
+from holdfast.core.records import Answer
+from holdfast.core.states import Disposition, shown
+from holdfast.service.access import Identity, Scope
+from holdfast.service.jobs import Jobs, Order, View
+from holdfast.service.library import Wish
+from holdfast.store.jobs import Wanted
+
+router = APIRouter(tags=["jobs"], responses=RESPONSES)
+
+# Rows of a table that are read at a time.
+STEP = 500
+# Signs at which a spreadsheet would take a text for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+TAKEN: dict[int | str, dict[str, Any]] = {
+    200: {"model": shapes_jobs.JobTaken, "description": "The same job was done: `unchanged`."},
+    402: {"model": Problem, "description": "The budget is used up."},
+    409: {"model": Problem, "description": "One is in progress (`active` names it), or nothing is ready."},
+}
+
+
+def _view(job_id: parts.Id, caller: Reader, its: PartsOf) -> View:
+    return its.jobs.view(caller.tenant, job_id)
+
+
+ItsJob = Annotated[View, Depends(_view)]
+
+
+def _own_view(found: ItsJob, caller: Reader) -> View:
+    caller.require(Scope.WRITE)
+    return found
+
+
+OwnJob = Annotated[View, Depends(_own_view)]
+
+
+def _order(body: shapes_jobs.NewJob) -> Order:
+    callback = body.callback.model_dump(exclude_none=True) if body.callback is not None else None
+    return Order(body.kind, body.params, body.mode, callback)
+
+
+def _answered(
+    request: Request,
+    its: Parts,
+    caller: Identity,
+    body: shapes_jobs.NewJob,
+    key: str | None,
+    ask: Callable[[Jobs, Wish, Order], Answer],
+) -> Response:
+    mine = Wish(caller.tenant, caller.actor, body.lane, body.priority)
+
+    def do() -> Reply:
+        return taken(its, caller.tenant, ask(its.jobs, mine, _order(body)))
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+
+
+def taken(its: Parts, tenant: str, answer: Answer) -> Reply:
+    """The answer to a request for a job."""
+    if answer.disposition is Disposition.REFUSED:
+        scope = answer.reason.rpartition(":")[2]
+        message = f"the budget of the {scope} is used up; raise it, then ask again"
+        return Reply(402, problem(code="over_budget", message=message))
+    view = its.jobs.view(tenant, answer.run_id or "")
+    if answer.disposition is Disposition.DUPLICATE:
+        active = shapes_jobs.active(view)
+        return Reply(409, problem(code="duplicate", message=view.in_progress, active=active))
+    job = shapes_jobs.Job.of(view)
+    body = shapes_jobs.JobTaken(job_id=job.job_id, disposition=answer.disposition, job=job)
+    return Reply(202 if answer.created else 200, body)
+
+
+@router.post(
+    "/collections/{collection_id}/jobs",
+    status_code=202,
+    response_model=shapes_jobs.JobTaken,
+    responses=TAKEN,
+)
+def start_collection_job(
+    request: Request,
+    its: PartsOf,
+    caller: Reader,
+    collection: OwnCollection,
+    body: shapes_jobs.NewJob,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Ask for a job on a collection, or on some of its documents; 409 names the one that is under way."""
+    return _answered(
+        request, its, caller, body, key, lambda jobs, wish, order: jobs.on_collection(wish, collection, order)
+    )
+
+
+@router.post(
+    "/documents/{document_id}/jobs", status_code=202, response_model=shapes_jobs.JobTaken, responses=TAKEN
+)
+def start_document_job(
+    request: Request,
+    its: PartsOf,
+    caller: Reader,
+    found: OwnDocument,
+    body: shapes_jobs.NewJob,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Ask for a job on a document; 409 names the one that is under way."""
+    return _answered(
+        request, its, caller, body, key, lambda jobs, wish, order: jobs.on_document(wish, found, order)
+    )
+
+
+@router.get("/jobs")
+def some_jobs(
+    its: PartsOf,
+    caller: Reader,
+    collection: Annotated[str | None, Query(max_length=64, description="Only of this collection.")] = None,
+    kind: Annotated[shapes_jobs.KindName | None, Query(description="Only of this kind.")] = None,
+    state: Annotated[shapes_jobs.StateName | None, Query(description="Only in this state.")] = None,
+    limit: parts.Limit = 100,
+    cursor: parts.Cursor = None,
+) -> shapes_jobs.JobPage:
+    """List the jobs, the newest first."""
+    wanted = Wanted(
+        caller.tenant,
+        [kind] if kind is not None else (),
+        None if collection is None else parts.known(collection),
+        state,
+        _after(its, caller, cursor),
+        limit,
+    )
+    found = its.jobs.page(wanted)
+    follows = found[-1].job.run.id if len(found) == limit else None
+    return shapes_jobs.JobPage(jobs=[shapes_jobs.Job.of(each) for each in found], next=follows)
+
+
+def _after(its: Parts, caller: Identity, cursor: str | None) -> tuple[float, str] | None:
+    """Where a page begins: after the job that the cursor names, which must be one of the caller's."""
+    if cursor is None:
+        return None
+    run = its.jobs.view(caller.tenant, parts.place(cursor)).job.run
+    return run.queued_at, run.id
+
+
+@router.get("/jobs/{job_id}")
+def one_job(its: PartsOf, found: ItsJob) -> shapes_jobs.JobDetail:
+    """Show a job: its state, stage, progress, cost, and why it failed or waits."""
+    return shapes_jobs.JobDetail.told(found, its.jobs.counts(found), its.jobs.totals(found))
+
+
+@router.get(
+    "/jobs/{job_id}/results",
+    response_model=shapes_jobs.JobResults,
+    responses={200: {"content": {"text/csv": {}}, "description": "A page as JSON, or all as CSV."}},
+)
+def job_results(
+    its: PartsOf,
+    found: ItsJob,
+    limit: parts.Limit = 100,
+    cursor: parts.Cursor = None,
+    form: Annotated[Literal["json", "csv"], Query(alias="format", description="`csv` gives all.")] = "json",
+) -> Any:
+    """Read the results of a job that succeeded, also after a later one has."""
+    run = found.job.run
+    if form == "csv":
+        lines = table(its.jobs, found)
+        name = {"Content-Disposition": f'attachment; filename="{run.kind}-{run.id}.csv"'}
+        return StreamingResponse(lines, media_type="text/csv", headers=name)
+    known = parts.numbers(cursor, 2)
+    after = (known[0], known[1]) if known is not None else (-1, -1)
+    page = its.jobs.results(found, after=after, limit=limit)
+    follows = f"{page[-1].slice}.{page[-1].position}" if len(page) == limit else None
+    return shapes_jobs.JobResults(
+        job_id=run.id,
+        state=shown(run.kind, run.status),
+        stand_in=found.model.stand_in,
+        results=[shapes_jobs.shape(run.kind, each) for each in page],
+        next=follows,
+    )
+
+
+def table(jobs: Jobs, found: View) -> Iterator[str]:
+    """The results as CSV, a part at a time."""
+    kind, options = found.job.run.kind, found.job.options
+    yield _csv([shapes_jobs.columns(kind, options)])
+    after = (-1, -1)
+    while page := jobs.results(found, after=after, limit=STEP):
+        yield _csv([shapes_jobs.row(kind, options, each) for each in page])
+        after = (page[-1].slice, page[-1].position)
+
+
+def _csv(rows: list[list[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows([[_cell(value) for value in row] for row in rows])
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """A value as a cell. A text that a spreadsheet would take for a formula has a quote before it."""
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+@router.post(
+    "/jobs/{job_id}/cancel",
+    response_model=shapes_jobs.JobCancelled,
+    responses={409: {"model": Problem, "description": "It has ended already."}},
+)
+def cancel_job(
+    request: Request, its: PartsOf, caller: Reader, found: OwnJob, key: IdempotencyKey = None
+) -> Response:
+    """End a job that is under way; results of an earlier one stay."""
+
+    def do() -> Reply:
+        if not its.jobs.cancel(Wish(caller.tenant, caller.actor), found):
+            word = shown(found.job.run.kind, its.jobs.view(caller.tenant, found.job.run.id).job.run.status)
+            message = f"the job has ended already; it is {word}"
+            raise ConflictError(message, code="nothing_to_cancel")
+        view = its.jobs.view(caller.tenant, found.job.run.id)
+        return Reply(200, shapes_jobs.JobCancelled(job=shapes_jobs.Job.of(view), cancelled=True))
+
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)

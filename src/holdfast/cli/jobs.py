@@ -1,0 +1,245 @@
+"""`holdfast jobs`: start one, follow it, list them, read what they left, end one."""
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from holdfast import bootstrap
+from holdfast.api import jobs as wire
+from holdfast.api import shapes_jobs
+from holdfast.cli import helping, opening, terminal
+from holdfast.cli.exits import CommandError, Exit
+from holdfast.core.states import LIVE, Disposition, Status
+from holdfast.service.jobs import Jobs, Order, View
+from holdfast.service.library import Wish
+from holdfast.store.job_results import Kept
+from holdfast.store.jobs import Wanted
+from holdfast.worker import sender
+
+LOOK_EVERY = 0.2
+STEP = 500
+STAND_IN = "no language model is set up: a stand-in copied these out of the text (see LLM_PROVIDER)"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanting:
+    """A job that somebody at a terminal wants."""
+
+    kind: str
+    params: Mapping[str, Any]
+    collection: str | None
+    documents: Sequence[str]
+    mode: str
+    tenant: str
+
+
+@contextlib.contextmanager
+def _opened() -> Iterator[tuple[bootstrap.Runtime, Jobs]]:
+    loaded = opening.loaded()
+    sending = sender.open_sender(loaded)
+    try:
+        with bootstrap.open_runtime(loaded, sender=sending) as runtime:
+            yield runtime, bootstrap.jobs(runtime)
+    finally:
+        sending.close()
+
+
+def read_schema(path: Path) -> Any:
+    """The schema in a file; CommandError if that is no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CommandError(
+            f"{path} cannot be read as JSON ({error})", Exit.USAGE, code="bad_schema"
+        ) from error
+
+
+def start(wanting: Wanting, *, wait: bool, as_json: bool) -> Exit:
+    """The job was asked for, and followed to its end unless nobody waits."""
+    console = terminal.console(quiet=as_json)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(helping.ended_by_a_signal())
+        runtime, jobs = stack.enter_context(_opened())
+        view, disposition = _asked(runtime, jobs, wanting)
+        if wait and view.job.run.status in LIVE:
+            helper = helping.Helper(runtime.db, console, view.job.run.pipeline)
+            view = _follow(jobs, view, console, stack.enter_context(helper))
+        return _ended(jobs, view, console, as_json=as_json, disposition=disposition)
+
+
+def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[View, Disposition]:
+    library = bootstrap.library(runtime)
+    wish = Wish(wanting.tenant, opening.actor())
+    params = dict(wanting.params)
+    if len(wanting.documents) == 1 and wanting.collection is None:
+        document = library.document(wanting.tenant, wanting.documents[0])
+        answer = jobs.on_document(wish, document, Order(wanting.kind, params, wanting.mode))
+    else:
+        if wanting.documents:
+            params["documents"] = list(wanting.documents)
+        collection = library.collection(wanting.tenant, wanting.collection or "default")
+        answer = jobs.on_collection(wish, collection, Order(wanting.kind, params, wanting.mode))
+    if answer.disposition is Disposition.REFUSED:
+        message = f"refused: {answer.reason}; raise the budget, then ask again"
+        raise CommandError(message, Exit.REFUSED, code="over_budget")
+    view = jobs.view(wanting.tenant, answer.run_id or "")
+    if answer.disposition is Disposition.DUPLICATE:
+        message = f"{view.in_progress}; follow it with: holdfast jobs show {answer.run_id} --follow"
+        raise CommandError(message, Exit.REFUSED, code="duplicate")
+    return view, answer.disposition
+
+
+def _follow(jobs: Jobs, view: View, console: Console, helper: helping.Helper) -> View:
+    """The job once it has ended. Whoever works may go away meanwhile."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        shown = bar.add_task(view.job.run.kind, total=1.0)
+        while view.job.run.status in LIVE:
+            helper.see_to_it()
+            share = view.standing.rolled.share if view.standing is not None else 0.0
+            word = view.stage or view.job.run.status.value
+            waits = f" (waiting: {view.category})" if view.job.waiting is not None else ""
+            bar.update(shown, completed=share, description=f"{view.job.run.kind}: {word}{waits}")
+            time.sleep(LOOK_EVERY)
+            view = jobs.view(view.job.run.tenant, view.job.run.id)
+    return view
+
+
+def _ended(
+    jobs: Jobs, view: View, console: Console, *, as_json: bool, disposition: Disposition | None = None
+) -> Exit:
+    run = view.job.run
+    if as_json:
+        told = shapes_jobs.JobDetail.told(view, jobs.counts(view), jobs.totals(view)).model_dump(mode="json")
+        terminal.show_json(told if disposition is None else {**told, "disposition": disposition})
+    else:
+        _tell(jobs, view, console)
+    return Exit.FAILED if run.status is Status.FAILED else Exit.OK
+
+
+def _tell(jobs: Jobs, view: View, console: Console) -> None:
+    run, job = view.job.run, view.job
+    console.print(f"job {run.id}: {run.kind} of {job.about}, {run.status}", style="head", markup=False)
+    if run.status is Status.FAILED:
+        said = terminal.one_line(f"{run.error_message} [{run.error_code}, {view.category}]")
+        console.print(said, style="bad", markup=False)
+    if job.waiting is not None:
+        console.print(f"it waits: {job.waiting.reason} ({view.category})", style="care", markup=False)
+    if view.standing is not None:
+        spent = view.standing.spent
+        console.print(
+            f"{terminal.count(job.tally.good, 'result')}, {job.tally.results - job.tally.good} failed; "
+            f"{spent.paid_calls} calls paid, {spent.reused_calls} reused, {terminal.money(spent.paid)}"
+        )
+    counts = ", ".join(f"{number} {name}" for name, number in jobs.counts(view).items() if number)
+    if counts:
+        console.print(counts, style="quiet")
+    if view.model.stand_in:
+        console.print(STAND_IN, style="care")
+    if run.status is Status.SUCCESS:
+        console.print(f"read them with: holdfast jobs results {run.id}")
+
+
+def listed(
+    tenant: str, kinds: Sequence[str], collection: str | None, state: str | None, most: int, *, as_json: bool
+) -> None:
+    """The jobs of a tenant, the newest at the top."""
+    if state is not None and state not in set(Status):
+        raise CommandError(
+            f"there is no state {state!r}; use one of {', '.join(Status)}", Exit.USAGE, code="bad_state"
+        )
+    with _opened() as (_runtime, jobs):
+        found = jobs.page(Wanted(tenant, kinds, collection, state, None, most))
+        if as_json:
+            terminal.show_json([shapes_jobs.Job.of(each).model_dump(mode="json") for each in found])
+            return
+        table = terminal.table("job", "kind", "of", "state", "results", "asked for", numbers=("results",))
+        for each in found:
+            run = each.job.run
+            word = f"{run.status} ({each.stage})" if each.stage else run.status.value
+            row = (
+                run.id,
+                run.kind,
+                each.job.about,
+                word,
+                each.job.tally.good,
+                terminal.moment(run.queued_at),
+            )
+            table.add_row(*terminal.cells(*row))
+        terminal.console().print(table if found else "there are no jobs")
+
+
+def show(tenant: str, job_id: str, *, follow: bool, as_json: bool) -> Exit:
+    """How the job stands, or ended."""
+    console = terminal.console(quiet=as_json)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(helping.ended_by_a_signal())
+        runtime, jobs = stack.enter_context(_opened())
+        view = jobs.view(tenant, job_id)
+        if follow and view.job.run.status in LIVE:
+            helper = helping.Helper(runtime.db, console, view.job.run.pipeline)
+            view = _follow(jobs, view, console, stack.enter_context(helper))
+        return _ended(jobs, view, console, as_json=as_json)
+
+
+def results(tenant: str, job_id: str, *, as_csv: bool, as_json: bool) -> None:
+    """What the job left, as lines, as CSV or as one JSON document."""
+    with _opened() as (_runtime, jobs):
+        view = jobs.view(tenant, job_id)
+        if view.job.run.status is not Status.SUCCESS:
+            message = f"the job has no results; it is {view.job.run.status}"
+            raise CommandError(message, Exit.REFUSED, code="no_results")
+        if as_csv:
+            sys.stdout.writelines(wire.table(jobs, view))
+        elif as_json:
+            kind = view.job.run.kind
+            terminal.show_json(
+                [shapes_jobs.shape(kind, each).model_dump(mode="json") for each in _all(jobs, view)]
+            )
+        else:
+            _print(terminal.console(), view, _all(jobs, view))
+
+
+def _all(jobs: Jobs, view: View) -> Iterator[Kept]:
+    after = (-1, -1)
+    while page := jobs.results(view, after=after, limit=STEP):
+        yield from page
+        after = (page[-1].slice, page[-1].position)
+
+
+def _print(console: Console, view: View, found: Iterator[Kept]) -> None:
+    for each in found:
+        where = f"{each.document}, page {each.page}" if each.page is not None else each.document
+        if "question" in each.data:
+            console.print(terminal.one_line(each.data["question"]), style="head", markup=False)
+            console.print(f"  {terminal.one_line(each.data['answer'])}", markup=False)
+        elif each.good:
+            for name, value in each.data["fields"].items():
+                said = terminal.one_line(f"{name}: {json.dumps(value, ensure_ascii=False)}")
+                console.print(said, markup=False)
+        else:
+            console.print(terminal.one_line(each.data["error"]["message"]), style="bad", markup=False)
+        console.print(f"  ({where})", style="quiet", markup=False)
+    if view.model.stand_in:
+        console.print(STAND_IN, style="care")
+
+
+def cancel(tenant: str, job_id: str, *, as_json: bool) -> None:
+    """The job has ended; exit code 3 when it had already."""
+    with _opened() as (_runtime, jobs):
+        view = jobs.view(tenant, job_id)
+        if not jobs.cancel(Wish(tenant, opening.actor()), view):
+            message = f"the job has ended already; it is {jobs.view(tenant, job_id).job.run.status}"
+            raise CommandError(message, Exit.REFUSED, code="nothing_to_cancel")
+        if as_json:
+            terminal.show_json({"cancelled": job_id})
+        else:
+            terminal.console().print(f"cancelled job {job_id}", markup=False)

@@ -1,0 +1,136 @@
+"""The commands of jobs and their options. Bodies import late, so that `holdfast --help` is quick."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.options import Json, Tenant
+
+jobs_app = typer.Typer(
+    help="List jobs; `qa` and `extract` start one, `results` reads what it left.", invoke_without_command=True
+)
+
+
+class JobKind(StrEnum):
+    """The kinds of jobs."""
+
+    QA = "qa"
+    EXTRACT = "extract"
+
+
+class JobMode(StrEnum):
+    """What to do with a job of the same kind that is there."""
+
+    RETRY = "retry"
+    REPLACE = "replace"
+    FORCE = "force"
+
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The job, as `holdfast jobs` names it.")]
+Collection = Annotated[
+    str | None, typer.Option("--collection", "-c", help="The collection to read. Default: default.")
+]
+Documents = Annotated[
+    list[str] | None,
+    typer.Option("--document", help="Only these documents; one without --collection is a job of its own."),
+]
+Mode = Annotated[
+    JobMode,
+    typer.Option("--mode", help="Beside a job that is there: refuse, end it, or do the same once more."),
+]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow it to its end, with a progress bar.")]
+
+
+@jobs_app.callback()
+def jobs(
+    context: typer.Context,
+    collection: Annotated[str | None, typer.Option("--collection", "-c", help="Only of this one.")] = None,
+    kind: Annotated[JobKind | None, typer.Option("--kind", help="Only of this kind.")] = None,
+    state: Annotated[str | None, typer.Option("--state", help="Only in this state, like running.")] = None,
+    most: Annotated[int, typer.Option("--most", "-k", min=1, max=500, help="How many.")] = 20,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """List jobs, the newest at the top."""
+    if context.invoked_subcommand is None:
+        from holdfast.cli import jobs as doing  # noqa: PLC0415 - see the module's docstring
+
+        kinds = [kind.value] if kind is not None else []
+        doing.listed(tenant, kinds, collection, state, most, as_json=as_json)
+
+
+@jobs_app.command()
+def qa(
+    collection: Collection = None,
+    document: Documents = None,
+    notes: Annotated[str, typer.Option("--notes", help="What the questions should be like.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")] = 100,
+    per_chunk: Annotated[int, typer.Option("--per-chunk", min=1, max=20, help="How many of a chunk.")] = 3,
+    mode: Mode = JobMode.RETRY,
+    wait: Wait = True,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """Ask for questions with their answers. Exit code 3 while such a job is under way."""
+    from holdfast.cli import jobs as doing  # noqa: PLC0415
+
+    params = {"notes": notes, "limit": limit, "per_chunk": per_chunk}
+    wish = doing.Wanting(JobKind.QA.value, params, collection, document or [], mode.value, tenant)
+    raise typer.Exit(doing.start(wish, wait=wait, as_json=as_json))
+
+
+@jobs_app.command()
+def extract(
+    schema: Annotated[Path, typer.Argument(help="A file with the JSON Schema of the fields.")],
+    collection: Collection = None,
+    document: Documents = None,
+    instruction: Annotated[str, typer.Option("--instruction", help="What else to heed.")] = "",
+    mode: Mode = JobMode.RETRY,
+    wait: Wait = True,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """Ask for the fields of a schema, out of each document. Exit code 3 while such a job is under way."""
+    from holdfast.cli import jobs as doing  # noqa: PLC0415
+
+    params = {"schema": doing.read_schema(schema), "instruction": instruction}
+    wish = doing.Wanting(JobKind.EXTRACT.value, params, collection, document or [], mode.value, tenant)
+    raise typer.Exit(doing.start(wish, wait=wait, as_json=as_json))
+
+
+@jobs_app.command()
+def show(
+    job_id: Id,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Until it has ended, with a progress bar.")
+    ] = False,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """Show how a job stands. Exit code 1 for one that failed."""
+    from holdfast.cli import jobs as doing  # noqa: PLC0415
+
+    raise typer.Exit(doing.show(tenant, job_id, follow=follow, as_json=as_json))
+
+
+@jobs_app.command()
+def results(
+    job_id: Id,
+    as_csv: Annotated[bool, typer.Option("--csv", help="A table, for spreadsheets.")] = False,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """Print the results of a job that succeeded."""
+    from holdfast.cli import jobs as doing  # noqa: PLC0415
+
+    doing.results(tenant, job_id, as_csv=as_csv, as_json=as_json)
+
+
+@jobs_app.command("cancel")
+def cancel_job(job_id: Id, tenant: Tenant = "default", as_json: Json = False) -> None:
+    """End a job that is under way."""
+    from holdfast.cli import jobs as doing  # noqa: PLC0415
+
+    doing.cancel(tenant, job_id, as_json=as_json)

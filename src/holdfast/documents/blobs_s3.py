@@ -1,0 +1,261 @@
+"""Blobs in a bucket of Amazon S3 or of a server that speaks its language, with a cache on this machine.
+
+An object is written whole or not at all, so the bytes need no renaming. What a bucket lacks is a lock:
+between a look at an object's age and its deletion, somebody may put the same bytes again. So each object is a
+*copy*, `<digest>/<hour>`: putting bytes that were put more than `FRESH` ago adds a copy, and deleting takes
+only the copies that are old. A copy that somebody just relied on is never one of them.
+
+Parsers want a file, so bytes are fetched into a folder that is bounded by size; what was used last stays.
+Time and age are the server's and this machine's: they may differ by hours before a copy is deleted too soon.
+
+The client is botocore's, made anew in each process: a worker forks. (obstore's runtime does not survive a
+fork; its next call hangs.)
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import parse_qs, urlsplit
+
+from holdfast.core.errors import BadRequestError, StoreUnavailableError, WorkError
+from holdfast.documents.blobs import Blob, LocalBlobs, digest_checked
+
+FRESH = 3600.0
+# What was asked for so lately may be about to be opened, and stays whatever the size of the cache.
+IN_USE = 600.0
+CACHE = 1 << 30
+# Bytes that come into the cache between two looks at its size.
+LOOK_AFTER = 64 << 20
+PAGE = 1000
+_MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the bucket is, and with whose keys it is opened; without keys, those of the surroundings."""
+
+    bucket: str
+    prefix: str = ""
+    endpoint: str | None = None
+    region: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+
+
+def place(url: str, access_key: str | None = None, secret_key: str | None = None) -> Place:
+    """The place that `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` names; else BadRequestError."""
+    parts = urlsplit(url)
+    asked = parse_qs(parts.query, keep_blank_values=True)
+    unknown = set(asked) - {"endpoint", "region"}
+    if parts.scheme != "s3" or not parts.netloc or "@" in parts.netloc or unknown or parts.fragment:
+        message = (
+            "BLOBS_URL should be like s3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=NAME, no keys in it"
+        )
+        raise BadRequestError(message, code="bad_blobs_url")
+    prefix = parts.path.strip("/")
+    return Place(
+        parts.netloc,
+        f"{prefix}/" if prefix else "",
+        asked["endpoint"][0] if "endpoint" in asked else None,
+        asked["region"][0] if "region" in asked else None,
+        access_key,
+        secret_key,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    key: str
+    digest: str
+    size: int
+    age: float
+
+
+class S3Blobs:
+    """See `blobs.Blobs`; `cache` bounds the folder, as far as what is in use allows.
+
+    Putting the same bytes again within an hour leaves their age as it was.
+    """
+
+    def __init__(
+        self, where: Place, folder: Path, cache: int = CACHE, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._where = where
+        self._cache = LocalBlobs(folder)
+        self._most = cache
+        self._clock = clock
+        self._since_look = LOOK_AFTER
+        self._clients: dict[int, Any] = {}
+        _botocore()
+
+    def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
+        """See `Blobs.put`. The bytes pass through the cache: their digest is known when all were read."""
+        blob = self._cache.put(source, limit)
+        self._came(blob.size)
+        if any(copy.age < FRESH for copy in self._copies(blob.digest)):
+            return blob
+        # Two who put the same bytes within one hour write the same object.
+        key = f"{self._key(blob.digest)}{int(self._clock() // FRESH)}"
+        with _told(), self._cache.open(blob.digest) as file:
+            self._client.put_object(Bucket=self._where.bucket, Key=key, Body=file, ContentLength=blob.size)
+        return blob
+
+    def open(self, digest: str) -> BinaryIO:
+        """See `Blobs.open`."""
+        return self.path(digest).open("rb")
+
+    def path(self, digest: str) -> Path:
+        """See `Blobs.path`. It stays for ten minutes after the last time it was asked for."""
+        with contextlib.suppress(WorkError, FileNotFoundError):
+            found = self._cache.path(digest)
+            os.utime(found)
+            return found
+        for copy in self._copies(digest):
+            if self._fetched(copy):
+                return self._cache.path(digest)
+        raise WorkError(f"the bytes of document content {digest} are missing", code="blob_missing")
+
+    def exists(self, digest: str) -> bool:
+        """See `Blobs.exists`."""
+        return any(True for _ in self._copies(digest))
+
+    def delete(self, digest: str, *, age: float = 0.0) -> bool:
+        """See `Blobs.delete`. The cache lets go of its own by itself."""
+        copies = list(self._copies(digest))
+        old = [copy for copy in copies if copy.age >= age]
+        for copy in old:
+            with _told():
+                self._client.delete_object(Bucket=self._where.bucket, Key=copy.key)
+        return bool(old) and len(old) == len(copies)
+
+    def older(self, age: float, after: str = "") -> Iterator[Blob]:
+        """See `Blobs.older`. The bucket lists by key, so the copies of a blob come one after another."""
+        last: _Copy | None = None
+        # The slash of its copies comes before the zero, so they are all passed over.
+        for copy in self._listed(self._where.prefix, f"{self._where.prefix}{after}0" if after else ""):
+            if last is not None and last.digest == copy.digest:
+                last = min(last, copy, key=lambda one: one.age)
+                continue
+            if last is not None and last.age >= age:
+                yield Blob(last.digest, last.size)
+            last = copy
+        if last is not None and last.age >= age:
+            yield Blob(last.digest, last.size)
+
+    def close(self) -> None:
+        """The connections of this process are closed."""
+        client = self._clients.pop(os.getpid(), None)
+        if client is not None:
+            client.close()
+
+    def _fetched(self, copy: _Copy) -> bool:
+        """The bytes of a copy are in the cache; False when it is gone by now, or is not what it says."""
+        with _told() as asked:
+            body = self._client.get_object(Bucket=self._where.bucket, Key=copy.key)["Body"]
+            with contextlib.closing(body):
+                blob = self._cache.put(body)
+        if asked.missing:
+            return False
+        self._came(blob.size)
+        return blob.digest == copy.digest
+
+    def _came(self, size: int) -> None:
+        self._since_look += size
+        if self._since_look >= min(LOOK_AFTER, self._most // 8):
+            self._since_look = 0
+            self._cache.shrink(self._most, age=IN_USE)
+            self._cache.discard_partial(86_400.0)
+
+    def _key(self, digest: str) -> str:
+        return f"{self._where.prefix}{digest_checked(digest)}/"
+
+    def _copies(self, digest: str) -> Iterator[_Copy]:
+        return self._listed(self._key(digest))
+
+    def _listed(self, prefix: str, after: str = "") -> Iterator[_Copy]:
+        """The copies below a prefix; what is no copy is somebody else's."""
+        following = {"StartAfter": after} if after else {}
+        while True:
+            with _told():
+                page = self._client.list_objects_v2(
+                    Bucket=self._where.bucket, Prefix=prefix, MaxKeys=PAGE, **following
+                )
+            now = self._clock()
+            for each in page.get("Contents", ()):
+                digest, _, hour = each["Key"].removeprefix(self._where.prefix).partition("/")
+                if hour.isdigit() and len(digest) == 64:
+                    yield _Copy(each["Key"], digest, each["Size"], now - each["LastModified"].timestamp())
+            if not page.get("IsTruncated"):
+                return
+            following = {"ContinuationToken": page["NextContinuationToken"]}
+
+    @property
+    def _client(self) -> Any:
+        pid = os.getpid()
+        if pid not in self._clients:
+            self._clients = {pid: _client(self._where)}  # a parent's connections are not ours to close
+        return self._clients[pid]
+
+
+def _botocore() -> Any:
+    try:
+        import botocore.config  # noqa: PLC0415 (an extra)
+        import botocore.session  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        message = "blobs in a bucket need their driver; install it with: pip install 'holdfast[s3]'"
+        raise BadRequestError(message, code="driver_missing") from error
+    return botocore
+
+
+def _client(where: Place) -> Any:
+    """A client with bounded patience, which asks for no checksums that only Amazon's own servers know."""
+    library = _botocore()
+    config = library.config.Config(
+        connect_timeout=5,
+        read_timeout=60,
+        retries={"mode": "standard", "total_max_attempts": 4},
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        s3={"addressing_style": "path"} if where.endpoint else {},
+    )
+    return library.session.get_session().create_client(
+        "s3",
+        endpoint_url=where.endpoint,
+        region_name=where.region or "us-east-1",
+        aws_access_key_id=where.access_key,
+        aws_secret_access_key=where.secret_key,
+        config=config,
+    )
+
+
+@dataclass(slots=True)
+class _Asked:
+    missing: bool = False
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[_Asked]:
+    """What the server refuses is told as such; `missing` says afterwards that the object was not there."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 (an extra)
+
+    asked = _Asked()
+    try:
+        yield asked
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") in _MISSING:
+            asked.missing = True
+            return
+        raise _unavailable(error) from error
+    except BotoCoreError as error:
+        raise _unavailable(error) from error
+
+
+def _unavailable(error: Exception) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"the bucket of BLOBS_URL gave no answer ({error}); check its address and keys, then ask again",
+        code="blobs_unavailable",
+    )

@@ -1,0 +1,332 @@
+"""A bundle: a collection as one file, to be kept or taken elsewhere. It is a ZIP of format 1:
+
+    manifest.json                 format, release, the collection, how much there is, models of the vectors
+    parts/00001/documents.jsonl   a line for each document
+    parts/00001/chunks.jsonl      a line for each chunk, in the order of the documents
+    parts/00001/vectors.bin       the vectors of those chunks that have one, little-endian float32, end to end
+    parts/00001/content.bin       for each document its bytes and its thumbnail's, each behind its length
+
+A part is read from front to back and needs no other, so that parts are taken in one by one, and memory is
+bounded by a line. Nothing in a bundle is a path: members have these names and no others.
+"""
+
+import contextlib
+import json
+import re
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Self
+
+from holdfast.core.errors import BadRequestError
+
+FORMAT = 1
+MOST_LINE = 4 * 1024 * 1024
+MOST_MANIFEST = 1024 * 1024
+MOST_PARTS = 20_000
+MOST_VECTOR = 4 * 65_536
+# As for documents that are archives: deflate of real text stays far below this.
+MOST_EXPANSION = 200
+SMALL = 16 * 1024 * 1024
+STEP = 1024 * 1024
+PIECES = ("documents.jsonl", "chunks.jsonl", "vectors.bin", "content.bin")
+_MEMBER = re.compile(r"parts/\d{5}/(?:documents\.jsonl|chunks\.jsonl|vectors\.bin|content\.bin)")
+_LENGTH = struct.Struct("<Q")
+_WHEN = (1980, 1, 1, 0, 0, 0)
+
+
+def bad(why: str) -> BadRequestError:
+    """The error for a file that is no bundle, or a damaged one."""
+    return BadRequestError(
+        f"the file is no bundle that can be read ({why}); export it again", code="bad_bundle"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a bundle says of itself."""
+
+    release: str
+    collection: str
+    title: str
+    options: Mapping[str, Any]
+    parts: int
+    documents: int
+    chunks: int
+    vectors: int
+    models: tuple[tuple[str, str], ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """The manifest as it is written."""
+        return {
+            "format": FORMAT,
+            "holdfast": self.release,
+            "collection": {"id": self.collection, "title": self.title, "options": dict(self.options)},
+            "parts": self.parts,
+            "documents": self.documents,
+            "chunks": self.chunks,
+            "vectors": self.vectors,
+            "models": [{"provider": provider, "model": model} for provider, model in self.models],
+        }
+
+
+def _manifest(raw: bytes) -> Manifest:
+    told = _object(raw, "its manifest")
+    if type(told.get("format")) is not int:
+        raise bad("its manifest names no format")
+    if told["format"] > FORMAT:
+        message = f"the bundle has format {told['format']}, this release reads {FORMAT}; upgrade to import it"
+        raise BadRequestError(message, code="newer_bundle")
+    about = told.get("collection")
+    numbers: dict[str, Any] = {each: told.get(each) for each in ("parts", "documents", "chunks", "vectors")}
+    fits = all(type(each) is int and each >= 0 for each in numbers.values())
+    if told["format"] < 1 or not fits or not isinstance(about, dict):
+        raise bad("its manifest has not the form of one")
+    name, title, options = (about.get(each) for each in ("id", "title", "options"))
+    if not isinstance(name, str) or not isinstance(title, str) or not isinstance(options, dict):
+        raise bad("its manifest has not the form of one")
+    models = told.get("models", [])
+    known = tuple(
+        (str(each.get("provider", "")), str(each.get("model", "")))
+        for each in models
+        if isinstance(each, dict)
+    )
+    return Manifest(str(told.get("holdfast", "")), name, title, options, **numbers, models=known)
+
+
+def _object(raw: bytes, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise bad(f"{what} is no JSON") from error
+    if not isinstance(found, dict):
+        raise bad(f"{what} is no object")
+    return found
+
+
+class Writer:
+    """Writes a bundle into an open file. One part at a time, its content last of all."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(file, "w", allowZip64=True)
+        self.parts = 0
+
+    def part(self, documents: BinaryIO, chunks: BinaryIO, vectors: BinaryIO) -> int:
+        """One more part with these pieces, which are read from their beginnings; answers its number."""
+        self.parts += 1
+        for name, piece in zip(PIECES, (documents, chunks, vectors), strict=False):
+            piece.seek(0)
+            with self._open(self.parts, name) as target:
+                while some := piece.read(STEP):
+                    target.write(some)
+        return self.parts
+
+    @contextlib.contextmanager
+    def content(self, part: int) -> Iterator["Content"]:
+        """The content of a part, to be written in the order of its documents."""
+        with self._open(part, "content.bin") as target:
+            yield Content(target)
+
+    def end(self, manifest: Manifest) -> None:
+        """The bundle is whole once it is closed."""
+        with self._member("manifest.json", zipfile.ZIP_DEFLATED) as target:
+            target.write(json.dumps(manifest.told(), ensure_ascii=False).encode())
+
+    def close(self) -> None:
+        """Nothing is written any more; without its manifest what was written is no bundle."""
+        self._zip.close()
+
+    def _open(self, part: int, name: str) -> IO[bytes]:
+        packed = zipfile.ZIP_DEFLATED if name.endswith("l") else zipfile.ZIP_STORED
+        return self._member(f"parts/{part:05d}/{name}", packed)
+
+    def _member(self, name: str, packed: int) -> IO[bytes]:
+        about = zipfile.ZipInfo(name, _WHEN)
+        about.compress_type = packed
+        return self._zip.open(about, "w", force_zip64=True)
+
+
+class Content:
+    """The bytes of one part's documents, as they are written."""
+
+    def __init__(self, target: IO[bytes]) -> None:
+        self._target = target
+
+    def put(self, source: Path | None) -> int:
+        """What is in the file, behind its length; nothing for None. Answers how many bytes."""
+        size = 0 if source is None else source.stat().st_size
+        self._target.write(_LENGTH.pack(size))
+        if source is not None:
+            with source.open("rb") as file:
+                left = size
+                while left and (some := file.read(min(STEP, left))):
+                    self._target.write(some)
+                    left -= len(some)
+        return size
+
+
+def line(value: Mapping[str, Any]) -> bytes:
+    """A line of a part."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+def scratch() -> BinaryIO:
+    """A piece of a part before it is in its bundle: in memory while small, and nowhere after a crash."""
+    return tempfile.SpooledTemporaryFile(max_size=8 * STEP)  # type: ignore[return-value]
+
+
+@dataclass(slots=True)
+class Part:
+    """A part that is being read, from front to back."""
+
+    _members: Mapping[str, IO[bytes]]
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Its documents. Read the chunks and the content of each before the next."""
+        return self._lines("documents.jsonl")
+
+    def chunks(self) -> Iterator[dict[str, Any]]:
+        """Its chunks, those of one document after those of another."""
+        return self._lines("chunks.jsonl")
+
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+        with _readable():
+            while raw := self._members[name].readline(MOST_LINE + 1):
+                if len(raw) > MOST_LINE:
+                    raise bad(f"a line of {name} is too long")
+                yield _object(raw, f"a line of {name}")
+
+    def vector(self, size: object) -> bytes:
+        """The next vector, which has so many bytes; empty for none."""
+        if type(size) is not int or not 0 <= size <= MOST_VECTOR or size % 4:
+            raise bad("a vector has the wrong size")
+        with _readable():
+            found = self._members["vectors.bin"].read(size)
+        if len(found) != size:
+            raise bad("a vector is cut off")
+        return found
+
+    def content(self) -> "Bytes | None":
+        """The next bytes of a document or a thumbnail; None where the bundle has none of them."""
+        member = self._members["content.bin"]
+        with _readable():
+            head = member.read(_LENGTH.size)
+        if len(head) != _LENGTH.size:
+            raise bad("its content is cut off")
+        size = int(_LENGTH.unpack(head)[0])
+        return Bytes(member, size) if size else None
+
+    def is_over(self) -> bool:
+        """True when nothing is left of its vectors and its content."""
+        with _readable():
+            return not any(self._members[name].read(1) for name in ("vectors.bin", "content.bin"))
+
+    def close(self) -> None:
+        """Nothing of it is open."""
+        for member in self._members.values():
+            member.close()
+
+
+class Bytes:
+    """So many bytes of a bundle, to be read once and to their end."""
+
+    def __init__(self, member: IO[bytes], size: int) -> None:
+        self._member = member
+        self._left = size
+        self.size = size
+
+    def read(self, most: int = -1) -> bytes:
+        """Some bytes more; empty at the end."""
+        wanted = self._left if most < 0 else min(most, self._left)
+        if not wanted:
+            return b""
+        with _readable():
+            found = self._member.read(wanted)
+        if not found:
+            raise bad("its content is cut off")
+        self._left -= len(found)
+        return found
+
+    def skip(self) -> None:
+        """What was not read is passed over."""
+        while self.read(STEP):
+            pass
+
+
+class Bundle:
+    """A bundle that is open for reading."""
+
+    def __init__(self, archive: zipfile.ZipFile, manifest: Manifest) -> None:
+        self._zip = archive
+        self.manifest = manifest
+
+    def part(self, number: int) -> Part:
+        """A part of it, from its beginning."""
+        with _readable():
+            return Part({name: self._zip.open(f"parts/{number:05d}/{name}") for name in PIECES})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+
+def opened(source: Path | BinaryIO, most: int) -> Bundle:
+    """The bundle in a file that expands to `most` bytes at the most; BadRequestError for any other file.
+
+    Only its directory and its manifest were read. What a member holds is found out by whoever reads it.
+    """
+    with _readable():
+        archive = zipfile.ZipFile(source)
+        try:
+            members = archive.infolist()
+            _check(members, most)
+            with archive.open("manifest.json") as file:
+                manifest = _manifest(file.read(MOST_MANIFEST))
+            wanted = {
+                f"parts/{n + 1:05d}/{name}" for n in range(min(manifest.parts, MOST_PARTS)) for name in PIECES
+            }
+            if {each.filename for each in members} != {"manifest.json", *wanted}:
+                raise bad("its parts are not those that it names")
+        except (BadRequestError, KeyError, zipfile.BadZipFile):
+            archive.close()
+            raise
+    return Bundle(archive, manifest)
+
+
+def _check(members: list[zipfile.ZipInfo], most: int) -> None:
+    names = [each.filename for each in members]
+    if len(names) > 4 * MOST_PARTS + 1 or len(set(names)) != len(names):
+        raise bad("it has too many members, or one twice")
+    if not all(name == "manifest.json" or _MEMBER.fullmatch(name) for name in names):
+        raise bad("it has members that are none of a bundle's")
+    if any(each.flag_bits & 1 for each in members):
+        raise bad("it is encrypted")
+    expanded = sum(each.file_size for each in members)
+    packed = sum(each.compress_size for each in members)
+    if expanded > most or (expanded > SMALL and expanded > MOST_EXPANSION * max(1, packed)):
+        message = f"the bundle would expand to {expanded:,} bytes, more than is allowed; raise MOST_IMPORT"
+        raise BadRequestError(message, code="too_large")
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """What the library finds wrong with an archive is told as such."""
+    try:
+        yield
+    except (
+        zipfile.BadZipFile,
+        zipfile.LargeZipFile,
+        NotImplementedError,
+        EOFError,
+        KeyError,
+        ValueError,
+    ) as error:
+        raise bad(str(error)[:200] or type(error).__name__) from error
+    except (zlib.error, OSError, struct.error) as error:
+        raise bad(str(error)[:200]) from error

@@ -1,0 +1,83 @@
+"""An event sent to somebody else's address: one POST, to an address that is allowed, within a time in all.
+
+The connection is made as for a fetch (see `addresses`): to the very address that was judged, never through a
+proxy, and no redirect is followed, for it would carry the event to where its owner did not send it.
+"""
+
+import contextlib
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpcore
+
+from holdfast import faults
+from holdfast.core.errors import WorkError
+from holdfast.documents import fetch
+from holdfast.documents.addresses import Backend, Clock, ForbiddenAddressError, LateError
+
+MOST_ANSWER = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What the receiver answered: its status, and the seconds it wants to be left alone for, if it says."""
+
+    status: int
+    retry_after: float | None = None
+
+
+class PostError(Exception):
+    """No answer came; the receiver may have taken the event all the same. The message is for people."""
+
+
+def post(
+    url: str,
+    body: bytes,
+    headers: Sequence[tuple[str, str]],
+    *,
+    seconds: float,
+    allow_private: bool,
+    tls: ssl.SSLContext | None = None,
+) -> Posted:
+    """The answer of the address. PostError when none came in time; WorkError `url_forbidden` for an address
+    that must not be asked.
+    """
+    address = fetch.checked(url)
+    sent = [("Host", urlsplit(address).netloc), ("Connection", "close"), *headers]
+    try:
+        backend = Backend(Clock(seconds), allow_private=allow_private)
+        with (
+            httpcore.ConnectionPool(network_backend=backend, ssl_context=tls) as pool,
+            pool.stream("POST", address, headers=sent, content=body) as response,
+        ):
+            faults.point("post.answered")
+            _read_some(response)
+            return Posted(response.status, _retry_after(response))
+    except ForbiddenAddressError as error:
+        message = f"the address may not be posted to: {error}, which is not on the public internet"
+        raise WorkError(message, code="url_forbidden") from error
+    except (LateError, httpcore.TimeoutException) as error:
+        raise PostError(f"it took longer than {seconds:g} s") from error
+    except (httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError) as error:
+        raise PostError(f"the connection failed: {error}") from error
+
+
+def _read_some(response: httpcore.Response) -> None:
+    """The answer's body is of no interest; a little is read, so that an honest server is not cut off."""
+    read = 0
+    with contextlib.suppress(
+        LateError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError
+    ):
+        for part in response.iter_stream():
+            read += len(part)
+            if read > MOST_ANSWER:
+                return
+
+
+def _retry_after(response: httpcore.Response) -> float | None:
+    for name, value in response.headers:
+        if name.lower() == b"retry-after" and value.isdigit() and len(value) < 10:
+            return float(value)
+    return None

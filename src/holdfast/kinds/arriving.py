@@ -1,0 +1,197 @@
+"""What stands in a bundle, looked at with distrust: it may come from anybody, and from any release."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.core import keys
+from holdfast.core.errors import BadRequestError
+from holdfast.documents import bundles
+from holdfast.documents.blobs import digest_checked
+from holdfast.documents.bundles import Bundle, Part
+from holdfast.documents.parse.records import Format
+from holdfast.kinds import index
+from holdfast.store.documents import Source
+from holdfast.store.text import is_plain, plain
+
+MOST_NUMBER = 2**31 - 1
+MOST_TEXT = 2000
+MOST_TITLE = 500
+MOST_THUMBNAIL = 16 * 1024 * 1024
+SOURCES = ("upload", "text", "url")
+STEP = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A document of a bundle; `chosen` is how it was indexed there."""
+
+    title: str
+    source: Source
+    options: Mapping[str, Any] | None
+    format: str | None
+    pages: int
+    chunks: int
+    chosen: Mapping[str, Any]
+
+    @property
+    def model(self) -> tuple[str, str]:
+        """Provider and model of its vectors."""
+        return str(self.chosen["provider"]), str(self.chosen["model"])
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A chunk of a bundle, with its vector if it has one."""
+
+    text: str
+    page: int | None
+    data: Mapping[str, Any]
+    vector: bytes
+
+
+class Reader:
+    """A part of a bundle, document by document. Of each: all its pieces, its content, its thumbnail."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._chunks = part.chunks()
+
+    def documents(self) -> Iterator[Record]:
+        """The documents of the part."""
+        for told in self._part.documents():
+            yield record(told)
+
+    def pieces(self, of: Record) -> Iterator[Piece]:
+        """The chunks of the document that was read last."""
+        for _ in range(of.chunks):
+            told = next(self._chunks, None)
+            if told is None:
+                raise bundles.bad("a document has fewer chunks than it says")
+            yield piece(told, self._part.vector(told.get("vector")))
+
+    def content(self) -> bundles.Bytes | None:
+        """The next bytes: those of a document, then those of its thumbnail."""
+        return self._part.content()
+
+    def check_end(self) -> None:
+        """Return if the part has nothing beyond its documents."""
+        if next(self._chunks, None) is not None or not self._part.is_over():
+            raise bundles.bad("a part has more than its documents")
+
+    def close(self) -> None:
+        """Nothing of the part is open."""
+        self._part.close()
+
+
+def record(told: Mapping[str, Any]) -> Record:
+    """The document of a line; BadRequestError for one that cannot be taken."""
+    chosen, options = told.get("index"), told.get("options")
+    if not isinstance(chosen, dict) or not isinstance(options, dict | None):
+        raise bundles.bad("a document does not say how it was indexed")
+    known = {name: chosen[name] for name in index.Choices.__dataclass_fields__ if name in chosen}
+    if not isinstance(known.get("provider"), str) or not is_plain(known["provider"]) or "model" not in known:
+        raise bundles.bad("a document does not say how it was indexed")
+    index.Choices(**known).checked()
+    index.choices(index.Choices(model="any"), options)
+    keys.canonical(chosen)
+    form = told.get("format")
+    if form is not None and form not in set(Format):
+        form = None  # of a later release, which reads more
+    source = told.get("source")
+    return Record(
+        title=" ".join(_text(told, "title", MOST_TITLE).split()) or "untitled",
+        source=Source(
+            digest_checked(_text(told, "digest", 64)),
+            0,
+            source if source in SOURCES else "upload",
+            name=_text(told, "name", MOST_TEXT),
+            url=_text(told, "url", MOST_TEXT) or None,
+            etag=_text(told, "etag", MOST_TEXT) or None,
+            last_modified=_text(told, "last_modified", MOST_TEXT) or None,
+        ),
+        options=options,
+        format=form,
+        pages=_number(told, "pages", 0),
+        chunks=_number(told, "chunks", 1),
+        chosen=chosen,
+    )
+
+
+def piece(told: Mapping[str, Any], vector: bytes) -> Piece:
+    """The chunk of a line; BadRequestError for one that cannot be taken."""
+    text, data = told.get("text"), told.get("data")
+    if not isinstance(text, str) or not text:
+        raise bundles.bad("a chunk has no text")
+    headings = data.get("headings") if isinstance(data, dict) else None
+    fits = isinstance(headings, list) and all(isinstance(each, str) for each in headings)
+    if vector and not np.isfinite(np.frombuffer(vector, dtype="<f4")).all():
+        raise bundles.bad("a vector has something in it that is no number")
+    page = None if told.get("page") is None else _number(told, "page", 0)
+    kept = {"headings": [plain(each) for each in headings or ()]} if fits and headings else {}
+    return Piece(plain(text), page, kept, vector)
+
+
+def _text(told: Mapping[str, Any], name: str, most: int) -> str:
+    given = told.get(name)
+    text = "" if given is None else given
+    if not isinstance(text, str) or not is_plain(text) or len(text.encode()) > 4 * most:
+        raise bundles.bad(f"the {name} of a document cannot be kept")
+    return text[:most]
+
+
+def _number(told: Mapping[str, Any], name: str, least: int) -> int:
+    given = told.get(name)
+    number = least if given is None and not least else given
+    if type(number) is not int or not least <= number <= MOST_NUMBER:
+        raise bundles.bad(f"{name} is no number that can be")
+    return number
+
+
+def verify(bundle: Bundle, most_bytes: int, check: Callable[[], None]) -> list[int]:
+    """The number of documents of each part, once all of it was read and is as it says; or BadRequestError.
+
+    `check` is called every now and then and may raise.
+    """
+    sizes: list[int] = []
+    totals = [0, 0, 0]
+    for number in range(1, bundle.manifest.parts + 1):
+        reader = Reader(bundle.part(number))
+        size = 0
+        for each in reader.documents():
+            size += 1
+            for found in reader.pieces(each):
+                totals[1] += 1
+                totals[2] += bool(found.vector)
+            check()
+            _verify_content(reader, each, most_bytes, check)
+        reader.check_end()
+        reader.close()
+        totals[0] += size
+        sizes.append(size)
+    told = bundle.manifest
+    if totals != [told.documents, told.chunks, told.vectors]:
+        raise bundles.bad("it has not as much in it as its manifest says")
+    return sizes
+
+
+def _verify_content(reader: Reader, of: Record, most: int, check: Callable[[], None]) -> None:
+    content = reader.content()
+    if content is not None:
+        if content.size > most:
+            message = f"a document of the bundle has {content.size:,} bytes, more than the limit of {most:,}"
+            raise BadRequestError(message, code="too_large")
+        hasher = hashlib.sha256()
+        while some := content.read(STEP):
+            hasher.update(some)
+            check()
+        if hasher.hexdigest() != of.source.digest:
+            raise bundles.bad("the bytes of a document are not those that it names")
+    picture = reader.content()
+    if picture is not None:
+        if picture.size > MOST_THUMBNAIL:
+            raise bundles.bad("a thumbnail is too large")
+        picture.skip()

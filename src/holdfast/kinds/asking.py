@@ -1,0 +1,213 @@
+"""How a kind asks a model: a paid call in, text or JSON out.
+
+A call is built here and paid for by `work.pay`, which is the only door: what was answered once is in the
+ledger, and the same question is answered from there for nothing, after a crash as well. Hence an answer that
+cannot be read is not cured by asking the same again; ask something else (`again`), or fail.
+
+All messages are the *text* of the call, so that they are part of its content key and of the estimate that a
+budget reserves for it.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from holdfast.core import keys
+from holdfast.core.errors import ProviderRefusedError, WorkError
+from holdfast.engine.kinds import Supplies
+from holdfast.engine.work import Work
+from holdfast.ledger.pay import Call
+from holdfast.providers import local_llm, openai
+
+T = TypeVar("T")
+
+MOST_OUTPUT = 2000
+# An answer is looked at no further than this; what a model writes within its limit is shorter by far.
+MOST_TEXT = 200_000
+# Braces at which an object may begin. Prose before an answer has few; each costs a look at the rest.
+MOST_STARTS = 64
+MOST_DEPTH = 32
+# What is wrong with one input or its answer. Any other error concerns all of them.
+OF_ONE = frozenset({"provider_rejected", "content_filtered", "bad_answer", "answer_cut", "invalid_answer"})
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Which model is asked, and where; frozen into a run's options."""
+
+    provider: str
+    name: str
+
+    @property
+    def stand_in(self) -> bool:
+        """True for the extractive stand-in on board, which is no language model."""
+        return self.provider == local_llm.NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model said. `text` is empty where it only called tools."""
+
+    text: str
+    finish_reason: str | None
+    tool_calls: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+
+
+def model(supplies: Supplies) -> Model:
+    """The language model that is set up; WorkError if there is none."""
+    if supplies.llm is None or not supplies.llm_model:
+        message = "no language model is set up; set LLM_PROVIDER and LLM_MODEL"
+        raise WorkError(message, code="no_provider")
+    return Model(supplies.llm, supplies.llm_model)
+
+
+def question(
+    asked: Model,
+    instruction: str,
+    text: str,
+    *,
+    wants_json: bool = False,
+    max_tokens: int = MOST_OUTPUT,
+    hint: Mapping[str, object] | None = None,
+) -> Call:
+    """The paid call for one instruction over one text.
+
+    `hint` is for the stand-in alone, which cannot follow an instruction (see `local_llm`); no server sees it.
+    """
+    messages = [{"role": "system", "content": instruction}, {"role": "user", "content": text}]
+    return conversation(asked, messages, wants_json=wants_json, max_tokens=max_tokens, hint=hint)
+
+
+def conversation(
+    asked: Model,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    wants_json: bool = False,
+    max_tokens: int = MOST_OUTPUT,
+    hint: Mapping[str, object] | None = None,
+) -> Call:
+    """The paid call that continues `messages`, in the OpenAI wire format; the model may call `tools`."""
+    params: dict[str, object] = {"messages_json": True, "temperature": 0, "max_tokens": max_tokens}
+    if tools:
+        params["tools"] = [dict(tool) for tool in tools]
+    if wants_json:
+        params["response_format"] = {"type": "json_object"}
+    if asked.stand_in and hint:
+        params[local_llm.HINT] = dict(hint)
+    text = keys.canonical([dict(message) for message in messages])
+    return Call(asked.provider, openai.CHAT, asked.name, text, params)
+
+
+def again(call: Call, answered: bytes, complaint: str) -> Call:
+    """A new call: the same conversation, the answer it got, and what was wrong with that."""
+    messages = json.loads(call.text)
+    messages += [
+        {"role": "assistant", "content": answer(answered).text},
+        {"role": "user", "content": complaint},
+    ]
+    return Call(call.provider, call.endpoint, call.model, keys.canonical(messages), call.params)
+
+
+def answer(result: bytes) -> Answer:
+    """What the settled `result` says; WorkError if it is no chat result at all."""
+    try:
+        kept = json.loads(result)
+    except (ValueError, RecursionError) as error:
+        raise WorkError("the model's answer is not readable", code="bad_answer") from error
+    if not isinstance(kept, dict):
+        raise WorkError("the model's answer is not readable", code="bad_answer")
+    content, reason, tools = kept.get("content"), kept.get("finish_reason"), kept.get("tool_calls")
+    return Answer(
+        text=content if isinstance(content, str) else "",
+        finish_reason=reason if isinstance(reason, str) else None,
+        tool_calls=tuple(each for each in tools if isinstance(each, dict)) if isinstance(tools, list) else (),
+    )
+
+
+def text(result: bytes) -> str:
+    """The text of the answer; WorkError where the model gave none, or was not let."""
+    said = answer(result)
+    if said.finish_reason == "content_filter":
+        message = "the provider's content filter withheld the answer; change the text or the notes"
+        raise WorkError(message, code="content_filtered")
+    if not said.text.strip():
+        raise WorkError("the model answered nothing; try another model", code="bad_answer")
+    return said.text
+
+
+def value(result: bytes, form: type[T]) -> T:
+    """The first JSON value of type `form` in the answer: bare, in a fence, or among prose.
+
+    WorkError where there is none, with its own code for an answer that the output limit cut off.
+    """
+    said = text(result)
+    found = _first(said[:MOST_TEXT], form)
+    if found is not None:
+        return found
+    if answer(result).finish_reason == "length":
+        message = "the answer was cut off at its output limit; ask for less at a time"
+        raise WorkError(message, code="answer_cut")
+    raise WorkError("the model did not answer with the JSON it was asked for", code="bad_answer")
+
+
+def paid(work: Work, calls: Sequence[Call]) -> list[bytes | WorkError]:
+    """The results of the calls, or why the provider refused one, in order.
+
+    A refusal of one input does not bar the others: they are paid for on their own, and what was settled
+    before the refusal is in the ledger. A refusal of everything (no credit, a wrong key) is raised.
+    """
+    try:
+        return list(work.pay(calls))
+    except ProviderRefusedError as error:
+        if error.code not in OF_ONE:
+            raise
+        if len(calls) == 1:
+            return [error]
+    return [each for call in calls for each in paid(work, [call])]
+
+
+def _first(said: str, form: type[T]) -> T | None:
+    decoder = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+    opening = "[" if form is list else "{"
+    place = said.find(opening)
+    for _ in range(MOST_STARTS):
+        if place < 0:
+            return None
+        try:
+            found, _end = decoder.raw_decode(said, place)
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, form) and _shallow(found):
+            return found
+        place = said.find(opening, place + 1)
+    return None
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(written: str) -> float:
+    """A number that can be written as JSON again: 1e999 is read as infinity, which no database keeps."""
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{written[:20]} is too large")
+    return number
+
+
+def _shallow(value: object) -> bool:
+    """False for what is nested so deep that walking through it would end the worker's stack."""
+    level = [value]
+    for _ in range(MOST_DEPTH):
+        inner = [
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, dict | list)
+        ]
+        level = [one for each in inner for one in each]
+        if not level:
+            return True
+    return False

@@ -1,0 +1,116 @@
+"""Which documents a job reads: those named, or all of its collection, in the generations that answer now.
+
+A job reads what is published when it is *planned*, and the generations are frozen into its slices. A document
+that is replaced or deleted before its slice is carried out is left out of that job and counted: half of an
+old version and half of a new one would be neither.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core import keys
+from holdfast.core.errors import BadRequestError, NotFoundError, WorkError
+from holdfast.engine.work import Work
+from holdfast.kinds.asking import Model
+from holdfast.store import documents, job_sources
+from holdfast.store.database import Database
+from holdfast.store.job_sources import Source
+from holdfast.store.text import is_plain
+
+MOST_DOCUMENTS = 100_000
+MOST_NAMED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a job is about: a collection, perhaps some documents of it, or one document."""
+
+    tenant: str
+    collection: str
+    documents: tuple[str, ...] | None = None
+
+    def sources(self, db: Database) -> list[Source]:
+        """Its ready documents; NotFoundError for a named one that is none of the collection's."""
+        if self.documents is None:
+            found = job_sources.ready(db, self.tenant, self.collection, limit=MOST_DOCUMENTS + 1)
+            if len(found) > MOST_DOCUMENTS:
+                message = f"the collection has more than {MOST_DOCUMENTS:,} documents; name some of them"
+                raise BadRequestError(message, code="bad_params")
+            return found
+        missing = job_sources.unknown(db, self.tenant, self.collection, self.documents)
+        if missing:
+            raise NotFoundError(f"there is no document {missing[0]!r}", code="unknown_document")
+        return job_sources.chosen(db, self.tenant, self.collection, self.documents)
+
+
+def digest(sources: Sequence[Source]) -> str:
+    """What a job would read: the same while no document of it has another generation."""
+    return keys.digest(*(f"{each.document}@{each.generation}" for each in sources))
+
+
+def planned(db: Database, work: Work) -> list[Source]:
+    """The sources of a job that is being planned; WorkError when there is nothing to read."""
+    named = work.options.get("documents")
+    chosen = tuple(str(each) for each in named) if isinstance(named, list) else None
+    sort, _, name = work.subject.partition(":")
+    collection = work.claim.collection or name
+    if sort == "document":
+        found = documents.document(db, work.claim.tenant, name)
+        collection, chosen = found.collection if found is not None else collection, (name,)
+    try:
+        sources = Scope(work.claim.tenant, collection, chosen).sources(db)
+    except NotFoundError as error:
+        raise WorkError(f"{error.message} any more; ask again", code="documents_changed") from error
+    if not sources:
+        raise WorkError("no document is ready to be read; index some first", code="nothing_ready")
+    return sources
+
+
+def named(params: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The documents that a request names, each once; None for all of the collection."""
+    given = params.get("documents")
+    if given is None:
+        return None
+    texts = isinstance(given, list) and all(isinstance(each, str) and is_plain(each) for each in given)
+    if not texts or not 1 <= len(given) <= MOST_NAMED:
+        raise bad("documents", f"a list of 1 to {MOST_NAMED} ids")
+    return tuple(dict.fromkeys(given))
+
+
+def bad(name: str, form: str) -> BadRequestError:
+    """The error for a parameter of the wrong form."""
+    return BadRequestError(f"{name} must be {form}", code="bad_params")
+
+
+def known(params: Mapping[str, Any], *names: str) -> None:
+    """Every parameter is one of these; otherwise BadRequestError."""
+    if unknown := sorted(set(params) - set(names)):
+        message = f"there is no parameter {unknown[0]!r:.80}; known are: {', '.join(names)}"
+        raise BadRequestError(message, code="bad_params")
+
+
+def text_of(params: Mapping[str, Any], name: str, most: int) -> str:
+    """A text among the parameters, empty if it is not there."""
+    given = params.get(name, "")
+    if not isinstance(given, str) or len(given) > most or not is_plain(given):
+        raise bad(name, f"text of at most {most:,} characters")
+    return given.strip()
+
+
+def whole(params: Mapping[str, Any], name: str, default: int, most: int) -> int:
+    """A whole number from 1 among the parameters."""
+    given = params.get(name, default)
+    if type(given) is not int or not 1 <= given <= most:
+        raise bad(name, f"a whole number from 1 to {most:,}")
+    return given
+
+
+def frozen(params: Mapping[str, Any], model: Model, prompts: int) -> dict[str, Any]:
+    """The options of a job's run: what was asked for, of which model, in which words."""
+    return {**params, "provider": model.provider, "model": model.name, "prompts": prompts}
+
+
+def model_of(work: Work) -> Model:
+    """The model that is frozen into the run."""
+    return Model(str(work.options["provider"]), str(work.options["model"]))

@@ -1,0 +1,70 @@
+"""`prompt`: an instruction is run over a document's text; over a long one in parts, put together in the end.
+
+Each part is a paid call of its own, so that a document of which one page changed pays for the parts that
+changed and for putting them together; and a run that is taken up again pays for nothing twice.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.errors import WorkError
+from holdfast.engine.work import Work
+from holdfast.kinds import asking, reading
+from holdfast.kinds.asking import Model
+from holdfast.kinds.reading import Reading
+
+GROUP = 8
+PART = (
+    "This is part {number} of {of} of a long document. Do what you are asked for this part alone.\n\n{text}"
+)
+TOGETHER = (
+    "{instruction}\n\nThe document was too long to be read at once. Below are the answers for its parts, in "
+    "their order. Put them together into one answer to the instruction above."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What to ask. Sizes are in tokens: of a part that is read at once, and of an answer."""
+
+    instruction: str
+    part_tokens: int = 6000
+    most_parts: int = 40
+    answer_tokens: int = 1000
+
+
+def run(work: Work, asked: Model, wanted: Prompt, document: Reading) -> dict[str, Any]:
+    """The model's answer over the whole document; WorkError before anything is paid if it is too long."""
+    parts = document.parts(wanted.part_tokens)
+    if len(parts) > wanted.most_parts:
+        message = (
+            f"the document has {len(parts)} parts of {wanted.part_tokens} tokens, more than most_parts "
+            f"({wanted.most_parts}); raise it, or part_tokens, if you want to pay for that"
+        )
+        raise WorkError(message, code="document_too_long")
+    read = len(parts)
+    if read == 1:
+        answers = _ask(work, asked, wanted, wanted.instruction, parts)
+    else:
+        told = [PART.format(number=number, of=read, text=text) for number, text in enumerate(parts, 1)]
+        answers = _ask(work, asked, wanted, wanted.instruction, told)
+    while len(answers) > 1:
+        packs = reading.packed(answers, wanted.part_tokens)
+        if len(packs) == len(answers):
+            # Answers that fill a part each: two at a time, so that every round has fewer.
+            packs = ["\n\n".join(answers[place : place + 2]) for place in range(0, len(answers), 2)]
+        answers = _ask(work, asked, wanted, TOGETHER.format(instruction=wanted.instruction), packs)
+    return {"answer": answers[0], "parts": read, "model": asked.name, "stand_in": asked.stand_in}
+
+
+def _ask(work: Work, asked: Model, wanted: Prompt, instruction: str, texts: list[str]) -> list[str]:
+    answers: list[str] = []
+    for start in range(0, len(texts), GROUP):
+        calls = [
+            asking.question(asked, instruction, text, max_tokens=wanted.answer_tokens)
+            for text in texts[start : start + GROUP]
+        ]
+        answers += [asking.text(result) for result in work.pay(calls)]
+        if len(texts) > GROUP:
+            work.progress(len(answers), len(texts), unit="parts")
+    return answers

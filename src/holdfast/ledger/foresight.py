@@ -1,0 +1,81 @@
+"""What calls would cost before any is made: known ones nothing, the rest by the provider's own estimate.
+
+Nothing is written, reserved or sent. The estimate of tokens is the one that a reservation is made by, which
+is rather too many than too few.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from holdfast.core.errors import BadRequestError
+from holdfast.ledger import pay
+from holdfast.ledger.pay import Call
+from holdfast.ledger.prices import PriceTable
+from holdfast.providers.base import Provider
+from holdfast.store import billing
+from holdfast.store.database import Database
+
+STEP = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Calls to be paid with their tokens and price in nano-dollars, and calls that the ledger has."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: int = 0
+    known_calls: int = 0
+    known_tokens: int = 0
+
+    def __add__(self, other: "Forecast") -> "Forecast":
+        """The sum, field by field."""
+        names = Forecast.__dataclass_fields__
+        return Forecast(*(getattr(self, name) + getattr(other, name) for name in names))
+
+    def times(self, factor: float) -> "Forecast":
+        """So much of each, in whole numbers."""
+        return Forecast(*(round(getattr(self, name) * factor) for name in Forecast.__dataclass_fields__))
+
+
+class Foresight:
+    """Adds up calls of one tenant; each distinct input counts once, as the ledger would pay for it."""
+
+    def __init__(
+        self, db: Database, providers: Mapping[str, Provider], table: PriceTable, tenant: str
+    ) -> None:
+        self._db = db
+        self._providers = providers
+        self._table = table
+        self._tenant = tenant
+        self._seen: set[str] = set()
+
+    def of(self, wanted: Iterable[Call]) -> Forecast:
+        """What these calls would cost beside all that were asked about before."""
+        fresh: dict[str, Call] = {}
+        for call in wanted:
+            key = call.key(self._tenant)
+            if key not in self._seen:
+                self._seen.add(key)
+                fresh[key] = call
+        total = Forecast()
+        keys = list(fresh)
+        for start in range(0, len(keys), STEP):
+            some = keys[start : start + STEP]
+            known = billing.settled(self._db, self._tenant, some)
+            total += sum((self._one(fresh[key], known=key in known) for key in some), Forecast())
+        return total
+
+    def _one(self, call: Call, *, known: bool) -> Forecast:
+        provider = self._providers.get(call.provider)
+        if provider is None:
+            message = f"provider {call.provider!r} is not set up here; set EMBEDDING_PROVIDER or LLM_PROVIDER"
+            raise BadRequestError(message, code="no_provider")
+        tokens = provider.count_tokens(call.text)
+        if known:
+            return Forecast(known_calls=1, known_tokens=tokens)
+        chat = call.endpoint.startswith("chat")
+        asked = call.params.get("max_completion_tokens", call.params.get("max_tokens"))
+        limited = type(asked) is int and 0 < asked <= pay.MOST_OUTPUT
+        output = (asked if limited else pay.USUAL_OUTPUT) if chat else 0
+        return Forecast(1, tokens, self._table.cost(call.model, tokens, int(output)))  # type: ignore[call-overload]

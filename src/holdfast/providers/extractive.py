@@ -1,0 +1,251 @@
+"""What can be taken out of a text without understanding it: telling sentences, questions, labelled values.
+
+Everything here is a copy of something in the text, in a fixed order: the same text gives the same answer.
+"""
+
+import contextlib
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MOST_SENTENCES = 2000
+SENTENCE_WORDS = range(4, 61)
+MOST_VALUE = 500
+MOST_DEPTH = 8
+MOST_SUBJECT = 12
+
+_BREAK = re.compile("(?<=[.!?])[\"')\\]]*\\s+|(?<=[\u3002\uff01\uff1f])|\n+")
+_WORD = re.compile("[^\\W_]+(?:['\u2019-][^\\W_]+)*")
+_EDGES = "#>*-+| \t"
+# Bounded everywhere: a text of nothing but digits must not be looked at for each of its tails.
+_DIGITS = r"\d[\d ,.']{0,20}\d|\d"
+_NUMBER = re.compile(rf"(?<![\w.,])(?:{_DIGITS})(?!\w)")
+_COIN = r"(?:[$€£]|\b(?:USD|EUR|GBP|CHF)\b)"
+_MONEY = re.compile(rf"{_COIN}\s?({_DIGITS})|({_DIGITS})\s?{_COIN}")
+_MONEY_NAMES = ("amount", "total", "price", "sum", "cost", "fee", "salary", "rent", "value")
+_VERB = re.compile(r"\s(?:is|are|was|were|has|have|had|means|can|must|will|contains|consists)\s")
+_FEW = frozenset(
+    _WORD.findall(
+        """
+        the and for with that this from are was were has have had not but its his her their they you your our
+        which who whom what when where will would can could may must shall into onto over under than then also
+        all any each more most such only very been being one two a an of in on at to is it as by be or he she
+        we there these those
+        """
+    )
+)
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            ("january", "jan"),
+            ("february", "feb"),
+            ("march", "mar"),
+            ("april", "apr"),
+            ("may",),
+            ("june", "jun"),
+            ("july", "jul"),
+            ("august", "aug"),
+            ("september", "sep", "sept"),
+            ("october", "oct"),
+            ("november", "nov"),
+            ("december", "dec"),
+        ),
+        start=1,
+    )
+    for name in names
+}
+_DATES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?<!\d)(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?!\d)",
+        r"(?<!\d)(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})(?!\d)",
+        r"(?<!\d)(?P<day>\d{1,2})(?:st|nd|rd|th)?\s+(?P<month>[A-Za-z]{3,9})\.?,?\s+(?P<year>\d{4})(?!\d)",
+        r"\b(?P<month>[A-Za-z]{3,9})\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?P<year>\d{4})(?!\d)",
+    )
+)
+_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_ADDRESS = re.compile(r"https?://[^\s<>\"')\]]{1,2000}")
+_YES, _NO = frozenset({"yes", "true", "y", "ja", "on"}), frozenset({"no", "false", "n", "nein", "off"})
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of the text that are neither scraps nor endless, each once, in order."""
+    found: dict[str, None] = {}
+    for piece in _BREAK.split(text):
+        plain = " ".join(piece.strip(_EDGES).split())
+        if len(_WORD.findall(plain)) in SENTENCE_WORDS:
+            found.setdefault(plain)
+        if len(found) >= MOST_SENTENCES:
+            break
+    return list(found)
+
+
+def telling(text: str, count: int) -> list[str]:
+    """The `count` sentences whose words the text uses most, in the order of the text."""
+    found = sentences(text)
+    weights = Counter(word for one in found for word in _words(one))
+    scored = [(-_score(one, weights), place) for place, one in enumerate(found)]
+    return [found[place] for _score_, place in sorted(sorted(scored)[:count], key=lambda each: each[1])]
+
+
+def _words(sentence: str) -> list[str]:
+    return [word for word in map(str.lower, _WORD.findall(sentence)) if len(word) > 2 and word not in _FEW]
+
+
+def _score(sentence: str, weights: Mapping[str, int]) -> float:
+    """How much of the text's own words a sentence carries; a fact (a verb early, a number) counts more."""
+    words = _words(sentence)
+    if not words:
+        return 0.0
+    base = sum(weights[word] for word in set(words)) / (len(words) + 4)
+    return base * (1.5 if _VERB.search(sentence) else 1.0) * (1.2 if _NUMBER.search(sentence) else 1.0)
+
+
+def pairs(text: str, count: int) -> list[dict[str, str]]:
+    """At most `count` questions, each with an answer that stands in the text."""
+    made: dict[str, str] = {}
+    for sentence in telling(text, max(0, count)):
+        question, said = _asked(sentence)
+        made.setdefault(question, said)
+    return [{"question": question, "answer": said} for question, said in made.items()]
+
+
+def _asked(sentence: str) -> tuple[str, str]:
+    verb = _VERB.search(sentence)
+    subject = sentence[: verb.start()] if verb is not None else ""
+    if _words(subject) and len(subject.split()) <= MOST_SUBJECT:
+        return f"What does the text say about {_lowered(subject)}?", sentence
+    number = _NUMBER.search(sentence)
+    if number is not None:
+        gap = f"{sentence[: number.start()]}____{sentence[number.end() :]}"
+        return f"Which number is missing: “{gap}”", number.group()
+    words = sorted(set(_words(sentence)), key=lambda word: (-len(word), word))
+    about = " and ".join(words[:2]) or sentence[:40]
+    return f"What does the text say about {about}?", sentence
+
+
+def _lowered(subject: str) -> str:
+    """The subject as it stands inside a sentence: `The tower` is `the tower`, a name stays a name."""
+    first, _, rest = subject.partition(" ")
+    return f"{first.lower()} {rest}".strip() if first.lower() in _FEW else subject
+
+
+def fields(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What patterns find of the schema's fields; a field that they do not find is not there."""
+    labelled = _labelled(text)
+    return _object(text, labelled, schema, MOST_DEPTH)
+
+
+def _labelled(text: str) -> dict[str, str]:
+    """`Field: value` lines by their label, the first of each."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        label, colon, value = line.partition(":")
+        name = _name(label)
+        if colon and name and value.strip() and len(label) <= 80:
+            found.setdefault(name, " ".join(value.split())[:MOST_VALUE].strip("*_` "))
+    return found
+
+
+def _name(label: str) -> str:
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)
+    return " ".join(word.lower() for word in re.findall(r"[^\W_]+", spaced))
+
+
+def _object(text: str, labelled: Mapping[str, str], schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    properties = schema.get("properties")
+    for name, wanted in properties.items() if isinstance(properties, dict) and depth else ():
+        if isinstance(wanted, dict):
+            value = _value(text, labelled, name, wanted, depth)
+            if value is not None:
+                found[name] = value
+    return found
+
+
+def _value(text: str, labelled: Mapping[str, str], name: str, schema: Mapping[str, Any], depth: int) -> Any:
+    sorts = schema.get("type")
+    sort = next((each for each in sorts if each != "null"), None) if isinstance(sorts, list) else sorts
+    if sort == "object":
+        return _object(text, labelled, schema, depth - 1) or None
+    said = labelled.get(_name(name)) or labelled.get(_name(str(schema.get("title") or "")))
+    if isinstance(schema.get("enum"), list):
+        return _one_of(schema["enum"], said if said is not None else text)
+    if sort == "array":
+        items = schema.get("items")
+        return _several(text, said, name, items if isinstance(items, dict) else {})
+    if sort in {"number", "integer"}:
+        return _number(text, said, name, whole=sort == "integer")
+    if sort == "boolean":
+        word = (said or "").lower().rstrip(".")
+        return True if word in _YES else False if word in _NO else None
+    return _text(text, said, name, str(schema.get("format") or ""))
+
+
+def _one_of(options: Sequence[Any], text: str) -> Any:
+    for option in options:
+        if isinstance(option, str) and re.search(rf"(?<!\w){re.escape(option)}(?!\w)", text, re.IGNORECASE):
+            return option
+    return None
+
+
+def _several(text: str, said: str | None, name: str, items: Mapping[str, Any]) -> list[Any] | None:
+    if str(items.get("format")) == "email" or "mail" in _name(name):
+        return list(dict.fromkeys(_EMAIL.findall(text))) or None
+    parts = [part.strip() for part in re.split(r"[;,]", said or "") if part.strip()]
+    if items.get("type") in {"number", "integer"}:
+        read = [amount(part, whole=items.get("type") == "integer") for part in parts]
+        return [number for number in read if number is not None] or None
+    return parts or None
+
+
+def _number(text: str, said: str | None, name: str, *, whole: bool) -> float | int | None:
+    if said is not None and (found := _NUMBER.search(said)) is not None:
+        return amount(found.group(), whole=whole)
+    if any(word in _name(name) for word in _MONEY_NAMES) and (money := _MONEY.search(text)) is not None:
+        return amount(money.group(1) or money.group(2), whole=whole)
+    return None
+
+
+def amount(written: str, *, whole: bool = False) -> float | int | None:
+    """A number as people write it: `1,234.50`, `1.234,50`, `1'234`; None for what is none."""
+    digits = re.sub("[ '\u2019]", "", written)
+    last = max(digits.rfind("."), digits.rfind(","))
+    if last >= 0 and (len(digits) - last - 1 != 3 or digits.count(".") == digits.count(",") == 1):
+        digits = re.sub(r"[.,]", "", digits[:last]) + "." + digits[last + 1 :]
+    else:
+        digits = re.sub(r"[.,]", "", digits)
+    try:
+        number = float(digits)
+    except ValueError:
+        return None
+    if whole:
+        return int(number) if number == int(number) else None
+    return number
+
+
+def _text(text: str, said: str | None, name: str, form: str) -> str | None:
+    if form in {"date", "date-time"} or (not form and "date" in _name(name).split()):
+        found = date(said or "") or (date(text) if form != "date-time" else None)
+        return f"{found}T00:00:00Z" if found and form == "date-time" else found
+    if form == "email" or "email" in _name(name).replace("e mail", "email"):
+        match = _EMAIL.search(said or "") or _EMAIL.search(text)
+        return match.group() if match else None
+    if form == "uri":
+        match = _ADDRESS.search(said or "") or _ADDRESS.search(text)
+        return match.group().rstrip(".,;") if match else None
+    return said or None
+
+
+def date(text: str) -> str | None:
+    """The first date in the text, as `2026-11-15`; None where there is none that exists."""
+    matches = [match for pattern in _DATES for match in pattern.finditer(text)]
+    for match in sorted(matches, key=lambda each: each.start()):
+        written = match["month"]
+        month = int(written) if written.isdecimal() else _MONTHS.get(written.lower(), 0)
+        with contextlib.suppress(ValueError):  # such as the 31st of a short month
+            return dt.date(int(match["year"]), month, int(match["day"])).isoformat()
+    return None

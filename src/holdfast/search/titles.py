@@ -1,0 +1,140 @@
+"""The title leg: documents whose title or file name has the words of a query.
+
+Titles are short and few, so those of a collection are kept in memory by their words and brought to the stamp
+of the query's snapshot by what was changed since. What a title leads to is decided by the snapshot: the best
+chunk that the other legs found in the document, else the first of its published generation, or nothing.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import partial
+
+from holdfast.search import bm25, words
+from holdfast.search.statistics import Statistics
+from holdfast.store import title_reads as stored
+from holdfast.store.database import Tx
+from holdfast.vectors.kept import Kept
+
+BUDGET = 64 << 20
+MOST = 50  # documents that may come up by their titles
+LEAST = 0.25  # a share of the query's weight below which a title says nothing
+_LONGEST = 60  # terms of a title and a name that count
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Titles:
+    """The terms of every title, and the documents that have each term. Never changed once made."""
+
+    publish_seq: int
+    latest: float
+    terms: Mapping[str, frozenset[str]]
+    having: Mapping[str, AbstractSet[str]]
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory this takes."""
+        return 1200 * len(self.terms) + 200
+
+
+class Keeper:
+    """The titles of the collections that were asked for last."""
+
+    def __init__(self, budget: int = BUDGET) -> None:
+        self._kept: Kept[Titles] = Kept(budget)
+
+    def at(self, tx: Tx, tenant: str, collection: str, publish_seq: int) -> Titles:
+        """The titles at this stamp."""
+        return self._kept.at(
+            (tenant, collection), publish_seq, partial(_bring, tx, tenant, collection, publish_seq)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """A document whose title fits: its head, its first chunk, the score and how far to trust it."""
+
+    head_id: int
+    chunk_id: int
+    score: float
+    trust: float
+
+
+def rank(
+    tx: Tx,
+    tenant: str,
+    collection: str,
+    query: Collection[str],
+    statistics: Statistics,
+    titles: Titles,
+    *,
+    heads: Collection[int] | None,
+) -> list[Titled]:
+    """The visible documents whose titles fit best, best first; of `heads` alone where given.
+
+    A title is trusted by the share of the query's weight that it has, less the more else it says.
+    """
+    weights = _weights(query, statistics, titles)
+    whole = sum(weights.values())
+    scores: dict[str, float] = {}
+    for term, weight in weights.items():
+        for document in titles.having.get(term, ()):
+            scores[document] = scores.get(document, 0.0) + weight
+    fitting = [
+        (score * _fullness(titles.terms[document], weights), document)
+        for document, score in scores.items()
+        if score >= LEAST * whole
+    ]
+    best = sorted(fitting, key=lambda one: (-round(one[0], 6), one[1]))[:MOST]
+    begins = stored.beginnings(tx, tenant, collection, [document for _, document in best]) if best else {}
+    return [
+        Titled(found.head_id, found.chunk_id, score, score / whole)
+        for score, document in best
+        if (found := begins.get(document)) is not None and (heads is None or found.head_id in heads)
+    ]
+
+
+def _weights(query: Collection[str], statistics: Statistics, titles: Titles) -> dict[str, float]:
+    """What each term of the query is worth; one that many titles have is common, whatever the texts say."""
+    terms = sorted(set(query))
+    return {
+        term: bm25.weight(max(frequency, len(titles.having.get(term, ()))), statistics.chunks)
+        for term, frequency in zip(terms, statistics.frequencies(terms), strict=True)
+    }
+
+
+def _fullness(terms: frozenset[str], weights: Mapping[str, float]) -> float:
+    """One for a title of the query's words alone, down to nearly a half."""
+    return 0.5 + 0.5 * len(terms & weights.keys()) / len(terms)
+
+
+def _bring(tx: Tx, tenant: str, collection: str, publish_seq: int, old: Titles | None) -> Titles:
+    """The titles that the snapshot shows; only those changed since `old` are read."""
+    known = dict(old.terms) if old is not None else {}
+    having = dict(old.having) if old is not None else {}
+    latest = old.latest if old is not None else 0.0
+    own: dict[str, set[str]] = {}  # sets that are not yet anybody else's
+
+    def those(term: str) -> set[str]:
+        if term not in own:
+            own[term] = set(having.get(term, ()))
+        return own[term]
+
+    for row in stored.titles(tx, tenant, collection, since=latest):
+        terms = frozenset() if row.deleted else _terms(row)
+        latest = max(latest, row.updated_at)
+        before = known.pop(row.id, frozenset())
+        for gone in before - terms:
+            those(gone).discard(row.id)
+        for come in terms - before:
+            those(come).add(row.id)
+        if terms:
+            known[row.id] = terms
+    return Titles(publish_seq, latest, known, having | own)
+
+
+def _terms(row: stored.Title) -> frozenset[str]:
+    called = f"{_SUFFIX.sub('', row.title)}\n{_SUFFIX.sub('', row.name)}"
+    return frozenset(words.analyse(called, _LONGEST))

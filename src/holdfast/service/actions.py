@@ -1,0 +1,176 @@
+"""Actions of collections and their deliveries: add, look, remove, send again."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core import keys
+from holdfast.core.errors import BadRequestError, NotFoundError
+from holdfast.core.records import FencedOut, Landed
+from holdfast.core.states import Lane
+from holdfast.engine.engine import Engine
+from holdfast.kinds import actions as kinds
+from holdfast.service.library import Wish
+from holdfast.store import actions, follow_ups, tries
+from holdfast.store.database import Database
+from holdfast.store.documents import Document
+from holdfast.store.follow_ups import Action, FollowUp
+from holdfast.store.text import is_plain
+from holdfast.store.tries import Delivery
+
+# Ready documents that are seen to before the request is answered; the sweep goes on with the rest.
+VISITED_AT_ONCE = 50
+VISITED_PER_TURN = 500
+MOST_NAME = 200
+SECRET_SIZES = range(16, 257)
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """An action, whether it is new, and the secret that was drawn for it: shown here and never again."""
+
+    action: Action
+    created: bool
+    secret: str | None
+
+
+class Actions:
+    """What collections are told to do with their documents."""
+
+    def __init__(self, engine: Engine, analysers: Sequence[str] = ()) -> None:
+        self._engine = engine
+        self._db = engine.db
+        self._analysers = tuple(analysers)
+
+    def add(
+        self,
+        wish: Wish,
+        collection: str,
+        sort: str,
+        params: Mapping[str, Any],
+        *,
+        name: str = "",
+    ) -> Added:
+        """The collection has this action; ready documents are followed up, some at once and the rest soon.
+
+        The same action twice is one action: two clicks fire once.
+        """
+        given = dict(params)
+        secret = checked_secret(given.pop("secret", None)) if sort == "webhook" else None
+        options = kinds.options(sort, given, self._analysers)
+        named = _named(name)
+        kind, pipeline = kinds.kind_of(sort)
+        signing = secret or (secrets.token_urlsafe(32) if sort == "webhook" else None)
+        before = {each.id for each in self.all(wish.tenant, collection)}
+        action_id = actions.add_action(
+            self._db,
+            tenant=wish.tenant,
+            collection=collection,
+            kind=kind,
+            options=options,
+            pipeline=pipeline,
+            token=keys.digest(collection, keys.canonical(options), named, secret or ""),
+            actor=wish.actor,
+            name=named,
+            secret=signing,
+            most=VISITED_AT_ONCE,
+        )
+        self._engine.wake({Lane.FOLLOW_UP: 1})
+        found = self.one(wish.tenant, collection, action_id)
+        mine = signing is not None and actions.secret_of(self._db, action_id) == signing
+        return Added(found, action_id not in before, signing if mine and secret is None else None)
+
+    def all(self, tenant: str, collection: str) -> list[Action]:
+        """The collection's actions."""
+        return follow_ups.actions_of(self._db, tenant, collection)
+
+    def one(self, tenant: str, collection: str, action_id: int) -> Action:
+        """The action; NotFoundError when the collection has none such."""
+        for each in self.all(tenant, collection):
+            if each.id == action_id:
+                return each
+        raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
+
+    def remove(self, wish: Wish, collection: str, action_id: int) -> Action:
+        """The action fires no more; its follow-ups and deliveries that have not ended are cancelled."""
+        found = self.one(wish.tenant, collection, action_id)
+        if isinstance(actions.remove_action(self._db, wish.tenant, action_id, actor=wish.actor), FencedOut):
+            raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
+        return found
+
+    def of_document(self, document: Document, tenant: str) -> Sequence[FollowUp]:
+        """What actions did with the document."""
+        if document.head_id is None:
+            return ()
+        return follow_ups.of_document(self._db, tenant, document.head_id)
+
+
+class Deliveries:
+    """What is sent to other people's addresses."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._db = engine.db
+
+    def page(self, tenant: str, *, state: str | None, before: int | None, limit: int) -> Sequence[Delivery]:
+        """The tenant's deliveries, the newest first."""
+        start = tries.FROM_THE_END if before is None else before
+        return tries.page(self._db, tenant, state=state, before=start, limit=limit)
+
+    def one(self, tenant: str, event_id: str) -> Delivery:
+        """The delivery; NotFoundError when the tenant has none such."""
+        found = tries.one(self._db, tenant, event_id)
+        if found is None:
+            raise NotFoundError(f"there is no delivery {event_id!r}", code="unknown_delivery")
+        return found
+
+    def resend(self, wish: Wish, event_id: str) -> bool:
+        """The event is due at once; False when it is being sent anyway."""
+        self.one(wish.tenant, event_id)
+        run_id = self._engine.host.token()
+        outcome = tries.resend(self._db, wish.tenant, event_id, run_id=run_id, actor=wish.actor)
+        if isinstance(outcome, Landed):
+            self._engine.wake({Lane.FOLLOW_UP: 1})
+        return isinstance(outcome, Landed)
+
+
+class Visits:
+    """A duty of the sweep: new actions go on looking at ready documents where they stopped."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def __call__(self) -> int:
+        """One turn; answers how many follow-ups were made. The sweep's own look wakes for them."""
+        return sum(
+            actions.visit(self._db, action_id, VISITED_PER_TURN)
+            for action_id in actions.unvisited(self._db, 10)
+        )
+
+
+def checked_callback(callback: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Whom to tell when a run ends, as it is kept with the run; BadRequestError for what is no address."""
+    if callback is None:
+        return None
+    secret = checked_secret(callback.get("secret"))
+    return {"url": kinds.checked_url(callback["url"]), **({"secret": secret} if secret else {})}
+
+
+def checked_secret(secret: object) -> str | None:
+    """The secret if it can sign; BadRequestError for one that is too short to."""
+    if secret is None:
+        return None
+    fits = isinstance(secret, str) and len(secret) in SECRET_SIZES and is_plain(secret)
+    if not isinstance(secret, str) or not fits:
+        sizes = f"{SECRET_SIZES[0]} to {SECRET_SIZES[-1]}"
+        message = f"a secret has {sizes} characters; leave it out to be given one"
+        raise BadRequestError(message, code="bad_secret")
+    return secret
+
+
+def _named(name: str) -> str:
+    text = " ".join(name.split())
+    if len(text) > MOST_NAME or not is_plain(text):
+        raise BadRequestError(f"a name has at most {MOST_NAME} plain characters", code="bad_name")
+    return text

@@ -1,0 +1,110 @@
+"""The bill and the budgets, for the API and the command line: one reading, one way to set a limit.
+
+Limits are in US dollars and hold over all time, for a tenant as a whole (`tenant`) or for one of its
+collections (`collection:<id>`); an order needs room in both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from holdfast.core.errors import BadRequestError
+from holdfast.core.records import TENANT
+from holdfast.engine.engine import Engine
+from holdfast.ledger import prices
+from holdfast.store import billing, budgets
+from holdfast.store.billing import Bill, By, Span
+from holdfast.store.budgets import Budget
+
+MOST_DOLLARS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A budget as it was set, None when it was removed, and how many waiting tasks go on because of it."""
+
+    budget: Budget | None
+    resumed: int
+
+
+class Billing:
+    """What was spent and saved, and what may be."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._db = engine.db
+
+    def bill(
+        self, tenant: str | None, by: By = By.MODEL, span: Span | None = None, *, after: str | None = None
+    ) -> Bill:
+        """The bill of a tenant, or of all; BadRequestError for a span that ends before it begins."""
+        if span is not None and None not in {span.since, span.until} and span.since >= span.until:  # type: ignore[operator]
+            raise BadRequestError("`from` must be before `to`", code="bad_span")
+        if after is not None and by is By.DAY and not after.lstrip("-").isdigit():
+            message = "this cursor is none of ours; use `next` of the page before"
+            raise BadRequestError(message, code="bad_cursor")
+        return billing.bill(self._db, tenant, by, span, after=after)
+
+    def budgets(self, tenant: str | None) -> Sequence[Budget]:
+        """The budgets of a tenant, or of all."""
+        return budgets.every(self._db) if tenant is None else budgets.of_tenant(self._db, tenant)
+
+    def budget(self, tenant: str, scope: str) -> Budget | None:
+        """The budget of a scope; None when it has none."""
+        return next((each for each in self.budgets(tenant) if each.scope == scope), None)
+
+    def set_budget(
+        self,
+        tenant: str,
+        scope: str,
+        *,
+        hard: Decimal | float | None,
+        soft: Decimal | float | None = None,
+        actor: str = "",
+    ) -> Change:
+        """The scope has these limits, or none; work that waited for money goes on, if there is some."""
+        checked_scope(scope)
+        if not TENANT.fullmatch(tenant):
+            message = f"tenant {tenant!r} has the wrong form; letters, digits, dot, - and _, at most 64"
+            raise BadRequestError(message, code="bad_tenant")
+        limits = [_nano(amount) for amount in (hard, soft)]
+        if limits[0] is not None and limits[1] is not None and limits[1] > limits[0]:
+            message = "a soft limit above the hard one would never warn; put it below"
+            raise BadRequestError(message, code="bad_budget")
+        budgets.set_budget(self._db, tenant, scope, hard=limits[0], soft=limits[1], actor=actor)
+        found = self.budget(tenant, scope)
+        if found is not None and found.over_hard:
+            return Change(found, 0)
+        woken = budgets.resume(self._db, tenant, scope)
+        self._engine.wake(woken)
+        return Change(found, sum(woken.values()))
+
+
+def checked_scope(scope: str) -> str | None:
+    """The collection that a scope names, None for the tenant as a whole; BadRequestError for neither."""
+    if scope == budgets.TENANT:
+        return None
+    sort, _, collection = scope.partition(":")
+    if sort != "collection" or not TENANT.fullmatch(collection):
+        message = f"scope {scope!r:.80} is neither `tenant` nor `collection:ID`"
+        raise BadRequestError(message, code="bad_budget")
+    return collection
+
+
+def _nano(amount: Decimal | float | None) -> int | None:
+    if amount is None:
+        return None
+    if not 0 <= amount <= MOST_DOLLARS:  # also false for what is no number
+        message = f"a limit is from 0 to {MOST_DOLLARS:,} dollars"
+        raise BadRequestError(message, code="bad_budget")
+    return round(Decimal(str(amount)) * prices.NANO)
+
+
+def told_about(by: By, about: str | int | None) -> str | None:
+    """What a line is about, as people know it: a day is its date, a document its id."""
+    if about is None:
+        return None
+    if by is By.DAY:
+        return datetime.fromtimestamp(int(about) * billing.DAY, UTC).date().isoformat()
+    return str(about).removeprefix("document:") if by is By.DOCUMENT else str(about)

@@ -1,0 +1,310 @@
+"""What work would cost before it is asked for: a text, files, or a collection whose options are to change.
+
+Nothing is paid and nothing is written. A text is cut as it would be cut, and what the ledger knows costs
+nothing, so that the estimate of a text is as good as the provider's count of tokens. Documents that are there
+are estimated from what is known of them: a small text is read again from the shelf; any other from the chunks
+of its published generation, as they are when only the model changes, put together and cut again otherwise.
+That is close, not exact. A large collection is estimated from a sample, and says so.
+
+A kind that pays for something else supplies a `Foresee`: the calls that it would make for one document.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.core.errors import BadRequestError, HoldfastError
+from holdfast.documents import chunk
+from holdfast.documents.blobs import Blobs
+from holdfast.documents.parse import records, sniff, texts
+from holdfast.documents.parse.parser import Parser
+from holdfast.documents.parse.records import Block, Format, Page, Role
+from holdfast.engine.engine import Engine
+from holdfast.kinds import index
+from holdfast.ledger.foresight import Forecast, Foresight
+from holdfast.ledger.pay import Call
+from holdfast.service.library import Library
+from holdfast.store import documents, estimates, reads
+from holdfast.store.collections import Collection
+from holdfast.store.documents import Document
+
+# What one estimate may look at, so that it is an answer and not a job.
+MOST_TEXT = 1024 * 1024
+MOST_DOCUMENTS = 200
+MOST_CHUNKS = 20_000
+SMALL_TEXT = 256 * 1024
+_PLAIN = frozenset({Format.TEXT, Format.MARKDOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a published document."""
+
+    text: str
+    page: int | None = None
+
+
+Foresee = Callable[[Sequence[Passage], Mapping[str, Any]], Sequence[Call]]
+"""The calls that a kind would make for one document, given its passages and the parameters of the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What it would cost. `documents` would be done; `unknown` of them have no text that is known yet.
+
+    `exact` is false when texts were put together again, a sample was taken or some text is not known.
+    """
+
+    documents: int
+    unknown: int
+    forecast: Forecast
+    model: str
+    prices: str
+    exact: bool
+    estimated_from: str
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What was found so far."""
+
+    looked: int = 0
+    concerned: int = 0
+    unknown: int = 0
+    chunks: int = 0
+    exact: bool = True
+    forecast: Forecast = field(default_factory=Forecast)
+
+
+class Estimating:
+    """Estimates for the documents of an installation."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        library: Library,
+        defaults: index.Choices,
+        shelf: Blobs,
+        parser: Parser,
+        kinds: Mapping[str, Foresee] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._library = library
+        self._defaults = defaults
+        self._shelf = shelf
+        self._parser = parser
+        self._kinds = dict(kinds or {})
+
+    def of_text(
+        self, tenant: str, text: str, *, collection: str | None, options: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """What it would cost to index this text; BadRequestError for one that is too long to be cut here."""
+        raw = text.encode("utf-8", "replace")
+        if len(raw) > MOST_TEXT:
+            message = (
+                f"a text of more than {MOST_TEXT:,} bytes is not estimated here; "
+                "write it to a file and run: holdfast estimate FILE"
+            )
+            raise BadRequestError(message, code="too_large")
+        chosen = self._chosen(tenant, collection, options)
+        form, exact = _form(raw)
+        pages = texts.markdown_pages(text) if form is Format.MARKDOWN else texts.plain_pages(text)
+        forecast = self._foresight(tenant).of(_calls(pages, chosen))
+        return self._told(_Tally(1, 1, exact=exact, forecast=forecast), chosen, "the text")
+
+    def of_files(
+        self,
+        tenant: str,
+        files: Sequence[Path],
+        *,
+        collection: str | None,
+        options: Mapping[str, Any] | None = None,
+        refuse: Callable[[Path, str], None],
+    ) -> Estimate:
+        """What it would cost to index these files, each read right here; `refuse` is told what cannot be."""
+        chosen = self._chosen(tenant, collection, options)
+        foresight = self._foresight(tenant)
+        tally = _Tally()
+        for path in files:
+            try:
+                forecast = sum(
+                    (foresight.of(_calls(some, chosen)) for some in self._read(path, chosen)), Forecast()
+                )
+            except (HoldfastError, OSError) as error:
+                refuse(path, error.message if isinstance(error, HoldfastError) else str(error))
+                continue
+            tally.concerned += 1
+            tally.forecast += forecast
+        return self._told(tally, chosen, "the files, read in full")
+
+    def _read(self, path: Path, chosen: index.Choices) -> Iterator[list[Page]]:
+        outline = self._parser.outline(path, path.name)
+        for piece in records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows):
+            yield self._parser.read(path, outline.format, piece)
+
+    def of_collection(
+        self, tenant: str, collection_id: str, *, options: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """What it would cost if the collection had these options: an option that is null is the default."""
+        found = self._library.collection(tenant, collection_id)
+        merged = {**found.options, **(options or {})}
+        changed = replace(found, options={name: each for name, each in merged.items() if each is not None})
+        chosen = self._library.choices(changed)
+
+        def concerns(document: Document) -> bool:
+            return not self._library.is_current(changed, document)
+
+        def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
+            mine = index.choices(chosen, document.options)
+            pages, exact = self._pages(document, mine)
+            return None if pages is None else (_calls(pages, mine), exact)
+
+        return self._sampled(tenant, found, chosen, concerns, calls)
+
+    def of_job(
+        self, tenant: str, collection_id: str, kind: str, params: Mapping[str, Any], model: str = ""
+    ) -> Estimate:
+        """What a job of this kind over the published documents of the collection would cost."""
+        foresee = self._kinds.get(kind)
+        if foresee is None:
+            known = ", ".join(sorted(self._kinds)) or "none"
+            message = f"there is no estimate for jobs of kind {kind!r:.40}; there is for: {known}"
+            raise BadRequestError(message, code="no_estimate")
+        found = self._library.collection(tenant, collection_id)
+
+        def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
+            return foresee(self._passages(document), params), True
+
+        chosen = replace(self._library.choices(found), model=model or kind)
+        return self._sampled(tenant, found, chosen, lambda document: document.visible, calls)
+
+    def _sampled(
+        self,
+        tenant: str,
+        collection: Collection,
+        chosen: index.Choices,
+        concerns: Callable[[Document], bool],
+        calls: Callable[[Document], tuple[Sequence[Call], bool] | None],
+    ) -> Estimate:
+        size = estimates.size_of(self._engine.db, tenant, collection.id)
+        foresight = self._foresight(tenant)
+        tally = _Tally()
+        for document in documents.page(self._engine.db, tenant, collection.id, limit=MOST_DOCUMENTS):
+            if tally.chunks > MOST_CHUNKS:
+                break
+            tally.looked += 1
+            tally.chunks += document.chunks or 0
+            if not concerns(document):
+                continue
+            tally.concerned += 1
+            wanted = calls(document)
+            if wanted is None:
+                tally.unknown += 1
+                continue
+            tally.forecast += foresight.of(wanted[0])
+            tally.exact = tally.exact and wanted[1]
+        told = (
+            f"{tally.looked} documents"
+            if tally.looked == size.documents
+            else (f"a sample of {tally.looked} of {size.documents} documents")
+        )
+        return self._told(_scaled(tally, size), chosen, told)
+
+    def _pages(self, document: Document, chosen: index.Choices) -> tuple[Sequence[Page] | None, bool]:
+        """The pages of a document as far as they are known without a parser, and whether exactly so."""
+        if document.source == "text" or document.format in {"text", "markdown", None}:
+            pages = self._small_text(document)
+            if pages is not None:
+                return pages, True
+        passages = self._passages(document)
+        if not passages:
+            return None, False
+        same = estimates.published_options(self._engine.db, document.head_id or 0)
+        if all(same.get(name) == getattr(chosen, name) for name in ("chunk_size", "overlap", "delimiter")):
+            return [_whole(number, each) for number, each in enumerate(passages)], True
+        return _together(passages), False
+
+    def _small_text(self, document: Document) -> Sequence[Page] | None:
+        if document.size > SMALL_TEXT:
+            return None
+        path = self._shelf.path(document.digest)
+        try:
+            if sniff.from_head(sniff.read_head(path), document.name) not in _PLAIN:
+                return None
+            outline = self._parser.outline(path, document.name)
+            return self._parser.read(path, outline.format, outline.whole)
+        except (HoldfastError, OSError):
+            return None
+
+    def _passages(self, document: Document) -> list[Passage]:
+        found: list[Passage] = []
+        after = (-1, -1)
+        while document.head_id is not None and document.visible:
+            page = reads.visible_chunks(self._engine.db, document.head_id, after=after)
+            if page is None or not page.chunks:
+                break
+            found += [Passage(each.chunk.text, each.chunk.page) for each in page.chunks]
+            after = (page.chunks[-1].slice, page.chunks[-1].chunk.position)
+        return found
+
+    def _chosen(
+        self, tenant: str, collection: str | None, options: Mapping[str, Any] | None
+    ) -> index.Choices:
+        base = self._defaults
+        if collection is not None:
+            base = self._library.choices(self._library.collection(tenant, collection))
+        return index.choices(base, options)
+
+    def _foresight(self, tenant: str) -> Foresight:
+        parts = self._engine.parts
+        return Foresight(self._engine.db, parts.providers, parts.prices, tenant)
+
+    def _told(self, tally: _Tally, chosen: index.Choices, source: str) -> Estimate:
+        exact = tally.exact and not tally.unknown
+        version = self._engine.parts.prices.version
+        return Estimate(tally.concerned, tally.unknown, tally.forecast, chosen.model, version, exact, source)
+
+
+def _calls(pages: Sequence[Page], chosen: index.Choices) -> list[Call]:
+    pieces = chunk.cut(pages, chosen.cutting())
+    return [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
+
+
+def _form(raw: bytes) -> tuple[Format, bool]:
+    """What a text would be taken for, and whether it is cut here as it would be then."""
+    try:
+        form = sniff.from_head(raw[: sniff.HEAD])
+    except HoldfastError:
+        return Format.TEXT, False
+    return (form, True) if form in _PLAIN and form is not None else (Format.TEXT, False)
+
+
+def _whole(number: int, passage: Passage) -> Page:
+    """A chunk as a page of its own: it fits, so that it is not cut."""
+    return Page(number, (Block(Role.PARAGRAPH, passage.text),))
+
+
+def _together(passages: Sequence[Passage]) -> list[Page]:
+    """The pages that these chunks were cut from, as far as they show."""
+    blocks: dict[int, list[Block]] = {}
+    for passage in passages:
+        parts = [Block(Role.PARAGRAPH, each) for each in passage.text.split("\n\n") if each.strip()]
+        blocks.setdefault(passage.page or 1, []).extend(parts)
+    return [Page(number, tuple(found)) for number, found in sorted(blocks.items())]
+
+
+def _scaled(tally: _Tally, size: estimates.Size) -> _Tally:
+    """The tally of a sample for the whole: by chunks where they are known, by documents where not."""
+    if not tally.looked or tally.looked >= size.documents:
+        return tally
+    each = size.documents / tally.looked
+    factor = size.chunks / tally.chunks if tally.chunks and size.chunks else each
+    return _Tally(
+        size.documents,
+        round(tally.concerned * each),
+        round(tally.unknown * each),
+        size.chunks,
+        exact=False,
+        forecast=tally.forecast.times(factor),
+    )

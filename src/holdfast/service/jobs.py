@@ -1,0 +1,217 @@
+"""Jobs: ask for one, look at it, read what it left, end it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.core import categories
+from holdfast.core.errors import BadRequestError, NotFoundError
+from holdfast.core.records import Answer, Ask, Landed
+from holdfast.core.states import LIVE, Status
+from holdfast.engine.engine import Engine
+from holdfast.engine.kinds import Supplies
+from holdfast.kinds import asking, corpus, export, extract, import_, qa, summing
+from holdfast.kinds.asking import Model
+from holdfast.kinds.corpus import Scope
+from holdfast.service.actions import checked_callback
+from holdfast.service.library import Wish
+from holdfast.store import documents, events, job_results, jobs
+from holdfast.store.collections import Collection
+from holdfast.store.documents import Document
+from holdfast.store.events import Standing
+from holdfast.store.job_results import Kept
+from holdfast.store.jobs import Job, Wanted
+
+STAGES = ("reading", "asking", "collecting")
+FILES = ("documents",)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A kind that can be asked for: what people call it, and how its parameters are checked."""
+
+    name: str
+    called: str
+    prompts: int
+    checked: Callable[[Mapping[str, Any]], dict[str, Any]]
+    stages: tuple[str, ...] = STAGES
+
+
+def _nothing(_params: Mapping[str, Any]) -> dict[str, Any]:
+    return {}
+
+
+SORTS = {
+    qa.NAME: Sort(qa.NAME, "Question and answer pairs", qa.PROMPTS, qa.checked),
+    extract.NAME: Sort(extract.NAME, "Extraction of fields", extract.PROMPTS, extract.checked),
+}
+# Every kind that is a job; those that are not above are asked for in a way of their own.
+KNOWN = {
+    **SORTS,
+    export.NAME: Sort(export.NAME, "Export", 0, _nothing, FILES),
+    import_.NAME: Sort(import_.NAME, "Import", 0, _nothing, FILES),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A job that is asked for. `mode` says what to do with one that is there already."""
+
+    kind: str
+    params: Mapping[str, Any]
+    mode: str = "retry"
+    callback: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A job and how it stands."""
+
+    job: Job
+    standing: Standing | None
+
+    @property
+    def stage(self) -> str | None:
+        """What a running job is doing; None for one that is not at work."""
+        if self.job.run.status is not Status.RUNNING:
+            return None
+        counts = self.standing.stages if self.standing is not None else {}
+        stages = KNOWN[self.job.run.kind].stages
+        open_stages = (name for name in stages if name not in counts or counts[name][0] < counts[name][1])
+        return next(open_stages, stages[-1])
+
+    @property
+    def category(self) -> categories.Category | None:
+        """Why it failed, or what it waits for, in one word."""
+        run = self.job.run
+        if run.status is Status.FAILED:
+            return categories.of_code(run.error_code or "")
+        return categories.of_wait(self.job.waiting.reason) if self.job.waiting is not None else None
+
+    @property
+    def model(self) -> Model:
+        """The model that is asked."""
+        return Model(str(self.job.options.get("provider", "")), str(self.job.options.get("model", "")))
+
+    @property
+    def in_progress(self) -> str:
+        """The sentence for whoever asks for a job while this one is under way."""
+        share = self.standing.rolled.share if self.standing is not None else 0.0
+        where = self.stage or self.job.run.status.value
+        far = f", {share * 100:.0f} %" if self.job.run.status is Status.RUNNING else ""
+        return f"{KNOWN[self.job.run.kind].called} of {self.job.about}: already in progress ({where}{far})"
+
+
+class Jobs:
+    """The jobs of an installation, as one process sees them."""
+
+    def __init__(self, engine: Engine, model: Model | None) -> None:
+        self._engine = engine
+        self._db = engine.db
+        self.model = model
+
+    def on_collection(self, wish: Wish, collection: Collection, order: Order) -> Answer:
+        """What became of a request for a job on a collection, or on some of its documents."""
+        params = _checked(order)
+        named = params["documents"]
+        scope = Scope(wish.tenant, collection.id, None if named is None else tuple(named))
+        return self._ask(wish, f"collection:{collection.id}", scope, order, params)
+
+    def on_document(self, wish: Wish, document: Document, order: Order) -> Answer:
+        """What became of a request for a job on a document."""
+        params = _checked(order)
+        if params["documents"] is not None:
+            raise BadRequestError("documents: the job is on one document already", code="bad_params")
+        scope = Scope(wish.tenant, document.collection, (document.id,))
+        return self._ask(wish, documents.subject(document.id), scope, order, params)
+
+    def _ask(self, wish: Wish, subject: str, scope: Scope, order: Order, params: dict[str, Any]) -> Answer:
+        if self.model is None:
+            raise BadRequestError("no language model is set up; set LLM_PROVIDER", code="no_provider")
+        sources = scope.sources(self._db)
+        if not sources:
+            message = "no document is ready to be read; index some first, or wait until they are"
+            raise BadRequestError(message, code="nothing_ready")
+        ask = Ask(
+            kind=order.kind,
+            subject=subject,
+            content=corpus.digest(sources),
+            options=corpus.frozen(params, self.model, SORTS[order.kind].prompts),
+            tenant=wish.tenant,
+            collection=scope.collection,
+            lane=wish.lane,
+            priority=wish.priority,
+            actor=wish.actor,
+            force=order.mode != "retry",
+            callback=checked_callback(order.callback),
+        )
+        return self._requested(self._engine.checked(ask), replaces=order.mode == "replace")
+
+    def _requested(self, ask: Ask, *, replaces: bool) -> Answer:
+        patience = self._engine.parts.patience
+
+        def request() -> Answer:
+            run_id = self._engine.host.token()
+            return jobs.request(self._db, ask, run_id=run_id, patience=patience, replace=replaces)
+
+        answer = request()
+        if replaces and not answer.created and answer.status in LIVE and answer.head_id is not None:
+            # The very same job is under way: it is ended, and only it.
+            self._engine.cancel(answer.head_id, run_id=answer.run_id, actor=ask.actor)
+            answer = request()
+        if answer.created:
+            self._engine.wake({ask.lane: 1})
+        return answer
+
+    def view(self, tenant: str, job_id: str) -> View:
+        """The job as it stands; NotFoundError when the tenant has no such job."""
+        found = jobs.one(self._db, tenant, job_id, KNOWN)
+        if found is None:
+            raise NotFoundError(f"there is no job {job_id!r}", code="unknown_job")
+        return self._views([found])[0]
+
+    def page(self, wanted: Wanted) -> list[View]:
+        """The jobs that are wanted, the newest first."""
+        kinds = [kind for kind in wanted.kinds if kind in KNOWN] or list(KNOWN)
+        return self._views(jobs.page(self._db, replace(wanted, kinds=kinds)))
+
+    def _views(self, found: list[Job]) -> list[View]:
+        known = events.standings(self._db, {job.run.id for job in found})
+        return [View(job, known.get(job.run.id)) for job in found]
+
+    def counts(self, view: View) -> dict[str, int]:
+        """What the finished slices of the job add up to."""
+        return summing.summed(jobs.told(self._db, view.job.run.id))
+
+    def totals(self, view: View) -> dict[str, int]:
+        """What the finished slices of an export or an import add up to; empty for other kinds."""
+        if view.job.run.kind in SORTS:
+            return {}
+        told = jobs.told(self._db, view.job.run.id)
+        names = {name for each in told for name, value in each.items() if type(value) is int}
+        return {name: sum(int(each.get(name, 0)) for each in told) for name in sorted(names)}
+
+    def results(self, view: View, *, after: tuple[int, int] = (-1, -1), limit: int = 100) -> list[Kept]:
+        """The results of a job that succeeded, after the place `after`; none of any other."""
+        run = view.job.run
+        return job_results.page(self._db, run.tenant, run.id, after=after, limit=limit)
+
+    def cancel(self, wish: Wish, view: View) -> bool:
+        """The job has ended; False when it had already."""
+        run = view.job.run
+        return isinstance(self._engine.cancel(run.head_id, run_id=run.id, actor=wish.actor), Landed)
+
+
+def _checked(order: Order) -> dict[str, Any]:
+    sort = SORTS.get(order.kind)
+    if sort is None:
+        known = ", ".join(sorted(SORTS))
+        raise BadRequestError(
+            f"there is no job of kind {order.kind!r:.80}; known are: {known}", code="unknown_kind"
+        )
+    return sort.checked(order.params)
+
+
+def model_of(supplies: Supplies) -> Model | None:
+    """The language model that jobs are to ask; None when none is set up."""
+    return None if supplies.llm is None or not supplies.llm_model else asking.model(supplies)

@@ -1,0 +1,78 @@
+"""What is seen at a glance: what ended today, what was refused lately, up to where the journal is whole."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, func, or_, select
+
+from holdfast.core.states import Disposition, Status, Verb
+from holdfast.store import events
+from holdfast.store.database import Database
+from holdfast.store.dialect import now
+from holdfast.store.events import Event
+from holdfast.store.rows import literal
+from holdfast.store.schema import journal, runs
+
+DAY = 86_400
+# Refusals are looked for among so many of the latest entries: a quiet tenant's journal is not read whole.
+LOOKED_AT = 20_000
+SHOWN = 20
+# Transactions that write to the journal are over after this many seconds.
+SETTLED = 5.0
+
+_midnight = DAY * func.floor(now() / DAY)
+TODAY = (
+    select(runs.c.status, func.count().label("number"))
+    .where(
+        runs.c.finished_at >= _midnight,
+        runs.c.tenant == bindparam("tenant"),
+        runs.c.kind == bindparam("kind"),
+    )
+    .group_by(runs.c.status)
+)
+WHOLE = select(journal.c.id).where(journal.c.at <= now() - SETTLED).order_by(journal.c.id.desc()).limit(1)
+_REFUSED = [literal(f"{Disposition.DUPLICATE}:in_progress"), literal("refused:generation_mismatch")]
+REFUSED = (
+    select(journal.c.id)
+    .where(
+        journal.c.tenant == bindparam("tenant"),
+        journal.c.id > bindparam("floor"),
+        or_(
+            journal.c.reason.in_(_REFUSED),
+            journal.c.reason.like("refused:%"),
+            journal.c.reason.like("fenced_out:%"),
+            journal.c.verb == literal(Verb.SKIP),
+        ),
+    )
+    .order_by(journal.c.id.desc())
+    .limit(bindparam("limit"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Today:
+    """How many runs of a kind ended today, by UTC."""
+
+    success: int = 0
+    failed: int = 0
+
+
+def today(db: Database, tenant: str, kind: str) -> Today:
+    """What ended today of the tenant's runs of a kind."""
+    found = db.read(lambda tx: tx.all(TODAY, {"tenant": tenant, "kind": kind}))
+    counted = {row.status: row.number for row in found}
+    return Today(counted.get(Status.SUCCESS, 0), counted.get(Status.FAILED, 0))
+
+
+def whole_until(db: Database) -> int:
+    """A number of the journal below which nothing will appear any more; 0 when there is none."""
+    row: Any = db.read(lambda tx: tx.one(WHOLE))
+    return 0 if row is None else int(row.id)
+
+
+def refusals(db: Database, tenant: str, limit: int = SHOWN) -> tuple[Event, ...]:
+    """The latest requests that were refused and writes that were fenced out, the newest first."""
+    floor = events.latest(db) - LOOKED_AT
+    values = {"tenant": tenant, "floor": floor, "limit": limit}
+    ids = [row.id for row in db.read(lambda tx: tx.all(REFUSED, values))]
+    return tuple(reversed(events.these(db, ids)))

@@ -1,0 +1,200 @@
+"""Jobs: runs that somebody asked for, other than `index`. How one is asked for, and how they are listed.
+
+A subject has at most one job of a kind at work. While it is, a second request is a duplicate even if it asks
+for something else: the answers of the first are being paid for, and whoever wants others says so (`replace`).
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, literal_column, select, tuple_
+
+from holdfast.core import decide
+from holdfast.core.errors import NotFoundError
+from holdfast.core.records import Answer, Ask, Run
+from holdfast.core.states import LIVE, Status, TaskState
+from holdfast.store import opening, requests, rows
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import Keys, key_in
+from holdfast.store.job_results import STANDS, Tally
+from holdfast.store.rows import literal
+from holdfast.store.schema import collections, documents, heads, runs, tasks
+from holdfast.store.schema_jobs import NO_INDEX
+
+# Whoever deletes waits for this lock, and then looks for work to end: a job cannot slip in between.
+COLLECTION_STAYS = (
+    select(collections.c.id)
+    .where(
+        collections.c.tenant == bindparam("tenant"),
+        collections.c.id == bindparam("id"),
+        ~collections.c.deleted,
+    )
+    .with_for_update(read=True)
+)
+DOCUMENT_STAYS = (
+    select(documents.c.id)
+    .where(documents.c.tenant == bindparam("tenant"), documents.c.id == bindparam("id"), ~documents.c.deleted)
+    .with_for_update(read=True)
+)
+STAYS = {"collection": COLLECTION_STAYS, "document": DOCUMENT_STAYS}
+ASKED = select(runs.c.content, runs.c.options, runs.c.pipeline).where(runs.c.id == bindparam("run_id"))
+
+
+def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience, replace: bool) -> Answer:
+    """What became of a request for a job; NotFoundError when its subject is not there (any more)."""
+
+    def body(tx: Tx) -> Answer:
+        head, at = opening.locked_head(tx, ask)
+        sort, _, name = ask.subject.partition(":")
+        if tx.one(STAYS[sort], {"tenant": ask.tenant, "id": name}) is None:
+            raise NotFoundError(f"there is no {sort} {name!r}; it was deleted")
+        asked = ask
+        run, life, _age = requests.latest(tx, head)
+        if not replace and run is not None and run.status in LIVE and run.id != run_id:
+            other = tx.one(ASKED, {"run_id": run.id})
+            if other is not None and decide.silence(run, life, patience, at) is None:
+                asked = dataclasses.replace(
+                    ask, content=other.content, options=other.options, pipeline=other.pipeline
+                )
+        return requests.answer(tx, asked, run_id=run_id, patience=patience)
+
+    return db.write("request", body)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it was asked for, what became of it, and how many results it has.
+
+    `about` is the title of its subject.
+    """
+
+    run: Run
+    collection: str | None
+    about: str
+    actor: str
+    reason: str
+    options: Mapping[str, Any]
+    tally: Tally
+    waiting: "Waiting | None"
+    result: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What the tasks of a live job wait for (`budget`, `rate`, `provider`, …), and until when at least."""
+
+    reason: str
+    until: float
+
+
+def _title(table: Table, sort: str) -> ColumnElement[str]:
+    """The title of the row of `table` whose id stands behind the `sort` of a run's subject."""
+    behind = func.substr(runs.c.subject, len(sort) + 1)
+    return (
+        select(table.c.title).where(table.c.tenant == runs.c.tenant, table.c.id == behind).scalar_subquery()
+    )
+
+
+_job = (
+    select(
+        *rows.RUN_COLUMNS,
+        runs.c.actor,
+        runs.c.reason,
+        runs.c.options,
+        runs.c.result,
+        heads.c.collection,
+        case(
+            (runs.c.subject.startswith("collection:"), _title(collections, "collection:")),
+            else_=_title(documents, "document:"),
+        ).label("about"),
+    )
+    .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
+    .where(
+        runs.c.tenant == bindparam("tenant"),
+        literal_column(f"runs.{NO_INDEX}"),
+        key_in(runs.c.kind, bindparam("kinds", type_=Keys())),
+        # Behind a # stands what follows up on a subject; that is no job on it.
+        ~runs.c.subject.contains("#", autoescape=True),
+        STANDS,
+    )
+)
+ONE = _job.where(runs.c.id == bindparam("run_id"))
+_AFTER = tuple_(runs.c.queued_at, runs.c.id) < tuple_(bindparam("at"), bindparam("id"))
+WAITING = (
+    select(
+        tasks.c.run_id, func.min(tasks.c.waiting_for).label("reason"), func.min(tasks.c.due_at).label("until")
+    )
+    .where(
+        key_in(tasks.c.run_id, bindparam("runs", type_=Keys())), tasks.c.state == literal(TaskState.WAITING)
+    )
+    .group_by(tasks.c.run_id)
+)
+
+
+def one(db: Database, tenant: str, run_id: str, kinds: Collection[str]) -> Job | None:
+    """The job of the tenant with this id, if it is of one of the kinds."""
+    values = {"tenant": tenant, "run_id": run_id, "kinds": list(kinds)}
+    found = db.read(lambda tx: _jobs(tx, tx.all(ONE, values)))
+    return found[0] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which jobs are listed, and after which one."""
+
+    tenant: str
+    kinds: Collection[str]
+    collection: str | None = None
+    status: str | None = None
+    after: tuple[float, str] | None = None
+    limit: int = 100
+
+
+def page(db: Database, wanted: Wanted) -> list[Job]:
+    """The jobs that are wanted, the newest first."""
+    values: dict[str, Any] = {"tenant": wanted.tenant, "kinds": list(wanted.kinds)}
+    query: Select[Any] = _job
+    for column, value in ((heads.c.collection, wanted.collection), (runs.c.status, wanted.status)):
+        if value is not None:
+            query, values[column.name] = query.where(column == bindparam(column.name)), value
+    if wanted.after is not None:
+        query, values["at"], values["id"] = query.where(_AFTER), *wanted.after
+    query = query.order_by(runs.c.queued_at.desc(), runs.c.id.desc()).limit(wanted.limit)
+    return db.read(lambda tx: _jobs(tx, tx.all(query, values)))
+
+
+def _jobs(tx: Tx, found: Sequence[Any]) -> list[Job]:
+    ids = [row.id for row in found]
+    waits = {row.run_id: Waiting(row.reason or "", row.until) for row in tx.all(WAITING, {"runs": ids})}
+    return [
+        Job(
+            run=rows.run(row),
+            collection=row.collection,
+            about=row.about or row.subject,
+            actor=row.actor,
+            reason=row.reason,
+            options=row.options,
+            tally=_tally(row),
+            waiting=waits.get(row.id),
+            result=row.result or {},
+        )
+        for row in found
+    ]
+
+
+def _tally(row: Any) -> Tally:
+    """How many results there are; a job whose result is a file, or documents, has none of these."""
+    counts = row.result if row.status == Status.SUCCESS and row.result else {}
+    return Tally(**{name: counts[name] for name in Tally.__dataclass_fields__ if name in counts})
+
+
+TOLD = select(tasks.c.result).where(
+    tasks.c.run_id == bindparam("run_id"), tasks.c.state == literal(TaskState.DONE)
+)
+
+
+def told(db: Database, run_id: str) -> list[Mapping[str, Any]]:
+    """What the finished slices of a job say of themselves."""
+    return [row.result for row in db.read(lambda tx: tx.all(TOLD, {"run_id": run_id})) if row.result]

@@ -1,0 +1,62 @@
+"""The tables of what jobs leave behind. They belong to `schema.metadata`."""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from holdfast.store.schema import metadata, runs
+
+# One question with its answer, or the fields of one document. Written by the transaction that finishes a
+# slice, read only once its run has succeeded, and kept with the run: a later generation takes nothing away.
+# `document` and `source` are the document and the generation of it that was read.
+job_results = Table(
+    "job_results",
+    metadata,
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("slice", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("head_id", BigInteger, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("source", BigInteger, nullable=False),
+    Column("page", Integer),
+    Column("chunk", Integer),
+    # What two results of a run may not have in common; NULL where nothing is a duplicate.
+    Column("mark", Text),
+    Column("good", Boolean, nullable=False),
+    Column("data", JSON, nullable=False),
+    PrimaryKeyConstraint("run_id", "slice", "position", name="one_result_per_place"),
+    Index("ix_job_results_mark", "run_id", "mark"),
+    Index("ix_job_results_head", "head_id"),
+    Index("ix_job_results_document", "tenant", "document"),
+)
+
+# The list of jobs, the newest first. Spelt as the statement spells it, else no database would use it.
+NO_INDEX = "kind <> 'index'"
+# Deletions are few among runs, and every reader of a job asks for one above it.
+A_DELETION = "reason = 'delete'"
+Index(
+    "ix_runs_deletions",
+    runs.c.head_id,
+    runs.c.generation,
+    sqlite_where=text(A_DELETION),
+    postgresql_where=text(A_DELETION),
+)
+Index(
+    "ix_runs_jobs",
+    runs.c.tenant,
+    runs.c.queued_at,
+    runs.c.id,
+    sqlite_where=text(NO_INDEX),
+    postgresql_where=text(NO_INDEX),
+)

@@ -1,0 +1,55 @@
+"""Who is signed in to the page: a random token for a key, for some hours. Only its digest is here."""
+
+from sqlalchemy import bindparam, delete, or_, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.store import keys
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import now
+from holdfast.store.keys import Key
+from holdfast.store.schema_access import api_keys
+from holdfast.store.schema_page import page_sessions
+
+NEW = (
+    upsert(page_sessions)
+    .values(
+        digest=bindparam("b_digest"),
+        key_id=bindparam("b_key_id"),
+        created_at=now(),
+        expires_at=now() + bindparam("b_seconds"),
+    )
+    .on_conflict_do_nothing()
+)
+FORGET = delete(page_sessions).where(page_sessions.c.expires_at < now())
+END = delete(page_sessions).where(page_sessions.c.digest == bindparam("b_digest"))
+KEY_OF = (
+    select(*(api_keys.c[name] for name in Key.__dataclass_fields__))
+    .select_from(page_sessions.join(api_keys, api_keys.c.id == page_sessions.c.key_id))
+    .where(
+        page_sessions.c.digest == bindparam("digest"),
+        page_sessions.c.expires_at > now(),
+        api_keys.c.revoked_at.is_(None),
+        or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > now()),
+    )
+)
+
+
+def begin(db: Database, digest: str, key_id: str, *, seconds: float) -> None:
+    """Whoever shows the token of this digest has the key, for so many seconds; old ones are gone."""
+
+    def body(tx: Tx) -> None:
+        tx.execute(FORGET)
+        tx.execute(NEW, {"b_digest": digest, "b_key_id": key_id, "b_seconds": seconds})
+
+    db.write("begin_session", body)
+
+
+def key_of(db: Database, digest: str) -> Key | None:
+    """The key of a session that has not ended, if the key is good now."""
+    row = db.read(lambda tx: tx.one(KEY_OF, {"digest": digest}))
+    return None if row is None else keys.of_row(row)
+
+
+def end(db: Database, digest: str) -> None:
+    """The session opens nothing any more."""
+    db.write("end_session", lambda tx: tx.execute(END, {"b_digest": digest}))

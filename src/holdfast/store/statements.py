@@ -1,0 +1,171 @@
+"""Statements that are executed again and again, without what SQLAlchemy would work out anew each time.
+
+The statements of the store are constants. From its second execution on, one is kept as its text, the places
+of its values and the conversions of its types; what is left to do is the driver's. Rows come back as named
+tuples. The long way goes a statement that needs more (a list that is expanded into its text, values that
+Python fills in), one that is made for the occasion, and every statement of a connection that somebody
+listens to.
+
+Not covered: when a connection turns out to be lost, only that one is thrown away; the others of the pool are
+found out one by one, and `Database` tries again as often as that takes.
+"""
+
+import weakref
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Delete, Executable, Insert, Select, Update, exc
+
+Values = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+Convert = Callable[[Any], Any]
+
+
+class Told:
+    """What a statement said: its rows, and how many it changed."""
+
+    __slots__ = ("_rows", "rowcount")
+
+    def __init__(self, rows: Sequence[Any], rowcount: int) -> None:
+        self._rows = rows
+        self.rowcount = rowcount
+
+    def all(self) -> Sequence[Any]:
+        """Every row."""
+        return self._rows
+
+    def first(self) -> Any | None:
+        """The first row, or None."""
+        return self._rows[0] if self._rows else None
+
+    def one(self) -> Any:
+        """The only row; an error when there is none, or another."""
+        if not self._rows:
+            raise exc.NoResultFound("a row was required and none was found")
+        if len(self._rows) > 1:
+            raise exc.MultipleResultsFound("one row was required and several were found")
+        return self._rows[0]
+
+    def scalar(self) -> Any:
+        """The first value of the first row, or None."""
+        return self._rows[0][0] if self._rows else None
+
+    def scalar_one(self) -> Any:
+        """The first value of the only row."""
+        return self.one()[0]
+
+
+class _Ready:
+    """One statement, compiled for one dialect and one set of values."""
+
+    __slots__ = ("_columns", "_convert", "_dialect", "_fixed", "_places", "_read", "_row", "text")
+
+    def __init__(self, compiled: Any, dialect: Any, columns: Sequence[Any]) -> None:
+        self.text = str(compiled)
+        self._dialect = dialect
+        self._places = None if compiled.positiontup is None else tuple(compiled.positiontup)
+        self._fixed = dict(compiled.params)
+        self._convert: dict[str, Convert] = {}
+        for bind, name in compiled.bind_names.items():
+            convert = bind.type.dialect_impl(dialect).bind_processor(dialect)
+            if convert is not None:
+                self._convert[name] = convert
+        self._columns = columns
+        self._read: list[Convert | None] | None = None
+        names = [column.key or "" for column in columns]
+        row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024 - known at run time
+        self._row: Callable[[Sequence[Any]], Any] | None = row._make if names else None
+
+    def values(self, given: Mapping[str, Any]) -> Any:
+        """The values as the driver takes them."""
+        whole = {**self._fixed, **given}
+        for name, convert in self._convert.items():
+            whole[name] = convert(whole[name])
+        return whole if self._places is None else [whole[name] for name in self._places]
+
+    def rows(self, cursor: Any) -> list[Any]:
+        """What there is to fetch."""
+        if self._row is None or cursor.description is None:
+            return []
+        if self._read is None:
+            # Some types are read by what the server says that they are, which shows with the first answer.
+            self._read = [
+                column.type.dialect_impl(self._dialect).result_processor(self._dialect, told[1])
+                for column, told in zip(self._columns, cursor.description, strict=True)
+            ]
+            if not any(self._read):
+                self._read = []
+        make, read = self._row, self._read
+        if not read:
+            return [make(row) for row in cursor.fetchall()]
+        return [
+            make([value if to is None else to(value) for to, value in zip(read, row, strict=True)])
+            for row in cursor.fetchall()
+        ]
+
+
+class Statements:
+    """The statements that one database has seen, ready to be executed again."""
+
+    def __init__(self) -> None:
+        self._seen: weakref.WeakKeyDictionary[Any, dict[Any, _Ready | None]] = weakref.WeakKeyDictionary()
+
+    def execute(self, connection: Connection, statement: Executable, values: Values) -> Told:
+        """Run one statement in the transaction that the connection is in."""
+        ready = self._ready(connection, statement, values)
+        if ready is None:
+            result = connection.execute(statement, values)
+            return Told(result.all() if result.returns_rows else (), result.rowcount)
+        dialect = connection.dialect
+        cursor = connection.connection.cursor()
+        try:
+            if isinstance(values, Mapping | None):
+                dialect.do_execute(cursor, ready.text, ready.values(values or {}))
+            else:
+                dialect.do_executemany(cursor, ready.text, [ready.values(each) for each in values])
+            return Told(ready.rows(cursor), cursor.rowcount)
+        except dialect.loaded_dbapi.Error as error:
+            raise _told_as_ever(connection, cursor, ready.text, error) from error
+        finally:
+            cursor.close()
+
+    def _ready(self, connection: Connection, statement: Any, values: Any) -> _Ready | None:
+        if not isinstance(statement, Select | Insert | Update | Delete):
+            return None
+        if connection.dispatch.before_cursor_execute:
+            return None
+        known = self._seen.get(statement)
+        if known is None:
+            self._seen[statement] = {}
+            return None
+        many = not isinstance(values, Mapping | None)
+        names = tuple((values[0] if many else values) or ())
+        if (many, names) not in known:
+            known[many, names] = _made(statement, connection.dialect, many, names)
+        return known[many, names]
+
+
+def _made(statement: Any, dialect: Any, many: bool, names: Sequence[str]) -> _Ready | None:
+    """The statement made ready; None when each execution needs more than its values."""
+    compiled = statement.compile(dialect=dialect, column_keys=list(names) or None, for_executemany=many)
+    columns = list(statement.exported_columns)
+    needs_more = (
+        (many and columns)
+        or compiled.post_compile_params
+        or compiled.literal_execute_params
+        or compiled.escaped_bind_names
+        or compiled.insert_prefetch
+        or compiled.update_prefetch
+    )
+    return None if needs_more else _Ready(compiled, dialect, columns)
+
+
+def _told_as_ever(connection: Connection, cursor: Any, text: str, error: Exception) -> BaseException:
+    """The driver's error as SQLAlchemy tells it; a connection that is lost is thrown away."""
+    dialect = connection.dialect
+    lost = dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)  # type: ignore[arg-type]
+    if lost:
+        connection.invalidate(error)
+    return exc.DBAPIError.instance(
+        text, {}, error, dialect.loaded_dbapi.Error, connection_invalidated=lost, dialect=dialect
+    )

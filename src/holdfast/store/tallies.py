@@ -1,0 +1,202 @@
+"""What happened since a moment, counted: for metrics, which are looked at every few seconds for ever.
+
+Nothing here reads a table from end to end. Each look counts only what is newer than the look before, along
+an index, and at most so many rows; the sums are the caller's to keep. Rows get their numbers before they are
+committed, so that on PostgreSQL a lower number may appear after a higher one: what is younger than
+`HOLD_BACK` is left for a later look. It is longer than the server lets a transaction stand still.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    BigInteger,
+    Select,
+    Subquery,
+    Table,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+)
+
+from holdfast.core.states import Verb
+from holdfast.store import refusals
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import now
+from holdfast.store.schema import charges, journal, orders, runs, tasks
+
+HOLD_BACK = 12.0
+MOST = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Up to where was counted: numbers of the journal and of the charges, and the time of ended runs."""
+
+    entry: int = 0
+    charge: int = 0
+    ended: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """How many times something ended, and how many seconds that took together."""
+
+    number: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What is new since `place` was another. Money is in nano-dollars.
+
+    `decisions` by verb and reason, the reason only where there are few; `charged` by model and sort: orders,
+    tokens and amount; `stages` by stage and kind or model. `saved` was reused by runs that have ended,
+    `refused` is what refused duplicates would have cost as it was noted then.
+    """
+
+    place: Place
+    decisions: Mapping[tuple[str, str], int]
+    charged: Mapping[tuple[str, str], tuple[int, int, int]]
+    stages: Mapping[tuple[str, str], Stage]
+    reused_calls: int
+    saved: int
+    refused: int
+
+
+ENDS = select(
+    select(func.coalesce(func.max(journal.c.id), 0)).scalar_subquery().label("entry"),
+    select(func.coalesce(func.max(charges.c.id), 0)).scalar_subquery().label("charge"),
+    now().label("ended"),
+)
+_settled = now() - bindparam("hold")
+
+
+def _fresh(source: Table, after: str) -> Subquery:
+    """The oldest rows after a number that nobody can still slip in before."""
+    return (
+        select(source)
+        .where(source.c.id > bindparam(after), source.c.at <= _settled)
+        .order_by(source.c.id)
+        .limit(bindparam("most"))
+        .subquery("fresh")
+    )
+
+
+_entries = _fresh(journal, "entry")
+_FEW = (Verb.REQUEST, Verb.SKIP, Verb.PUT_BACK, Verb.RELEASE)
+_reason = case(
+    (_entries.c.verb.in_([verb.value for verb in _FEW]), _entries.c.reason),
+    (_entries.c.reason.like("fenced_out:%"), literal_column("'fenced_out'")),
+    else_=literal_column("''"),
+)
+_worth = cast(_entries.c.data[refusals.WOULD_COST].as_string(), BigInteger)
+DECISIONS = select(
+    _entries.c.verb,
+    _reason.label("reason"),
+    func.count().label("number"),
+    func.coalesce(func.sum(_worth), 0).label("worth"),
+    func.max(_entries.c.id).label("last"),
+).group_by(_entries.c.verb, _reason)
+_charges = _fresh(charges, "charge")
+CHARGED = select(
+    _charges.c.model,
+    _charges.c.sort,
+    func.count().label("number"),
+    func.sum(_charges.c.tokens).label("tokens"),
+    func.sum(_charges.c.amount).label("amount"),
+    func.max(_charges.c.id).label("last"),
+).group_by(_charges.c.model, _charges.c.sort)
+_took = orders.c.settled_at - orders.c.sent_at
+EXCHANGES = (
+    select(_charges.c.model.label("about"), func.count().label("number"), func.sum(_took).label("seconds"))
+    .select_from(_charges.join(orders, orders.c.id == _charges.c.order_id))
+    .where(_charges.c.sort == "paid", _took >= 0.0)
+    .group_by(_charges.c.model)
+)
+_ended = and_(runs.c.finished_at > bindparam("ended"), runs.c.finished_at <= bindparam("until"))
+
+
+def _of_runs(seconds: object) -> Select[tuple[str, int, float]]:
+    return (
+        select(runs.c.kind.label("about"), func.count().label("number"), func.sum(seconds).label("seconds"))
+        .where(_ended, runs.c.started_at.is_not(None))
+        .group_by(runs.c.kind)
+    )
+
+
+STAGES = {
+    "queue": _of_runs(runs.c.started_at - runs.c.queued_at),
+    "run": _of_runs(runs.c.finished_at - runs.c.started_at),
+}
+REUSED = (
+    select(
+        func.coalesce(func.sum(tasks.c.reused_calls), 0).label("calls"),
+        func.coalesce(func.sum(tasks.c.saved), 0).label("saved"),
+    )
+    .select_from(runs.join(tasks, tasks.c.run_id == runs.c.id))
+    .where(_ended)
+)
+UNTIL = select(_settled)
+
+
+def here(db: Database) -> Place:
+    """The place from which nothing is counted yet."""
+    row = db.look(ENDS)[0]
+    return Place(int(row.entry), int(row.charge), float(row.ended))
+
+
+def since(db: Database, place: Place) -> Tally:
+    """What came after `place`, all at one moment."""
+    # SQLite has one writer: numbers appear in their order. Below 0, for its clock is only so fine.
+    hold = HOLD_BACK if db.postgresql else -1.0
+
+    def body(tx: Tx) -> Tally:
+        values = {"hold": hold, "most": MOST}
+        noted = tx.all(DECISIONS, {**values, "entry": place.entry})
+        charged = tx.all(CHARGED, {**values, "charge": place.charge})
+        until = max(place.ended, float(tx.execute(UNTIL, {"hold": max(0.0, hold)}).scalar_one()))
+        span = {"ended": place.ended, "until": until}
+        stages = {
+            (stage, row.about): Stage(row.number, float(row.seconds))
+            for stage, query in STAGES.items()
+            for row in tx.all(query, span)
+        }
+        known = tx.execute(REUSED, span).one()
+        if charged:
+            stages |= {
+                ("order", row.about): Stage(row.number, float(row.seconds))
+                for row in tx.all(EXCHANGES, {**values, "charge": place.charge})
+            }
+        return Tally(
+            Place(
+                max([place.entry, *(row.last for row in noted)]),
+                max([place.charge, *(row.last for row in charged)]),
+                until,
+            ),
+            {(row.verb, row.reason): row.number for row in noted},
+            {(row.model, row.sort): (row.number, int(row.tokens), int(row.amount)) for row in charged},
+            stages,
+            int(known.calls),
+            int(known.saved),
+            sum(int(row.worth) for row in noted),
+        )
+
+    return db.read(body)
+
+
+DOUBTS = (
+    select(func.count().label("number"), func.coalesce(func.sum(charges.c.amount), 0).label("amount"))
+    .where(literal_column("sort = 'in_doubt' AND NOT cleared"))
+    .select_from(charges)
+)
+
+
+def in_doubt(db: Database) -> tuple[int, int]:
+    """How many charges are in doubt now, and their price together; over the index of just those."""
+    row = db.look(DOUBTS)[0]
+    return int(row.number), int(row.amount)

@@ -1,0 +1,83 @@
+"""The titles of a collection's documents, and where a document begins."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, select
+
+from holdfast.store.database import Tx
+from holdfast.store.schema import chunks, documents, heads
+from holdfast.store.search import KIND, SUBJECT
+
+# A title is stamped by the statement that writes it and seen when that commits: so much later at most.
+SLACK = 10.0
+
+
+class Title(NamedTuple):
+    """What a document is called."""
+
+    id: str
+    title: str
+    name: str
+    updated_at: float
+    deleted: bool
+
+
+TITLES = select(
+    documents.c.id, documents.c.title, documents.c.name, documents.c.updated_at, documents.c.deleted
+).where(
+    documents.c.tenant == bindparam("tenant"),
+    documents.c.collection == bindparam("collection"),
+    documents.c.updated_at >= bindparam("since"),
+)
+
+
+def titles(tx: Tx, tenant: str, collection: str, since: float) -> list[Title]:
+    """The titles that changed since that moment, deleted ones too; all of them since 0."""
+    values = {"tenant": tenant, "collection": collection, "since": since - SLACK}
+    return [Title._make(row) for row in tx.all(TITLES, values)]
+
+
+class Beginning(NamedTuple):
+    """The first chunk of a published document."""
+
+    head_id: int
+    chunk_id: int
+
+
+_first = (
+    select(chunks.c.id)
+    .where(chunks.c.head_id == heads.c.id, chunks.c.generation == heads.c.published_generation)
+    .order_by(chunks.c.slice, chunks.c.epoch, chunks.c.position)
+    .limit(1)
+    .correlate(heads)
+    .scalar_subquery()
+)
+BEGINNINGS = select(heads.c.id, heads.c.subject, _first.label("chunk_id")).where(
+    heads.c.tenant == bindparam("tenant"),
+    heads.c.kind == KIND,
+    heads.c.subject.in_(bindparam("subjects", expanding=True)),
+    heads.c.collection == bindparam("collection"),
+    heads.c.visible,
+)
+
+
+def beginnings(tx: Tx, tenant: str, collection: str, ids: Sequence[str]) -> dict[str, Beginning]:
+    """Where those of these documents begin that are visible in the collection."""
+    subjects = [SUBJECT + each for each in ids]
+    found = tx.all(BEGINNINGS, {"tenant": tenant, "collection": collection, "subjects": subjects})
+    return {
+        row.subject.removeprefix(SUBJECT): Beginning(row.id, row.chunk_id)
+        for row in found
+        if row.chunk_id is not None
+    }
+
+
+HEADS_OF_CHUNKS = select(chunks.c.id, chunks.c.head_id).where(
+    chunks.c.id.in_(bindparam("ids", expanding=True))
+)
+
+
+def heads_of_chunks(tx: Tx, ids: Sequence[int]) -> dict[int, int]:
+    """The head of each of these chunks."""
+    return {row.id: row.head_id for row in tx.all(HEADS_OF_CHUNKS, {"ids": list(ids)})}

@@ -1,0 +1,122 @@
+"""A `VectorIndex` inside PostgreSQL, for collections whose vectors should not be in every process's memory.
+
+The extension finds candidates by its HNSW index, at half precision and with a small loss; their scores are
+computed from the ledger's vectors, so a chunk that is found has the very score that `exact` gives it.
+
+What is visible is decided by the snapshot of the query, as everywhere. The tables are filled behind the
+publications; where they are not whole at the stamp of the snapshot, the documents that are missing are
+compared in memory beside them. A collection that is not in the tables at all is `exact`'s.
+"""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.store import vector_near
+from holdfast.store import vector_tables as tables
+from holdfast.store.database import Tx
+from holdfast.store.search import View
+from holdfast.vectors.base import Ranked
+from holdfast.vectors.exact import ExactIndex
+from holdfast.vectors.form import Vector, normalised
+from holdfast.vectors.kept import Kept
+from holdfast.vectors.matrix import Matrix, block
+
+# How often a process looks whether the tables have come, or gone.
+LOOK_EVERY = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """The part of a view that is not in the tables."""
+
+    view: View
+
+    @property
+    def publish_seq(self) -> int:
+        return self.view.publish_seq
+
+    @property
+    def nbytes(self) -> int:
+        return 100 * len(self.view.heads) + 200
+
+
+class PgvectorIndex:
+    """Answers from the tables of pgvector where they hold a collection, and from memory where not."""
+
+    def __init__(self, exact: ExactIndex, clock: Callable[[], float] = time.monotonic) -> None:
+        self._exact = exact
+        self._beside = ExactIndex()
+        self._rests: Kept[_Rest] = Kept(16 << 20)
+        self._clock = clock
+        self._there = False
+        self._look_at = 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of what is compared in this process."""
+        return self._exact.nbytes + self._beside.nbytes
+
+    def nearest(
+        self,
+        tx: Tx,
+        tenant: str,
+        collection: str,
+        view: View,
+        query: Vector,
+        k: int,
+        *,
+        heads: Collection[int] | None = None,
+        model: str | None = None,
+    ) -> list[Ranked]:
+        """See `base.VectorIndex`; about one in a hundred of the nearest may be missed."""
+        towards = normalised(np.asarray(query, dtype=np.float32).ravel())
+        name = (tenant, collection)
+        whole_at = tables.stamp(tx, *name) if self._are_there(tx) else None
+        if whole_at is None or len(towards) > tables.MOST_DIMENSIONS:
+            return self._exact.nearest(tx, *name, view, query, k, heads=heads, model=model)
+        if not towards.any() or k < 1:
+            return []
+        found = self._found(tx, name, towards, k, heads, model)
+        if whole_at != view.publish_seq:
+            rest = self._rests.at(name, view.publish_seq, lambda _: _Rest(_rest(tx, name, view))).view
+            beside = self._beside.nearest(tx, *name, rest, query, k, heads=heads, model=model)
+            found |= {one.chunk_id: one for one in beside}
+        return sorted(found.values(), key=lambda near: (-near.score, near.chunk_id))[:k]
+
+    def _are_there(self, tx: Tx) -> bool:
+        if not tx.db.postgresql:
+            return False
+        if self._clock() >= self._look_at:
+            self._there = tables.are_there(tx)
+            self._look_at = self._clock() + LOOK_EVERY
+        return self._there
+
+    def _found(
+        self,
+        tx: Tx,
+        name: tuple[str, str],
+        towards: Vector,
+        k: int,
+        heads: Collection[int] | None,
+        model: str | None,
+    ) -> dict[int, Ranked]:
+        """What the tables give, scored by the ledger's vectors."""
+        asked = "[" + ",".join(f"{each:.6g}" for each in towards.tolist()) + "]"
+        among = None if heads is None else list(heads)
+        found: dict[int, Ranked] = {}
+        for space in tables.spaces_of(tx, *name):
+            if space.dimensions != len(towards) or model not in {None, space.model}:
+                continue
+            ids = vector_near.near(tx, *name, space, asked, k, among)
+            kept = [one for one in vector_near.vectors(tx, *name, ids) if len(one.vector) == 4 * len(towards)]
+            if kept:
+                rows = block(*zip(*((one.chunk_id, one.head_id, one.vector) for one in kept), strict=True))
+                found |= {one.chunk_id: one for one in Matrix((rows,)).nearest(towards, k)}
+        return found
+
+
+def _rest(tx: Tx, name: tuple[str, str], view: View) -> View:
+    return View(view.publish_seq, tables.missing(tx, *name))

@@ -1,0 +1,161 @@
+"""A collection: its documents as a list that moves, and how it indexes them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Depends, Query, Request
+from fastapi.responses import Response
+
+from holdfast.core.records import TENANT
+from holdfast.core.states import Status
+from holdfast.kinds.index import Choices
+from holdfast.service.access import Scope
+from holdfast.service.viewing import MOST_CURSOR, STATUSES, place_of
+from holdfast.store.collections import Collection
+from holdfast.store.listing import Sort, Wanted
+from holdfast.store.text import plain
+from holdfast.web import rendering, words
+from holdfast.web.parts import ItsOf
+
+ROWS = 100
+MOST_IDS = 200
+SORTS = {
+    "-updated": "Newest first",
+    "updated": "Oldest first",
+    "title": "Title",
+    "status": "What needs you",
+    "-pages": "Most pages",
+    "-cost": "Most expensive",
+}
+OPTIONS = {
+    "chunk_size": ("Chunk size", "tokens; smaller is finer, and costs more calls"),
+    "overlap": ("Overlap", "tokens that two chunks share"),
+    "slice_pages": ("Pages per slice", "how much one task does"),
+    "slice_rows": ("Rows per slice", "the same, for tables"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which documents are shown, as the address of the page says."""
+
+    status: str
+    q: str
+    sort: str
+
+    def wanted(self, collection: Collection, cursor: str | None) -> Wanted:
+        """The same for the store."""
+        order = Sort(self.sort.removeprefix("-"))
+        return Wanted(
+            collection.tenant,
+            collection.id,
+            order,
+            self.sort.startswith("-"),
+            STATUSES.get(self.status),
+            plain(self.q),
+            place_of(order, cursor),
+            ROWS,
+        )
+
+    def query(self, **changes: str) -> str:
+        """The query of the address, with these changes."""
+        said: Mapping[str, str] = {"status": self.status, "q": self.q, "sort": self.sort, **changes}
+        kept = {
+            name: value for name, value in said.items() if value and (name, value) != ("sort", "-updated")
+        }
+        return f"?{urlencode(kept)}" if kept else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An option of a collection: its value, and whether that is the default."""
+
+    name: str
+    label: str
+    hint: str
+    value: int
+    own: bool
+
+
+def _filter(status: str = "", q: str = "", sort: str = "") -> Filter:
+    return Filter(
+        status if status in STATUSES else "", q[:500].strip(), sort if sort in SORTS else "-updated"
+    )
+
+
+def _settings(chosen: Choices, collection: Collection) -> list[Setting]:
+    return [
+        Setting(name, label, hint, getattr(chosen, name), name in collection.options)
+        for name, (label, hint) in OPTIONS.items()
+    ]
+
+
+router = rendering.router()
+
+
+def _found(its: ItsOf, who: rendering.Who, name: str) -> Collection:
+    return its.library.collection(who.tenant, name if TENANT.fullmatch(name) else "-")
+
+
+ItsCollection = Annotated[Collection, Depends(_found)]
+Chosen = Annotated[Filter, Depends(_filter)]
+
+
+@router.get("/collections/{name}")
+def collection(
+    request: Request, its: ItsOf, who: rendering.Who, found: ItsCollection, chosen: Chosen
+) -> Response:
+    """Show a collection with the first of its documents; the others are fetched as one scrolls."""
+    views, follows = its.viewing.listed(chosen.wanted(found, None))
+    counts = its.viewing.count(who.tenant, found.id)
+    return rendering.page(
+        request,
+        its,
+        who,
+        "collection.html",
+        found.title,
+        collection=found,
+        filter=chosen,
+        sorts=SORTS,
+        views=views,
+        follows=follows,
+        counts=counts,
+        chips=_chips(counts.by_status),
+        settings=_settings(its.library.choices(found), found),
+        most_bytes=its.runtime.settings.most_bytes,
+    )
+
+
+@router.get("/collections/{name}/rows")
+def rows(
+    its: ItsOf,
+    who: rendering.Who,
+    found: ItsCollection,
+    chosen: Chosen,
+    cursor: Annotated[str | None, Query(max_length=MOST_CURSOR)] = None,
+    ids: str | None = None,
+) -> Response:
+    """Give more rows of the list, or those of certain documents as they are now."""
+    follows = None
+    if ids is not None:
+        named = [each for each in ids.split(",")[:MOST_IDS] if TENANT.fullmatch(each)]
+        views = its.viewing.some(who.tenant, found.id, named)
+    else:
+        views, follows = its.viewing.listed(chosen.wanted(found, cursor))
+    return rendering.part("rows.html", views=views, follows=follows, may_write=who.may(Scope.WRITE))
+
+
+@router.get("/collections/{name}/counts")
+def counted(its: ItsOf, who: rendering.Who, found: ItsCollection, chosen: Chosen) -> Response:
+    """Give the numbers at the top of the list as they are now."""
+    counts = its.viewing.count(who.tenant, found.id)
+    return rendering.part(
+        "counts.html", collection=found, counts=counts, chips=_chips(counts.by_status), filter=chosen
+    )
+
+
+def _chips(by_status: Mapping[Status, int]) -> list[tuple[str, int]]:
+    """The statuses that can be filtered by, with how many documents have each."""
+    return [(words.status(status), by_status.get(status, 0)) for status in STATUSES.values()]

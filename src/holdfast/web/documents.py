@@ -1,0 +1,198 @@
+"""A document: why it is as it is, its story, and the text that answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request
+from fastapi.responses import Response
+
+from holdfast.core.records import TENANT, Spent
+from holdfast.core.states import LIVE
+from holdfast.service import explaining
+from holdfast.store import paid, reads
+from holdfast.store.documents import Document
+from holdfast.store.paid import Exchange
+from holdfast.store.reads import Noted, PublishedChunk, RunDetail, Story, TaskDetail
+from holdfast.web import rendering, words
+from holdfast.web.parts import Its, ItsOf
+
+CHUNKS = 30
+RUNS = 30
+ENTRIES = 200
+BEFORE = 2
+AT = r"^\d{1,9}\.\d{1,9}$"
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A generation: its run, its tasks, what it paid, and how that was asked for."""
+
+    detail: RunDetail
+    tasks: Sequence[TaskDetail]
+    exchanges: Sequence[Exchange]
+    published: bool
+
+    @property
+    def asked(self) -> str:
+        """What became of the request, and who made it."""
+        run = self.detail.run
+        return explaining.of_request(f"{run.disposition}:{self.detail.reason}", self.detail.actor)
+
+    @property
+    def spent(self) -> Spent:
+        """What its tasks paid and saved."""
+        return sum((each.spent for each in self.tasks), Spent())
+
+    @property
+    def is_live(self) -> bool:
+        """True while it may still publish."""
+        return self.detail.run.status in LIVE
+
+    @property
+    def waited(self) -> float | None:
+        """Seconds in the queue."""
+        run = self.detail.run
+        return max(0.0, run.started_at - run.queued_at) if run.started_at else None
+
+    @property
+    def took(self) -> float | None:
+        """Seconds of work."""
+        run = self.detail.run
+        return max(0.0, run.finished_at - run.started_at) if run.finished_at and run.started_at else None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk, and whether this generation paid for it; None when that is not known any more."""
+
+    found: PublishedChunk
+    paid: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Chunks in the order of the document; `follows` is where to go on."""
+
+    generation: int
+    passages: Sequence[Passage]
+    follows: str | None
+
+
+def _found(its: ItsOf, who: rendering.Who, name: str) -> Document:
+    return its.library.document(who.tenant, name if TENANT.fullmatch(name) else "-")
+
+
+ItsDocument = Annotated[Document, Depends(_found)]
+At = Annotated[str | None, Query(pattern=AT, description="Where in the document to begin.")]
+router = rendering.router()
+
+
+@router.get("/documents/{name}")
+def document(request: Request, its: ItsOf, who: rendering.Who, found: ItsDocument, at: At = None) -> Response:
+    """Show a document: why it is as it is, what is safe to do, its story and its text."""
+    db = its.runtime.db
+    story = reads.story(db, found.head_id, limit=RUNS) if found.head_id is not None else None
+    return rendering.page(
+        request,
+        its,
+        who,
+        "document.html",
+        found.title,
+        view=its.viewing.view(found),
+        collection=its.library.collection(who.tenant, found.collection),
+        advice=explaining.about(db, found, story),
+        chapters=_chapters(its, found, story),
+        entries=_entries(story),
+        text=_text(its, found, at),
+        at=at,
+        follow_ups=its.actions.of_document(found, who.tenant),
+        open_task=_open_task,
+        facts=_facts(found),
+    )
+
+
+@router.get("/documents/{name}/text")
+def text(its: ItsOf, found: ItsDocument, at: At = None) -> Response:
+    """Give more of the text."""
+    return rendering.part(
+        "text.html", text=_text(its, found, at, before=0), view=its.viewing.view(found), at=at
+    )
+
+
+def _chapters(its: Its, found: Document, story: Story | None) -> list[Chapter]:
+    if story is None:
+        return []
+    exchanges = paid.exchanges(its.runtime.db, found.tenant, list(story.tasks))
+    return [
+        Chapter(
+            each,
+            story.tasks.get(each.run.id, ()),
+            exchanges.get(each.run.id, ()),
+            found.visible and each.run.generation == found.published_generation,
+        )
+        for each in story.runs
+    ]
+
+
+def _entries(story: Story | None) -> list[tuple[Noted, str]]:
+    """The latest entries of the journal as sentences, the newest first."""
+    noted = story.journal[-ENTRIES:] if story is not None else ()
+    return [(each, explaining.of(each)) for each in reversed(noted)]
+
+
+def _open_task(detail: TaskDetail) -> str:
+    """What a task is doing, or waits for."""
+    task = detail.task
+    match task.state.value:
+        case "running":
+            return f"held by {task.owner}"
+        case "waiting":
+            return f"waits for {explaining.wait(task.waiting_for)}"
+        case other:
+            return other
+
+
+def _text(its: Its, found: Document, at: str | None, *, before: int = BEFORE) -> Text:
+    if found.head_id is None:
+        return Text(0, (), None)
+    slice_, position = (int(each) for each in at.split(".")) if at is not None else (0, 0)
+    after = (slice_, position - 1 - before) if position - 1 - before >= 0 else (slice_ - 1, 10**9)
+    page = reads.visible_chunks(its.runtime.db, found.head_id, after=after, limit=CHUNKS + 1)
+    if page is None:
+        return Text(0, (), None)
+    shown = page.chunks[:CHUNKS]
+    by = paid.payers(its.runtime.db, found.tenant, [each.chunk.call_key or "" for each in shown])
+    run_id = _run_of(its, found, page.generation)
+    rest = page.chunks[CHUNKS] if len(page.chunks) > CHUNKS else None
+    follows = f"{rest.slice}.{rest.chunk.position}" if rest is not None else None
+    return Text(page.generation, [Passage(each, _paid(each, by, run_id)) for each in shown], follows)
+
+
+def _paid(found: PublishedChunk, by: Mapping[str, str | None], run_id: str | None) -> bool | None:
+    payer = by.get(found.chunk.call_key or "")
+    return None if payer is None or run_id is None else payer == run_id
+
+
+def _run_of(its: Its, found: Document, generation: int) -> str | None:
+    """The run that made a generation, if its history was not pruned."""
+    for each in reads.runs_of(its.runtime.db, found.head_id or 0):
+        if each.run.generation == generation:
+            return each.run.id
+    return None
+
+
+def _facts(found: Document) -> list[tuple[str, Any]]:
+    """What is known of a document, for a list of facts."""
+    told: list[tuple[str, Any]] = [
+        ("Source", {"upload": "Upload", "text": "Text", "url": "Address"}.get(found.source, found.source)),
+        ("File", found.name or None),
+        ("Address", found.url),
+        ("Format", (found.format or "").upper() or None),
+        ("Size", words.size(found.size)),
+        ("Pages", words.number(found.pages)),
+        ("Chunks", words.number(found.chunks)),
+        ("Added", words.moment(found.created_at)),
+        ("Changed", words.moment(found.updated_at)),
+    ]
+    return [(name, value) for name, value in told if value]

@@ -1,0 +1,53 @@
+"""The first page: collections, and what is going on."""
+
+from dataclasses import dataclass
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from holdfast.core.states import Status
+from holdfast.store.collections import Collection
+from holdfast.store.listing import Counts
+from holdfast.web import glances, rendering
+from holdfast.web.parts import ItsOf
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A collection with how many documents of each status it has."""
+
+    collection: Collection
+    counts: Counts
+
+    @property
+    def share(self) -> list[tuple[str, float, float]]:
+        """For a bar of 100: status, where its stretch begins and how long it is."""
+        stretches, at = [], 0.0
+        whole = max(1, self.counts.documents)
+        for status in (Status.SUCCESS, Status.RUNNING, Status.QUEUED, Status.FAILED, Status.IDLE):
+            length = 100 * self.counts.of(status) / whole
+            if length:
+                stretches.append((status.value, round(at, 3), round(length, 3)))
+            at += length
+        return stretches
+
+
+router = rendering.router()
+
+
+@router.get("/")
+def home(request: Request, its: ItsOf, who: rendering.Who) -> Response:
+    """Show the collections, what is under way, and what that costs and saves."""
+    counts = its.viewing.counts(who.tenant)
+    known = glances.crew(its)
+    return rendering.page(
+        request,
+        its,
+        who,
+        "home.html",
+        "Home",
+        cards=[Card(each, counts.get(each.id, Counts({}))) for each in its.library.collections(who.tenant)],
+        strip=glances.strip(its, who, sum(each.of(Status.FAILED) for each in counts.values())),
+        health=glances.health(its, known),
+        refusals=glances.refusals(its, who, 6),
+    )

@@ -1,0 +1,77 @@
+"""Jobs: what was asked for beside indexing, how far it is, and what came out."""
+
+from typing import Annotated
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+
+from holdfast.core.errors import NotFoundError
+from holdfast.core.records import TENANT
+from holdfast.core.states import LIVE
+from holdfast.service.jobs import KNOWN, SORTS, View
+from holdfast.store.jobs import Wanted
+from holdfast.web import rendering
+from holdfast.web.parts import Its, ItsOf
+
+SHOWN = 100
+RESULTS = 50
+PLACE = r"^\d{1,9}\.\d{1,9}$"
+
+router = rendering.router()
+
+
+@router.get("/jobs")
+def jobs(request: Request, its: ItsOf, who: rendering.Who) -> Response:
+    """Show the jobs, the newest first."""
+    return rendering.page(
+        request,
+        its,
+        who,
+        "jobs.html",
+        "Jobs",
+        views=its.jobs.page(Wanted(who.tenant, (), limit=SHOWN)),
+        sorts=SORTS,
+        known=KNOWN,
+        collections=its.library.collections(who.tenant),
+        model=its.jobs.model,
+    )
+
+
+@router.get("/jobs/{name}")
+def job(
+    request: Request,
+    its: ItsOf,
+    who: rendering.Who,
+    name: str,
+    after: Annotated[str | None, Query(pattern=PLACE)] = None,
+) -> Response:
+    """Show a job: its stages, its counts and its results."""
+    if not TENANT.fullmatch(name):
+        raise NotFoundError("there is no such job", code="unknown_job")
+    view = its.jobs.view(who.tenant, name)
+    place = tuple(int(each) for each in after.split(".")) if after is not None else (-1, -1)
+    results = its.jobs.results(view, after=(place[0], place[1]), limit=RESULTS)
+    last = results[-1] if len(results) == RESULTS else None
+    return rendering.page(
+        request,
+        its,
+        who,
+        "job.html",
+        f"{KNOWN[view.job.run.kind].called}: {view.job.about}",
+        view=view,
+        sort=KNOWN[view.job.run.kind],
+        counts={name: number for name, number in its.jobs.counts(view).items() if number},
+        results=results,
+        follows=f"{last.slice}.{last.position}" if last is not None else None,
+        is_live=view.job.run.status in LIVE,
+        titles=_titles(its, who.tenant, view, {each.document for each in results}),
+    )
+
+
+def _titles(its: Its, tenant: str, view: View, names: set[str]) -> dict[str, str]:
+    """The titles of documents that are still in the job's collection."""
+    if view.job.collection is None:
+        return {}
+    return {
+        each.document.id: each.document.title for each in its.viewing.some(tenant, view.job.collection, names)
+    }

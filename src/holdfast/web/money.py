@@ -1,0 +1,81 @@
+"""The bill: paid against saved, over time and by what, and what a person must decide."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from holdfast.core.states import CallState
+from holdfast.service.billing import Billing
+from holdfast.store import billing, reads
+from holdfast.store.billing import DAY, By, Line, Span
+from holdfast.web import rendering
+from holdfast.web.parts import ItsOf
+
+DAYS = 30
+WIDTH, HEIGHT = 720, 140
+
+router = rendering.router()
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A day of the chart: where it stands, and how high what was paid and saved reaches. In nano-dollars."""
+
+    date: str
+    x: float
+    width: float
+    paid: int
+    saved: int
+    paid_height: float
+    saved_height: float
+
+
+def bars(lines: tuple[Line, ...], today: int) -> list[Bar]:
+    """The days up to `today`, the number of a day; those on which nothing happened too."""
+    by_day = {int(each.about): each for each in lines if each.about is not None}
+    days = range(today - DAYS + 1, today + 1)
+    known = [by_day.get(day, Line(day)) for day in days]
+    amounts = [(each.paid + each.second + each.in_doubt, each.saved + each.refused) for each in known]
+    most = max(1, *(amount for pair in amounts for amount in pair))
+    step = WIDTH / DAYS
+    return [
+        Bar(
+            datetime.fromtimestamp(day * DAY, UTC).strftime("%-d %b"),
+            round(place * step, 2),
+            round((step - 6) / 2, 2),
+            paid,
+            saved,
+            round(HEIGHT * paid / most, 2),
+            round(HEIGHT * saved / most, 2),
+        )
+        for place, (day, (paid, saved)) in enumerate(zip(days, amounts, strict=True))
+    ]
+
+
+@router.get("/bill")
+def bill(request: Request, its: ItsOf, who: rendering.Who) -> Response:
+    """Show the bill of the tenant."""
+    money = Billing(its.runtime.engine)
+    today = int(reads.moment(its.runtime.db) // DAY)
+    daily = money.bill(who.tenant, By.DAY, Span((today - DAYS + 1) * DAY, None))
+    open_ones = billing.open_orders(its.runtime.db, who.tenant)
+    chart = bars(daily.lines, today)
+    return rendering.page(
+        request,
+        its,
+        who,
+        "bill.html",
+        "Bill",
+        bill=money.bill(who.tenant, By.MODEL),
+        by_collection=money.bill(who.tenant, By.COLLECTION),
+        titles={each.id: each.title for each in its.library.collections(who.tenant)},
+        bars=chart,
+        most=max((max(each.paid, each.saved) for each in chart), default=0),
+        width=WIDTH,
+        height=HEIGHT,
+        orders=[each for each in open_ones if each.state in {CallState.IN_DOUBT, CallState.PARKED}],
+        budgets=money.budgets(who.tenant),
+        collections=its.library.collections(who.tenant),
+    )

@@ -1,0 +1,140 @@
+"""From a template to an answer: a whole page, or the part of it that a browser asks for again."""
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import jinja2
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.routing import APIRoute
+
+import holdfast
+from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError, StoreUnavailableError
+from holdfast.core.states import Verb
+from holdfast.service.access import Identity, KeyNeededError, Scope, ScopeMissingError
+from holdfast.store import glance
+from holdfast.web import assets, words
+from holdfast.web.parts import Its, ItsOf
+
+PART = "x-holdfast-part"
+THEME = "holdfast_theme"
+NEXT = Query(alias="next", max_length=2000)
+THEMES = ("light", "dark")
+STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
+    (NotFoundError, 404),
+    (ScopeMissingError, 403),
+    (StoreUnavailableError, 503),
+)
+BY_CODE = {"rate_limited": 429, "foreign_origin": 403}
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    # A form of ours must be able to say that it is ours.
+    "Referrer-Policy": "same-origin",
+    "Vary": "X-Holdfast-Part, Cookie",
+}
+
+
+@functools.cache
+def templates() -> jinja2.Environment:
+    """The templates; everything that is put into one is escaped."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("holdfast.web"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(words.FILTERS)
+    made.globals["static"] = assets.address
+    made.globals["count"] = words.count
+    made.globals["verbs"] = " ".join(verb.value for verb in Verb)
+    made.globals["version"] = holdfast.__version__
+    made.globals["ui"] = made.get_template("ui.html").module
+    return made
+
+
+def part(name: str, **context: Any) -> HTMLResponse:
+    """A part of a page."""
+    return HTMLResponse(templates().get_template(name).render(context), headers=HEADERS)
+
+
+def page(request: Request, its: Its, who: Identity | None, name: str, title: str, **context: Any) -> Response:
+    """The page, or its main part alone for a browser that has the rest."""
+    context |= {"title": title, "who": who, "may_write": who is not None and who.may(Scope.WRITE)}
+    context |= {"may_admin": who is not None and who.may(Scope.ADMIN), "path": request.url.path}
+    if request.headers.get(PART) == "main":
+        return part(name, **context)
+    theme = request.cookies.get(THEME, "")
+    made = templates().get_template("layout.html")
+    # Read before what is shown was read: the stream goes on from there, and nothing falls in between.
+    context["cursor"] = getattr(request.state, "cursor", 0)
+    context["theme"] = theme if theme in THEMES else ""
+    context["signed_in"] = its.cookie in request.cookies and who is not None and bool(who.key_id)
+    return HTMLResponse(made.render(context, part=name), headers=HEADERS)
+
+
+def _seen(request: Request, its: ItsOf) -> Identity:
+    """Who looks; noted is from where on the stream will tell what is new."""
+    who = its.visitor(request)
+    if request.headers.get(PART) is None:
+        request.state.cursor = glance.whole_until(its.runtime.db)
+    return who
+
+
+Who = Annotated[Identity, Depends(_seen)]
+
+
+def trouble(request: Request, error: HoldfastError) -> Response:
+    """An error as a page. Whoever needs a key is shown where to give it."""
+    if isinstance(error, KeyNeededError):
+        if request.headers.get(PART) is not None:
+            return HTMLResponse("", 401, headers=HEADERS)
+        query = f"?{request.url.query}" if request.url.query else ""
+        back = quote(f"{request.url.path}{query}")
+        return RedirectResponse(f"/sign-in?next={back}", 303, headers=HEADERS)
+    status = next(
+        (number for sort, number in STATUSES if isinstance(error, sort)), BY_CODE.get(error.code, 400)
+    )
+    context: dict[str, Any] = {
+        "title": "Not here" if status == 404 else "Not possible",
+        "who": None,
+        "path": "",
+        "cursor": 0,
+    }
+    context |= {"theme": request.cookies.get(THEME, ""), "signed_in": False, "error": error}
+    context |= {"may_write": False, "may_admin": False}
+    if context["theme"] not in THEMES:
+        context["theme"] = ""
+    made = templates().get_template("layout.html").render(context, part="trouble.html")
+    return HTMLResponse(made, status, headers=HEADERS)
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of the route, with our errors told as pages."""
+        handle = super().get_route_handler()
+
+        async def told(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except HoldfastError as error:
+                return trouble(request, error)
+            except RequestValidationError:
+                message = "this address has the wrong form; begin at the first page"
+                return trouble(request, BadRequestError(message))
+
+        return told
+
+
+def router() -> APIRouter:
+    """A router of pages: they are no part of the API's description."""
+    return APIRouter(route_class=PageRoute, include_in_schema=False)

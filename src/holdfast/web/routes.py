@@ -1,0 +1,11 @@
+"""Every page, in one list, for the face that mounts them."""
+
+from fastapi import APIRouter
+
+from holdfast.web import collections, documents, home, jobs, money, operations, searching, signing
+
+
+def routers() -> list[APIRouter]:
+    """The routes of all pages."""
+    modules = (home, collections, documents, searching, jobs, money, operations, signing)
+    return [module.router for module in modules]

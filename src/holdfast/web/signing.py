@@ -1,0 +1,78 @@
+"""Signing in with a key, and out. What is in the cookie ends with the key, and says nothing about it."""
+
+from typing import Annotated
+
+from fastapi import Form, Request
+from fastapi.responses import RedirectResponse, Response
+
+from holdfast.service.access import MOST_TOKEN, SESSION_SECONDS, KeyNeededError
+from holdfast.web import assets, rendering
+from holdfast.web.parts import Its, ItsOf
+
+router = rendering.router()
+
+
+def _inside(path: str) -> str:
+    """A path of ours to go on to; anything else is the first page."""
+    plain = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if plain and "\\" not in path else "/"
+
+
+def _form(request: Request, its: Its, *, goes_on: str, problem: str = "") -> Response:
+    made = rendering.page(
+        request, its, None, "sign_in.html", "Sign in", goes_on=_inside(goes_on), problem=problem
+    )
+    made.status_code = 401 if problem else 200
+    return made
+
+
+@router.get("/sign-in")
+def sign_in_form(request: Request, its: ItsOf, goes_on: Annotated[str, rendering.NEXT] = "/") -> Response:
+    """Show where to give a key; without keys there is nothing to sign in to."""
+    if not its.access.has_keys():
+        return RedirectResponse("/", 303)
+    return _form(request, its, goes_on=goes_on)
+
+
+@router.post("/sign-in")
+def sign_in(
+    request: Request, its: ItsOf, key: Annotated[str, Form()] = "", goes_on: Annotated[str, Form()] = "/"
+) -> Response:
+    """Whoever has given a good key is signed in for some hours."""
+    its.own(request)
+    try:
+        session = its.access.sign_in(key[: MOST_TOKEN + 1])
+    except KeyNeededError as error:
+        return _form(request, its, goes_on=goes_on, problem=error.message)
+    made = RedirectResponse(_inside(goes_on), 303)
+    made.set_cookie(
+        its.cookie,
+        session,
+        max_age=int(SESSION_SECONDS),
+        httponly=True,
+        samesite="strict",
+        secure=_is_https(request),
+    )
+    return made
+
+
+def _is_https(request: Request) -> bool:
+    """True when the browser came over TLS; a proxy's word is enough, for it makes the cookie stricter."""
+    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
+
+
+@router.post("/sign-out")
+def sign_out(request: Request, its: ItsOf) -> Response:
+    """The session has ended, here and in the database."""
+    its.own(request)
+    if (session := request.cookies.get(its.cookie)) is not None:
+        its.access.sign_out(session)
+    made = RedirectResponse("/sign-in", 303)
+    made.delete_cookie(its.cookie, httponly=True, samesite="strict", secure=_is_https(request))
+    return made
+
+
+@router.get("/static/{given}/{name}")
+def static(given: str, name: str) -> Response:
+    """Give a file that pages load; there is nothing secret in it."""
+    return assets.answer(given, name)

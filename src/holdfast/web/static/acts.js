@@ -1,0 +1,187 @@
+// Buttons and forms that change something. What became of it is told beside them.
+
+import { call } from "./api.js";
+import { money, say } from "./words.js";
+
+let changed = () => {};
+
+export function sure(question) {
+  const dialog = document.getElementById("sure");
+  dialog.querySelector("p").textContent = question;
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((done) => {
+    dialog.addEventListener("close", () => done(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+function beside(button) {
+  const home = button.closest("li.doc, .head, .why, li, dialog form") || document.getElementById("main");
+  home.querySelector(":scope > .answer")?.remove();
+  const made = document.createElement("div");
+  made.className = "answer";
+  made.dataset.kept = "";
+  made.setAttribute("role", "status");
+  home.append(made);
+  return made;
+}
+
+function element(name, attributes, ...inside) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...inside);
+  return made;
+}
+
+// What is already under way, with its progress and a way to end it.
+export function active(place, error) {
+  const { active: run, document_id: id } = error;
+  const words = element("span", {}, `${error.message.replace(/\.$/, "")}. Nothing was asked for twice, and nothing is paid twice.`);
+  place.append(words);
+  if (run.progress) {
+    const bar = element("progress", { max: "1000", value: String(Math.floor(run.progress.share * 1000)), "aria-label": "Progress of the active run" });
+    const percent = element("span", { "data-far": "percent" }, String(Math.round(run.progress.share * 100)));
+    const far = element("div", { class: "far", "data-run": run.run_id || "" }, bar, element("span", { class: "far-words" }, percent, ` % · generation ${run.generation}`));
+    place.append(far);
+  }
+  const address = id ? `/api/v1/documents/${id}/cancel` : `/api/v1/jobs/${run.run_id}/cancel`;
+  place.append(element("button", { type: "button", class: "button", "data-call": `POST ${address}`, "data-said": "Cancelled; what is published stays" }, "Cancel it"));
+  place.append(element("button", { type: "button", class: "button quiet", "data-dismiss": "" }, "Leave it"));
+}
+
+function refused(place, problem) {
+  if (problem.error?.active) {
+    active(place, problem.error);
+    return;
+  }
+  place.classList.add("bad");
+  place.append(element("span", {}, problem.message), element("button", { type: "button", class: "button quiet", "data-dismiss": "" }, "Close"));
+}
+
+async function act(button) {
+  if (button.getAttribute("aria-busy") === "true") return;
+  if (button.dataset.confirm && !(await sure(button.dataset.confirm))) return;
+  const [method, path] = button.dataset.call.split(" ");
+  button.setAttribute("aria-busy", "true");
+  try {
+    const body = button.dataset.body === undefined ? undefined : JSON.parse(button.dataset.body);
+    const { body: told } = await call(method, path, body);
+    button.closest(".answer")?.remove();
+    button.closest("li.doc, .head, .why")?.querySelector(":scope > .answer")?.remove();
+    say(told.disposition === "unchanged" ? "Nothing to do: it is done with the same content and options" : button.dataset.said);
+    if (button.dataset.goes) location.assign(button.dataset.goes);
+    else changed();
+  } catch (problem) {
+    refused(beside(button), problem);
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+}
+
+function options(form) {
+  const found = {};
+  for (const field of form.querySelectorAll("[data-was]")) {
+    if (field.value !== field.dataset.was) found[field.name] = Number(field.value);
+  }
+  return found;
+}
+
+function values(form) {
+  if (form.dataset.inside) return { [form.dataset.inside]: options(form) };
+  const found = {};
+  for (const field of form.elements) {
+    if (!field.name || field.value === "") continue;
+    found[field.name] = field.dataset.number === undefined ? field.value : Number(field.value);
+  }
+  return found;
+}
+
+function wrong(form, text) {
+  const place = form.querySelector(".problem");
+  place.textContent = text;
+  place.hidden = !text;
+}
+
+async function send(form, method, path, body) {
+  const button = form.querySelector(".main, .button:not([type=button])");
+  wrong(form, "");
+  button.setAttribute("aria-busy", "true");
+  try {
+    const { body: told } = await call(method, path, body);
+    form.closest("dialog")?.close();
+    if (!form.dataset.inside) form.reset();
+    say(told.disposition === "unchanged" ? "It was there already, unchanged" : form.dataset.said);
+    if (form.dataset.goes) location.assign(form.dataset.goes.replace("{id}", encodeURIComponent(told.id)));
+    else if (told.job_id) location.assign(`/jobs/${told.job_id}`);
+    else changed();
+  } catch (problem) {
+    wrong(form, problem.message);
+    if (problem.error?.active) active(beside(button), problem.error);
+  } finally {
+    button.removeAttribute("aria-busy");
+  }
+}
+
+function job(form) {
+  const kind = form.elements.kind.value;
+  const params = {};
+  try {
+    if (kind === "qa") params.limit = Number(form.elements.limit.value);
+    else params.schema = JSON.parse(form.elements.schema.value);
+  } catch {
+    wrong(form, "The schema is no JSON.");
+    return;
+  }
+  send(form, "POST", `/api/v1/collections/${form.elements.collection.value}/jobs`, { kind, params });
+}
+
+async function estimate(form) {
+  const place = form.querySelector("[data-estimated]");
+  const apply = form.querySelector("[data-after-estimate]");
+  wrong(form, "");
+  try {
+    const { body: told } = await call("POST", "/api/v1/estimate", { collection: form.dataset.estimate, options: options(form) });
+    place.textContent = told.documents
+      ? `About ${money(told.cost)} for ${told.documents} document${told.documents === 1 ? "" : "s"}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} known already.`
+      : "Nothing would have to be indexed again.";
+    place.hidden = false;
+    apply.disabled = false;
+  } catch (problem) {
+    wrong(form, problem.message);
+  }
+}
+
+export function begin(whenChanged) {
+  changed = whenChanged;
+  document.addEventListener("click", (click) => {
+    const at = click.target.closest("button");
+    if (!at) return;
+    if (at.dataset.call) act(at);
+    else if (at.dataset.open) document.getElementById(at.dataset.open).showModal();
+    else if (at.dataset.close !== undefined) at.closest("dialog").close();
+    else if (at.dataset.dismiss !== undefined) at.closest(".answer").remove();
+    else if (at.dataset.askEstimate !== undefined) estimate(at.form);
+  });
+  document.addEventListener("submit", (submit) => {
+    const form = submit.target;
+    if (form.dataset.form) {
+      submit.preventDefault();
+      const [method, path] = form.dataset.form.split(" ");
+      send(form, method, path, values(form));
+    } else if (form.dataset.job !== undefined) {
+      submit.preventDefault();
+      job(form);
+    }
+  });
+  document.addEventListener("input", (input) => {
+    const form = input.target.form;
+    const apply = form?.querySelector("[data-after-estimate]");
+    if (apply) {
+      apply.disabled = true;
+      form.querySelector("[data-estimated]").hidden = true;
+    }
+    if (input.target.id === "job-kind") {
+      for (const each of form.querySelectorAll("[data-kind]")) each.hidden = each.dataset.kind !== input.target.value;
+    }
+  });
+}

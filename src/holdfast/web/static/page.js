@@ -1,0 +1,88 @@
+// What every page does: follow the stream, bring itself up to date, and let the reader act.
+
+import * as acts from "./acts.js";
+import { part } from "./api.js";
+import * as documents from "./documents.js";
+import { calmly, soon } from "./frames.js";
+import { children, parsed } from "./morph.js";
+import { follow } from "./stream.js";
+import * as uploads from "./uploads.js";
+import { far, times } from "./words.js";
+
+const main = document.getElementById("main");
+const listElement = document.getElementById("docs");
+const documentId = main.querySelector("[data-document]")?.dataset.document;
+const list = listElement ? documents.begin(listElement) : null;
+
+const whole = calmly(documentId ? 300 : 1000, async () => {
+  const html = await part(location.pathname + location.search);
+  if (html === null) return;
+  const fresh = parsed(html);
+  times(fresh);
+  soon("main", () => {
+    children(main, fresh);
+    const state = main.querySelector(".why")?.dataset.status;
+    if (!["queued", "indexing"].includes(state)) main.querySelector(".head > .answer")?.remove();
+  });
+});
+
+function refresh() {
+  if (list) list.all();
+  else whole();
+}
+
+function event(told) {
+  if (list) list.event(told);
+  else if (!documentId) whole();
+  else if ((told.subject || "").split("#")[0] === `document:${documentId}`) whole();
+}
+
+function progress(told) {
+  if (list) {
+    list.progress(told);
+    return;
+  }
+  for (const each of main.querySelectorAll(`.far[data-run="${told.run_id}"]`)) soon(`far-${told.run_id}`, () => far(each, told));
+}
+
+function state(word) {
+  const place = document.getElementById("live");
+  place.dataset.state = word;
+  document.getElementById("live-word").textContent = { live: "Live", lost: "Reconnecting …", resting: "Resting" }[word];
+}
+
+function theme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  document.cookie = `holdfast_theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=strict`;
+}
+
+async function moreText(button) {
+  const html = await part(button.dataset.more);
+  if (html === null) return;
+  const fresh = [...parsed(html).children];
+  // From here on the reader has more of it than the server would render: it is left as it is.
+  button.closest("ol").dataset.kept = "";
+  button.closest("li").replaceWith(...fresh);
+}
+
+document.getElementById("theme").addEventListener("click", theme);
+document.addEventListener("click", (click) => {
+  const button = click.target.closest("[data-more]");
+  if (button) moreText(button);
+});
+document.addEventListener("keydown", (key) => {
+  if (key.key !== "/" || key.target.closest("input, textarea, select, dialog")) return;
+  const field = main.querySelector("input[type=search]");
+  if (field) {
+    key.preventDefault();
+    field.focus();
+  }
+});
+acts.begin(refresh);
+const zone = document.getElementById("drop");
+if (zone) uploads.begin(zone, (id) => list.touch(id));
+times();
+setInterval(() => times(), 20000);
+if (document.body.dataset.listens !== undefined) follow({ event, progress, workers: () => list || documentId || whole(), state, returned: refresh });

@@ -1,0 +1,31 @@
+"""Requests that are taken, by method and path below the prefix: the ground from which tests go astray."""
+
+from typing import Any
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+CALLBACK = {"url": "https://example.org/hook", "secret": "as long as a secret must be"}
+TAKEN: dict[str, list[Any]] = {
+    "POST /collections": [{"id": "mine", "title": "Mine", "options": {"chunk_size": 100}}],
+    "PATCH /collections/{collection_id}": [{"options": {"chunk_size": 100}}],
+    "POST /collections/{collection_id}/documents": [
+        {"text": "Mine now.", "title": "Mine", "options": {"chunk_size": 100}}
+    ],
+    "PATCH /documents/{document_id}": [{"title": "Mine", "options": {"chunk_size": 100}}],
+    "PUT /documents/{document_id}/content": [{"text": "Mine now."}],
+    "PUT /collections/{collection_id}/documents/{document_id}": [{"mode": "copy"}],
+    "POST /documents/{document_id}/index": [{"mode": "replace"}],
+    "POST /collections/{collection_id}/jobs": [
+        {"kind": "qa", "params": {"notes": "Short ones.", "limit": 3}, "callback": CALLBACK},
+        {"kind": "extract", "params": {"schema": SCHEMA, "instruction": "Names."}},
+    ],
+    "POST /documents/{document_id}/jobs": [{"kind": "qa", "mode": "force"}],
+    "POST /collections/{collection_id}/actions": [
+        {"sort": "prompt", "params": {"instruction": "Mine now."}, "name": "mine"},
+        {"sort": "extract", "params": {"schema": SCHEMA}},
+        {"sort": "webhook", "params": {"url": "https://example.org/hook"}},
+    ],
+    "POST /estimate": [{"collection": "shelf", "options": {"chunk_size": 100}}, {"text": "Words."}],
+    "PUT /budgets": [{"scope": "collection:shelf", "hard": 5, "soft": 1}, {"scope": "tenant", "hard": 5}],
+    "POST /orders/{order_id}/resolve": [{"charged": True}],
+    "GET /search": [{"collection": "shelf", "q": "ready"}],
+}

@@ -1,0 +1,146 @@
+"""The OpenAPI is true: what fits it, and what nearly does, is answered as it says, and never with a 5xx."""
+
+import copy
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import requests
+import schemathesis
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi import checks
+
+from holdfast.api import app
+from holdfast.core.states import LIVE
+from holdfast.store.schema import runs
+from tests.api.house import PREFIX, House
+from tests.api.taken import TAKEN
+from tests.api.test_3_history import an_order
+
+EXAMPLES = 15
+CHECKS = [
+    not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+]
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/errors.md"
+CODES = set(re.findall(r"^\| `(\w+)`", PAGE.read_text(), re.MULTILINE))
+# Never ends by itself; tests/api/test_stream.py reads it.
+STREAMS = {"/api/v1/events/stream"}
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def hall(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """One house for all routes: what one of them leaves is what the next one finds."""
+    folder = tmp_path_factory.mktemp("hall")
+    if request.param == "sqlite":
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), folder / "holdfast.db")
+        url = f"sqlite:///{folder}/holdfast.db"
+    else:
+        url = request.getfixturevalue("postgresql_slate").wiped()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+            patch.delenv(name)
+        made = House(url, folder / "data", api_rate=100_000.0)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stock(hall: House) -> dict[str, list[str]]:
+    """Ids of things that are there, whatever was deleted before, in every state that is easy to be had."""
+    client = hall.client
+    client.collection("shelf")
+    client.post("collections/shelf/actions", {"sort": "prompt", "params": {"instruction": "Sum up."}})
+    hook = {"sort": "webhook", "params": {"url": "http://127.0.0.1:9/"}}
+    client.post("collections/shelf/actions", hook)
+    ready = client.post("collections/shelf/documents", {"text": "All is ready here.", "title": "Ready"}).json
+    hall.work()
+    client.post("collections/shelf/jobs", {"kind": "qa"})
+    hall.work()
+    queued = client.post("collections/shelf/documents", {"text": "This one waits.", "title": "Waits"}).json
+    if not client.get("orders").json["orders"]:
+        an_order(hall, secrets.token_hex(8))
+    return {
+        "collection_id": ["shelf"],
+        "document_id": [ready["document"]["id"], queued["document"]["id"]],
+        "run_id": [ready["run"]["id"]],
+        "job_id": [each["job_id"] for each in client.get("jobs?limit=3").json["jobs"]],
+        "action_id": [str(each["id"]) for each in client.get("collections/shelf/actions").json["actions"]],
+        "delivery_id": [each["id"] for each in client.get("deliveries?limit=3").json["deliveries"]],
+        "order_id": [each["id"] for each in client.get("orders").json["orders"]],
+    }
+
+
+def operations() -> list[tuple[str, str]]:
+    """Every route below the prefix, by method and path."""
+    return [
+        (method, PREFIX + route.path)
+        for router in app.routers()
+        for route in router.routes
+        for method in sorted(route.methods)
+    ]
+
+
+@pytest.fixture(scope="module")
+def schema(hall: House) -> Any:
+    """What the API says of itself; without its keys, for a key that is made up answers 401 to everything."""
+    told = copy.deepcopy(hall.openapi)
+    for methods in told["paths"].values():
+        for one in methods.values():
+            one.pop("security", None)
+    return schemathesis.openapi.from_dict(told)
+
+
+@pytest.mark.parametrize(("method", "path"), [one for one in operations() if one[1] not in STREAMS])
+def test_every_answer_is_documented(hall, schema, stock, method, path):
+    """Its status, its type, its shape; and the code of an error is on the page of errors."""
+    operation = schema[path][method]
+    names = re.findall(r"\{(\w+)\}", path)
+    # What is made up alone seldom gets past the first check.
+    good = TAKEN.get(f"{method} {path.removeprefix(PREFIX)}", [])
+    with requests.Session() as session:
+
+        @hypothesis.settings(
+            max_examples=EXAMPLES,
+            derandomize=True,
+            database=None,
+            phases=[hypothesis.Phase.generate],
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+        @hypothesis.given(st.data())
+        def judge(data):
+            bad = data.draw(st.integers(0, 3)) == 3
+            mode = GenerationMode.NEGATIVE if bad else GenerationMode.POSITIVE
+            given: dict[str, Any] = {}
+            if data.draw(st.integers(0, 4)):
+                given["path_parameters"] = {name: data.draw(st.sampled_from(stock[name])) for name in names}
+            if good and data.draw(st.booleans()):
+                given["query" if method == "GET" else "body"] = data.draw(st.sampled_from(good))
+                given |= {"media_type": "application/json"} if method != "GET" else {}
+            case = data.draw(operation.as_strategy(mode, **given))
+            said = case.call(base_url=f"http://127.0.0.1:{hall.port}", session=session, timeout=30)
+            case.validate_response(said, checks=CHECKS)
+            if said.status_code >= 400:
+                assert said.json()["error"]["code"] in CODES
+            else:
+                assert str(said.status_code) in operation.definition.raw["responses"]
+
+        judge()
+
+
+def test_all_that_was_taken_came_to_an_end(hall):
+    """Whatever the requests above asked for: no task is left that could be done and is not."""
+    hall.work()
+    query = runs.select().where(runs.c.status.in_([str(each) for each in LIVE]), runs.c.kind != "webhook")
+    assert [(row.kind, row.subject) for row in hall.runtime.db.read(lambda tx: tx.all(query))] == []

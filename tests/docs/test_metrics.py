@@ -1,0 +1,47 @@
+"""The page of metrics and what is exposed say the same: names, types and labels."""
+
+import re
+from pathlib import Path
+
+from holdfast import settings
+from holdfast.api.counting import Counting
+from holdfast.engine import wake
+from holdfast.store.database import Database
+from holdfast.worker.board import Board, Mark
+from holdfast.worker.health import Health
+from holdfast.worker.overseer import Card, Overseer
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/metrics.md"
+ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) ?\| .*\w.* \|$", re.MULTILINE)
+
+
+def documented(section):
+    body = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
+    return {name: (sort, labels.replace(" ", "")) for name, sort, labels in ROW.findall(body)}
+
+
+def exposed(collector):
+    found = {}
+    for family in collector.collect():
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = getattr(family, "_labelnames", ())
+        found[name] = (family.type, ",".join(labels))
+    return found
+
+
+def test_the_page_tells_every_metric_of_the_api(sqlite_url):
+    """No more, no fewer; a metric without its row is not there yet."""
+    db = Database(sqlite_url)
+    assert exposed(Counting(db)) == documented("The API")
+    db.close()
+
+
+def test_the_page_tells_every_metric_of_a_worker(tmp_path):
+    """The same for the port of a worker."""
+    card = Card("id", "name", "broker", ("bulk",), (), 1)
+    board = Board(1)
+    for mark in Mark:
+        board.rows[0][mark] = 1.0
+    overseer = Overseer(settings.Settings(data_dir=tmp_path), card, board, wake.Nobody())
+    overseer.progress.swept = 1.0
+    assert exposed(Health(overseer)) == documented("A worker")

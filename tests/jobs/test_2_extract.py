@@ -1,0 +1,141 @@
+"""Fields out of documents: tested against the schema, repaired once, recorded one by one."""
+
+from holdfast.kinds import extract
+from tests.jobs.house import ask, done, paragraphs, results
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "number": {"type": "string"},
+        "total": {"type": "number", "minimum": 0},
+        "due": {"type": "string", "format": "date"},
+    },
+    "required": ["number", "total"],
+}
+GOOD = {"number": "A-17", "total": 12.5}
+
+
+def invoice(number, total):
+    return f"Invoice {number}\n\nThe total of this invoice is {total} euros, to be paid soon by the customer."
+
+
+def test_each_document_gives_its_fields_and_where_they_stand(house):
+    """One call for each; a value that stands in the text has its place."""
+    shelf = house.shelf(invoice("A-17", 12.5), invoice("B-20", 7))
+    house.author.say = lambda messages: {
+        "number": house.author.passage(messages).split()[1],
+        "total": 12.5 if "A-17" in house.author.passage(messages) else 7,
+        "due": None,
+    }
+    made = done(house, "extract", schema=SCHEMA, instruction="Amounts in euros.")
+    assert (made["state"], house.paid, made["results"], made["failed_results"]) == ("success", 2, 2, 0)
+    assert made["progress"]["stages"]["collecting"] == [2, 2]
+    found = {one["document_id"]: one for one in results(house.client, made["job_id"])}
+    assert found[shelf[0]["id"]]["fields"] == GOOD
+    assert found[shelf[1]["id"]]["fields"] == {"number": "B-20", "total": 7}
+    assert found[shelf[0]["id"]]["sources"]["number"]["chunk"] == 0
+    assert "Amounts in euros." in house.author.heard[0][0]["content"]
+
+
+def test_an_answer_that_fails_is_sent_back_once_with_what_is_wrong(house):
+    """Two calls, each paid once, also when the job is done again by force."""
+    house.shelf(invoice("A-17", 12.5))
+    house.author.say = lambda messages: {"number": "A-17"} if len(messages) == 2 else GOOD
+    made = done(house, "extract", schema=SCHEMA)
+    assert (made["state"], house.paid) == ("success", 2)
+    complaint = house.author.heard[1]
+    assert [message["role"] for message in complaint] == ["system", "user", "assistant", "user"]
+    assert "answer.total is required" in complaint[3]["content"]
+    assert results(house.client, made["job_id"])[0]["fields"] == GOOD
+    again = done(house, "extract", schema=SCHEMA, mode="force")
+    assert (again["state"], house.paid, again["cost"]["reused_calls"]) == ("success", 2, 2)
+
+
+def test_a_document_that_fails_twice_is_recorded_and_the_others_stay(house):
+    """Its reason stands in the results; there is no third try."""
+    shelf = house.shelf(invoice("A-17", 12.5), invoice("B-20", 7))
+    house.author.say = lambda messages: (
+        GOOD if "A-17" in house.author.passage(messages) else "I would rather not."
+    )
+    made = done(house, "extract", schema=SCHEMA)
+    assert (made["state"], made["results"], made["failed_results"], house.paid) == ("success", 1, 1, 3)
+    bad = next(one for one in results(house.client, made["job_id"]) if one["document_id"] == shelf[1]["id"])
+    assert (bad["fields"], bad["error"]["code"]) == (None, "bad_answer")
+    assert made["counters"] == {
+        "asked": 2,
+        "found": 1,
+        "failed": 1,
+        "unusable": 1,
+        "refused": 0,
+        "replaced": 0,
+        "duplicates": 0,
+    }
+
+
+def test_the_job_fails_when_no_document_gives_anything(house):
+    """With the reason of the first, in the category of content; nothing is left to read."""
+    house.shelf(invoice("A-17", 12.5))
+    house.author.say = lambda messages: {"number": 3, "total": -1}
+    made = done(house, "extract", schema=SCHEMA)
+    assert (made["state"], made["error"]["code"], made["error"]["category"]) == (
+        "failed",
+        "invalid_answer",
+        "content",
+    )
+    assert "answer.number must be of type string" in made["error"]["message"]
+    assert results(house.client, made["job_id"]) == []
+
+
+def test_a_long_document_is_shown_in_windows_until_every_field_has_a_value(house, monkeypatch):
+    """The first value of each counts; windows after the last field are not paid for."""
+    monkeypatch.setattr(extract, "WINDOW", 1500)
+    house.shelf(paragraphs("alpha", 12))
+    shown = []
+
+    def say(messages):
+        shown.append(house.author.passage(messages))
+        assert len(shown[-1]) <= 1500
+        return [{"number": "A-17"}, {}, {"number": "Z-99", "total": 3}, {}][min(len(shown) - 1, 3)]
+
+    house.author.say = say
+    schema = {
+        "type": "object",
+        "properties": {name: SCHEMA["properties"][name] for name in ("number", "total")},
+    }
+    made = done(house, "extract", schema={**schema, "required": ["number", "total"]})
+    assert made["state"] == "success"
+    assert results(house.client, made["job_id"])[0]["fields"] == {"number": "A-17", "total": 3}
+    assert house.paid == len(shown) == 3
+
+
+def test_fields_as_a_table(house):
+    """A column for each field, and one for the reason where there is none."""
+    house.shelf(invoice("A-17", 12.5))
+    house.author.say = lambda messages: GOOD
+    made = done(house, "extract", schema=SCHEMA)
+    said = house.client.get(f"jobs/{made['job_id']}/results?format=csv").raw.decode().splitlines()
+    assert said[0] == "document_id,generation,page,error,number,total,due"
+    assert said[1].endswith(",A-17,12.5,")
+
+
+UNUSABLE = [
+    (None, "must be an object"),
+    ({"type": "array"}, "must be an object"),
+    ({"type": "object", "properties": {}}, "must be an object"),
+    ({"type": "object", "properties": {"a": {"$ref": "#/x"}}}, "'$ref', which is not supported"),
+    ({"type": "object", "properties": {"a": {"pattern": "(a+)+$"}}}, "'pattern', which is not"),
+    ({"type": "object", "properties": {"a": {"type": "text"}}}, "type must be one of"),
+    ({"type": "object", "properties": {"a": {"enum": []}}}, "enum must be a list"),
+    ({"type": "object", "properties": {"a": {"minimum": "1"}}}, "minimum must be a number"),
+    ({"type": "object", "properties": {"a": 7}}, "is not an object"),
+    ({"type": "object", "properties": {"a": {"type": "string"}}, "required": "a"}, "list of names"),
+]
+
+
+def test_a_schema_that_would_not_be_kept_is_refused(small):
+    """Before anything is spent, with the part that is not understood."""
+    small.shelf("A short text of a few words.")
+    for schema, told in UNUSABLE:
+        said = ask(small.client, "extract", schema=schema)
+        assert (said.status, said.code) == (400, "bad_schema"), schema
+        assert told in said.message

@@ -1,0 +1,242 @@
+"""One job of a kind on a subject: duplicates, replacing, cancelling, and requests that make no sense."""
+
+import threading
+
+import pytest
+
+from holdfast.store import requests
+from tests.acceptance.patience import until
+from tests.api.house import Client
+from tests.jobs.house import ask, done, job, kept_rows, paragraphs, results
+
+
+@pytest.mark.g6
+def test_a_second_request_is_told_what_is_under_way(house):
+    """409 with a sentence for a person and the active run; also if it asks for something else."""
+    house.shelf(paragraphs("alpha", 2))
+    first = ask(house.client).json["job_id"]
+    for params in ({}, {"limit": 7}, {"notes": "Others."}):
+        said = ask(house.client, **params)
+        assert (said.status, said.code) == (409, "duplicate")
+        assert said.message == "Question and answer pairs of shelf: already in progress (queued)"
+        active = said.json["error"]["active"]
+        assert (active["run_id"], active["status"], active["generation"]) == (first, "queued", 1)
+    assert house.paid == 0
+
+    def noted():
+        told = house.client.get("events?limit=500").json["events"]
+        return sum(event["reason"] == "duplicate:in_progress" for event in told) == 3
+
+    until(noted, 30, "the journal does not tell of the refusals")
+
+
+@pytest.mark.g6
+def test_the_sentence_says_how_far_it_is(house):
+    """The stage and the share of a job that is running."""
+    house.shelf(paragraphs("alpha", 2))
+    ask(house.client)
+    house.begun()
+    said = ask(house.client, limit=3)
+    assert said.message == "Question and answer pairs of shelf: already in progress (reading, 0 %)"
+    assert said.json["error"]["active"]["status"] == "running"
+
+
+@pytest.mark.g1
+def test_of_many_at_once_exactly_one_wins(house):
+    """Eight clicks with different parameters are one job, paid once."""
+    house.shelf(paragraphs("alpha", 2))
+    gate, said = threading.Barrier(8), []
+
+    def click(number):
+        client = Client(house)
+        gate.wait()
+        said.append(ask(client, limit=3 + number % 2))
+
+    threads = [threading.Thread(target=click, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(one.status for one in said) == [202] + 7 * [409]
+    house.work()
+    assert len(house.client.get("jobs").json["jobs"]) == 1
+    assert house.meter.totals().excess == 0
+
+
+@pytest.mark.g1
+def test_replace_ends_what_is_under_way(house):
+    """The same job or another one: the old run is superseded or cancelled, and only the new one succeeds."""
+    house.shelf(paragraphs("alpha", 2))
+    first = ask(house.client).json["job_id"]
+    other = ask(house.client, mode="replace", limit=5).json
+    assert other["disposition"] == "superseding"
+    same = ask(house.client, mode="replace", limit=5).json
+    house.work()
+    states = {one["job_id"]: one["state"] for one in house.client.get("jobs").json["jobs"]}
+    assert states == {first: "superseded", other["job_id"]: "cancelled", same["job_id"]: "success"}
+
+
+def test_a_cancelled_job_stops_and_leaves_what_was_there(house):
+    """Its results are none; those of the job before stay; asked again, it is done."""
+    house.shelf(paragraphs("alpha", 2))
+    first = done(house, limit=2)
+    second = ask(house.client, limit=4).json["job_id"]
+    paid = house.paid
+    said = house.client.post(f"jobs/{second}/cancel")
+    assert (said.status, said.json["cancelled"], said.json["job"]["state"]) == (200, True, "cancelled")
+    house.work()
+    assert (house.paid, results(house.client, second)) == (paid, [])
+    assert len(results(house.client, first["job_id"])) == 2
+    again = house.client.post(f"jobs/{second}/cancel")
+    assert (again.status, again.code) == (409, "nothing_to_cancel")
+    assert done(house, limit=4)["state"] == "success"
+
+
+@pytest.mark.g2
+def test_a_job_cancelled_in_the_middle_writes_nothing_more(house):
+    """The worker that holds a slice is fenced out at its end; what was paid is kept for the next."""
+    house.shelf(paragraphs("alpha", 14), paragraphs("beta", 14))
+    said = ask(house.client, limit=28, per_chunk=1)
+    house.worker.engine.work_off(most=1)
+    calls = []
+
+    def say(messages):
+        calls.append(messages)
+        if len(calls) == 13:
+            assert house.client.post(f"jobs/{said.json['job_id']}/cancel").status == 200
+        return house.author.pairs(messages)
+
+    house.author.say = say
+    house.work()
+    made = job(house.client, said.json["job_id"])
+    assert (made["state"], made["results"]) == ("cancelled", 0)
+    assert house.paid < 28
+    paid = house.paid
+    house.author.say = house.author.pairs
+    again = done(house, limit=28, per_chunk=1)
+    assert (again["state"], house.paid, house.meter.totals().excess) == ("success", 28, 0)
+    assert again["cost"]["reused_calls"] == paid
+    house.tidy()
+    assert kept_rows(house) == 28
+
+
+@pytest.mark.g2
+def test_a_job_cannot_slip_in_beside_a_deletion(house, monkeypatch):
+    """Asked for while its document is being deleted, it is ended by the deletion, not forgotten by it."""
+    (book,) = house.shelf(paragraphs("alpha", 1))
+    inside, go_on, said = threading.Event(), threading.Event(), []
+    latest = requests.latest
+
+    def slowly(tx, head):
+        if head.kind == "qa" and not inside.is_set():
+            inside.set()
+            assert go_on.wait(60)
+        return latest(tx, head)
+
+    monkeypatch.setattr(requests, "latest", slowly)
+    asking = threading.Thread(target=lambda: said.append(ask(Client(house), to=f"documents/{book['id']}")))
+    asking.start()
+    assert inside.wait(60)
+    deleting = threading.Thread(target=lambda: house.client.call("DELETE", f"documents/{book['id']}"))
+    deleting.start()
+    deleting.join(0.3)
+    assert deleting.is_alive()
+    go_on.set()
+    asking.join(60)
+    deleting.join(60)
+    house.work()
+    assert said[0].status in {202, 404}
+    assert house.client.get("jobs").json["jobs"] == []
+    assert house.paid == 0
+
+
+def test_an_idempotency_key_gives_the_same_answer_again(house):
+    """Not a duplicate, but the very answer; with another body it is a conflict."""
+    house.shelf(paragraphs("alpha", 1))
+    key = {"Idempotency-Key": "one"}
+    first, second = ask(house.client, headers=key), ask(house.client, headers=key)
+    assert (first.status, first.raw) == (second.status, second.raw) == (202, first.raw)
+    assert ask(house.client, headers=key, limit=9).code == "idempotency_conflict"
+
+
+def test_a_callback_is_no_part_of_what_is_done(house):
+    """Whoever asks for the same with another address gets the same job."""
+    house.shelf(paragraphs("alpha", 1))
+    made = done(house, callback={"url": "https://example.org/one", "secret": "s" * 20})
+    said = ask(house.client, callback={"url": "https://example.org/two"})
+    assert (said.status, said.json["job_id"]) == (200, made["job_id"])
+    assert "s" * 20 not in str(made)
+
+
+def test_a_collection_with_nothing_ready_is_refused(house):
+    """409 until a document answers queries; nothing is queued."""
+    house.client.text("Not indexed yet.")
+    said = ask(house.client)
+    assert (said.status, said.code) == (409, "nothing_ready")
+    assert house.client.get("jobs").json["jobs"] == []
+    house.work()
+    assert ask(house.client).status == 202
+
+
+NONSENSE = [
+    ({}, "bad_request"),
+    ({"kind": "index"}, "unknown_kind"),
+    ({"kind": "webhook"}, "unknown_kind"),
+    ({"kind": "qa", "params": {"limit": 0}}, "bad_params"),
+    ({"kind": "qa", "params": {"limit": True}}, "bad_params"),
+    ({"kind": "qa", "params": {"limit": 10**9}}, "bad_params"),
+    ({"kind": "qa", "params": {"per_chunk": "3"}}, "bad_params"),
+    ({"kind": "qa", "params": {"notes": 7}}, "bad_params"),
+    ({"kind": "qa", "params": {"notes": "x" * 5000}}, "bad_params"),
+    ({"kind": "qa", "params": {"notes": "\x00"}}, "bad_params"),
+    ({"kind": "qa", "params": {"documents": []}}, "bad_params"),
+    ({"kind": "qa", "params": {"documents": "all"}}, "bad_params"),
+    ({"kind": "qa", "params": {"documents": ["\ud800"]}}, "bad_params"),
+    ({"kind": "qa", "params": {"schema": {}}}, "bad_params"),
+    ({"kind": "qa", "lane": "fast"}, "bad_request"),
+    ({"kind": "qa", "priority": 10}, "bad_request"),
+    ({"kind": "qa", "mode": "please"}, "bad_request"),
+    ({"kind": "qa", "callback": {"url": ""}}, "bad_request"),
+    ({"kind": "qa", "more": 1}, "bad_request"),
+]
+
+
+def test_requests_that_make_no_sense(small):
+    """400 with its code; nothing is queued and nothing is spent."""
+    small.shelf("A short text of a few words.")
+    for body, code in NONSENSE:
+        said = small.client.post("collections/shelf/jobs", body)
+        assert (said.status, said.code) == (400, code), body
+    assert small.client.get("jobs").json["jobs"] == []
+
+
+def test_a_job_on_a_document_names_no_others(small):
+    """Its subject says which."""
+    (book,) = small.shelf("A short text of a few words.")
+    said = ask(small.client, to=f"documents/{book['id']}", documents=[book["id"]])
+    assert (said.status, said.code) == (400, "bad_params")
+
+
+def test_cursors_and_ids_that_are_none_of_ours(small):
+    """404 or 400, never more."""
+    small.shelf("A short text of a few words.")
+    made = done(small)
+    assert small.client.get("jobs/nothing").status == 404
+    assert small.client.get("jobs?cursor=nothing").status == 404
+    assert small.client.get(f"jobs/{made['job_id']}/results?cursor=x").code == "bad_cursor"
+    index_run = small.client.get("collections/shelf/documents").json["documents"][0]["run_id"]
+    assert small.client.get(f"jobs/{index_run}").status == 404
+
+
+def test_documents_of_another_tenant_cannot_be_named(house):
+    """Not by a job, not by a cursor: the same words as for nothing."""
+    owner, stranger = house.key("owner"), house.key("stranger")
+    theirs = owner.indexed(paragraphs("alpha", 1))
+    made = ask(owner).json["job_id"]
+    stranger.indexed(paragraphs("beta", 1))
+    said = ask(stranger, documents=[theirs["id"]])
+    assert (said.status, said.code) == (404, "unknown_document")
+    assert ask(stranger, to=f"documents/{theirs['id']}").status == 404
+    assert stranger.get(f"jobs?cursor={made}").status == 404
+    assert stranger.post(f"jobs/{made}/cancel").status == 404
+    assert stranger.get("jobs").json["jobs"] == []

@@ -1,0 +1,126 @@
+"""Why a job failed or waits, in a category that a person can act on."""
+
+import dataclasses
+
+from sqlalchemy import insert, update
+
+from holdfast.core import categories
+from holdfast.core.retry import Backoff
+from holdfast.store.schema import budgets, tasks, throttles
+from tests.jobs.house import ask, done, job, paragraphs, results
+
+
+def refusal(status, code="refused", **more):
+    body = f'{{"error": {{"message": "The server says {code}.", "code": "{code}"}}}}'
+    return {"do": "fail", "status": status, "charge": False, "times": 99, "body": body, **more}
+
+
+REFUSALS = [
+    (refusal(401), "provider_auth", "auth"),
+    (refusal(403), "provider_auth", "auth"),
+    (refusal(402), "provider_quota", "quota"),
+    (refusal(429, "insufficient_quota"), "provider_quota", "quota"),
+    (refusal(400, "content_filter"), "provider_rejected", "content"),
+]
+
+
+def test_a_provider_that_refuses_for_good(small):
+    """The job fails with its category and the provider's words; nothing was charged."""
+    small.shelf(paragraphs("alpha", 2))
+    for script, code, category in REFUSALS:
+        small.meter.plan(script=[script])
+        made = done(small)
+        assert (made["state"], made["error"]["code"], made["error"]["category"]) == ("failed", code, category)
+        assert "The server says" in made["error"]["message"]
+        assert (small.paid, made["cost"]["paid"]) == (0, 0.0)
+
+
+def test_one_input_that_is_refused_does_not_bar_the_others(house):
+    """It is counted; the rest is asked, paid once and kept."""
+    house.shelf(paragraphs("alpha", 3))
+    refused = refusal(400, "content_filter", times=1)
+    # A call that was refused in a group is tried once more alone; then it is left out.
+    house.meter.plan(script=[refused, "answer", "answer", refused])
+    made = done(house, limit=1000)
+    assert made["state"] == "success"
+    assert house.meter.totals().excess == 0
+    assert made["counters"]["refused"] <= 1
+    assert len(results(house.client, made["job_id"])) == made["results"] > 0
+
+
+def test_an_answer_that_the_filter_withheld(small):
+    """A paid answer without content is content's fault, not the provider's."""
+    small.shelf(paragraphs("alpha", 1))
+    body = (
+        '{"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}],'
+        ' "usage": {"prompt_tokens": 1, "completion_tokens": 1}}'
+    )
+    small.meter.plan(script=[{"do": "answer", "times": 99, "body": body}])
+    made = done(small)
+    assert (made["error"]["code"], made["error"]["category"]) == ("content_filtered", "content")
+
+
+def test_a_provider_that_is_too_busy_is_waited_for(house):
+    """The job shows what it waits for, is still live (409), and then ends well, paid once."""
+    house.shelf(paragraphs("alpha", 1))
+    house.meter.plan(retry_after=30.0, script=["rate_limit"])
+    said = ask(house.client)
+    house.work()
+    made = job(house.client, said.json["job_id"])
+    assert (made["state"], made["waiting"]["reason"], made["waiting"]["category"]) == (
+        "running",
+        "rate",
+        "rate_limit",
+    )
+    assert ask(house.client).code == "duplicate"
+    pass_time(house, 60.0)
+    house.worker.engine.sweep()
+    house.work()
+    assert job(house.client, said.json["job_id"])["state"] == "success"
+    assert house.meter.totals().excess == 0
+
+
+def pass_time(house, seconds):
+    def body(tx):
+        for column in (tasks.c.due_at, throttles.c.not_before):
+            tx.execute(update(column.table).where(column > seconds).values({column: column - seconds}))
+
+    house.runtime.db.write("by_hand", body)
+
+
+def test_a_provider_that_only_fails(small, monkeypatch):
+    """After the last try the job fails as `provider_down`; its orders stay in doubt, shown and priced."""
+    monkeypatch.setattr(small.worker.engine.ledger, "_policy", quick(small.worker.engine.ledger._policy))
+    small.shelf(paragraphs("alpha", 1))
+    small.meter.plan(fail=1.0)
+    made = done(small, limit=1)
+    assert (made["state"], made["error"]["code"], made["error"]["category"]) == (
+        "failed",
+        "provider_unavailable",
+        "provider_down",
+    )
+    assert len(small.client.get("orders").json["orders"]) == 1
+
+
+def quick(policy):
+    return dataclasses.replace(policy, most_sends=2, backoff=Backoff(first=0.01, most=0.02))
+
+
+def test_a_budget_that_is_used_up(house):
+    """402 before anything is queued."""
+    house.shelf(paragraphs("alpha", 1))
+    exhaust(house)
+    said = ask(house.client)
+    assert (said.status, said.code) == (402, "over_budget")
+    assert house.paid == 0
+
+
+def exhaust(house):
+    row = {"tenant": "default", "scope": "tenant", "hard_limit": 0, "spent": 0, "reserved": 0}
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), row))
+
+
+def test_every_category_has_a_way_to_come_about():
+    """And what has none is internal."""
+    ways = {*categories.OF_CODE.values(), *categories.OF_WAIT.values(), categories.of_code("work_raised")}
+    assert ways == set(categories.CATEGORIES)

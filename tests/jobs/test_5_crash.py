@@ -1,0 +1,104 @@
+"""A worker dies in the middle of a job: finished slices and paid calls stay, the rest is done by another."""
+
+import contextlib
+import os
+
+import pytest
+
+from holdfast import bootstrap, settings
+from holdfast.core.states import LIVE, Status, TaskState
+from holdfast.service.jobs import Order
+from holdfast.service.library import Upload, Wish
+from holdfast.store import reads
+from holdfast.testing.meter import Meter
+from holdfast.worker import sender
+from tests.acceptance.patience import until
+from tests.acceptance.workers import Worker
+from tests.jobs.house import Author, paragraphs
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def meter(request):
+    """A provider that honours idempotency keys, and one that does not."""
+    with Meter(honour_keys=request.param, chat=Author()) as running:
+        yield running
+
+
+@pytest.fixture
+def mill(database_url, monkeypatch, tmp_path, meter):
+    """The settings of an installation with a metered model, and an engine of its own to ask by."""
+    mine = {
+        "DATA_DIR": str(tmp_path / "data"),
+        "DATABASE_URL": database_url,
+        "LLM_PROVIDER": "openai",
+        "LLM_BASE_URL": meter.base_url,
+        "LLM_KEY_RETENTION": "86400" if meter.honour_keys else "0",
+        "LEASE_TTL": "4",
+        "SWEEP_INTERVAL": "1",
+        "ORDER_DEADLINE": "4",
+    }
+    for name, value in mine.items():
+        monkeypatch.setenv(f"HOLDFAST_{name}", value)
+    loaded = settings.load()
+    with contextlib.ExitStack() as undo:
+        sending = sender.open_sender(loaded)
+        undo.callback(sending.close)
+        runtime = undo.enter_context(bootstrap.open_runtime(loaded, sender=sending))
+        library = bootstrap.library(runtime)
+        library.make_collection(Wish(), "shelf")
+        texts = [paragraphs(name, 20).encode() for name in ("alpha", "beta")]
+        library.add(Wish(), "shelf", [Upload(text, f"{n}.txt") for n, text in enumerate(texts)])
+        runtime.engine.run_until_idle()
+
+        def worker(name):
+            started = Worker(name, dict(os.environ), tmp_path, concurrency=2)
+            undo.callback(started.clear)
+            return started
+
+        yield runtime, worker
+
+
+@pytest.mark.g4
+@pytest.mark.g5
+@pytest.mark.g7
+@pytest.mark.parametrize(
+    ("database_url", "meter"),
+    [("sqlite", False), ("postgresql", True)],
+    indirect=True,
+    ids=["sqlite-unkeyed", "postgresql-keyed"],
+)
+def test_a_worker_killed_in_the_middle_of_a_job(mill, meter):
+    """Slices that were done stay done; keyed, nothing is paid twice; unkeyed, only what the kill hit."""
+    runtime, worker = mill
+    jobs = bootstrap.jobs(runtime)
+    shelf = bootstrap.library(runtime).collection("default", "shelf")
+    run_id = jobs.on_collection(Wish(), shelf, Order("qa", {"limit": 1000, "per_chunk": 1})).run_id
+    meter.plan(latency=0.1)
+
+    def finished():
+        found = reads.tasks_of(runtime.db, run_id)
+        return {one.task.id: one.task.epoch for one in found if one.task.state is TaskState.DONE}
+
+    first = worker("first")
+    until(lambda: len(finished()) >= 3, 90, "no slices are done")  # the plan, and two of its slices
+    meter.hold("after")
+    meter.wait_open(1, 60.0, charged=True)
+    _, at = first.kill()
+    meter.release()
+    hit = [
+        entry
+        for entry in meter.log()
+        if entry["arrived_at"] < at and (entry["replied_at"] is None or entry["replied_at"] > at)
+    ]
+    kept = finished()
+    worker("second")
+    until(lambda: jobs.view("default", run_id).job.run.status not in LIVE, 120, "the job does not end")
+    view = jobs.view("default", run_id)
+    assert view.job.run.status is Status.SUCCESS
+    assert {task: finished()[task] for task in kept} == kept
+    totals = meter.totals()
+    found = jobs.results(view, limit=2000)
+    assert len(found) == totals.distinct_inputs == len({one.data["question"] for one in found})
+    assert totals.excess <= (0 if meter.honour_keys else len(hit))

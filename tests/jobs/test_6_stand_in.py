@@ -1,0 +1,117 @@
+"""Without any model: the stand-in answers, offline and for nothing, through real workers, and says so."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from holdfast import cli
+from tests.acceptance.workers import Worker
+from tests.api.house import House as ApiHouse
+from tests.jobs.house import ask, job, results
+
+TOWER = "The Eiffel Tower is a wrought-iron tower in Paris. It is 330 metres high and was completed in 1889."
+INVOICE = "Invoice: A-17\nDate: 3 March 2024\nTotal: EUR 1,234.50\nContact: bob@example.org\n"
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "invoice": {"type": "string"},
+        "date": {"type": "string", "format": "date"},
+        "total": {"type": "number"},
+    },
+    "required": ["invoice"],
+}
+
+
+@pytest.fixture
+def plain(database_url, tmp_path):
+    """A house as it comes: nothing is set up."""
+    made = ApiHouse(database_url, tmp_path / "data")
+    yield made
+    made.close()
+
+
+def test_the_default_works_and_says_that_it_is_a_stand_in(plain):
+    """Answers stand in the text; nothing is paid; job, results and status say who answered."""
+    plain.client.indexed(TOWER)
+    said = ask(plain.client, limit=2)
+    plain.work()
+    made = job(plain.client, said.json["job_id"])
+    assert (made["state"], made["stand_in"], made["model"]) == ("success", True, "extractive-1")
+    assert made["cost"]["paid"] == 0
+    found = results(plain.client, made["job_id"])
+    assert found
+    assert all(one["answer"] in TOWER for one in found)
+    assert plain.client.get(f"jobs/{made['job_id']}/results").json["stand_in"] is True
+    told = plain.client.get("status").json["language_model"]
+    assert told == {"provider": "local-extractive", "model": "extractive-1", "stand_in": True}
+
+
+def test_fields_by_their_patterns(plain):
+    """Labelled lines, dates and amounts; a document without the required ones is recorded."""
+    plain.client.indexed(INVOICE)
+    plain.client.indexed(TOWER)
+    said = ask(plain.client, "extract", schema=SCHEMA)
+    plain.work()
+    made = job(plain.client, said.json["job_id"])
+    assert (made["results"], made["failed_results"]) == (1, 1)
+    found = next(one for one in results(plain.client, made["job_id"]) if one["fields"])
+    assert found["fields"] == {"invoice": "A-17", "date": "2024-03-03", "total": 1234.5}
+    assert found["sources"]["invoice"]["page"] == 1
+
+
+@pytest.fixture
+def holdfast(monkeypatch, capsys, tmp_path):
+    """`holdfast("jobs")` runs a command in this process; answers exit code, output and complaint."""
+    monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path / "installed"))
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return (ended.value.code or 0), said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def worker(holdfast, tmp_path):
+    """A worker of its own processes, on the embedded default."""
+    assert holdfast("migrate")[0] == 0
+    started = Worker("real", dict(os.environ), tmp_path, concurrency=1)
+    yield started.ready()
+    started.clear()
+
+
+@pytest.mark.slow
+def test_the_commands_from_a_folder_to_its_answers(holdfast, worker, tmp_path):
+    """Index, ask, follow, read, and the refusals, with a real worker; and without one nothing is lost."""
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers/tower.txt").write_text(TOWER)
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    assert holdfast("index", tmp_path / "papers")[0] == 0
+    code, out, _ = holdfast("jobs", "qa", "--limit", 2, "--json")
+    told = json.loads(out)
+    assert (code, told["job"]["state"], told["disposition"]) == (0, "success", "accepted")
+    job_id = told["job"]["job_id"]
+    code, out, _ = holdfast("jobs", "results", job_id)
+    assert (code, "stand-in" in out, "Eiffel" in out) == (0, True, True)
+    assert holdfast("jobs", "results", job_id, "--csv")[1].startswith("question,answer,")
+    assert job_id in holdfast("jobs")[1]
+    assert [one["job_id"] for one in json.loads(holdfast("jobs", "--kind", "qa", "--json")[1])] == [job_id]
+    code, out, _ = holdfast("jobs", "qa", "--limit", 2, "--json")
+    assert (code, json.loads(out)["disposition"]) == (0, "unchanged")
+    worker.kill()
+    code, out, _ = holdfast("jobs", "extract", tmp_path / "schema.json", "--no-wait", "--json")
+    waiting = json.loads(out)["job"]["job_id"]
+    code, _, told = holdfast("jobs", "extract", tmp_path / "schema.json")
+    assert (code, "already in progress" in told, "[duplicate]" in told) == (3, True, True)
+    assert holdfast("jobs", "cancel", waiting)[0] == 0
+    assert holdfast("jobs", "cancel", waiting)[0] == 3
+    assert holdfast("jobs", "results", waiting)[0] == 3
+    assert holdfast("jobs", "show", waiting)[1].startswith(f"job {waiting}: extract of default, cancelled")
+    assert holdfast("jobs", "show", "nothing")[0] == 5
+    assert holdfast("jobs", "--state", "nothing")[0] == 2
+    assert holdfast("jobs", "extract", tmp_path / "papers/tower.txt")[0] == 2

@@ -1,0 +1,153 @@
+"""Budgets: a soft limit warns once, a hard one refuses and waits, and raising it lets work go on at once."""
+
+import json
+import sqlite3
+
+import pytest
+from sqlalchemy import exc
+
+from holdfast import faults
+from holdfast.cli import money
+from holdfast.core.states import TaskState
+from holdfast.store import budgets
+from holdfast.store.schema import journal, tasks
+
+CENTS = 0.02 / 1e6  # what a token costs in dollars
+
+
+def verbs(house, verb):
+    query = journal.select().where(journal.c.verb == verb).order_by(journal.c.id)
+    return house.runtime.db.read(lambda tx: tx.all(query))
+
+
+def waiting(house):
+    query = tasks.select().where(tasks.c.state == TaskState.WAITING.value)
+    return house.runtime.db.read(lambda tx: tx.all(query))
+
+
+def test_a_budget_is_set_shown_and_removed(client):
+    """Dollars in, dollars out; what was spent before counts; null takes it away."""
+    made = client.indexed("Paid for before there was a budget.")
+    said = client.put("budgets", {"scope": "tenant", "hard": 5, "soft": 2.5})
+    (shown,) = client.get("budgets").json["budgets"]
+    assert said.json == {"budget": shown, "resumed": 0}
+    assert (shown["scope"], shown["hard"], shown["soft"]) == ("tenant", 5, 2.5)
+    assert (shown["spent"], shown["over_soft"]) == (made["cost"]["paid"], False)
+    assert client.get("bill").json["budgets"] == [shown]
+    client.put("budgets", {"scope": "collection:shelf", "hard": 1})
+    assert len(client.get("budgets").json["budgets"]) == 2
+    assert client.put("budgets", {"scope": "tenant", "hard": None}).json["budget"] is None
+    assert [each["scope"] for each in client.get("budgets").json["budgets"]] == ["collection:shelf"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({"scope": "collection:nowhere", "hard": 1}, 404, "unknown_collection"),
+        ({"scope": "planet", "hard": 1}, 400, "bad_budget"),
+        ({"scope": "collection:", "hard": 1}, 400, "bad_budget"),
+        ({"scope": "tenant", "hard": -1}, 400, "bad_request"),
+        ({"scope": "tenant", "hard": 1e30}, 400, "bad_request"),
+        ({"scope": "tenant", "hard": "much"}, 400, "bad_request"),
+        ({"scope": "tenant", "hard": 1, "soft": 2}, 400, "bad_budget"),
+        ({"hard": 1}, 400, "bad_request"),
+    ],
+)
+def test_a_senseless_budget_is_refused(small, body, status, code):
+    """And nothing is changed."""
+    said = small.client.put("budgets", body)
+    assert (said.status, said.code) == (status, code)
+    assert small.client.get("budgets").json["budgets"] == []
+
+
+def test_a_tenant_without_the_scope_admin_cannot_raise_its_own_limit(house):
+    """Reading is free."""
+    writer = house.key("acme", "write")
+    assert writer.get("budgets").status == 200
+    assert writer.put("budgets", {"scope": "tenant", "hard": 1}).code == "scope_missing"
+    stranger = house.key("other", "admin")
+    stranger.put("budgets", {"scope": "tenant", "hard": 1})
+    assert writer.get("budgets").json["budgets"] == []
+
+
+def test_crossing_the_soft_limit_is_noted_once(house, client):
+    """In the journal, in the status and with the bill; a new limit may be crossed anew."""
+    client.put("budgets", {"scope": "tenant", "soft": 1 * CENTS})
+    client.indexed("Some words that cost more than that.")
+    client.indexed("And some more of them.")
+    (noted,) = verbs(house, "warn")
+    assert noted.reason == "soft_limit:tenant"
+    (over,) = client.get("status").json["budgets"]
+    assert (over["over_soft"], over["over_hard"]) == (True, False)
+    client.put("budgets", {"scope": "tenant", "soft": 1.0})
+    assert client.get("status").json["budgets"] == []
+    client.put("budgets", {"scope": "tenant", "soft": 1 * CENTS})
+    assert len(verbs(house, "warn")) == 2  # the new limit is crossed as it is set
+
+
+def test_at_the_hard_limit_work_waits_visibly_and_goes_on_when_it_is_raised(house, client, meter):
+    """A running document stops before the next order; new requests are refused; raising resumes at once."""
+    client.put("budgets", {"scope": "tenant", "hard": 3 * CENTS})
+    made = client.text("Far more words than three tokens could ever pay for.")
+    house.work()
+    (task,) = waiting(house)
+    assert (task.waiting_for, meter.totals().charges) == ("budget", 0)
+    why = client.get(f"documents/{made['id']}/why").json
+    assert why["generations"][0]["tasks"][0]["waiting_for"] == "budget"
+    client.put("budgets", {"scope": "tenant", "hard": 0})
+    refused = client.post("collections/shelf/documents", {"text": "Another document."})
+    assert (refused.status, refused.code) == (402, "over_budget")
+    house.sender.lanes.clear()
+    said = client.put("budgets", {"scope": "tenant", "hard": 1})
+    assert (said.json["resumed"], dict(house.sender.lanes)) == (1, {"interactive": 1})
+    house.work()
+    shown = client.get(f"documents/{made['id']}").json
+    assert (shown["index_status"], meter.totals().charges) == ("success", 1)
+    assert client.get("budgets").json["budgets"][0]["spent"] == shown["cost"]["paid"]
+
+
+def test_a_collection_and_its_tenant_both_hold(house, client, meter):
+    """An order needs room in both; raising one wakes what waits, and the other still holds it back."""
+    client.collection("shelf")
+    client.put("budgets", {"scope": "tenant", "hard": 1})
+    client.put("budgets", {"scope": "collection:shelf", "hard": 1 * CENTS})
+    client.text("These words do not fit into it.")
+    client.text("But those of another collection do.", to="other")
+    house.work()
+    assert (len(waiting(house)), meter.totals().charges) == (1, 1)
+    assert client.put("budgets", {"scope": "tenant", "hard": 2}).json["resumed"] == 1
+    house.work()
+    assert (len(waiting(house)), meter.totals().charges) == (1, 1)
+    assert client.put("budgets", {"scope": "collection:other", "hard": 2}).json["resumed"] == 0
+    assert client.put("budgets", {"scope": "collection:shelf"}).json["resumed"] == 1
+    house.work()
+    assert (waiting(house), meter.totals().charges) == ([], 2)
+    spent = {each["scope"]: each["spent"] for each in client.get("budgets").json["budgets"]}
+    assert spent["tenant"] > spent["collection:other"] > 0
+
+
+def test_the_command_line_sets_what_the_api_shows(house, client, monkeypatch, capsys):
+    """`holdfast budget set`, and the list of all tenants."""
+    monkeypatch.setattr("holdfast.cli.opening.loaded", lambda: house.settings)
+    money.set_budget("default", None, hard=2.5, soft=None, as_json=True)
+    assert json.loads(capsys.readouterr().out)["budget"]["hard_limit"] == 2_500_000_000
+    money.set_budget("default", "anything", hard=None, soft=1.0, as_json=False)
+    money.budgets(None, as_json=False)
+    told = capsys.readouterr().out
+    assert "default: tenant: spent $0.00, reserved $0.00, hard limit $2.50" in told
+    assert "default: collection:anything" in told
+    assert client.get("budgets").json["budgets"][1]["hard"] == 2.5
+
+
+def test_a_lost_answer_leaves_one_note(house):
+    """The transaction is tried again after its COMMIT was answered by silence."""
+    lost = []
+
+    def lose(point):
+        if point == "set_budget.committed" and not lost:
+            lost.append(point)
+            raise exc.OperationalError("COMMIT", {}, sqlite3.OperationalError("database is locked"))
+
+    with faults.armed(lose):
+        budgets.set_budget(house.runtime.db, "default", "tenant", hard=1)
+    assert len(verbs(house, "set_budget")) == len(lost) == 1

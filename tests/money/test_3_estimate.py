@@ -1,0 +1,155 @@
+"""Estimates: what something would cost before it is asked for, with nothing paid and nothing written."""
+
+import pytest
+from sqlalchemy import func, select
+
+from holdfast import bootstrap
+from holdfast.cli import money
+from holdfast.core.errors import BadRequestError
+from holdfast.ledger.pay import Call
+from holdfast.service import estimating
+from holdfast.store.schema import metadata
+
+TEXT = "\n\n".join(f"Paragraph {n} says something of its own about harbour {n * 7}." for n in range(40))
+
+
+def picture(house):
+    """How many rows every table has."""
+    tables = metadata.sorted_tables
+    return house.runtime.db.read(
+        lambda tx: {each.name: tx.execute(select(func.count()).select_from(each)).scalar() for each in tables}
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"chunk_size": 32}])
+def test_the_estimate_of_a_text_is_what_it_costs_afterwards(house, client, meter, options):
+    """The same calls to the same model, at a price that is never below the charge."""
+    client.collection("shelf")
+    before = picture(house)
+    told = client.post("estimate", {"text": TEXT, "collection": "shelf", "options": options}).json
+    assert (picture(house), meter.totals().charges) == (before, 0)
+    assert (told["documents"], told["exact"], told["reused_calls"]) == (1, True, 0)
+    made = client.indexed(TEXT, **({"options": options} if options else {}))
+    bill = client.get("bill").json
+    assert told["calls"] == bill["calls"] == made["chunks"] >= (1 if not options else 10)
+    assert 0 < bill["paid"] <= told["cost"]
+    again = client.post("estimate", {"text": TEXT, "collection": "shelf", "options": options}).json
+    assert (again["calls"], again["cost"], again["reused_calls"]) == (0, 0, told["calls"])
+
+
+def test_a_change_of_options_is_priced_before_it_is_made(house, client):
+    """Of other chunks all are to be paid, of the same chunks none; the collection is as it was."""
+    client.indexed(TEXT)
+    same = client.post("estimate", {"collection": "shelf"}).json
+    assert (same["documents"], same["calls"], same["cost"]) == (0, 0, 0)
+    other = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 32}}).json
+    assert (other["documents"], other["unknown"], other["exact"]) == (1, 0, True)
+    assert client.get("collections/shelf").json["options"] == {}
+    before = client.get("bill").json
+    client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 32}})
+    house.work()
+    after = client.get("bill").json
+    assert other["calls"] == after["calls"] - before["calls"]
+    assert after["paid"] - before["paid"] <= other["cost"]
+
+
+def test_another_model_pays_for_every_chunk_as_it_is(house, client):
+    """The chunks of the published generation are the inputs, so no text need be read again."""
+    made = client.indexed(TEXT, options={"chunk_size": 32})
+    told = client.post("estimate", {"collection": "shelf", "options": {"model": "text-embedding-3-large"}})
+    assert told.json["model"] == "text-embedding-3-large"
+    assert (told.json["calls"], told.json["exact"]) == (made["chunks"], True)
+    assert told.json["cost"] > client.get("bill").json["paid"]
+
+
+def test_what_is_not_published_yet_and_no_text_is_counted_as_unknown(house, client):
+    """Nothing is parsed inside a request."""
+    client.collection("shelf")
+    client.upload("collections/shelf/documents", b"a,b,c\n1,2,3\n4,5,6\n7,8,9\n", "rows.csv")
+    told = client.post("estimate", {"collection": "shelf"}).json
+    assert (told["documents"], told["unknown"], told["calls"], told["exact"]) == (1, 1, 0, False)
+    house.work()
+    told = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 16}}).json
+    assert (told["documents"], told["unknown"]) == (1, 0)
+
+
+def test_a_large_collection_is_estimated_from_a_sample(house, client, monkeypatch):
+    """And says so; the sample stands for the whole."""
+    for number in range(6):
+        client.text(f"Document {number}. " + TEXT)
+    house.work()
+    whole = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 32}}).json
+    assert whole["estimated_from"] == "6 documents"
+    monkeypatch.setattr(estimating, "MOST_DOCUMENTS", 3)
+    told = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 32}}).json
+    assert (told["estimated_from"], told["exact"]) == ("a sample of 3 of 6 documents", False)
+    assert told["documents"] == whole["documents"] == 6
+    assert told["cost"] > 0
+
+
+def test_an_estimate_knows_nothing_of_other_tenants(house):
+    """Neither their collections nor what they have paid for: else it would tell what they hold."""
+    owner, stranger = house.key("owner"), house.key("stranger")
+    owner.indexed(TEXT)
+    assert stranger.post("estimate", {"collection": "shelf"}).status == 404
+    assert stranger.post("estimate", {"text": TEXT, "collection": "shelf"}).status == 404
+    told = stranger.post("estimate", {"text": TEXT}).json
+    assert (told["reused_calls"], told["calls"] > 0) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({}, 400, "bad_request"),
+        ({"text": "x" * (estimating.MOST_TEXT + 1)}, 413, "too_large"),
+        ({"text": "x", "options": {"chunk_size": 1}}, 400, "bad_chunk_options"),
+        ({"text": "x", "options": {"colour": 1}}, 400, "bad_option"),
+        ({"collection": "nowhere"}, 404, "unknown_collection"),
+        ({"collection": "../etc"}, 404, "not_found"),
+        ({"collection": "shelf", "kind": "dance"}, 400, "no_estimate"),
+        ({"text": 5}, 400, "bad_request"),
+    ],
+)
+def test_a_senseless_estimate_is_refused(small, body, status, code):
+    """With a code that says why."""
+    small.client.collection("shelf")
+    said = small.client.post("estimate", body)
+    assert (said.status, said.code) == (status, code)
+
+
+def test_a_kind_of_job_foresees_its_own_calls(house, client, monkeypatch):
+    """Given the passages of each published document and the parameters; what is known is not paid again."""
+    client.indexed(TEXT, options={"chunk_size": 32})
+    client.text("Not published yet.")
+    runtime = house.runtime
+    provider = runtime.supplies.embedding
+
+    def foresee(passages, params):
+        return [Call(provider, "chat/completions", params["model"], each.text) for each in passages]
+
+    monkeypatch.setattr(bootstrap, "FORECASTS", {"qa": foresee})
+    made = bootstrap.estimating(runtime)
+    told = made.of_job("default", "shelf", "qa", {"model": "gpt-4o-mini"}, model="gpt-4o-mini")
+    assert (told.documents, told.model) == (1, "gpt-4o-mini")
+    assert told.forecast.calls > 10
+    assert told.forecast.cost >= told.forecast.calls * 1000 * 600  # room for the answers
+    with pytest.raises(BadRequestError, match="no estimate for jobs"):
+        made.of_job("default", "shelf", "dance", {})
+
+
+def test_the_command_line_estimates_files_by_reading_them(house, client, tmp_path, monkeypatch, capsys):
+    """Any format, for no request waits for it; what cannot be read is told."""
+    monkeypatch.setattr("holdfast.cli.opening.loaded", lambda: house.settings)
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "a.txt").write_text(TEXT)
+    (folder / "same.md").write_text(TEXT)
+    (folder / "rows.csv").write_text("a,b,c\n1,2,3\n4,5,6\n7,8,9\n")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nonsense")
+    money.estimate([folder], collection=None, tenant="default", options=["chunk_size=32"], as_json=False)
+    told = capsys.readouterr()
+    assert "for 3 documents" in told.out
+    assert "broken.pdf" in told.err
+    client.indexed(TEXT)
+    money.estimate([], collection="shelf", tenant="default", options=["chunk_size=32"], as_json=True)
+    assert '"documents": 1' in capsys.readouterr().out

@@ -1,0 +1,154 @@
+"""The cap holds while eight processes spend at once, and while one dies at any point; then it is raised."""
+
+import threading
+from contextlib import closing
+
+import pytest
+
+from holdfast.ledger.pay import Policy
+from holdfast.ledger.prices import DEFAULT
+from holdfast.service.billing import Billing
+from holdfast.store import budgets
+from holdfast.testing.meter import Meter
+from tests.races import actor
+from tests.races.arena import Arena, eventually
+
+pytestmark = pytest.mark.g5
+
+PRICE = DEFAULT.cost("small", 1)
+SCOPES = ("tenant", "collection:books")
+POINTS = [
+    "intend.commit",
+    "intend.committed",
+    "send.commit",
+    "send.committed",
+    "send.first_byte",
+    "send.answered",
+    "send.heard",
+    "settle.commit",
+    "settle.committed",
+    "put_back.commit",
+    "put_back.committed",
+]
+
+
+@pytest.fixture(autouse=True)
+def cast():
+    """No process outlives its story."""
+    yield actor.CAST
+    while actor.CAST:
+        actor.CAST.pop().clean_up()
+
+
+@pytest.fixture
+def meter():
+    """A provider that honours keys: an order that a death left open costs nothing more."""
+    with Meter(honour_keys=True) as made:
+        yield made
+
+
+@pytest.fixture
+def arena(database_url):
+    made = Arena(database_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pg_arena(postgresql_url):
+    made = Arena(postgresql_url)
+    yield made
+    made.close()
+
+
+def shelve(arena, count, cap):
+    """So many documents of one paid word each, and two budgets for `cap` of them."""
+    for number in range(count):
+        about = {"kind": "batch", "subject": f"document:{number}", "pipeline": "batch@1"}
+        arena.ask(**about, options={"words": [f"w{number}"]}, collection="books")
+    for scope in SCOPES:
+        budgets.set_budget(arena.db, "default", scope, hard=cap * PRICE)
+
+
+def holds(arena, cap):
+    """True while neither budget has promised more than its cap."""
+    found = budgets.of_tenant(arena.db, "default")
+    return len(found) == len(SCOPES) and all(each.used <= cap * PRICE for each in found)
+
+
+def published(arena):
+    return arena.count("heads", status="success")
+
+
+def part(arena, meter, **more):
+    patient = Policy(poll=0.01, wait=10.0, budget_delay=3600.0)
+    return actor.Part(arena.url, meter.base_url, terms=actor.SHORT, policy=patient, **more)
+
+
+def test_eight_processes_stop_at_the_cap_and_go_on_when_it_is_raised(arena, meter):
+    """Twelve documents, money for five: five are paid, seven wait; raised, the seven follow at once."""
+    shelve(arena, 12, cap=5)
+    broken, over = [], threading.Event()
+
+    def watch():
+        while not over.wait(0.02):
+            if not holds(arena, 5):
+                broken.append(budgets.of_tenant(arena.db, "default"))
+
+    guard = threading.Thread(target=watch)
+    guard.start()
+    # One after another: eight that import at once on a busy machine would each be late.
+    crowd = [actor.Process(part(arena, meter, owner=f"worker-{n}")).ready() for n in range(8)]
+    for process in crowd:
+        process.go()
+    eventually(lambda: arena.count("tasks", state="waiting") == 7 and published(arena) == 5, 60)
+    over.set()
+    guard.join(20)
+    assert broken == []
+    assert meter.totals().charges == 5
+    with closing(actor.client(part(arena, meter))) as provider:
+        engine = actor.engine(part(arena, meter), provider)
+        money = Billing(engine)
+        assert money.set_budget("default", "tenant", hard=1).resumed == 7
+        eventually(lambda: arena.count("tasks", state="waiting") == 7, 60)  # the collection still holds them
+        assert money.set_budget("default", "collection:books", hard=1).resumed == 7
+        engine.db.close()
+    eventually(lambda: published(arena) == 12, 60)
+    assert (meter.totals().charges, meter.totals().excess) == (12, 0)
+    assert [(each.spent, each.reserved) for each in budgets.of_tenant(arena.db, "default")] == [
+        (12 * PRICE, 0)
+    ] * 2
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("point", POINTS)
+def test_a_death_at_any_point_neither_breaks_the_cap_nor_loses_money(pg_arena, meter, point):
+    """Three documents, money for two; one dies, another goes on: two are paid, once, and the third waits."""
+    arena = pg_arena
+    shelve(arena, 3, cap=2)
+    victim = actor.Process(part(arena, meter, at=point)).go()
+    victim.expect("at")
+    victim.dies()
+    assert holds(arena, 2)
+    for task in arena.rows("tasks", state="running"):
+        arena.set("tasks", {"lease_until": 1.0}, id=task.id)
+    mine = part(arena, meter)
+    with closing(actor.client(mine)) as provider:
+        survivor = actor.engine(mine, provider)
+
+        def settled():
+            survivor.sweep()
+            survivor.work_off()
+            assert holds(arena, 2)
+            return published(arena) == 2 and arena.count("tasks", state="waiting") == 1
+
+        eventually(settled, 60)
+        assert (meter.totals().charges, meter.totals().excess) == (2, 0)
+        for scope in SCOPES:
+            Billing(survivor).set_budget("default", scope, hard=1)
+        survivor.work_off()
+        survivor.db.close()
+    assert (published(arena), meter.totals().charges) == (3, 3)
+    assert [(each.spent, each.reserved) for each in budgets.of_tenant(arena.db, "default")] == [
+        (3 * PRICE, 0)
+    ] * 2

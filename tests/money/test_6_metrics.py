@@ -1,0 +1,77 @@
+"""What `/metrics` of the API counts, and that a scrape reads only what is new."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from holdfast.core.records import Spent
+from holdfast.store import tallies
+from holdfast.store import tasks as fenced
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    """Nobody writes while these stories look, so that nothing need be held back."""
+    monkeypatch.setattr(tallies, "HOLD_BACK", -1.0)
+
+
+def scrape(client):
+    text = client.get("/metrics").raw.decode()
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_work_money_and_refusals_are_counted(house, client, meter):
+    """As the bill has them; each once, however often it is scraped."""
+    scrape(client)
+    made = client.text("A text that is paid for.")
+    client.post(f"documents/{made['id']}/index", {})
+    house.work()
+    client.indexed("A text that is paid for.", to="other")
+    found, bill = scrape(client), client.get("bill").json
+    again = scrape(client)
+    assert [key for key in found if "_api_" not in key[0] and found[key] != again[key]] == []
+    model = "text-embedding-3-small"
+    assert found["holdfast_dispositions_total", "duplicate"] == 1
+    assert found["holdfast_dispositions_total", "accepted"] == 2
+    assert found["holdfast_decisions_total", "", "claim"] == 2
+    assert found["holdfast_charges_total", "paid", model] == bill["orders"] == 1
+    assert found["holdfast_tokens_total", "paid", model] == bill["tokens"]
+    assert found["holdfast_charged_dollars_total", "paid", model] == pytest.approx(bill["paid"])
+    assert found["holdfast_saved_dollars_total", "reuse"] == pytest.approx(bill["saved"])
+    assert found["holdfast_reused_calls_total",] == 1
+    assert found["holdfast_stage_seconds_count", "index", "run"] == 2
+    assert found["holdfast_stage_seconds_count", "order", model] == 1
+    assert found["holdfast_stage_seconds_sum", "index", "queue"] > 0
+    assert found["holdfast_in_doubt",] == 0
+
+
+def test_doubts_and_fenced_writes_are_counted(house, client, meter):
+    """A doubt while it lasts, and what a worker that lost its task tried to write."""
+    scrape(client)
+    meter.plan(script=["charge_then_cut"])
+    client.indexed("Words whose answer was cut off.")
+    claim_of = client.text("Another text.")
+    claim = house.begun()
+    client.post(f"documents/{claim_of['id']}/cancel")
+    fenced.finish(house.worker.db, claim, spent=Spent())
+    found = scrape(client)
+    assert found["holdfast_in_doubt",] == 1
+    assert found["holdfast_in_doubt_dollars",] > 0
+    assert found["holdfast_decisions_total", "", "doubt"] == 1
+    assert found["holdfast_decisions_total", "fenced_out", "finish"] == 1
+
+
+def test_a_scrape_counts_on_from_where_the_last_one_ended(house, client):
+    """Also when more is new than one look takes."""
+    scrape(client)
+    for number in range(4):
+        client.text(f"Text {number}.")
+    place = tallies.here(house.runtime.db)
+    assert tallies.since(house.runtime.db, place).decisions == {}
+    old = tallies.Place(0, 0, 0.0)
+    first = tallies.since(house.runtime.db, old)
+    assert first.place.entry == place.entry
+    assert sum(first.decisions.values()) == place.entry

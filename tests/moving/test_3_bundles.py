@@ -1,0 +1,335 @@
+"""A collection as one file: out of a tenant, and into another or another installation."""
+
+import json
+import struct
+from urllib.request import urlopen
+
+import pytest
+from sqlalchemy import func, insert, select, update
+
+from holdfast.kinds import export as exporting
+from holdfast.store.schema import budgets, calls, charges, chunks, documents, heads, tasks
+from tests.documents import pdfs
+from tests.moving.carrying import brought, changed, exported, hits, listed, packed, pieces, told
+
+TEXTS = (
+    "The lighthouse keeper oils the great lamp before dusk.",
+    "A ferry crosses the sound twice a day in summer.",
+    "Copper kettles hang above the stove in the old kitchen.",
+)
+
+
+def count(house, table, *where):
+    query = select(func.count()).select_from(table).where(*where)
+    return house.runtime.db.read(lambda tx: tx.execute(query).scalar_one())
+
+
+@pytest.fixture
+def shelf(client, house):
+    """A collection with options, some documents, and one that is not ready."""
+    options = {"chunk_size": 64}
+    assert client.post("collections", {"id": "shelf", "title": "The shelf", "options": options}).status == 201
+    for number, text in enumerate(TEXTS):
+        client.text(text, title=f"Text {number}")
+    house.work()
+    never = client.text("Nobody has begun with this one.")
+    assert client.post(f"documents/{never['id']}/cancel").status == 200
+    return client
+
+
+@pytest.fixture
+def bundle(shelf, house):
+    got = exported(shelf)
+    house.work()
+    return got
+
+
+def test_a_bundle_holds_what_is_published(bundle):
+    """Documents with their bytes, chunks, vectors and options; not what is still to be indexed."""
+    found = pieces(bundle)
+    manifest = json.loads(found["manifest.json"])
+    assert (manifest["format"], manifest["documents"], manifest["chunks"], manifest["vectors"]) == (
+        1,
+        3,
+        3,
+        3,
+    )
+    assert manifest["collection"] == {"id": "shelf", "title": "The shelf", "options": {"chunk_size": 64}}
+    assert [each["provider"] for each in manifest["models"]] == ["local"]
+    lines = [json.loads(line) for line in found["parts/00001/documents.jsonl"].splitlines()]
+    assert {each["title"] for each in lines} == {"Text 0", "Text 1", "Text 2"}
+    content = found["parts/00001/content.bin"]
+    size = struct.unpack("<Q", content[:8])[0]
+    assert content[8 : 8 + size].decode() in TEXTS
+
+
+def test_an_import_is_searchable_at_once_and_costs_nothing(bundle, house):
+    """In another tenant: by words and by vectors, with the same ranking, and nothing was embedded again."""
+    other = house.key("other")
+    owner = house.key("default")
+    before = count(house, charges)
+    job = brought(other, bundle)
+    assert job["state"] == "success"
+    assert (job["totals"]["documents"], job["totals"]["chunks"], job["totals"]["vectors"]) == (3, 3, 3)
+    assert other.get("collections/shelf").json["options"] == {"chunk_size": 64}
+    assert {each["index_status"] for each in listed(other, "shelf")} == {"success"}
+    for words in ("lighthouse lamp", "a boat over the water"):
+        assert hits(other, "shelf", words.replace(" ", "+")) == hits(owner, "shelf", words.replace(" ", "+"))
+    assert count(house, charges) == before
+    again = other.post(f"documents/{listed(other, 'shelf')[0]['id']}/index", {"mode": "retry"})
+    assert (again.status, again.json["disposition"]) == (200, "unchanged")
+
+
+def test_the_same_bundle_again_changes_nothing(bundle, house):
+    """The same documents, not one twice, and none of what people did with them since is undone."""
+    other = house.key("other")
+    brought(other, bundle)
+    first = listed(other, "shelf")
+    other.call("PATCH", f"documents/{first[0]['id']}", {"title": "Mine now"})
+    rows = count(house, chunks)
+    job = brought(other, bundle)
+    assert (job["totals"]["documents"], job["totals"]["unchanged"]) == (0, 3)
+    after = listed(other, "shelf")
+    assert [each["id"] for each in after] == [each["id"] for each in first]
+    assert [each["index_generation"] for each in after] == [1, 1, 1]
+    assert after[0]["title"] == "Mine now"
+    assert count(house, chunks) == rows
+
+
+def test_into_its_own_collection_everything_is_unchanged(bundle, shelf, house):
+    """And what was deleted since comes back."""
+    gone = listed(shelf, "shelf")
+    gone = next(each for each in gone if each["title"] == "Text 1")
+    shelf.call("DELETE", f"documents/{gone['id']}")
+    job = brought(shelf, bundle)
+    assert (job["totals"]["documents"], job["totals"]["unchanged"]) == (1, 2)
+    assert hits(shelf, "shelf", "ferry")[0] == TEXTS[1]
+
+
+def test_into_a_collection_of_another_name(bundle, house):
+    """One that is there keeps its own options; its documents are re-cut only when somebody asks."""
+    other = house.key("other")
+    other.collection("attic")
+    job = brought(other, bundle, collection="attic")
+    assert (job["collection"], job["totals"]["documents"]) == ("attic", 3)
+    assert other.get("collections/shelf").status == 404
+    found = listed(other, "attic")[0]
+    asked = other.post(f"documents/{found['id']}/index", {"mode": "retry"})
+    assert (asked.status, asked.json["disposition"]) == (202, "superseding")
+    house.work()
+    now = other.get(f"documents/{found['id']}").json
+    assert (now["published_generation"], now["cost"]["paid_calls"]) == (2, 0)
+
+
+def test_actions_fire_for_what_arrives(bundle, house):
+    """A document that is brought becomes ready here."""
+    other = house.key("other")
+    other.collection("attic")
+    other.post("collections/attic/actions", {"sort": "prompt", "params": {"instruction": "Sum it up."}})
+    brought(other, bundle, collection="attic")
+    house.work()
+    assert other.get("collections/attic/actions").json["actions"][0]["fired"] == 3
+
+
+def foreign(bundle):
+    """The bundle as an installation with another provider would have made it."""
+
+    def another(line):
+        return {**line, "index": {**line["index"], "provider": "elsewhere", "model": "their-model"}}
+
+    return changed(bundle, "parts/00001/documents.jsonl", another)
+
+
+def test_vectors_of_another_provider_answer_no_query_and_words_do(bundle, house):
+    """They are in the ledger under their own key; asked for, the documents are embedded here."""
+    other = house.key("other")
+    job = brought(other, foreign(bundle))
+    assert (job["state"], job["totals"]["words_only"]) == ("success", 3)
+    assert hits(other, "shelf", "ferry")[0] == TEXTS[1]
+    assert count(house, calls, calls.c.tenant == "other", calls.c.model == "their-model") == 3
+    assert count(house, calls, calls.c.tenant == "other") == 3
+    found = listed(other, "shelf")[0]
+    assert other.post(f"documents/{found['id']}/index", {"mode": "retry"}).status == 202
+    house.work()
+    assert other.get(f"documents/{found['id']}").json["index_status"] == "success"
+
+
+def test_a_bundle_changes_nothing_of_another_tenants_and_no_call_that_is_settled(bundle, house, shelf):
+    """Lying vectors are the importing tenant's own; what they had paid for stays as it was."""
+    owner, liar, honest = house.key("default"), house.key("liar"), house.key("honest")
+    honest.post("collections", {"id": "shelf", "options": {"chunk_size": 64}})
+    honest.indexed(TEXTS[0])
+
+    def results(tenant):
+        query = select(calls.c.key, calls.c.result).where(calls.c.tenant == tenant)
+        return dict(house.runtime.db.read(lambda tx: [tuple(row) for row in tx.all(query)]))
+
+    before = results("default"), results("honest")
+    found = pieces(bundle)
+    size = len(found["parts/00001/vectors.bin"])
+    found["parts/00001/vectors.bin"] = struct.pack(f"<{size // 4}f", *([0.5] * (size // 4)))
+    for each in (liar, honest):
+        brought(each, packed(found), collection="bad")
+    assert results("default") == before[0]
+    assert {key: results("honest")[key] for key in before[1]} == before[1]
+    assert len(results("liar")) == 3
+    assert hits(owner, "shelf", "ferry")[0] == TEXTS[1]
+
+
+def test_an_export_shows_one_moment(shelf, house, monkeypatch):
+    """What is published while the rows are read is not in it, neither whole nor in part."""
+    done = []
+    genuine = exporting.exports.chunks_of
+
+    def meanwhile(*args):
+        if not done:
+            done.append(1)
+            found = next(each for each in listed(shelf, "shelf") if each["title"] == "Text 2")
+            shelf.put(f"documents/{found['id']}/content", {"text": "Something else entirely."})
+            house.runtime.engine.work_off()
+        return genuine(*args)
+
+    monkeypatch.setattr(exporting.exports, "chunks_of", meanwhile)
+    found = pieces(exported(shelf))
+    text = found["parts/00001/chunks.jsonl"].decode()
+    assert done
+    assert all(each in text for each in TEXTS)
+    assert "Something else" not in text
+
+
+def test_a_large_collection_is_many_parts(shelf, house, monkeypatch):
+    """Each is a task of the import, and progress counts documents."""
+    monkeypatch.setattr(exporting, "DOCUMENTS_PER_PART", 1)
+    got = exported(shelf)
+    assert json.loads(pieces(got)["manifest.json"])["parts"] == 3
+    other = house.key("other")
+    job = brought(other, got)
+    assert (job["totals"]["documents"], job["progress"]["done"]) == (3, 3)
+    assert hits(other, "shelf", "kettles")[0] == TEXTS[2]
+
+
+def test_pages_and_pictures_come_along(client, house):
+    """A PDF: its bytes, its format, its pages, its thumbnail."""
+    client.collection("shelf")
+    made = client.upload(
+        "collections/shelf/documents", pdfs.make(["One page.", "Another page."]), "a.pdf"
+    ).json
+    house.work()
+    old = client.get(f"documents/{made['document']['id']}").json
+    other = house.key("other")
+    owner = house.key("default")
+    brought(other, exported(owner))
+    (new,) = listed(other, "shelf")
+    for name in ("title", "name", "digest", "size", "format", "pages", "chunks"):
+        assert new[name] == old[name], name
+    assert (
+        other.get(f"documents/{new['id']}/thumbnail").raw == owner.get(f"documents/{old['id']}/thumbnail").raw
+    )
+
+
+def test_an_empty_collection_is_a_bundle_too(client, house):
+    """It brings its title and options; and a budget that is used up keeps nobody's documents back."""
+    used_up = {"tenant": "default", "scope": "tenant", "hard_limit": 0}
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
+    client.post("collections", {"id": "shelf", "title": "Nothing yet"})
+    got = exported(client)
+    other = house.key("other")
+    assert brought(other, got)["state"] == "success"
+    assert other.get("collections/shelf").json["title"] == "Nothing yet"
+
+
+def test_a_second_export_is_refused_while_one_is_under_way(shelf):
+    """409 with a sentence and the active run; the file belongs to the job alone."""
+    first = shelf.post("collections/shelf/export", {"lane": "interactive"})
+    said = shelf.post("collections/shelf/export")
+    assert (said.status, said.code) == (409, "duplicate")
+    assert said.message.startswith("Export of The shelf: already in progress")
+    job_id = first.json["job_id"]
+    assert shelf.get(f"jobs/{job_id}/file").code == "no_file"
+    assert shelf.get(f"jobs/{job_id}/results").json["results"] == []
+    assert shelf.get(f"jobs/{job_id}/results?format=csv").status == 200
+    assert [each["kind"] for each in shelf.get("jobs?kind=export").json["jobs"]] == ["export"]
+
+
+def test_a_file_that_was_thrown_away_is_told_as_such(shelf, house):
+    """It is kept for a day."""
+    said = shelf.post("collections/shelf/export")
+    house.work()
+    with urlopen(f"http://127.0.0.1:{house.port}/jobs/{said.json['job_id']}") as page:
+        assert b"Export" in page.read()
+    found = shelf.get(f"jobs/{said.json['job_id']}/file")
+    assert found.headers["content-disposition"] == 'attachment; filename="shelf.holdfast.zip"'
+    assert int(found.headers["content-length"]) == len(found.raw)
+    gone = [each.digest for each in house.runtime.shelf.older(-10.0)]
+    for digest in gone:
+        house.runtime.shelf.delete(digest)
+    assert shelf.get(f"jobs/{said.json['job_id']}/file").code == "no_file"
+
+
+def test_a_document_whose_bytes_are_gone_is_left_out_and_counted(bundle, shelf, house):
+    """An import cannot make a document without its content."""
+    for each in house.runtime.shelf.older(-10.0):
+        house.runtime.shelf.delete(each.digest)
+    got = exported(shelf)
+    other = house.key("other")
+    job = brought(other, got)
+    assert job["totals"]["documents"] == 0
+    assert job["totals"]["without_bytes"] >= 3
+
+
+class DeadError(BaseException):
+    """The process ended here."""
+
+
+def die_at(house, monkeypatch, number):
+    """The worker dies in mid-import, when it is about to publish this document."""
+    kind = house.worker.engine.registry.get("import").run.__self__
+    genuine, seen = kind._publish, []
+
+    def die(*args):
+        seen.append(1)
+        if len(seen) == number:
+            raise DeadError
+        return genuine(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "_publish", die)
+        with pytest.raises(DeadError):
+            house.work()
+
+
+def leases_ran_out(house, *where):
+    ended = update(tasks).values(lease_until=0.0).where(tasks.c.state == "running", *where)
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(ended))
+    house.worker.engine.sweep()
+
+
+@pytest.mark.g4
+def test_what_an_import_left_is_taken_up(bundle, house, monkeypatch):
+    """It died between two documents: the second was opened, and not published."""
+    other = house.key("other")
+    said = other.upload("imports", bundle, "shelf.zip")
+    die_at(house, monkeypatch, 2)
+    assert [each["index_status"] for each in listed(other, "shelf")].count("success") == 1
+    leases_ran_out(house, tasks.c.pipeline == "import@1")
+    house.work()
+    job = told(other, said)
+    assert (job["state"], job["totals"]["documents"], job["totals"]["unchanged"]) == ("success", 2, 1)
+    assert [each["index_status"] for each in listed(other, "shelf")] == ["success"] * 3
+    assert count(house, charges, charges.c.tenant == "other") == 0
+
+
+@pytest.mark.g4
+def test_a_document_that_an_import_left_for_good_is_indexed_by_others(bundle, house, monkeypatch):
+    """Its claim runs out, and its bytes are there: nothing that was accepted is lost, or there twice."""
+    other = house.key("other")
+    said = other.upload("imports", bundle, "shelf.zip")
+    die_at(house, monkeypatch, 1)
+    assert other.post(f"jobs/{said.json['job_id']}/cancel").status == 200
+    leases_ran_out(house)
+    house.work()
+    (found,) = listed(other, "shelf")
+    assert (found["index_status"], found["chunks"], found["cost"]["paid_calls"]) == ("success", 1, 0)
+    head = select(heads.c.id).where(heads.c.tenant == "other", heads.c.kind == "index").scalar_subquery()
+    assert count(house, chunks, chunks.c.head_id == head) == 1
+    assert count(house, documents, documents.c.tenant == "other") == 1

@@ -1,0 +1,213 @@
+"""Files that are no bundles, or lie about what is in them: a clear error, and nothing is left behind."""
+
+import io
+import json
+import struct
+import zipfile
+
+import pytest
+from sqlalchemy import func, select
+
+from holdfast.store.schema import calls, documents, heads
+from tests.api.house import House
+from tests.moving.carrying import changed, exported, listed, packed, pieces, told
+
+PART = "parts/00001"
+
+
+@pytest.fixture
+def house(sqlite_url, tmp_path):
+    """What is wrong with a file is found before any database is asked."""
+    made = House(sqlite_url, tmp_path / "data", most_import=1_000_000)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def bundle(house):
+    house.client.indexed("The lighthouse keeper oils the great lamp before dusk.")
+    return exported(house.client)
+
+
+def left(house, tenant="other"):
+    """What there is of the tenant: documents, calls, and documents at work."""
+    tables = ((documents, documents.c.tenant), (calls, calls.c.tenant), (heads, heads.c.tenant))
+    more = {heads: heads.c.kind == "index"}
+
+    def body(tx):
+        return [
+            tx.execute(
+                select(func.count()).select_from(table).where(column == tenant, more.get(table, True))
+            ).scalar_one()
+            for table, column in tables
+        ]
+
+    return house.runtime.db.read(body)
+
+
+def later(found):
+    return {**found, "format": 2}
+
+
+AT_ONCE = {
+    "text": (lambda _: b"This is a letter, not a bundle.", "bad_bundle"),
+    "empty": (lambda _: b"", "bad_bundle"),
+    "another zip": (lambda _: packed({"letter.txt": b"Dear all"}), "bad_bundle"),
+    "cut in half": (lambda given: given[: len(given) // 2], "bad_bundle"),
+    "a path": (lambda given: packed({**pieces(given), "../../etc/passwd": b"root"}), "bad_bundle"),
+    "one part short": (
+        lambda given: packed({k: v for k, v in pieces(given).items() if "vectors" not in k}),
+        "bad_bundle",
+    ),
+    "manifest is a list": (lambda given: packed({**pieces(given), "manifest.json": b"[1]"}), "bad_bundle"),
+    "deep json": (lambda given: packed({**pieces(given), "manifest.json": b"[" * 100_000}), "bad_bundle"),
+    "a later format": (lambda given: changed(given, "manifest.json", later), "newer_bundle"),
+    "a billion parts": (
+        lambda given: changed(given, "manifest.json", lambda it: {**it, "parts": 10**9}),
+        "bad_bundle",
+    ),
+    "a bad name": (
+        lambda given: changed(
+            given, "manifest.json", lambda it: {**it, "collection": {**it["collection"], "id": "../up"}}
+        ),
+        "bad_collection",
+    ),
+    "bad options": (
+        lambda given: changed(
+            given,
+            "manifest.json",
+            lambda it: {**it, "collection": {**it["collection"], "options": {"chunk_size": -1}}},
+        ),
+        None,
+    ),
+}
+
+
+def test_what_plainly_is_no_bundle_is_refused_before_anything_is_kept(bundle, house):
+    """400 with a code; no job, no collection, no blob."""
+    other = house.key("other")
+    shelf = len(list(house.runtime.shelf.older(-10.0)))
+    for name, (spoil, code) in AT_ONCE.items():
+        said = other.upload("imports", spoil(bundle), "shelf.zip")
+        assert said.status == 400, (name, said.raw)
+        assert code is None or said.code == code, (name, said.raw)
+    assert other.get("collections").json["collections"] == []
+    assert other.get("jobs").json["jobs"] == []
+    assert len(list(house.runtime.shelf.older(-10.0))) == shelf
+    assert left(house) == [0, 0, 0]
+
+
+def with_lines(member, change):
+    return lambda given: changed(given, f"{PART}/{member}", change)
+
+
+def with_bytes(member, change):
+    return lambda given: packed(
+        {**pieces(given), f"{PART}/{member}": change(pieces(given)[f"{PART}/{member}"])}
+    )
+
+
+INSIDE = {
+    "bytes of another document": with_bytes("content.bin", lambda raw: raw[:8] + b"X" + raw[9:]),
+    "content cut off": with_bytes("content.bin", lambda raw: raw[:12]),
+    "content of terabytes": with_bytes("content.bin", lambda raw: struct.pack("<Q", 1 << 45) + raw[8:]),
+    "more content": with_bytes("content.bin", lambda raw: raw + b"more"),
+    "vectors cut off": with_bytes("vectors.bin", lambda raw: raw[:-4]),
+    "vectors that are no numbers": with_bytes("vectors.bin", lambda raw: b"\xff" * len(raw)),
+    "a vector of the wrong size": with_lines("chunks.jsonl", lambda it: {**it, "vector": 7}),
+    "a vector of gigabytes": with_lines("chunks.jsonl", lambda it: {**it, "vector": 1 << 32}),
+    "a chunk without text": with_lines("chunks.jsonl", lambda it: {**it, "text": None}),
+    "a page that cannot be": with_lines("chunks.jsonl", lambda it: {**it, "page": -3}),
+    "fewer chunks than it says": with_lines("documents.jsonl", lambda it: {**it, "chunks": 2}),
+    "no chunks": with_lines("documents.jsonl", lambda it: {**it, "chunks": 0}),
+    "a digest that is a path": with_lines("documents.jsonl", lambda it: {**it, "digest": "../" * 20}),
+    "a title that is a number": with_lines("documents.jsonl", lambda it: {**it, "title": 7}),
+    "a title that no database keeps": with_lines("documents.jsonl", lambda it: {**it, "title": "\0\ud800"}),
+    "no way of indexing": with_lines("documents.jsonl", lambda it: {**it, "index": None}),
+    "a wrong way of indexing": with_lines(
+        "documents.jsonl", lambda it: {**it, "index": {**it["index"], "chunk_size": "all"}}
+    ),
+    "unknown options": with_lines("documents.jsonl", lambda it: {**it, "options": {"shell": "rm"}}),
+    "a line that is no JSON": with_bytes("documents.jsonl", lambda raw: b"{" + raw),
+    "documents that it does not count": with_bytes("documents.jsonl", lambda raw: b""),
+}
+
+
+def test_what_is_wrong_inside_fails_the_job_and_leaves_nothing(bundle, house):
+    """It was read to its end before anything was written: no document, no call, and no empty collection."""
+    other = house.key("other")
+    for name, spoil in INSIDE.items():
+        said = other.upload("imports", spoil(bundle), "shelf.zip")
+        assert said.status == 202, (name, said.raw)
+        house.work()
+        job = told(other, said)
+        assert job["state"] == "failed", name
+        assert job["error"]["code"] in {"bad_bundle", "too_large", "bad_option", "bad_digest"}, (
+            name,
+            job["error"],
+        )
+        assert job["error"]["category"] == "content", (name, job["error"])
+        assert other.get("collections/shelf").status == 404, name
+        assert left(house) == [0, 0, 0], name
+
+
+def test_damage_that_the_checksum_finds(bundle, house):
+    """A byte was changed on the way."""
+    at = bundle.index(b"The lighthouse keeper")
+    damaged = bundle[:at] + b"X" + bundle[at + 1 :]
+    other = house.key("other")
+    said = other.upload("imports", damaged, "shelf.zip")
+    house.work()
+    assert (told(other, said)["error"]["code"], left(house)) == ("bad_bundle", [0, 0, 0])
+
+
+def test_a_collection_that_was_there_stays_when_an_import_fails(bundle, house):
+    """With what is in it."""
+    other = house.key("other")
+    other.indexed("Mine.", to="shelf")
+    said = other.upload("imports", INSIDE["content cut off"](bundle), "shelf.zip")
+    house.work()
+    assert told(other, said)["state"] == "failed"
+    assert len(listed(other, "shelf")) == 1
+
+
+def test_a_bundle_that_would_expand_without_end_is_refused(bundle, house):
+    """By its own directory, before a byte of it is unpacked."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in pieces(bundle).items():
+            archive.writestr(name, b"\0" * (64 << 20) if name.endswith("vectors.bin") else content)
+    said = house.key("other").upload("imports", file.getvalue(), "bomb.zip")
+    assert (said.status, said.code) == (413, "too_large")
+
+
+def test_a_request_without_a_file_or_with_wrong_fields(bundle, house):
+    """400 in the one shape, 401 and 403 before anything is read."""
+    other, reader = house.key("other"), house.key("other", "read")
+    assert other.post("imports", {}).code == "bad_request"
+    assert other.upload("imports", bundle, collection="a/b").status == 400
+    assert other.upload("imports", bundle, priority="high").status == 400
+    assert other.upload("imports", bundle, shell="rm").status == 400
+    assert reader.upload("imports", bundle).status == 403
+    house.client.key = None
+    assert house.client.upload("imports", bundle).status == 401
+
+
+def test_an_upload_that_is_larger_than_allowed(house):
+    """413 at the gate."""
+    said = house.client.upload("imports", b"x" * 1_200_000)
+    assert (said.status, said.code) == (413, "too_large")
+
+
+def test_the_same_key_gives_the_same_answer_and_another_file_a_conflict(bundle, house):
+    """As on every POST."""
+    other = house.key("other")
+    key = {"Idempotency-Key": "bring"}
+    first = other.upload("imports", bundle, "a.zip", headers=key)
+    again = other.upload("imports", bundle, "a.zip", headers=key)
+    assert (first.status, first.json) == (again.status, again.json)
+    said = other.upload("imports", packed({"a": b"b"}), "a.zip", headers=key)
+    assert (said.status, said.code) == (409, "idempotency_conflict")
+    twice = other.upload("imports", bundle, "a.zip")
+    assert (twice.status, twice.code) == (409, "duplicate")
+    assert json.loads(first.raw)["job"]["kind"] == "import"

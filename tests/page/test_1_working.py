@@ -1,0 +1,139 @@
+"""Documents are dropped, move without a reload, are refused twice, cancelled, and survive their worker."""
+
+import signal
+
+import pytest
+
+from tests.acceptance.patience import until
+
+LONG = "\n\n".join(f"Paragraph {n} tells of anchors, ropes and tides. " * 12 for n in range(60))
+DROP = """([files]) => {
+  const carried = new DataTransfer();
+  for (const [name, text] of files) carried.items.add(new File([text], name, {type: "text/plain"}));
+  for (const sort of ["dragenter", "dragover", "drop"])
+    document.getElementById("drop").dispatchEvent(
+      new DragEvent(sort, {dataTransfer: carried, bubbles: true, cancelable: true}));
+}"""
+
+
+def row(name):
+    return f"#d-{name}"
+
+
+def test_files_that_are_dropped_are_indexed_before_ones_eyes(reader, api):
+    """Three files on the page, three rows that become ready; the page is never loaded again."""
+    api.collection("dropped")
+    page = reader.open("/collections/dropped")
+    page.evaluate("() => { window.mark = 'same page'; }")
+    page.evaluate(DROP, [[[f"note-{n}.txt", f"A note about harbour {n}."] for n in range(3)]])
+    page.wait_for_selector("#uploads >> text=Accepted")
+    page.wait_for_function("() => document.querySelectorAll('li.doc[data-status=success]').length === 3")
+    reader.shows("#n-success", "3")
+    assert page.evaluate("() => window.mark") == "same page"
+    page.evaluate(DROP, [[["again.txt", "A note about harbour 1."]]])
+    page.wait_for_selector("#uploads >> text=Here already")
+
+
+@pytest.mark.g6
+def test_a_second_click_shows_what_runs_and_can_end_it(reader, api, stand):
+    """The provider is held, so that the run stays; the 409 is told inline, with progress and a way out."""
+    api.collection("clicked")
+    stand.meter.hold()
+    name = api.text("clicked", "Held", LONG)
+    page = reader.open("/collections/clicked")
+    page.wait_for_selector(f"{row(name)}[data-status=indexing]")
+    page.click(f"{row(name)} button:has-text('Index')")
+    answer = page.wait_for_selector(f"{row(name)} .answer")
+    assert "already in progress" in answer.inner_text()
+    assert answer.query_selector("progress") is not None
+    page.click(f"{row(name)} .answer >> text=Cancel it")
+    page.wait_for_selector(f"{row(name)}[data-status=not_indexed]")
+    page.wait_for_selector(f"{row(name)} .answer", state="detached")
+    stand.meter.release()
+    assert api.document(name)["index_status"] == "not_indexed"
+
+
+def test_progress_moves_without_a_reload(reader, api, stand):
+    """The bar of a long document goes through values between nothing and all."""
+    api.collection("moving")
+    stand.meter.plan(latency=0.5)
+    try:
+        name = api.text("moving", "Long", "\n\n".join(f"{LONG}\n\nPart {n}." for n in range(12)))
+        page = reader.open(f"/documents/{name}")
+        page.wait_for_function(
+            "() => { const bar = document.querySelector('.why progress');"
+            " return bar && bar.value > 0 && bar.value < 1000; }"
+        )
+        assert "%" in reader.text(".why .far-words")
+    finally:
+        stand.meter.plan(latency=0.0)
+    page.wait_for_selector(".why[data-status=success]")
+    assert reader.asked(f"/documents/{name}") < 60
+
+
+@pytest.mark.g7
+def test_a_worker_that_is_killed_is_shown_and_the_document_heals(reader, api, stand):
+    """By kill -9, with an order open: the journal tells of the lease that ran out, another worker goes on."""
+    api.collection("killed")
+    stand.meter.hold()
+    name = api.text("killed", "Survivor", LONG + " killed")
+    page = reader.open(f"/documents/{name}")
+    page.wait_for_selector(".why[data-status=indexing]")
+    reader.shows(".why-sentence", "being worked on by")
+    stand.meter.wait_open(1, 30)
+    stand.worker.tell(signal.SIGKILL, group=True)
+    stand.worker.clear()
+    stand.meter.release()
+    stand.work()
+    reader.shows("#journal + .log", "ran out")
+    page.wait_for_selector(".why[data-status=success]")
+    reader.shows("#journal + .log", "under epoch")
+    assert api.document(name)["ready"] is True
+
+
+def test_many_are_chosen_and_deleted(reader, api):
+    """Two of three are ticked, and gone after one question; the third stays."""
+    api.collection("many")
+    names = [api.text("many", f"Paper {n}", f"Paper number {n} is short.") for n in range(3)]
+    page = reader.open("/collections/many")
+    for name in names[:2]:
+        page.check(f"{row(name)} input[name=pick]")
+    assert reader.text("#n-chosen") == "2"
+    page.click("#bulk >> text=Delete")
+    page.click("#sure >> text=Yes, do it")
+    page.wait_for_selector(row(names[0]), state="detached")
+    page.wait_for_selector(row(names[1]), state="detached")
+    reader.shows("#n-documents", "1")
+    assert page.is_visible(row(names[2]))
+
+
+def test_a_failure_says_why_and_offers_the_next_step(reader, api):
+    """A file that cannot be read: the sentence, and a button that asks again."""
+    api.collection("broken")
+    page = reader.open("/collections/broken")
+    broken = {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.4 this is no PDF"}
+    page.set_input_files("#files", broken)
+    page.wait_for_selector("li.doc[data-status=failed]")
+    page.click("li.doc a")
+    page.wait_for_selector(".why[data-status=failed]")
+    assert reader.text(".why-sentence").startswith("It failed:")
+    before = api.get("collections/broken/documents")["documents"][0]["index_generation"]
+    page.click(".why button:has-text('Try again')")
+    until(
+        lambda: api.get("collections/broken/documents")["documents"][0]["index_generation"] > before,
+        30,
+        "nothing was asked for",
+    )
+
+
+def test_search_finds_and_leads_into_the_document(reader, api):
+    """The words of the question are marked, the leg is named, the link shows the passage."""
+    api.collection("found")
+    name = api.text("found", "Anchoring", "Anchors hold in mud.\n\nRopes wear out at the fairlead.")
+    until(lambda: api.document(name)["ready"], 30, "it is not indexed")
+    page = reader.open("/search?collection=found&q=anchors+in+mud")
+    assert "Anchors" in [each.inner_text() for each in page.query_selector_all("mark")]
+    assert "words" in reader.text(".hit-foot")
+    page.click(".hits a")
+    page.wait_for_selector(".passages .target")
+    assert "Anchors hold" in reader.text(".passages .target")

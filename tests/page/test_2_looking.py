@@ -1,0 +1,125 @@
+"""Every page can be used by everybody: by eye, by ear, by keyboard, in the dark, on a phone."""
+
+import pytest
+
+from tests.acceptance.patience import until
+
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="module")
+def shelf(stand):
+    """A collection with a document in every state that rests, and the addresses of all pages."""
+    from tests.page.reader import Api  # noqa: PLC0415 - the fixture `api` lives for one test
+
+    api = Api(stand.address)
+    api.collection("shelf")
+    name = api.text("shelf", "Anchors", "Anchors hold in mud.\n\nRopes wear out.")
+    empty = api.text("shelf", "Nothing", "...")
+    until(lambda: api.document(name)["ready"], 30, "it is not indexed")
+    until(lambda: api.document(empty)["index_status"] in {"failed", "success"}, 30, "it does not end")
+    job = api.call("POST", "collections/shelf/jobs", {"kind": "qa", "params": {"limit": 3}})["job_id"]
+    until(lambda: api.get(f"jobs/{job}")["job"]["state"] == "success", 60, "the job does not end")
+    return {
+        "home": "/",
+        "collection": "/collections/shelf",
+        "document": f"/documents/{name}",
+        "search": "/search?collection=shelf&q=anchors",
+        "jobs": "/jobs",
+        "job": f"/jobs/{job}",
+        "bill": "/bill",
+        "operations": "/operations",
+    }
+
+
+@pytest.mark.parametrize(("scheme", "rules"), [("light", []), ("dark", ["color-contrast"])])
+def test_axe_finds_nothing_on_any_page(look, stand, shelf, scheme, rules):
+    """Names, roles, order, contrast; in the dark only the colours differ."""
+    reader = look(stand.address, color_scheme=scheme)
+    wrong = {}
+    for name, path in shelf.items():
+        reader.open(path)
+        wrong[name] = reader.judged(*rules)
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+def test_nothing_is_wider_than_a_phone(look, stand, shelf):
+    """No page scrolls sideways at 390 pixels."""
+    reader = look(stand.address)
+    reader.page.set_viewport_size(PHONE)
+    wide = {}
+    for name, path in shelf.items():
+        page = reader.open(path)
+        wide[name] = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
+    assert {name: over for name, over in wide.items() if over > 0} == {}
+
+
+def test_dark_follows_the_system_and_can_be_chosen(look, stand):
+    """The ground is dark where the system is; a click turns it, and the next page remembers."""
+    reader = look(stand.address, color_scheme="dark")
+    page = reader.open("/")
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(ground)
+    page.click("#theme")
+    light = page.evaluate(ground)
+    assert dark != light
+    assert sum(int(n) for n in light.strip("rgb()").split(",")) > 700
+    reader.open("/bill")
+    assert page.evaluate(ground) == light
+
+
+def test_the_keyboard_is_enough(reader, shelf):
+    """Skip link first, then the navigation; a dialog is opened, filled, and left with Escape."""
+    page = reader.open("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("() => document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => document.activeElement.id") == "main"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#new-collection[open]")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#new-collection:not([open])", state="attached")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#new-collection[open]")
+    page.keyboard.type("By keyboard")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/collections/*")
+    assert reader.text("h1") == "By keyboard"
+
+
+def test_without_scripts_everything_can_still_be_read(look, stand, shelf):
+    """The server renders all of it: numbers, story, results; links and forms lead on."""
+    reader = look(stand.address, java_script_enabled=False)
+    for path in shelf.values():
+        assert reader.open(path, live=False).query_selector("main h1") is not None
+    page = reader.open("/collections/shelf", live=False)
+    page.fill("#by-title", "anch")
+    page.click("#tools button")
+    assert len(page.query_selector_all("li.doc")) == 1
+
+
+def test_what_others_wrote_is_text_and_never_code(reader, api):
+    """A title, a text and a collection that are written to break out of the page."""
+    nasty = "<img src=x onerror=alert(1)>\"'--><script>window.broken = 1</script>"
+    api.call("POST", "collections", {"id": "nasty", "title": nasty})
+    name = api.text("nasty", nasty, f"{nasty} anchors hold")
+    until(lambda: api.document(name)["ready"], 30, "it is not indexed")
+    for path in ("/", "/collections/nasty", f"/documents/{name}", "/search?collection=nasty&q=anchors"):
+        page = reader.open(path)
+        assert nasty.partition('"')[0] in page.inner_text("main")
+        assert page.evaluate("() => window.broken") is None
+        assert page.query_selector("main img[src=x]") is None
+
+
+def test_options_are_estimated_before_they_are_applied(reader, api, shelf):
+    """The change is priced first; only then can it be asked for."""
+    page = reader.open("/collections/shelf")
+    page.click("text=Options")
+    page.fill("#o-chunk_size", "64")
+    apply = page.locator("#options >> text=Apply")
+    assert apply.is_disabled()
+    page.click("#options >> text=Estimate")
+    page.wait_for_selector("[data-estimated]:not([hidden])")
+    apply.click()
+    until(lambda: api.get("collections/shelf")["options"] == {"chunk_size": 64}, 30, "nothing was changed")
