@@ -40,7 +40,7 @@ from holdfast.providers.base import Provider
 from holdfast.service import upkeep
 from holdfast.service.actions import Visits
 from holdfast.service.bundles import Bundles
-from holdfast.service.estimating import Estimating, Foresee
+from holdfast.service.estimating import Estimating, Outlook
 from holdfast.service.jobs import Jobs, model_of
 from holdfast.service.library import Library
 from holdfast.service.searching import Searching
@@ -72,10 +72,15 @@ OWN_KINDS = (
     (export.NAME, export.VERSION),
     (import_.NAME, import_.VERSION),
 )
-# By kind of job: the calls it would make for a document, so that it can be estimated.
-FORECASTS: Mapping[str, Foresee] = {}
+# What can be told of a kind of job before it runs.
+OUTLOOKS = {
+    qa.NAME: Outlook(qa.checked, qa.foreseen, qa.most_calls),
+    extract.NAME: Outlook(extract.checked, extract.foreseen, lambda _params: None),
+}
 # A worker holds two connections; its watchdog one of its own, so that no work delays a renewal.
 WORKER_CONNECTIONS = 2
+# A worker would rather wait out a restart of the database than hand its work back.
+PATIENCE = 20.0
 # How much sooner than the keeper its holder stops believing in a lease: 2 s of 12, 10 s of 120.
 MARGINS = {"sql": 1 / 6, "redis": 1 / 12}
 
@@ -121,10 +126,12 @@ def open_runtime(
     owner: str = "",
     tell: happenings.Tell = happenings.nobody,
     connections: int = WORKER_CONNECTIONS,
+    patience: float = PATIENCE,
 ) -> Runtime:
     """A runtime on a database that is at the revision this code knows, with these kinds or those of KINDS.
 
-    Raises SchemaError, which says what to run, or StoreUnavailableError.
+    `patience` is for how many seconds a database that is away is waited for. Raises SchemaError, which says
+    what to run, or StoreUnavailableError.
     """
     traces.begin(settings.otel_url)
     url = settings.database_url.get_secret_value()
@@ -132,7 +139,7 @@ def open_runtime(
         # Connecting would make an empty file; a look must leave nothing behind.
         raise SchemaError(f"there is no database at {file} yet; run: holdfast migrate")
     with contextlib.ExitStack() as undo:
-        db = Database(url, pool_size=connections, prepare=settings.database_prepare)
+        db = Database(url, pool_size=connections, prepare=settings.database_prepare, patience=patience)
         undo.callback(db.close)
         reached(lambda: migrate.check(db.engine))
         wired = _wired(
@@ -343,7 +350,8 @@ def estimating(runtime: Runtime) -> Estimating:
         _choices(runtime.settings, runtime.supplies),
         runtime.shelf,
         runtime.parser,
-        FORECASTS,
+        OUTLOOKS,
+        model_of(runtime.supplies),
     )
 
 

@@ -3,10 +3,7 @@
 import pytest
 from sqlalchemy import func, select
 
-from holdfast import bootstrap
 from holdfast.cli import money
-from holdfast.core.errors import BadRequestError
-from holdfast.ledger.pay import Call
 from holdfast.service import estimating
 from holdfast.store.schema import metadata
 
@@ -117,24 +114,37 @@ def test_a_senseless_estimate_is_refused(small, body, status, code):
     assert (said.status, said.code) == (status, code)
 
 
-def test_a_kind_of_job_foresees_its_own_calls(house, client, monkeypatch):
-    """Given the passages of each published document and the parameters; what is known is not paid again."""
-    client.indexed(TEXT, options={"chunk_size": 32})
+def job(kind, **params):
+    return {"collection": "shelf", "kind": kind, "params": params}
+
+
+def test_a_job_is_estimated_by_the_calls_it_would_make(house, client):
+    """Of published documents alone; what was asked before is not paid again, and a limit bounds it."""
+    made = client.indexed(TEXT, options={"chunk_size": 32})
     client.text("Not published yet.")
-    runtime = house.runtime
-    provider = runtime.supplies.embedding
+    told = client.post("estimate", job("qa", limit=1000, per_chunk=2)).json
+    assert (told["documents"], told["calls"], told["exact"]) == (1, made["chunks"], True)
+    few = client.post("estimate", job("qa", limit=6, per_chunk=2)).json
+    assert (few["calls"], few["exact"]) == (3, False)
+    nobody = client.post("estimate", job("qa", documents=["other"])).json
+    assert (nobody["documents"], nobody["calls"]) == (0, 0)
+    client.post("collections/shelf/jobs", {"kind": "qa", "params": {"limit": 1000, "per_chunk": 2}})
+    house.work()
+    again = client.post("estimate", job("qa", limit=1000, per_chunk=2)).json
+    assert (again["calls"], again["reused_calls"]) == (0, made["chunks"] + 1)  # the other is published by now
+    schema = {"type": "object", "properties": {"harbour": {"type": "string"}}}
+    fields = client.post("estimate", job("extract", schema=schema)).json
+    assert (fields["documents"], fields["calls"]) == (2, 2)
 
-    def foresee(passages, params):
-        return [Call(provider, "chat/completions", params["model"], each.text) for each in passages]
 
-    monkeypatch.setattr(bootstrap, "FORECASTS", {"qa": foresee})
-    made = bootstrap.estimating(runtime)
-    told = made.of_job("default", "shelf", "qa", {"model": "gpt-4o-mini"}, model="gpt-4o-mini")
-    assert (told.documents, told.model) == (1, "gpt-4o-mini")
-    assert told.forecast.calls > 10
-    assert told.forecast.cost >= told.forecast.calls * 1000 * 600  # room for the answers
-    with pytest.raises(BadRequestError, match="no estimate for jobs"):
-        made.of_job("default", "shelf", "dance", {})
+@pytest.mark.parametrize("params", [{"limit": 0}, {"colour": 1}, {"limit": "many"}])
+def test_a_job_that_could_not_be_asked_for_is_not_estimated(client, params):
+    """With the code that the job itself would be refused with."""
+    client.collection("shelf")
+    said = client.post("estimate", job("qa", **params))
+    refused = client.post("collections/shelf/jobs", {"kind": "qa", "params": params})
+    assert (said.status, said.code) == (refused.status, refused.code)
+    assert said.status == 400
 
 
 def test_the_command_line_estimates_files_by_reading_them(house, client, tmp_path, monkeypatch, capsys):

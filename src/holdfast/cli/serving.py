@@ -12,6 +12,9 @@ from holdfast.service.access import Access
 from holdfast.settings import Settings
 from holdfast.worker import depths, sender
 
+# Whoever asks waits with us: a database that is away for longer is told with 503, which may be tried again.
+PATIENCE = 6.0
+
 
 def serve(host: str | None, port: int | None) -> None:
     """The API was served until SIGINT or SIGTERM. It wakes workers, and does no work itself."""
@@ -19,7 +22,9 @@ def serve(host: str | None, port: int | None) -> None:
     host = loaded.host if host is None else host
     sending = sender.open_sender(loaded)
     pool = loaded.api_connections
-    with bootstrap.open_runtime(loaded, sender=sending, owner="api", connections=pool) as runtime:
+    with bootstrap.open_runtime(
+        loaded, sender=sending, owner="api", connections=pool, patience=PATIENCE
+    ) as runtime:
         if not Access(runtime.db).has_keys() and not server.is_local(host):
             message = (
                 f"without keys the API is served to this machine alone, not on {host or 'every address'}; "

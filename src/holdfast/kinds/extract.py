@@ -49,6 +49,14 @@ def checked(params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def foreseen(model: Model, texts: Sequence[str], params: Mapping[str, Any]) -> list[Call]:
+    """The calls for a document with these chunks, if every window is needed and no answer is repaired."""
+    schema = params["schema"]
+    windows = windows_of(Piece(number, None, text) for number, text in enumerate(texts))
+    wanted = schema if len(windows) == 1 else schemas.without_required(schema)
+    return [_call(model, window, wanted, params["instruction"]) for window in windows]
+
+
 def from_text(
     work: Work, model: Model, text: str, schema: Mapping[str, Any], instruction: str = ""
 ) -> dict[str, Any]:

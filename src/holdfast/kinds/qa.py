@@ -58,6 +58,22 @@ def checked(params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def foreseen(model: Model, texts: Sequence[str], params: Mapping[str, Any]) -> list[Call]:
+    """The calls that may be made for a document with these chunks; `most_calls` says how many of all."""
+    per_chunk = int(params["per_chunk"])
+    told = instruction(per_chunk, str(params["notes"]))
+    return [_call(model, told, text, per_chunk) for text in texts]
+
+
+def most_calls(params: Mapping[str, Any]) -> int:
+    """How many calls a job makes whose answers give what they are asked for."""
+    return _needed(int(params["limit"]), int(params["per_chunk"]))
+
+
+def _needed(limit: int, per_chunk: int) -> int:
+    return -(-limit // per_chunk)
+
+
 def instruction(per_chunk: int, notes: str) -> str:
     """What the model is told."""
     told = (
@@ -101,6 +117,11 @@ class Place:
     number: int
     piece: Piece | None = None
 
+    @property
+    def text(self) -> str:
+        """What stands in it."""
+        return self.piece.text if self.piece is not None else ""
+
 
 @dataclass(slots=True)
 class Haul:
@@ -133,7 +154,7 @@ class Qa:
         sources = corpus.planned(self._db, work)
         per_chunk, limit = int(work.options["per_chunk"]), int(work.options["limit"])
         counts = [each.chunks for each in sources]
-        needed = min(sum(counts), -(-limit // per_chunk))
+        needed = min(sum(counts), _needed(limit, per_chunk))
         first, more = picking.pick(counts, needed, needed * RESERVE)
         cuts = [first[start : start + SLICE] for start in range(0, len(first), SLICE)]
         quotas = prices.split(min(limit, needed * per_chunk), [len(cut) for cut in cuts])
@@ -162,7 +183,7 @@ class Qa:
         told = instruction(per_chunk, str(work.options["notes"]))
         todo = iter(read)
         while haul.short > 0 and (group := _some(todo, min(GROUP, -(-haul.short // per_chunk)))):
-            calls = [_call(model, told, each, per_chunk) for each in group]
+            calls = [_call(model, told, each.text, per_chunk) for each in group]
             self._take(work, haul, group, asking.paid(work, calls), per_chunk)
             total = max(total, haul.asked)
             work.progress(haul.asked, total, unit="chunks", stages=_stages(haul, len(read), total))
@@ -230,8 +251,7 @@ class Qa:
             raise summing.why_nothing(tx, claim.run_id, "no question was found that the documents answer")
 
 
-def _call(model: Model, told: str, place: Place, per_chunk: int) -> Call:
-    text = place.piece.text if place.piece is not None else ""
+def _call(model: Model, told: str, text: str, per_chunk: int) -> Call:
     most = TOKENS_AROUND + TOKENS_PER_PAIR * per_chunk
     hint = {"do": "pairs", "count": per_chunk}
     return asking.question(model, told, text, wants_json=True, max_tokens=most, hint=hint)

@@ -6,7 +6,8 @@ are estimated from what is known of them: a small text is read again from the sh
 of its published generation, as they are when only the model changes, put together and cut again otherwise.
 That is close, not exact. A large collection is estimated from a sample, and says so.
 
-A kind that pays for something else supplies a `Foresee`: the calls that it would make for one document.
+A kind that pays for something else supplies an `Outlook`: the calls that it would make for one document, and
+how many it makes at most.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.records import Block, Format, Page, Role
 from holdfast.engine.engine import Engine
 from holdfast.kinds import index
+from holdfast.kinds.asking import Model
 from holdfast.ledger.foresight import Forecast, Foresight
 from holdfast.ledger.pay import Call
 from holdfast.service.library import Library
@@ -45,8 +47,17 @@ class Passage:
     page: int | None = None
 
 
-Foresee = Callable[[Sequence[Passage], Mapping[str, Any]], Sequence[Call]]
-"""The calls that a kind would make for one document, given its passages and the parameters of the job."""
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a kind of job would ask for. `calls` is given the texts of a document's chunks, in order.
+
+    `checked` are its parameters with their defaults, or BadRequestError. `most` is how many calls a whole job
+    makes at most as a rule; None where only the documents bound it.
+    """
+
+    checked: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    calls: Callable[[Model, Sequence[str], Mapping[str, Any]], Sequence[Call]]
+    most: Callable[[Mapping[str, Any]], int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +98,16 @@ class Estimating:
         defaults: index.Choices,
         shelf: Blobs,
         parser: Parser,
-        kinds: Mapping[str, Foresee] | None = None,
+        jobs: Mapping[str, Outlook] | None = None,
+        model: Model | None = None,
     ) -> None:
         self._engine = engine
         self._library = library
         self._defaults = defaults
         self._shelf = shelf
         self._parser = parser
-        self._kinds = dict(kinds or {})
+        self._jobs = dict(jobs or {})
+        self._model = model
 
     def of_text(
         self, tenant: str, text: str, *, collection: str | None, options: Mapping[str, Any] | None = None
@@ -162,22 +175,29 @@ class Estimating:
 
         return self._sampled(tenant, found, chosen, concerns, calls)
 
-    def of_job(
-        self, tenant: str, collection_id: str, kind: str, params: Mapping[str, Any], model: str = ""
-    ) -> Estimate:
-        """What a job of this kind over the published documents of the collection would cost."""
-        foresee = self._kinds.get(kind)
-        if foresee is None:
-            known = ", ".join(sorted(self._kinds)) or "none"
+    def of_job(self, tenant: str, collection_id: str, kind: str, params: Mapping[str, Any]) -> Estimate:
+        """What a job of this kind over the published documents of the collection would cost.
+
+        A job that stops at a limit is estimated by the average of all that it might ask.
+        """
+        outlook, model = self._jobs.get(kind), self._model
+        if outlook is None or model is None:
+            known = ", ".join(sorted(self._jobs)) or "none"
             message = f"there is no estimate for jobs of kind {kind!r:.40}; there is for: {known}"
             raise BadRequestError(message, code="no_estimate")
         found = self._library.collection(tenant, collection_id)
+        asked = outlook.checked(params)
+        named = asked.get("documents")
+
+        def concerns(document: Document) -> bool:
+            return document.visible and (named is None or document.id in named)
 
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
-            return foresee(self._passages(document), params), True
+            return outlook.calls(model, [each.text for each in self._passages(document)], asked), True
 
-        chosen = replace(self._library.choices(found), model=model or kind)
-        return self._sampled(tenant, found, chosen, lambda document: document.visible, calls)
+        chosen = replace(self._library.choices(found), model=model.name)
+        told = self._sampled(tenant, found, chosen, concerns, calls)
+        return _bounded(told, outlook.most(asked))
 
     def _sampled(
         self,
@@ -308,3 +328,11 @@ def _scaled(tally: _Tally, size: estimates.Size) -> _Tally:
         exact=False,
         forecast=tally.forecast.times(factor),
     )
+
+
+def _bounded(told: Estimate, most: int | None) -> Estimate:
+    """The estimate of a job that asks no more than `most` of its calls; which ones shows when it runs."""
+    every = told.forecast.calls + told.forecast.known_calls
+    if most is None or every <= most:
+        return told
+    return replace(told, forecast=told.forecast.times(most / every), exact=False)
