@@ -22,6 +22,7 @@ from holdfast.store.schema import (
 )
 from holdfast.store.schema_follow_ups import deliveries, findings, follow_ups
 from holdfast.store.schema_jobs import job_results
+from holdfast.store.schema_rounds import rounds
 
 
 def copied(world, table, **changes):
@@ -54,6 +55,10 @@ RESULT = {
     "run_id": "r1", "slice": 0, "position": 0, "tenant": "default", "head_id": 1, "document": "d1",
     "source": 1, "good": True, "data": {},
 }  # fmt: skip
+ROUND = {
+    "tenant": "default", "collection": "books", "sort": "delete", "after": "", "actor": "", "token": "t",
+    "due_at": 1.0,
+}  # fmt: skip
 CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
 
 BAD = {
@@ -83,6 +88,7 @@ BAD = {
     "one_delivery_per_event": lambda _: insert(deliveries).values([DELIVERY, DELIVERY]),
     "one_finding_per_step": lambda world: copied(world, findings),
     "one_result_per_place": lambda _: insert(job_results).values([RESULT, RESULT]),
+    "one_round_per_collection_and_sort": lambda _: insert(rounds).values([ROUND, ROUND]),
     "one_count_per_slice": lambda world: copied(world, word_counts),
     "one_document_per_id": lambda world: copied(world, documents, digest="other"),
     "one_live_document_per_content": lambda world: insert(documents).values(**DOCUMENT | {"id": "d2"}),

