@@ -27,7 +27,7 @@ from holdfast.store import (
     tries,
 )
 from holdfast.store import tasks as fenced
-from holdfast.store.schema import runs, tasks
+from holdfast.store.schema import journal, runs, tasks
 from tests.conformance.conftest import PATIENCE, cut
 
 RULES = claims.LockHeld(attempt_cap=3)
@@ -428,3 +428,26 @@ def test_a_claim_whose_answer_was_lost_is_found_by_its_token(world):
     assert world.count(tasks, tasks.c.state == "running") == 1
     assert claims.renew(world.db, claim, 60.0)
     assert claim.lane == Lane.BULK
+
+
+def test_a_refusal_whose_answer_was_lost_may_be_followed_by_another_and_the_journal_has_both(world):
+    """What is answered is what the journal says last (G6)."""
+    world.request()
+    met = []
+
+    def handler(name):
+        met.append(name)
+        if name == "request.committed" and met.count(name) == 1:
+            with faults.armed(lambda _: None):
+                world.request(content="b")  # the generation that was expected is there now, and under way
+            raise cut()
+
+    ask = world.ask(content="b", expect_generation=2, actor="me")
+    with faults.armed(handler):
+        told = requests.request(world.db, ask, run_id="mine", patience=PATIENCE)
+    mine = select(journal.c.reason).where(journal.c.actor == "me").order_by(journal.c.id)
+    assert [row.reason for row in world.rows(mine)] == [
+        "refused:generation_mismatch",
+        "duplicate:in_progress",
+    ]
+    assert told.disposition is Disposition.DUPLICATE

@@ -9,7 +9,7 @@ the bill and the journal say the same and both are right once the run has ended.
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, bindparam, cast, func, select
+from sqlalchemy import BigInteger, ColumnElement, Row, bindparam, cast, func, select
 
 from holdfast.core.decide import Verdict
 from holdfast.core.records import Ask, Head
@@ -48,15 +48,20 @@ def would_cost(tx: Tx, head: Head) -> int:
 
 
 def note(tx: Tx, ask: Ask, head: Head, verdict: Verdict, token: str) -> None:
-    """The refusal is in the journal, once; `token` tells this request from all others."""
-    if tx.again and any((row.data or {}).get("ask") == token for row in _latest(tx, head.id)):
+    """The refusal is in the journal, once; `token` tells this request from all others.
+
+    A try whose answer was lost may have been refused for another reason: then both are there, and the last
+    is the answer.
+    """
+    reason = f"{verdict.disposition}:{verdict.reason}"
+    if tx.again and any(_is(row, reason, token) for row in tx.all(journal.LATEST, {"head_id": head.id})):
         return
     data: dict[str, Any] = {"ask": token}
     if verdict.disposition is Disposition.DUPLICATE:
         data[WOULD_COST] = would_cost(tx, head)
     noted = journal.entry(
         Verb.REQUEST,
-        f"{verdict.disposition}:{verdict.reason}",
+        reason,
         tenant=ask.tenant,
         head_id=head.id,
         run_id=head.run_id,
@@ -67,5 +72,5 @@ def note(tx: Tx, ask: Ask, head: Head, verdict: Verdict, token: str) -> None:
     journal.write(tx, noted)
 
 
-def _latest(tx: Tx, head_id: int) -> Any:
-    return tx.all(journal.LATEST, {"head_id": head_id})
+def _is(row: Row[Any], reason: str, token: str) -> bool:
+    return row.reason == reason and (row.data or {}).get("ask") == token
