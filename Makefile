@@ -4,7 +4,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 SERVICES := $(PY) -m scripts.services
-PYTEST := $(PY) -m pytest -n 2 --dist loadfile
+# Half of the time a test waits for a process, so three of them keep two cores busy.
+PYTEST := $(PY) -m pytest -n 3 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help install run demo test lint docs simulate mutants bench chaos services-up services-down services-status lock clean
@@ -25,7 +26,7 @@ demo: install ## kill, freeze and double-click real workers, then print both bil
 	@$(VENV)/bin/holdfast demo
 
 test: lint ## lint, then every test against private PostgreSQL, Redis and RabbitMQ
-	@$(SERVICES) run -- $(PYTEST) $(ARGS)
+	@$(SERVICES) run -- $(PYTEST) -m 'not long' $(ARGS)
 
 lint: install ## ruff, mypy, import contracts, ratchet
 	@$(PY) -m ruff check .
@@ -48,6 +49,7 @@ bench: install ## measure on this machine, beside the peers (ARGS=--quick for a 
 
 chaos: install ## break real workers on every broker and print what it cost (ARGS="--only 2 --stack redis")
 	@$(SERVICES) run -- $(PY) -m tests.acceptance $(ARGS)
+	@$(if $(ARGS),:,$(SERVICES) run -- $(PYTEST) -m long)
 
 services-up: install ## start private PostgreSQL, Redis and RabbitMQ, and leave them up
 	@$(SERVICES) up

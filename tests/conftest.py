@@ -26,6 +26,27 @@ hypothesis.settings.register_profile("holdfast", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("holdfast")
 
 
+# Variations of proofs that are in `make test` by another one of them: left out there, run by `make chaos`.
+LONG = (
+    ("tests/acceptance/test_service", "redis"),
+    ("tests/acceptance/test_embedded.py", "rolling_restart"),
+    ("tests/acceptance/test_redis.py", "rolling_restart"),
+    ("tests/indexing/test_crash.py", "sqlite-keyed"),
+    ("tests/indexing/test_crash.py", "postgresql-unkeyed"),
+    ("tests/actions/test_race.py", "sqlite"),
+    ("tests/money/test_5_budget_races.py", ".commit]"),
+    ("tests/fundamentals/test_cli_demo.py", "interrupted", "[1]"),
+    ("tests/fundamentals/test_cli_demo.py", "interrupted", "[15]"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is `long`."""
+    for item in items:
+        if any(all(part in item.nodeid for part in parts) for parts in LONG):
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(scope="session")
 def services() -> dict[str, Any]:
     """The record of `make services-up`; empty when nothing was started."""
