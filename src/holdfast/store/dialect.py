@@ -284,7 +284,7 @@ def _began_to_write(connection: Connection) -> bool:
     """True when the transaction has the one write lock; False when not: then a last try tells why.
 
     Writers hold it for a millisecond. SQLite's own waiting sleeps for 1, 2, 5, 10, ... ms whatever happens
-    meanwhile, which left two busy workers idle half of the time.
+    meanwhile, so that a busy worker may sleep through many turns.
     """
     driver: Any = connection.connection.driver_connection
     give_up, wait = time.monotonic() + BUSY_TIMEOUT, SHORTEST_WAIT
