@@ -154,7 +154,8 @@ def _mixture(place: Place) -> Callable[[int], load.Request]:
             return load.Request("duplicate", "POST", again, b'{"mode": "retry"}', (409,))
         if sort in {2, 6}:
             words = " ".join(WORDS[(number * step + step) % len(WORDS)] for step in range(1, 60))
-            body = json.dumps({"text": f"Note {number}. {words}.", "title": f"note {number}", "lane": "bulk"}).encode()
+            note = {"text": f"Note {number}. {words}.", "title": f"note {number}", "lane": "bulk"}
+            body = json.dumps(note).encode()
             return load.Request("upload", "POST", "/api/v1/collections/bench/documents", body, (200, 202))
         if sort == 1:
             return load.Request("document", "GET", f"/api/v1/documents/{place.waiting}")

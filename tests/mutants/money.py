@@ -42,6 +42,17 @@ MONEY = (
         by=f"{G5}an_intent_whose_worker_was_fenced_out_is_never_sent[sqlite-request]",
     ),
     mutant(
+        "mark_does_not_wait_for_the_disk",
+        "G5: after a power cut an order was sent that nobody knows of",
+        Patch(
+            CALLS,
+            '        return db.write("send", body)\n',
+            '        return db.write("send", body, light=True)\n',
+        ),
+        by="tests/indexing/test_power_cut.py::"
+        "test_after_a_power_cut_the_document_is_indexed_and_nothing_is_paid_twice[send.heard]",
+    ),
+    mutant(
         "mark_is_not_all_or_none",
         "G5",
         Patch(

@@ -164,7 +164,8 @@ class Work:
         if chunk.position in self._positions:
             raise WorkError(f"two chunks of one slice have position {chunk.position}", code="bad_chunk")
         try:
-            keys.canonical(dict(chunk.data))
+            if chunk.data != {}:
+                keys.canonical(dict(chunk.data))
         except (BadRequestError, TypeError, ValueError) as error:
             raise WorkError(f"a chunk's data must be a JSON object: {error}", code="bad_chunk") from error
         self._positions.add(chunk.position)

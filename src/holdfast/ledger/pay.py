@@ -51,10 +51,13 @@ class Call:
     model: str
     text: str
     params: Mapping[str, object] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def key(self, tenant: str) -> str:
-        """Its content key for `tenant`."""
-        return keys.call_key(
+        """Its content key for `tenant`; worked out once."""
+        if (known := self._keys.get(tenant)) is not None:
+            return known
+        self._keys[tenant] = found = keys.call_key(
             tenant=tenant,
             provider=self.provider,
             endpoint=self.endpoint,
@@ -62,6 +65,7 @@ class Call:
             params=self.params,
             text=self.text,
         )
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ no row when another transaction inserts the same key at the same moment.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Row, bindparam, func, insert, select, update
@@ -52,13 +52,16 @@ TAKE_VOID = (
 )
 ORDER_COLUMNS = [orders.c[name] for name in Order.__dataclass_fields__]
 ORDER = select(*ORDER_COLUMNS, now().label("now")).where(orders.c.id == bindparam("order_id"))
+# Without its body, which is long: whoever changes an order does not send it.
 ORDER_FOR_CHANGE = (
-    select(orders, now().label("now")).where(orders.c.id == bindparam("order_id")).with_for_update()
+    select(*(column for column in orders.c if column is not orders.c.body), now().label("now"))
+    .where(orders.c.id == bindparam("order_id"))
+    .with_for_update()
 )
 NEW_ORDER = (
     insert(orders)
     .values(state=literal(CallState.INTENT), created_at=now(), deadline_at=now() + bindparam("b_stale"))
-    .returning(*ORDER_COLUMNS)
+    .returning(orders.c.created_at, orders.c.deadline_at)
 )
 
 
@@ -135,19 +138,19 @@ def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
             return None
         estimate = sum(draft.weights[key] for key in mine)
         budgets.reserve(tx, claim.tenant, draft.scopes, estimate)
-        return order(tx.execute(NEW_ORDER, _order_values(claim, draft, mine, estimate)).one())
+        return _ordered(tx, claim, draft, mine, estimate)
 
-    return db.write("intend", body)
+    return db.write("intend", body, light=True)
 
 
-def _order_values(claim: Claim, draft: Draft, mine: Sequence[str], estimate: int) -> dict[str, Any]:
-    return {
+def _ordered(tx: Tx, claim: Claim, draft: Draft, mine: Sequence[str], estimate: int) -> Order:
+    frozen: dict[str, Any] = {
         "id": draft.id,
         "tenant": claim.tenant,
         "provider": draft.provider,
         "endpoint": draft.endpoint,
         "model": draft.model,
-        "call_keys": list(mine),
+        "call_keys": mine,
         "weights": [draft.weights[key] for key in mine],
         "body": draft.encode(mine),
         "idempotency_key": f"hf-{draft.id}",
@@ -155,11 +158,15 @@ def _order_values(claim: Claim, draft: Draft, mine: Sequence[str], estimate: int
         "holder": claim.token,
         "task_id": claim.task_id or None,
         "run_id": claim.run_id or None,
-        "scopes": list(draft.scopes),
         "estimate": estimate,
         "deadline": draft.deadline,
-        "b_stale": draft.stale_after,
     }
+    more = {"scopes": list(draft.scopes), "b_stale": draft.stale_after}
+    made = tx.execute(NEW_ORDER, frozen | more).one()
+    lists = {"call_keys": tuple(mine), "weights": tuple(frozen["weights"])}
+    times = {"created_at": made.created_at, "deadline_at": made.deadline_at}
+    unsent = {"state": CallState.INTENT, "sends": 0, "first_sent_at": None, "sent_at": None}
+    return Order(**frozen | lists | times | unsent)
 
 
 _sent_values = {
@@ -177,7 +184,7 @@ MARK_SENT = (
         orders.c.holder == bindparam("b_holder"),
     )
     .values(**_sent_values)
-    .returning(*ORDER_COLUMNS)
+    .returning(orders.c.sends, orders.c.first_sent_at, orders.c.sent_at, orders.c.deadline_at)
 )
 MARK_RESENT = (
     update(orders)
@@ -226,7 +233,7 @@ def send(db: Database, claim: Claim, intended: Order) -> Order | FencedOut:
         if marked is None:
             return FencedOut(INTENT_LOST)
         _mark_calls(tx, intended, CallState.INTENT)
-        return order(marked)
+        return replace(intended, state=CallState.SENT, **marked._asdict())
 
     try:
         return db.write("send", body)

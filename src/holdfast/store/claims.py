@@ -209,7 +209,7 @@ def claim_best(
 
     for number in range(CLAIM_TRIES):
         try:
-            claim = db.write("claim", body)
+            claim = db.write("claim", body, light=True)
         except _Contended as error:
             skipped.append(error.tenant)
             continue
@@ -261,7 +261,7 @@ def claim_named(
 
     for number in range(CLAIM_TRIES):
         try:
-            return db.write("claim", body)
+            return db.write("claim", body, light=True)
         except _Contended:
             db.pause(0.002 * 2**number)
     return Skipped(Skip.LOCK_HELD, rules.delay)
@@ -389,7 +389,7 @@ def renew(db: Database, claim: Claim, ttl: float) -> bool:
     def body(tx: Tx) -> bool:
         return tx.execute(RENEW, {**_mine(claim), "b_ttl": ttl}).rowcount == 1
 
-    return db.write("renew", body)
+    return db.write("renew", body, light=True)
 
 
 SIGN = update(tasks).where(_HELD).values(signed_at=now())
@@ -405,7 +405,7 @@ def sign(db: Database, claim: Claim) -> None:
     def body(tx: Tx) -> None:
         tx.execute(SIGN, _mine(claim))
 
-    db.write("sign", body)
+    db.write("sign", body, light=True)
 
 
 def _mine(claim: Claim) -> dict[str, Any]:
@@ -435,7 +435,7 @@ def release(db: Database, claim: Claim, reason: str) -> Outcome:
         journal.write(tx, journal.of_claim(Verb.RELEASE, reason, claim))
         return Landed()
 
-    return db.write("release", body)
+    return db.write("release", body, light=True)
 
 
 def put_back(db: Database, claim: Claim, *, reason: str, delay: float) -> Outcome:
@@ -448,7 +448,7 @@ def put_back(db: Database, claim: Claim, *, reason: str, delay: float) -> Outcom
         journal.write(tx, journal.of_claim(Verb.PUT_BACK, reason, claim, {"delay": delay}))
         return Landed()
 
-    return db.write("put_back", body)
+    return db.write("put_back", body, light=True)
 
 
 HELD_NOW = (

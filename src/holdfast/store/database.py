@@ -34,16 +34,17 @@ BACKOFF = Backoff(first=0.01, factor=2.0, most=1.0)
 class Tx:
     """One open transaction. `again` is true when an earlier try may have committed."""
 
-    __slots__ = ("again", "connection", "db")
+    __slots__ = ("_execute", "again", "connection", "db")
 
     def __init__(self, db: "Database", connection: Connection, *, again: bool) -> None:
         self.db = db
         self.connection = connection
         self.again = again
+        self._execute = db.statements.on(connection).execute
 
     def execute(self, statement: Executable, values: Values = None) -> Told:
         """Run one statement."""
-        return self.db.statements.execute(self.connection, statement, values)
+        return self._execute(statement, values)
 
     def one(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
         """The first row of a statement, or None."""
@@ -81,6 +82,7 @@ class Database:
             ),
             holdfast_read=True,
         )
+        self._light = self.engine.execution_options(holdfast_light=True)
         self._lookers = (
             self.engine.execution_options(isolation_level="AUTOCOMMIT") if self.postgresql else self.readers
         )
@@ -99,14 +101,18 @@ class Database:
         """True on PostgreSQL."""
         return dialect.is_postgresql(self.engine)
 
-    def write(self, name: str, body: Callable[[Tx], T]) -> T:
+    def write(self, name: str, body: Callable[[Tx], T], *, light: bool = False) -> T:
         """The answer of `body`, whose effects are committed. `name` names its fault points.
+
+        A `light` commit survives every process of this machine, but is on SQLite lost with the machine itself
+        unless a later commit that is not light was confirmed. It is for what nobody outside was told.
 
         Raises StoreUnavailableError when the database stays away; what happened is then unknown.
         """
+        engine = self._light if light else self.engine
 
         def attempt(again: bool) -> T:
-            with self._connect(self.engine) as connection, connection.begin() as transaction:
+            with self._connect(engine) as connection, connection.begin() as transaction:
                 answer = body(Tx(self, connection, again=again))
                 faults.point(f"{name}.commit")
                 transaction.commit()

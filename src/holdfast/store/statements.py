@@ -19,6 +19,8 @@ from sqlalchemy import Connection, Delete, Executable, Insert, Select, Update, e
 
 Values = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 Convert = Callable[[Any], Any]
+KEPT = (Select, Insert, Update, Delete)
+_ONE = (dict, Mapping)
 
 
 class Told:
@@ -58,18 +60,20 @@ class Told:
 class _Ready:
     """One statement, compiled for one dialect and one set of values."""
 
-    __slots__ = ("_columns", "_convert", "_dialect", "_fixed", "_places", "_read", "_row", "text")
+    __slots__ = ("_columns", "_convert", "_defaults", "_dialect", "_places", "_read", "_row", "text")
 
-    def __init__(self, compiled: Any, dialect: Any, columns: Sequence[Any]) -> None:
+    def __init__(self, compiled: Any, dialect: Any, columns: Sequence[Any], given: Sequence[str]) -> None:
         self.text = str(compiled)
         self._dialect = dialect
-        self._places = None if compiled.positiontup is None else tuple(compiled.positiontup)
-        self._fixed = dict(compiled.params)
-        self._convert: dict[str, Convert] = {}
+        self._defaults = {name: value for name, value in compiled.params.items() if name not in given}
+        converts: dict[str, Convert] = {}
         for bind, name in compiled.bind_names.items():
             convert = bind.type.dialect_impl(dialect).bind_processor(dialect)
             if convert is not None:
-                self._convert[name] = convert
+                converts[name] = convert
+        places = compiled.positiontup
+        self._places = None if places is None else [(name, converts.get(name)) for name in places]
+        self._convert = converts
         self._columns = columns
         self._read: list[Convert | None] | None = None
         names = [column.key or "" for column in columns]
@@ -78,10 +82,13 @@ class _Ready:
 
     def values(self, given: Mapping[str, Any]) -> Any:
         """The values as the driver takes them."""
-        whole = {**self._fixed, **given}
-        for name, convert in self._convert.items():
-            whole[name] = convert(whole[name])
-        return whole if self._places is None else [whole[name] for name in self._places]
+        if self._defaults:
+            given = {**self._defaults, **given}
+        if self._places is not None:
+            return [given[name] if to is None else to(given[name]) for name, to in self._places]
+        if not self._convert:
+            return given
+        return {**given, **{name: to(given[name]) for name, to in self._convert.items()}}
 
     def rows(self, cursor: Any) -> list[Any]:
         """What there is to fetch."""
@@ -97,52 +104,73 @@ class _Ready:
                 self._read = []
         make, read = self._row, self._read
         if not read:
-            return [make(row) for row in cursor.fetchall()]
+            return list(map(make, cursor.fetchall()))
         return [
             make([value if to is None else to(value) for to, value in zip(read, row, strict=True)])
             for row in cursor.fetchall()
         ]
 
 
+Seen = weakref.WeakKeyDictionary[Any, dict[Any, _Ready | None]]
+
+
 class Statements:
     """The statements that one database has seen, ready to be executed again."""
 
     def __init__(self) -> None:
-        self._seen: weakref.WeakKeyDictionary[Any, dict[Any, _Ready | None]] = weakref.WeakKeyDictionary()
+        self._seen: Seen = weakref.WeakKeyDictionary()
 
-    def execute(self, connection: Connection, statement: Executable, values: Values) -> Told:
-        """Run one statement in the transaction that the connection is in."""
-        ready = self._ready(connection, statement, values)
+    def on(self, connection: Connection) -> "Executing":
+        """What executes statements in the transaction that the connection is in."""
+        return Executing(self._seen, connection)
+
+
+class Executing:
+    """Executes the statements of one transaction."""
+
+    __slots__ = ("_connection", "_heard", "_seen")
+
+    def __init__(self, seen: Seen, connection: Connection) -> None:
+        self._seen = seen
+        self._connection = connection
+        self._heard = bool(connection.dispatch.before_cursor_execute)
+
+    def execute(self, statement: Executable, values: Values) -> Told:
+        """Run one statement."""
+        connection = self._connection
+        ready = None if self._heard else self._ready(statement, values)
         if ready is None:
             result = connection.execute(statement, values)
             return Told(result.all() if result.returns_rows else (), result.rowcount)
         dialect = connection.dialect
         cursor = connection.connection.cursor()
         try:
-            if isinstance(values, Mapping | None):
-                dialect.do_execute(cursor, ready.text, ready.values(values or {}))
+            if _is_one(values):
+                dialect.do_execute(cursor, ready.text, ready.values(values or {}))  # type: ignore[arg-type]
             else:
-                dialect.do_executemany(cursor, ready.text, [ready.values(each) for each in values])
+                dialect.do_executemany(cursor, ready.text, [ready.values(each) for each in values or ()])  # type: ignore[arg-type]
             return Told(ready.rows(cursor), cursor.rowcount)
         except dialect.loaded_dbapi.Error as error:
             raise _told_as_ever(connection, cursor, ready.text, error) from error
         finally:
             cursor.close()
 
-    def _ready(self, connection: Connection, statement: Any, values: Any) -> _Ready | None:
-        if not isinstance(statement, Select | Insert | Update | Delete):
-            return None
-        if connection.dispatch.before_cursor_execute:
-            return None
+    def _ready(self, statement: Any, values: Any) -> _Ready | None:
         known = self._seen.get(statement)
         if known is None:
-            self._seen[statement] = {}
+            if isinstance(statement, KEPT):
+                self._seen[statement] = {}
             return None
-        many = not isinstance(values, Mapping | None)
+        many = not _is_one(values)
         names = tuple((values[0] if many else values) or ())
         if (many, names) not in known:
-            known[many, names] = _made(statement, connection.dialect, many, names)
+            known[many, names] = _made(statement, self._connection.dialect, many, names)
         return known[many, names]
+
+
+def _is_one(values: Values) -> bool:
+    """True for the values of one execution. A dict is found out sooner than any mapping."""
+    return values is None or isinstance(values, _ONE)
 
 
 def _made(statement: Any, dialect: Any, many: bool, names: Sequence[str]) -> _Ready | None:
@@ -157,7 +185,7 @@ def _made(statement: Any, dialect: Any, many: bool, names: Sequence[str]) -> _Re
         or compiled.insert_prefetch
         or compiled.update_prefetch
     )
-    return None if needs_more else _Ready(compiled, dialect, columns)
+    return None if needs_more else _Ready(compiled, dialect, columns, names)
 
 
 def _told_as_ever(connection: Connection, cursor: Any, text: str, error: Exception) -> BaseException:

@@ -138,7 +138,7 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
         tx.execute(SIGN, {"b_task": claim.task_id})
         return Landed()
 
-    return db.write("stage", body) if values else Landed()
+    return db.write("stage", body, light=True) if values else Landed()
 
 
 def _rows(claim: Claim, batch: Sequence[Chunk]) -> list[dict[str, Any]]:
@@ -252,7 +252,7 @@ def advance(db: Database, claim: Claim, report: Report, line_id: str) -> Outcome
             tx.execute(SAY, line)
         return Landed()
 
-    return db.write("advance", body)
+    return db.write("advance", body, light=True)
 
 
 INSERT_TASKS = insert(tasks)
@@ -305,7 +305,7 @@ def plan(db: Database, claim: Claim, slices: Sequence[Slice], spent: Spent) -> O
         tx.together(PLANNED, values | journal.of_claim(Verb.PLAN, "planned", claim, {"slices": len(slices)}))
         return Landed()
 
-    return db.write("plan", body)
+    return db.write("plan", body, light=True)
 
 
 def _done_values(claim: Claim, spent: Spent, staged: int, result: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -377,6 +377,7 @@ def finish(
     transaction takes effect with the publication or not at all. It may run more than once, so it must
     have no effect outside the transaction.
     """
+    staging = _rows(claim, batch)
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=True)
@@ -386,7 +387,7 @@ def finish(
             return held
         if claim.epoch > 1:
             tx.execute(DELETE_LEFTOVERS, _place(claim))
-        _leave_behind(tx, claim, batch, copy, also)
+        _leave_behind(tx, claim, staging, copy, also)
         values = _done_values(claim, spent, staged, result)
         alone = held.slices is None and claim.ordinal == 0
         if not alone and tx.execute(OTHERS_OPEN, {"b_run": claim.run_id, "b_task": claim.task_id}).scalar():
@@ -401,14 +402,14 @@ def finish(
             deliveries.call_back(tx, claim.run_id, Status.SUCCESS)
         return Landed(published=True)
 
-    return db.write("finish", body)
+    return db.write("finish", body, light=True)
 
 
 def _leave_behind(
-    tx: Tx, claim: Claim, batch: Sequence[Chunk], copy: Copy | None, also: Publish | None
+    tx: Tx, claim: Claim, staging: Sequence[Mapping[str, Any]], copy: Copy | None, also: Publish | None
 ) -> None:
-    if batch:
-        tx.execute(STAGE, _rows(claim, batch))
+    if staging:
+        tx.execute(STAGE, staging)
     if copy is not None:
         old = {"b_old_generation": copy.generation, "b_old_slice": copy.slice}
         if tx.execute(COPY, _place(claim) | old).rowcount != copy.chunks:

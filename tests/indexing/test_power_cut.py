@@ -1,0 +1,109 @@
+"""The power fails: what was accepted and what was paid is on the disk, what was done is done again for free.
+
+A commit that did not wait for the disk may be lost with the machine. So at every fault point the worst disk
+there could be is taken: everything after the last commit that waited is gone.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from holdfast import faults
+from holdfast.core.states import Status
+from holdfast.store.database import Database
+from tests.indexing.house import House
+
+TEXT = "\n\n".join(f"Paragraph {number} tells of harbour {number} and its light." * 8 for number in range(9))
+POINTS = [
+    *(
+        "claim.commit",
+        "claim.committed",
+        "intend.commit",
+        "intend.committed",
+        "send.commit",
+        "send.committed",
+    ),
+    *("send.first_byte", "send.begun", "send.answered", "send.heard"),
+    *("settle.commit", "settle.committed", "finish.commit", "finish.committed"),
+]
+
+
+class Disk:
+    """How much of SQLite's write-ahead log is sure to be on the disk."""
+
+    def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.file = Path(url.removeprefix("sqlite:///"))
+        self.sure = 0
+        self._light = False
+        write = Database.write
+
+        def watched(db, name, body, *, light=False):
+            self._light = light
+            answer = write(db, name, body, light=light)
+            self.reached(f"{name}.committed")
+            return answer
+
+        monkeypatch.setattr(Database, "write", watched)
+
+    @property
+    def log(self) -> Path:
+        return self.file.with_name(f"{self.file.name}-wal")
+
+    def reached(self, point: str) -> None:
+        if point.endswith(".committed") and not self._light and self.log.exists():
+            self.sure = self.log.stat().st_size
+
+    def worst(self, folder: Path) -> str:
+        """The address of the database as it may be found after the power is back."""
+        folder.mkdir()
+        shutil.copyfile(self.file, folder / self.file.name)
+        (folder / self.log.name).write_bytes(self.log.read_bytes()[: self.sure])
+        return f"sqlite:///{folder / self.file.name}"
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_after_a_power_cut_the_document_is_indexed_and_nothing_is_paid_twice(
+    point, sqlite_url, tmp_path, meter, parser, monkeypatch
+):
+    """G4, G5: the request, the order under way and the results are there; no key is made a second time."""
+    disk = Disk(sqlite_url, monkeypatch)
+    before = House(sqlite_url, tmp_path / "data", meter, parser)
+    document = before.upload(TEXT, "harbours.txt").document
+
+    def cut(name: str) -> None:
+        disk.reached(name)
+        if name == point:
+            raise faults.Crash
+
+    with pytest.raises(faults.Crash), faults.armed(cut):
+        before.work()
+    after = House(disk.worst(tmp_path / "after"), tmp_path / "data", meter, parser)
+    before.close()
+    after.pass_time(3600.0)
+    after.engine.run_until_idle()
+    found = after.document(document.id)
+    assert found.status is Status.SUCCESS
+    assert after.paid() == len(after.texts(found)) > 1
+    after.close()
+
+
+def test_light_commits_are_not_waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch):
+    """Only the request, the mark before the first byte and the settled order wait for the disk."""
+    waited: list[str] = []
+    write = Database.write
+
+    def watched(db, name, body, *, light=False):
+        def noting(tx):
+            mode = tx.connection.exec_driver_sql("PRAGMA synchronous").scalar()
+            waited.extend([name] if mode == 2 else [])
+            return body(tx)
+
+        return write(db, name, noting, light=light)
+
+    monkeypatch.setattr(Database, "write", watched)
+    house = House(sqlite_url, tmp_path / "data", meter, parser)
+    waited.clear()
+    house.indexed(TEXT, "harbours.txt")
+    house.close()
+    assert waited == ["make_collection", "add_documents", "send", "settle"]
