@@ -4,14 +4,15 @@
 
 200 requests a second, of which half are reads (a document, a page of documents, a search), a quarter are
 duplicates that must be refused, and a quarter are uploads of small texts that a worker of two processes
-indexes meanwhile; everything on this machine. Seconds count from when a request was due, not from when it was
-sent. Then: what 500 listeners that hear nothing cost.
+indexes meanwhile; everything on this machine, with the settings for that (`SETTINGS`). Seconds count from
+when a request was due, not from when it was sent. Then: what 500 listeners that hear nothing cost.
 """
 
 import argparse
 import asyncio
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench import load, places, workers
 from bench.results import Report, Result, at_least, at_most, percentile
@@ -28,6 +30,10 @@ from bench.sizes import QUICK, Sizes, quiet
 RATE = 200.0
 LISTENERS = 500
 PATIENCE = 180.0
+# No pooler stands before PostgreSQL, and the worker shares its machine with the API.
+SETTINGS = {"HOLDFAST_DATABASE_PREPARE": "true", "HOLDFAST_WORKER_NICE": "5"}
+# Mebibytes that the API may grow while thousands of documents come into what its searches keep in memory.
+GROWTH = 32
 WORDS = tuple("anchor rope harbour lighthouse tide keel compass mast sail storm chart pilot quay fog".split())  # noqa: SIM905
 
 
@@ -71,6 +77,7 @@ def main(words: Sequence[str]) -> int:
     for stack in (workers.STACKS[0], workers.STACKS[2]):
         report.busy.append(quiet(QUICK if options.quick else Sizes()))
         with _api(stack) as place:
+            _say(f"{stack.name}: up")
             _under_load(report, stack, place, 10.0 if options.quick else 60.0)
             _listeners(report, stack, place, 50 if options.quick else LISTENERS)
     report.print()
@@ -80,10 +87,16 @@ def main(words: Sequence[str]) -> int:
     return 1 if options.strict and missed else 0
 
 
+def _say(words: str) -> None:
+    """Told at once: of a run that is cut short, what was measured so far is seen."""
+    print(f"bench: {words}", file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def _api(stack: workers.Stack) -> Iterator[Place]:
     with workers.installed(stack) as house, tempfile.TemporaryFile("w+") as said:
         served = ["--lanes", "bulk,follow-up"]
+        house.environment.update(SETTINGS)
         with workers.worker(house.environment, served):
             process = subprocess.Popen(
                 [sys.executable, "-m", "holdfast.cli", "api", "--port", "0"],
@@ -124,25 +137,57 @@ def _address(
 def _under_load(report: Report, stack: workers.Stack, place: Place, seconds: float) -> None:
     make = _mixture(place)
     asyncio.run(load.send(place.address, RATE, 3.0, lambda number: make(-1 - number)))  # warm
-    before = workers.rss(place.pid)
-    heard = asyncio.run(load.send(place.address, RATE, seconds, make))
-    after = workers.rss(place.pid)
-    limit = 400.0 if stack.database == places.SQLITE else 50.0
-    for name in sorted(heard.seconds):
-        found = heard.seconds[name]
-        bound = at_most(limit) if name == "duplicate" else None
-        for part in (0.5, 0.99):
-            value = 1000 * percentile(found, part)
-            shown = f"{name} p{100 * part:.0f}"
-            report.add(Result(stack.name, shown, "ms", (value,), bound if part == 0.99 else None))
+    _say(f"{stack.name}: warm; {RATE:g} requests a second for {seconds:g} s")
+    busy = _processor(place.pid)
+    heard, sizes = asyncio.run(_sent(place, seconds, make))
+    busy = _processor(place.pid) - busy
+    _tell(report, stack, heard)
+    asked = sum(map(len, heard.seconds.values()))
     wrong = sum(heard.wrong.values())
-    report.add(Result(stack.name, "wrong answers", "requests", (float(wrong),), at_most(0)))
-    report.add(Result(stack.name, "memory of the API before, after", "MiB", (before, after)))
+    cost, grown = 1000 * busy / max(1, asked), max(sizes) - sizes[0]
+    _say(f"{stack.name}: {wrong} wrong of {asked}, {cost:.2f} ms of processor each, {grown:.0f} MiB more")
     for what, number in heard.wrong.items():
         report.say(f"{stack.name}: {number} x {what}")
     ended = _all_end(place, heard.accepted)
     share = ended / max(1, len(heard.accepted))
-    report.add(Result(stack.name, "accepted uploads that became ready", "share", (share,), at_least(1)))
+    _say(f"{stack.name}: {ended} of {len(heard.accepted)} uploads are ready")
+    report.add(
+        Result(stack.name, "wrong answers", "requests", (float(wrong),), at_most(0)),
+        Result(stack.name, "processor time of the API per request", "ms", (cost,)),
+        Result(stack.name, "memory of the API before, after", "MiB", (sizes[0], sizes[-1])),
+        Result(stack.name, "its growth under load", "MiB", (grown,), at_most(GROWTH)),
+        Result(stack.name, "accepted uploads that became ready", "share", (share,), at_least(1)),
+    )
+
+
+def _tell(report: Report, stack: workers.Stack, heard: load.Heard) -> None:
+    limit = 400.0 if stack.database == places.SQLITE else 50.0
+    for name in sorted(heard.seconds):
+        found = heard.seconds[name]
+        bound = at_most(limit) if name == "duplicate" else None
+        told = {part: 1000 * percentile(found, part) for part in (0.5, 0.99)}
+        _say(f"{stack.name}: {name} p50 {told[0.5]:.0f} ms, p99 {told[0.99]:.0f} ms of {len(found)}")
+        for part, value in told.items():
+            shown = f"{name} p{100 * part:.0f}"
+            report.add(Result(stack.name, shown, "ms", (value,), bound if part == 0.99 else None))
+
+
+async def _sent(
+    place: Place, seconds: float, make: Callable[[int], load.Request]
+) -> tuple[load.Heard, list[float]]:
+    """What came of the requests, and the memory of the API second by second meanwhile."""
+    sizes = [workers.rss(place.pid)]
+    sending = asyncio.create_task(load.send(place.address, RATE, seconds, make))
+    while not sending.done():
+        await asyncio.wait([sending], timeout=1)
+        sizes.append(workers.rss(place.pid))
+    return await sending, sizes
+
+
+def _processor(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _mixture(place: Place) -> Callable[[int], load.Request]:
@@ -168,13 +213,24 @@ def _mixture(place: Place) -> Callable[[int], load.Request]:
 
 
 def _all_end(place: Place, accepted: Sequence[str]) -> int:
-    """How many of these documents are ready in the end."""
-    left, until = set(accepted), time.monotonic() + PATIENCE
-    while left and time.monotonic() < until:
-        left -= {one for one in left if place.call("GET", f"/documents/{one}")["index_status"] == "success"}
-        if left:
-            time.sleep(1)
-    return len(set(accepted)) - len(left)
+    """How many of these documents are ready in the end; asked for by the page, once nothing is open."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        left = sum(len(_page(place, f"&status={status}")[0]) for status in ("queued", "indexing"))
+        if left <= 1:  # the one that waits
+            break
+        time.sleep(1)
+    ready: set[str] = set()
+    more: str | None = ""
+    while more is not None:
+        found, more = _page(place, f"&cursor={more}" if more else "")
+        ready |= {str(one["id"]) for one in found if one["ready"]}
+    return len(ready & set(accepted))
+
+
+def _page(place: Place, more: str) -> tuple[list[dict[str, object]], str | None]:
+    told: Any = place.call("GET", f"/collections/bench/documents?limit=500{more}")
+    return told["documents"], told["next"]
 
 
 def _listeners(report: Report, stack: workers.Stack, place: Place, number: int) -> None:
@@ -187,6 +243,7 @@ def _listeners(report: Report, stack: workers.Stack, place: Place, number: int) 
         return await listening, during
 
     let_in, during = asyncio.run(measure())
+    _say(f"{stack.name}: {let_in} listeners cost {during - before:.0f} MiB")
     report.add(Result(stack.name, "listeners let in", "listeners", (float(let_in),), at_least(number)))
     report.add(Result(stack.name, f"{number} idle listeners", "MiB", (during - before,), at_most(100)))
 

@@ -116,6 +116,9 @@ class Settings(pydantic_settings.BaseSettings):
     worker_concurrency: Annotated[int, Field(ge=1, le=512)] = Field(
         default=2, description="Processes of a worker that carry out tasks."
     )
+    worker_nice: Annotated[int, Field(ge=0, le=19)] = Field(
+        default=0, description="How far they step back for the API on the same machine, as `nice` has it."
+    )
     health_host: str = Field(
         default="127.0.0.1", description="Address on which a worker serves its health and metrics."
     )

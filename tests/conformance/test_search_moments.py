@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sqlalchemy import delete
 
-from holdfast.search import keyword
+from holdfast.search import keyword, titles
 from holdfast.search.query import Searcher
 from holdfast.store import prune
 from holdfast.store import search as stored
@@ -178,3 +178,15 @@ def test_the_counts_of_many_changed_documents_are_added_up_anew(world, shelf, mo
     grown, fresh = kept(searcher, world)
     assert grown.frequencies(["copper", "tin0", "lead1"]) == [3, 0, 1]
     assert fresh.frequencies(["copper", "tin0", "lead1"]) == [3, 0, 1]
+
+
+def test_a_title_that_is_read_once_more_is_not_taken_apart_once_more(shelf, monkeypatch):
+    """While much is published each search reads the latest titles again; only what is new in them costs."""
+    taken: list[str] = []
+    real = titles._terms
+    monkeypatch.setattr(titles, "_terms", lambda row: taken.append(row.id) or real(row))
+    searcher = Searcher(shelf.db)
+    for name in ("a", "b", "c"):
+        shelf.publish(name, "copper coins")
+        assert searcher.search(shelf.tenant, shelf.collection, "title").hits
+    assert taken == ["a", "b", "c"]

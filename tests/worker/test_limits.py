@@ -14,12 +14,18 @@ from tests.acceptance.patience import until
 
 @pytest.fixture(scope="module")
 def worker(shared):
-    """Three processes, a lease of a second and a half, and two tries."""
-    return shared.worker("-c", "3", lease_ttl="1.5", attempt_cap="2", sweep_interval="0.2")
+    """Three processes, a lease of a second and a half, and two tries; they let others go first a little."""
+    return shared.worker("-c", "3", lease_ttl="1.5", attempt_cap="2", sweep_interval="0.2", worker_nice="1")
 
 
 def children(worker):
     return {each["pid"] for each in worker.health("/healthz")[1]["processes"]}
+
+
+def test_processes_step_back_as_far_as_they_are_told_to(worker):
+    """What carries out tasks lets others go first; what looks after it does not."""
+    above = os.getpriority(os.PRIO_PROCESS, worker.pid)
+    assert {os.getpriority(os.PRIO_PROCESS, pid) - above for pid in children(worker)} == {1}
 
 
 def test_past_its_soft_limit_a_run_fails_cleanly(shared, worker):

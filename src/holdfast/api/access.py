@@ -13,20 +13,29 @@ import ipaddress
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request, Security
-from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.security.utils import get_authorization_scheme_param
 
-from holdfast.api.parts import Id, Parts, PartsOf
+from holdfast.api.parts import AnyId, Parts, known
 from holdfast.api.turnstile import SLOT
 from holdfast.core.errors import HoldfastError
 from holdfast.service.access import NEIGHBOUR, Identity, KeyNeededError, Scope
 from holdfast.store.collections import Collection
 from holdfast.store.documents import Document
 
-_header = APIKeyHeader(name="X-API-Key", auto_error=False, description="A key of `holdfast keys create`.")
-_bearer = HTTPBearer(auto_error=False, description="The same key, as a bearer token.")
-
-
+SCHEMES: dict[str, dict[str, str]] = {
+    "APIKeyHeader": {
+        "type": "apiKey",
+        "description": "A key of `holdfast keys create`.",
+        "in": "header",
+        "name": "X-API-Key",
+    },
+    "HTTPBearer": {"type": "http", "description": "The same key, as a bearer token.", "scheme": "bearer"},
+}
+"""For OpenAPI: how a key is shown."""
+CALLER = "holdfast.caller"
+"""Where a request keeps who makes it, once that is known."""
 COOKIE = "holdfast_session"
 PAGE = "X-Holdfast-Page"
 SAFE = {"GET", "HEAD"}
@@ -48,28 +57,43 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def _caller(
-    request: Request,
-    parts: PartsOf,
-    key: Annotated[str | None, Security(_header)] = None,
-    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)] = None,
-) -> Identity:
-    shown = {token for token in (key, bearer.credentials if bearer else None) if token}
+def identified(request: Request) -> Identity:
+    """Who makes the request, and that they may make one more; found out once. Asks the database."""
+    caller: Identity | None = request.scope.get(CALLER)
+    if caller is None:
+        parts: Parts = request.app.state.parts
+        caller = _who(request, parts, _shown(request))
+        request.scope[SLOT] = parts.turnstile.enter(caller)
+        request.scope[CALLER] = caller
+    return caller
+
+
+def _shown(request: Request) -> str | None:
+    """The key that the request shows."""
+    scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
+    shown = {request.headers.get("x-api-key"), bearer if scheme.lower() == "bearer" else None} - {None, ""}
     if len(shown) > 1:
         raise KeyNeededError("X-API-Key and Authorization show two different keys; send one")
+    return shown.pop() if shown else None
+
+
+def _who(request: Request, parts: Parts, shown: str | None) -> Identity:
     session = request.cookies.get(COOKIE)
     if shown:
-        caller = parts.access.who(shown.pop())
-    elif session is not None and parts.access.has_keys():
-        caller = parts.access.signed_in(session)
-        if request.method not in SAFE:
-            check_own(request)
-            if request.headers.get(PAGE) is None:
-                raise ForeignOriginError(f"with a session, what changes something needs the header {PAGE}")
-    else:
-        caller = _neighbour(request, parts)
-    request.scope[SLOT] = parts.turnstile.enter(caller)
+        return parts.access.who(shown)
+    if session is None or not parts.access.has_keys():
+        return _neighbour(request, parts)
+    caller = parts.access.signed_in(session)
+    if request.method not in SAFE:
+        check_own(request)
+        if request.headers.get(PAGE) is None:
+            raise ForeignOriginError(f"with a session, what changes something needs the header {PAGE}")
     return caller
+
+
+async def _caller(request: Request) -> Identity:
+    caller: Identity | None = request.scope.get(CALLER)
+    return await run_in_threadpool(identified, request) if caller is None else caller
 
 
 def check_own(request: Request) -> None:
@@ -83,9 +107,11 @@ def check_own(request: Request) -> None:
 
 
 def visitor(request: Request) -> Identity:
-    """Who looks at a page, as `_caller`; a page is only looked at, so a cookie is enough."""
+    """Who looks at a page, as `identified`; a page is only looked at, so a cookie is enough."""
     parts: Parts = request.app.state.parts
-    return _caller(request, parts)
+    caller = _who(request, parts, None)
+    request.scope[SLOT] = parts.turnstile.enter(caller)
+    return caller
 
 
 def _neighbour(request: Request, parts: Parts) -> Identity:
@@ -103,12 +129,14 @@ def _neighbour(request: Request, parts: Parts) -> Identity:
 Reader = Annotated[Identity, Depends(_caller)]
 
 
-def _writer(caller: Reader) -> Identity:
+async def _writer(request: Request) -> Identity:
+    caller = await _caller(request)
     caller.require(Scope.WRITE)
     return caller
 
 
-def _admin(caller: Reader) -> Identity:
+async def _admin(request: Request) -> Identity:
+    caller = await _caller(request)
     caller.require(Scope.ADMIN)
     return caller
 
@@ -116,33 +144,34 @@ def _admin(caller: Reader) -> Identity:
 Writer = Annotated[Identity, Depends(_writer)]
 Admin = Annotated[Identity, Depends(_admin)]
 
+# None of these depends on another: the framework would go through all that is below each of them once more,
+# also where the answer is known. What they have in common is kept by the request.
 
-def _collection(collection_id: Id, caller: Reader, parts: PartsOf) -> Collection:
-    return parts.library.collection(caller.tenant, collection_id)
+
+def _collection(collection_id: AnyId, request: Request) -> Collection:
+    parts: Parts = request.app.state.parts
+    return parts.library.collection(identified(request).tenant, known(collection_id))
+
+
+def _own_collection(collection_id: AnyId, request: Request) -> Collection:
+    # The scope after the look: 403 is told of one's own things alone.
+    found = _collection(collection_id, request)
+    identified(request).require(Scope.WRITE)
+    return found
+
+
+def _document(document_id: AnyId, request: Request) -> Document:
+    parts: Parts = request.app.state.parts
+    return parts.library.document(identified(request).tenant, known(document_id))
+
+
+def _own_document(document_id: AnyId, request: Request) -> Document:
+    found = _document(document_id, request)
+    identified(request).require(Scope.WRITE)
+    return found
 
 
 ItsCollection = Annotated[Collection, Depends(_collection)]
-
-
-def _own_collection(found: ItsCollection, caller: Reader) -> Collection:
-    # The scope after the look: 403 is told of one's own things alone.
-    caller.require(Scope.WRITE)
-    return found
-
-
 OwnCollection = Annotated[Collection, Depends(_own_collection)]
-
-
-def _document(document_id: Id, caller: Reader, parts: PartsOf) -> Document:
-    return parts.library.document(caller.tenant, document_id)
-
-
 ItsDocument = Annotated[Document, Depends(_document)]
-
-
-def _own_document(found: ItsDocument, caller: Reader) -> Document:
-    caller.require(Scope.WRITE)
-    return found
-
-
 OwnDocument = Annotated[Document, Depends(_own_document)]

@@ -38,6 +38,7 @@ from holdfast.web import routes
 from holdfast.web.parts import Its
 
 PREFIX = "/api/v1"
+OPEN = frozenset({"/healthz", "/readyz"})
 DESCRIPTION = (
     "Background work on documents that is paid for once, never lost and never half visible. Every error is "
     '`{"error": {"code", "message"}}`; the codes are on the page of errors.'
@@ -51,6 +52,19 @@ class Built:
     app: FastAPI
     gate: ASGIApp
     feed: Feed
+
+
+class _Api(FastAPI):
+    """Says of every route but the open ones that it wants a key: none of them is asked for that way."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            made = super().openapi()
+            made["components"]["securitySchemes"] = access.SCHEMES
+            for path, operations in made["paths"].items():
+                for operation in operations.values() if path not in OPEN else ():
+                    operation["security"] = [{name: []} for name in access.SCHEMES]
+        return super().openapi()
 
 
 def build(runtime: Runtime, depths: Depths = tuple) -> Built:
@@ -75,7 +89,7 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     parts.counting.refused = lambda: parts.turnstile.refused
     parts.counting.sender = runtime.engine.parts.sender
     parts.counting.begin()
-    app = FastAPI(
+    app = _Api(
         title="Holdfast",
         version=holdfast.__version__,
         description=DESCRIPTION,

@@ -5,7 +5,7 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 
 from holdfast.api import bodies, parts, shapes
 from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDocument, Reader
@@ -103,8 +103,8 @@ def _asked(its: Parts, taking: Taking) -> Reply:
 def add_document(
     request: Request,
     its: PartsOf,
-    caller: Reader,
     collection: OwnCollection,
+    caller: Reader,
     handed: DocumentBody,
     key: IdempotencyKey = None,
 ) -> Response:
@@ -114,12 +114,12 @@ def add_document(
     def do() -> Reply:
         if handed.url is not None:
             return taken(its, its.library.add_url(mine, collection.id, handed.url, title=handed.title))
-        return taken(its, its.library.add(mine, collection.id, [handed.upload()])[0])
+        return taken(its, its.library.add_to(mine, collection, [handed.upload()])[0])
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
 
 
-@router.get("/collections/{collection_id}/documents")
+@router.get("/collections/{collection_id}/documents", response_model=shapes.Documents)
 def some_documents(
     its: PartsOf,
     collection: ItsCollection,
@@ -130,7 +130,7 @@ def some_documents(
     cursor: Annotated[
         str | None, Query(max_length=MOST_CURSOR, description="Where to go on: `next` of the page before.")
     ] = None,
-) -> shapes.Documents:
+) -> Response:
     """List the documents of a collection, by id unless another order is asked for."""
     order = Sort(sort.removeprefix("-"))
     wanted = Wanted(
@@ -144,7 +144,7 @@ def some_documents(
         limit,
     )
     found, follows = its.viewing.listed(wanted)
-    return shapes.Documents(documents=[shapes.Document.of(each) for each in found], next=follows)
+    return Response(shapes.Documents.written(found, follows), media_type=JSONResponse.media_type)
 
 
 @router.get("/documents/{document_id}")
@@ -158,8 +158,8 @@ def one_document(response: Response, its: PartsOf, found: ItsDocument) -> shapes
 def change_document(
     request: Request,
     its: PartsOf,
-    caller: Reader,
     found: OwnDocument,
+    caller: Reader,
     body: shapes.DocumentChange,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
@@ -190,8 +190,8 @@ def delete_document(its: PartsOf, caller: Reader, found: OwnDocument) -> None:
 def put_content(
     request: Request,
     its: PartsOf,
-    caller: Reader,
     found: OwnDocument,
+    caller: Reader,
     handed: ContentBody,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
@@ -211,8 +211,8 @@ def put_content(
 def refresh_document(
     request: Request,
     its: PartsOf,
-    caller: Reader,
     found: OwnDocument,
+    caller: Reader,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
@@ -229,8 +229,8 @@ def refresh_document(
 def index_document(
     request: Request,
     its: PartsOf,
-    caller: Reader,
     found: OwnDocument,
+    caller: Reader,
     body: shapes.IndexRequest,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
@@ -242,7 +242,7 @@ def index_document(
         if body.mode == "replace":
             mine.check(found.generation)
             _end(its, caller, found)
-        return _asked(its, its.library.index(mine, found.id, force=body.mode != "retry"))
+        return _asked(its, its.library.ask(mine, found, force=body.mode != "retry"))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
@@ -266,8 +266,8 @@ def _end(its: Parts, caller: Identity, found: Document) -> bool:
 def cancel_document(
     request: Request,
     its: PartsOf,
-    caller: Reader,
     found: OwnDocument,
+    caller: Reader,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:

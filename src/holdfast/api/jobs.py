@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from holdfast.api import parts, shapes_jobs
-from holdfast.api.access import OwnCollection, OwnDocument, Reader
+from holdfast.api.access import OwnCollection, OwnDocument, Reader, identified
 from holdfast.api.errors import RESPONSES, ConflictError, Problem, problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
@@ -37,18 +37,18 @@ TAKEN: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _view(job_id: parts.Id, caller: Reader, its: PartsOf) -> View:
-    return its.jobs.view(caller.tenant, job_id)
+def _view(job_id: parts.AnyId, request: Request) -> View:
+    its: Parts = request.app.state.parts
+    return its.jobs.view(identified(request).tenant, parts.known(job_id))
 
 
-ItsJob = Annotated[View, Depends(_view)]
-
-
-def _own_view(found: ItsJob, caller: Reader) -> View:
-    caller.require(Scope.WRITE)
+def _own_view(job_id: parts.AnyId, request: Request) -> View:
+    found = _view(job_id, request)
+    identified(request).require(Scope.WRITE)
     return found
 
 
+ItsJob = Annotated[View, Depends(_view)]
 OwnJob = Annotated[View, Depends(_own_view)]
 
 

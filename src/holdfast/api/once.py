@@ -42,7 +42,7 @@ class Reply:
     def kept(self) -> Kept:
         """The answer as it is sent, and kept."""
         omit = isinstance(self.body, errors.Problem)
-        return Kept(self.status, json.dumps(self.body.model_dump(mode="json", exclude_none=omit)))
+        return Kept(self.status, self.body.model_dump_json(exclude_none=omit))
 
 
 def fingerprint(request: Request, *parts: str) -> str:

@@ -66,7 +66,8 @@ def known(text: str) -> str:
 # For OpenAPI alone: an id of another form is answered 404 like one that is not there, not 400.
 FORM = {"pattern": f"^{TENANT.pattern}$", "maxLength": 64}
 
-Id = Annotated[str, Path(description="As it was given.", json_schema_extra=dict(FORM)), AfterValidator(known)]
+AnyId = Annotated[str, Path(description="As it was given.", json_schema_extra=dict(FORM))]
+Id = Annotated[AnyId, AfterValidator(known)]
 CollectionName = Annotated[
     str, Query(description="The collection's id.", json_schema_extra=dict(FORM)), AfterValidator(known)
 ]

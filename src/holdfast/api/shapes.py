@@ -1,9 +1,11 @@
 """What collections and documents look like on the wire. Times are UTC, money is in US dollars."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import pydantic
+import pydantic_core
 from pydantic import Field
 
 from holdfast.core.records import Run, Spent
@@ -99,14 +101,19 @@ class Progress(Shape):
     @classmethod
     def of(cls, found: Standing | RunProgress) -> "Progress":
         """The progress as it is shown."""
+        return cls(**cls.told(found))
+
+    @staticmethod
+    def told(found: Standing | RunProgress) -> dict[str, Any]:
+        """Its fields."""
         rolled = found.rolled
-        return cls(
-            done=rolled.done,
-            total=rolled.total,
-            unit=found.unit,
-            share=rolled.share,
-            stages=dict(found.stages),
-        )
+        return {
+            "done": rolled.done,
+            "total": rolled.total,
+            "unit": found.unit,
+            "share": rolled.share,
+            "stages": dict(found.stages),
+        }
 
 
 class Cost(Shape):
@@ -121,13 +128,18 @@ class Cost(Shape):
     @classmethod
     def of(cls, spent: Spent) -> "Cost":
         """The cost as it is shown."""
-        return cls(
-            paid=dollars(spent.paid),
-            saved=dollars(spent.saved),
-            tokens=spent.tokens,
-            paid_calls=spent.paid_calls,
-            reused_calls=spent.reused_calls,
-        )
+        return cls(**cls.told(spent))
+
+    @staticmethod
+    def told(spent: Spent) -> dict[str, Any]:
+        """Its fields."""
+        return {
+            "paid": dollars(spent.paid),
+            "saved": dollars(spent.saved),
+            "tokens": spent.tokens,
+            "paid_calls": spent.paid_calls,
+            "reused_calls": spent.reused_calls,
+        }
 
 
 class Failure(Shape):
@@ -177,37 +189,42 @@ class Document(Shape):
     @classmethod
     def of(cls, view: View) -> "Document":
         """The document as it is shown."""
-        found, standing = view.document, view.standing
-        run = standing.run if standing is not None else None
-        took = run.finished_at - run.started_at if run and run.finished_at and run.started_at else None
-        return cls(
-            id=found.id,
-            collection=found.collection,
-            title=found.title,
-            name=found.name,
-            source=found.source,
-            url=found.url,
-            format=found.format,
-            size=found.size,
-            digest=found.digest,
-            options=dict(found.options),
-            index_status=view.word,
-            index_generation=found.generation,
-            published_generation=found.published_generation if found.visible else 0,
-            ready=found.visible,
-            run_id=found.run_id,
-            progress=Progress.of(standing) if standing is not None else None,
-            queued_at=moment(run.queued_at) if run is not None else None,
-            started_at=moment(run.started_at) if run is not None else None,
-            finished_at=moment(run.finished_at) if run is not None else None,
-            seconds=None if took is None else round(max(0.0, took), 3),
-            chunks=found.chunks,
-            pages=found.pages,
-            cost=Cost.of(standing.spent) if standing is not None else None,
-            error=Failure.of(run) if run is not None else None,
-            created_at=moment(found.created_at),
-            updated_at=moment(found.updated_at),
-        )
+        return cls(**told(view))
+
+
+def told(view: View) -> dict[str, Any]:
+    """The fields of `Document`. For a page of them, which would be tested field by field for nothing."""
+    found, standing = view.document, view.standing
+    run = standing.run if standing is not None else None
+    took = run.finished_at - run.started_at if run and run.finished_at and run.started_at else None
+    return {
+        "id": found.id,
+        "collection": found.collection,
+        "title": found.title,
+        "name": found.name,
+        "source": found.source,
+        "url": found.url,
+        "format": found.format,
+        "size": found.size,
+        "digest": found.digest,
+        "options": dict(found.options),
+        "index_status": view.word,
+        "index_generation": found.generation,
+        "published_generation": found.published_generation if found.visible else 0,
+        "ready": found.visible,
+        "run_id": found.run_id,
+        "progress": Progress.told(standing) if standing is not None else None,
+        "queued_at": moment(run.queued_at) if run is not None else None,
+        "started_at": moment(run.started_at) if run is not None else None,
+        "finished_at": moment(run.finished_at) if run is not None else None,
+        "seconds": None if took is None else round(max(0.0, took), 3),
+        "chunks": found.chunks,
+        "pages": found.pages,
+        "cost": Cost.told(standing.spent) if standing is not None else None,
+        "error": Failure.of(run) if run is not None else None,
+        "created_at": moment(found.created_at),
+        "updated_at": moment(found.updated_at),
+    }
 
 
 class Documents(Shape):
@@ -215,6 +232,11 @@ class Documents(Shape):
 
     documents: list[Document]
     next: str | None
+
+    @staticmethod
+    def written(found: Sequence[View], follows: str | None) -> bytes:
+        """The page as it goes over the wire."""
+        return pydantic_core.to_json({"documents": [told(each) for each in found], "next": follows})
 
 
 class NewDocument(Shape):

@@ -26,12 +26,16 @@ _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 
 @dataclass(frozen=True, slots=True)
 class Titles:
-    """The terms of every title, and the documents that have each term. Never changed once made."""
+    """The terms of every title, and the documents that have each term. Never changed once made.
+
+    `recent` are the titles that the next look will read once more, whether they change or not.
+    """
 
     publish_seq: int
     latest: float
     terms: Mapping[str, frozenset[str]]
     having: Mapping[str, AbstractSet[str]]
+    recent: Mapping[str, stored.Title]
 
     @property
     def nbytes(self) -> int:
@@ -115,6 +119,7 @@ def _bring(tx: Tx, tenant: str, collection: str, publish_seq: int, old: Titles |
     known = dict(old.terms) if old is not None else {}
     having = dict(old.having) if old is not None else {}
     latest = old.latest if old is not None else 0.0
+    seen = old.recent if old is not None else {}
     own: dict[str, set[str]] = {}  # sets that are not yet anybody else's
 
     def those(term: str) -> set[str]:
@@ -122,7 +127,10 @@ def _bring(tx: Tx, tenant: str, collection: str, publish_seq: int, old: Titles |
             own[term] = set(having.get(term, ()))
         return own[term]
 
-    for row in stored.titles(tx, tenant, collection, since=latest):
+    found = stored.titles(tx, tenant, collection, since=latest)
+    for row in found:
+        if seen.get(row.id) == row:
+            continue
         terms = frozenset() if row.deleted else _terms(row)
         latest = max(latest, row.updated_at)
         before = known.pop(row.id, frozenset())
@@ -132,7 +140,8 @@ def _bring(tx: Tx, tenant: str, collection: str, publish_seq: int, old: Titles |
             those(come).add(row.id)
         if terms:
             known[row.id] = terms
-    return Titles(publish_seq, latest, known, having | own)
+    recent = {row.id: row for row in found if row.updated_at >= latest - stored.SLACK}
+    return Titles(publish_seq, latest, known, having | own, recent)
 
 
 def _terms(row: stored.Title) -> frozenset[str]:

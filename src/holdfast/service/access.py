@@ -88,6 +88,7 @@ class Access:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._has_keys = False
 
     def make(
         self,
@@ -136,7 +137,8 @@ class Access:
 
     def has_keys(self) -> bool:
         """True when a key was ever made: then nobody comes in without one."""
-        return keys.any_made(self._db)
+        self._has_keys = self._has_keys or keys.any_made(self._db)  # keys are revoked, never deleted
+        return self._has_keys
 
     def who(self, token: str) -> Identity:
         """Whose token this is; KeyNeededError when it is nobody's, ran out or was revoked."""

@@ -210,12 +210,14 @@ class Library:
 
     def add(self, wish: Wish, collection_id: str, uploads: Sequence[Upload]) -> list[Taking]:
         """What became of each upload, in order: a new document, or the one that has the same bytes."""
-        if any(upload.options for upload in uploads):
-            # Before anything is on the shelf: what is refused leaves nothing there.
-            collection = self.collection(wish.tenant, collection_id)
-            for upload in uploads:
+        return self.add_to(wish, self.collection(wish.tenant, collection_id), uploads)
+
+    def add_to(self, wish: Wish, collection: Collection, uploads: Sequence[Upload]) -> list[Taking]:
+        """As `add`, to a collection that was just looked up."""
+        for upload in uploads:
+            if upload.options:  # before anything is on the shelf: what is refused leaves nothing there
                 index.choices(self._defaults, collection.options, upload.options)
-        return self.add_kept(wish, collection_id, [self.keep(upload) for upload in uploads])
+        return self._add_all(wish, collection, [self.keep(upload) for upload in uploads])
 
     def is_current(self, collection: Collection, found: Document) -> bool:
         """True when the document is indexed as it would be indexed now: asking would change nothing."""
@@ -224,7 +226,9 @@ class Library:
 
     def add_kept(self, wish: Wish, collection_id: str, drafts: Sequence[Draft]) -> list[Taking]:
         """As `add`, for content that is on the shelf already."""
-        collection = self.collection(wish.tenant, collection_id)
+        return self._add_all(wish, self.collection(wish.tenant, collection_id), drafts)
+
+    def _add_all(self, wish: Wish, collection: Collection, drafts: Sequence[Draft]) -> list[Taking]:
         taken: list[Taking] = []
         for start in range(0, len(drafts), BATCH):
             taken += self._add_some(wish, collection, drafts[start : start + BATCH])
@@ -418,10 +422,15 @@ class Library:
 
     def index(self, wish: Wish, document_id: str, *, force: bool = False) -> Taking:
         """The document is asked for once more, by the options that hold now."""
-        found = self.document(wish.tenant, document_id)
+        return self.ask(wish, self.document(wish.tenant, document_id), force=force)
+
+    def ask(self, wish: Wish, found: Document, *, force: bool = False) -> Taking:
+        """As `index`, for a document that was just looked up."""
         collection = self.collection(wish.tenant, found.collection)
         answer = documents.ask(self._db, found, self._request(wish, collection, force=force))
-        return self._settled(wish, document_id, answer)
+        if answer.disposition is Disposition.DUPLICATE:
+            return Taking(documents.asked_for(found, answer), answer)
+        return self._settled(wish, found.id, answer)
 
     def cancel(self, wish: Wish, document_id: str) -> bool:
         """The live run of the document has ended; False when there was none."""

@@ -36,7 +36,6 @@ class View:
 
     document: Document
     standing: Standing | None
-    now: float = 0.0
 
     @property
     def word(self) -> str:
@@ -57,7 +56,7 @@ class View:
         run = self.standing.run if self.standing is not None else None
         if self.standing is None or run is None or run.status is not Status.RUNNING or not run.started_at:
             return None
-        share, seconds = self.standing.rolled.share, self.now - run.started_at
+        share, seconds = self.standing.rolled.share, self.standing.now - run.started_at
         return seconds * (1 - share) / share if share >= SOONEST and seconds > 1 else None
 
     @property
@@ -83,8 +82,7 @@ class Viewing:
     def views(self, found: Sequence[Document]) -> list[View]:
         """The documents as they stand, in the same order."""
         known = events.standings(self._db, {one.run_id for one in found if one.run_id is not None})
-        at = reads.moment(self._db) if any(one.status is Status.RUNNING for one in found) else 0.0
-        return [View(one, known.get(one.run_id or ""), at) for one in found]
+        return [View(one, known.get(one.run_id or "")) for one in found]
 
     def listed(self, wanted: Wanted) -> tuple[list[View], str | None]:
         """The documents that are wanted, and the cursor of the page after; None when this is the last."""

@@ -84,7 +84,8 @@ def _collection(row: Row[Any]) -> Collection:
 
 def collection(db: Database, tenant: str, collection_id: str) -> Collection | None:
     """The collection, or None when nobody made it."""
-    return db.read(lambda tx: seen(tx, tenant, collection_id))
+    row = db.first(COLLECTION, {"tenant": tenant, "id": collection_id})
+    return None if row is None else _collection(row)
 
 
 def seen(tx: Tx, tenant: str, collection_id: str) -> Collection | None:
@@ -95,7 +96,7 @@ def seen(tx: Tx, tenant: str, collection_id: str) -> Collection | None:
 
 def all_collections(db: Database, tenant: str) -> list[Collection]:
     """The collections of a tenant, by id."""
-    return [_collection(row) for row in db.read(lambda tx: tx.all(COLLECTIONS, {"tenant": tenant}))]
+    return [_collection(row) for row in db.look(COLLECTIONS, {"tenant": tenant})]
 
 
 # The rows first, all in one statement; what hangs off them goes one by one.

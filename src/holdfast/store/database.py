@@ -76,16 +76,9 @@ class Database:
         token: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self.engine = dialect.build(url, pool_size=pool_size, prepare=prepare, simulated=simulated)
-        self.readers = self.engine.execution_options(
-            **(
-                {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True} if self.postgresql else {}
-            ),
-            holdfast_read=True,
-        )
+        self.readers = self.engine.execution_options(holdfast_read=True)
         self._light = self.engine.execution_options(holdfast_light=True)
-        self._lookers = (
-            self.engine.execution_options(isolation_level="AUTOCOMMIT") if self.postgresql else self.readers
-        )
+        self._lookers = self.engine.execution_options(holdfast_read=True, holdfast_look=True)
         self.statements = Statements()
         self.token = token
         self._patience = patience
@@ -132,14 +125,17 @@ class Database:
 
     def look(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
         """The rows of one statement that only reads. One statement is its own snapshot: no transaction."""
-        if not self.postgresql:
-            return self.read(lambda tx: tx.all(statement, values))
 
         def attempt(_again: bool) -> Sequence[Row[Any]]:
             with self._connect(self._lookers) as connection:
-                return connection.execute(statement, values).all()
+                return self.statements.execute(connection, statement, values).all()
 
         return self._persist(attempt)
+
+    def first(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
+        """The first row of what `look` finds, or None."""
+        found = self.look(statement, values)
+        return found[0] if found else None
 
     def _persist(self, attempt: Callable[[bool], T]) -> T:
         started, tries = self._clock(), 0

@@ -52,6 +52,7 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.0001, 0.002
 # server ends such a transaction after this time. The thawed process meets a cut connection, tries again, and
 # is fenced out. (SQLite has no such remedy: its one write lock stays with the frozen process.)
 IDLE_IN_TRANSACTION_MS = 10_000
+BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 # PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections; with every
 # connection exception (class 08) these mean that the transaction as a whole may be tried again.
@@ -222,6 +223,9 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
             pool_size=pool_size,
             max_overflow=pool_size * 2,
             pool_timeout=30,
+            # Transactions are begun below: a statement that needs none is then one round trip, and no
+            # connection has to be set to another mode and back for it.
+            isolation_level="AUTOCOMMIT",
             # Behind a transaction-mode pooler a prepared statement may live on another connection.
             connect_args={
                 "prepare_threshold": 5 if prepare else None,
@@ -242,7 +246,17 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
         # A statement, for poolers refuse start-up options they do not know.
         connection.autocommit = True
         connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}")
-        connection.autocommit = False
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        if options.get("holdfast_look", False) or "isolation_level" in options:
+            return  # one statement that is its own transaction; or a mode that the driver sees to
+        driver: Any = connection.connection.driver_connection
+        try:
+            driver.execute(BEGIN_READ if options.get("holdfast_read", False) else "BEGIN", prepare=False)
+        except connection.dialect.loaded_dbapi.Error as error:
+            raise lost_or_wrong(connection, "BEGIN", error) from error
 
     return engine
 
@@ -324,6 +338,17 @@ def _began_to_write(connection: Connection) -> bool:
         return False
     finally:
         driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1000:.0f}")
+
+
+def lost_or_wrong(connection: Connection, text: str, error: Exception, cursor: Any = None) -> BaseException:
+    """The driver's error as SQLAlchemy tells it; a connection that is lost is thrown away."""
+    found = connection.dialect
+    lost = found.is_disconnect(error, connection.connection.dbapi_connection, cursor)  # type: ignore[arg-type]
+    if lost:
+        connection.invalidate(error)
+    return exc.DBAPIError.instance(
+        text, {}, error, found.loaded_dbapi.Error, connection_invalidated=lost, dialect=found
+    )
 
 
 def may_try_again(error: exc.DBAPIError) -> bool:

@@ -160,21 +160,21 @@ def _document(row: Row[Any]) -> Document:
 
 def document(db: Database, tenant: str, document_id: str) -> Document | None:
     """The document, or None when there is none (any more)."""
-    row = db.read(lambda tx: tx.one(DOCUMENT, {"tenant": tenant, "id": document_id}))
+    row = db.first(DOCUMENT, {"tenant": tenant, "id": document_id})
     return None if row is None else _document(row)
 
 
 def page(db: Database, tenant: str, collection: str, *, after: str = "", limit: int = 100) -> list[Document]:
     """The documents of a collection after the id `after`, in the order of their ids."""
     values = {"tenant": tenant, "collection": collection, "after": after, "limit": limit}
-    return [_document(row) for row in db.read(lambda tx: tx.all(PAGE, values))]
+    return [_document(row) for row in db.look(PAGE, values)]
 
 
 def by_names(db: Database, tenant: str, collection: str, names: Container[str]) -> dict[str, list[Document]]:
     """The documents of a collection that were given under these names; under one name, the latest last."""
     values = {"tenant": tenant, "collection": collection, "names": list(names)}
     found: dict[str, list[Document]] = {}
-    for row in db.read(lambda tx: tx.all(BY_NAMES, values)):
+    for row in db.look(BY_NAMES, values):
         found.setdefault(row.name, []).append(_document(row))
     return {name: sorted(each, key=lambda one: one.updated_at) for name, each in found.items()}
 
@@ -182,15 +182,10 @@ def by_names(db: Database, tenant: str, collection: str, names: Container[str]) 
 def by_digests(db: Database, tenant: str, collection: str, digests: Container[str]) -> dict[str, Document]:
     """The documents of a collection that have one of these contents."""
     values = {"tenant": tenant, "collection": collection, "digests": list(digests)}
-    return {row.digest: _document(row) for row in db.read(lambda tx: tx.all(BY_DIGESTS, values))}
+    return {row.digest: _document(row) for row in db.look(BY_DIGESTS, values)}
 
 
-NEW = (
-    upsert(documents)
-    .values(created_at=now(), updated_at=now())
-    .on_conflict_do_nothing()
-    .returning(documents.c.id)
-)
+NEW = upsert(documents).values(created_at=now(), updated_at=now()).on_conflict_do_nothing().returning(*_ROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,15 +225,9 @@ def add(
             raise no_collection(collection)
         made: dict[str, Added] = {}
         for draft in sorted(drafts, key=lambda one: one.source.digest):
-            tx.execute(NEW, row_of(tenant, collection, draft))
-            row = tx.one(
-                BY_DIGEST, {"tenant": tenant, "collection": collection, "digest": draft.source.digest}
-            )
-            if row is None:
-                raise _GoneError
-            found = _document(row)
+            found = _made_or_found(tx, tenant, collection, draft)
             answer = request(tx, found)
-            made[draft.id] = Added(_asked_for(found, answer), answer, is_new=found.id == draft.id)
+            made[draft.id] = Added(asked_for(found, answer), answer, is_new=found.id == draft.id)
             if found.id != draft.id:
                 _check_live(tx, found)
         return made
@@ -247,6 +236,20 @@ def add(
         with contextlib.suppress(_GoneError):
             return db.write("add_documents", body)
     raise StoreUnavailableError("documents with this content come and go too quickly; ask again later")
+
+
+_NO_HEAD = dict.fromkeys(column.key for column in _HEAD)
+
+
+def _made_or_found(tx: Tx, tenant: str, collection: str, draft: Draft) -> Document:
+    """The document of the draft, just made, or the live one of the collection that has its content."""
+    row = tx.one(NEW, row_of(tenant, collection, draft))
+    if row is not None:
+        return of_row(row._asdict() | _NO_HEAD)
+    row = tx.one(BY_DIGEST, {"tenant": tenant, "collection": collection, "digest": draft.source.digest})
+    if row is None:
+        raise _GoneError
+    return _document(row)
 
 
 def row_of(tenant: str, collection: str, draft: Draft) -> dict[str, Any]:
@@ -261,8 +264,16 @@ def row_of(tenant: str, collection: str, draft: Draft) -> dict[str, Any]:
     }
 
 
-def _asked_for(found: Document, answer: Answer) -> Document:
+def asked_for(found: Document, answer: Answer) -> Document:
     """The document as it stands after the request, without reading it again."""
+    if answer.disposition is Disposition.DUPLICATE:
+        return dataclasses.replace(
+            found,
+            head_id=answer.head_id,
+            status=answer.status or found.status,
+            generation=answer.generation,
+            run_id=answer.run_id,
+        )
     if not answer.created:
         return found
     return dataclasses.replace(

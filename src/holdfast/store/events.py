@@ -7,9 +7,9 @@ last number seen misses nothing, unless a transaction took longer than that betw
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Text, bindparam, case, cast, func, select
+from sqlalchemy import JSON, Row, Select, Text, bindparam, case, cast, func, select
 
 from holdfast.core import progress
 from holdfast.core.records import Run, Spent
@@ -96,19 +96,19 @@ def page(
     values = {"tenant": tenant, "after": after, "limit": limit, "hold": _hold(db)}
     query = PAGE if collection is None else OF_COLLECTION
     values |= {} if collection is None else {"collection": collection}
-    return tuple(_event(row) for row in db.read(lambda tx: tx.all(query, values)))
+    return tuple(_event(row) for row in db.look(query, values))
 
 
 def of_head(db: Database, head_id: int, *, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
     """The decisions about one head after the number `after`, the oldest first."""
     values = {"head_id": head_id, "after": after, "limit": limit, "hold": _hold(db)}
-    return tuple(_event(row) for row in db.read(lambda tx: tx.all(OF_HEAD, values)))
+    return tuple(_event(row) for row in db.look(OF_HEAD, values))
 
 
 def of_tenants(db: Database, tenants: Collection[str], *, after: int, limit: int = MOST) -> tuple[Event, ...]:
     """As `page`, for several tenants."""
     values = {"tenants": list(tenants), "after": after, "limit": limit, "hold": _hold(db)}
-    return tuple(_event(row) for row in db.read(lambda tx: tx.all(OF_TENANTS, values)))
+    return tuple(_event(row) for row in db.look(OF_TENANTS, values))
 
 
 def these(db: Database, ids: Sequence[int]) -> tuple[Event, ...]:
@@ -116,45 +116,68 @@ def these(db: Database, ids: Sequence[int]) -> tuple[Event, ...]:
     if not ids:
         return ()
     values = {"ids": [str(each) for each in ids], "after": min(ids) - 1, "limit": len(ids)}
-    return tuple(_event(row) for row in db.read(lambda tx: tx.all(THESE, values)))
+    return tuple(_event(row) for row in db.look(THESE, values))
 
 
 def latest(db: Database) -> int:
     """The highest number in the journal; 0 when it is empty."""
-    return int(db.read(lambda tx: tx.execute(LATEST).scalar_one()))
+    return int(db.look(LATEST)[0][0])
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a run is and what it has cost, at one moment."""
+    """How far a run is and what it has cost; `now` is the moment by the database clock."""
 
     run: Run
     rolled: progress.Rolled
     unit: str
     stages: Mapping[str, tuple[int, int]]
     spent: Spent
+    now: float = 0.0
 
 
 _ids = bindparam("runs", type_=Keys())
-RUNS = select(*rows.RUN_COLUMNS).where(key_in(runs.c.id, _ids))
-STEPS = (
-    select(
-        *(tasks.c[name] for name in ("run_id", "ordinal", "state", "done", "total", "weight", "unit")),
-        *(tasks.c[name] for name in ("stages", "paid_calls", "reused_calls", "saved")),
+
+
+class _Step(NamedTuple):
+    """One task of a run, as its progress and its cost need it."""
+
+    ordinal: int
+    state: str
+    done: int
+    total: int
+    weight: int
+    unit: str
+    stages: Mapping[str, Sequence[int]] | None
+    paid_calls: int
+    reused_calls: int
+    saved: int
+
+
+def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
+    """One row per run: its columns, and one list of its tasks and of what it was charged.
+
+    One statement instead of three, and a list is read much faster than rows. `many` makes a list of rows,
+    `several` of values, `within` puts a list into another.
+    """
+    fields = [tasks.c[name] if name != "stages" else within(tasks.c.stages) for name in _Step._fields]
+    steps = select(many(several(*fields))).where(tasks.c.run_id == runs.c.id).scalar_subquery()
+    # Money by the bill, not by the tasks: a run that failed or was superseded has paid, too.
+    bill = (
+        select(several(func.sum(charges.c.amount), func.sum(charges.c.tokens)))
+        .where(charges.c.run_id == runs.c.id, charges.c.sort != literal("in_doubt"))
+        .scalar_subquery()
     )
-    .where(key_in(tasks.c.run_id, _ids))
-    .order_by(tasks.c.run_id, tasks.c.ordinal)
-)
-# Money by the bill, not by the tasks: a run that failed or was superseded has paid, too.
-CHARGED = (
-    select(
-        charges.c.run_id,
-        func.sum(charges.c.amount).label("paid"),
-        func.sum(charges.c.tokens).label("tokens"),
-    )
-    .where(key_in(charges.c.run_id, _ids), charges.c.sort != "in_doubt")
-    .group_by(charges.c.run_id)
-)
+    tally = several(within(steps), within(bill), type_=JSON).label("tally")
+    return select(*rows.RUN_COLUMNS, tally, now().label("now")).where(key_in(runs.c.id, _ids))
+
+
+STANDINGS = {
+    True: _standings_of(func.json_agg, func.json_build_array, lambda found: found),
+    False: _standings_of(func.json_group_array, func.json_array, func.json),
+}
+"""By whether the database is PostgreSQL."""
+
 RUNNING = (
     select(runs.c.id)
     .where(
@@ -175,7 +198,9 @@ COUNTS = (
 
 def standings(db: Database, run_ids: Collection[str]) -> dict[str, Standing]:
     """How the runs stand, by their ids, all at one moment; a run whose history was pruned is not there."""
-    return db.read(lambda tx: _standings(tx, run_ids)) if run_ids else {}
+    if not run_ids:
+        return {}
+    return _standings(db.look(STANDINGS[db.postgresql], {"runs": list(run_ids)}))
 
 
 def running(db: Database, tenants: Collection[str]) -> tuple[Standing, ...]:
@@ -183,7 +208,9 @@ def running(db: Database, tenants: Collection[str]) -> tuple[Standing, ...]:
 
     def body(tx: Tx) -> tuple[Standing, ...]:
         found = [row.id for row in tx.all(RUNNING, {"tenants": list(tenants)})]
-        return tuple(_standings(tx, found).values()) if found else ()
+        if not found:
+            return ()
+        return tuple(_standings(tx.all(STANDINGS[db.postgresql], {"runs": found})).values())
 
     return db.read(body)
 
@@ -191,22 +218,19 @@ def running(db: Database, tenants: Collection[str]) -> tuple[Standing, ...]:
 def live_counts(db: Database, tenant: str) -> dict[str, dict[str, int]]:
     """By lane and status, how many runs of a tenant are live."""
     found: dict[str, dict[str, int]] = {}
-    for row in db.read(lambda tx: tx.all(COUNTS, {"tenant": tenant})):
+    for row in db.look(COUNTS, {"tenant": tenant}):
         found.setdefault(row.lane, {})[row.status] = row.number
     return found
 
 
-def _standings(tx: Tx, run_ids: Collection[str]) -> dict[str, Standing]:
-    values = {"runs": list(run_ids)}
-    known = {row.id: rows.run(row) for row in tx.all(RUNS, values)}
-    steps: dict[str, list[Row[Any]]] = {}
-    for row in tx.all(STEPS, values):
-        steps.setdefault(row.run_id, []).append(row)
-    bill = {row.run_id: row for row in tx.all(CHARGED, values)}
-    return {run_id: _standing(run, steps.get(run_id, []), bill.get(run_id)) for run_id, run in known.items()}
+def _standings(found: Sequence[Row[Any]]) -> dict[str, Standing]:
+    return {row.id: _standing(row) for row in found}
 
 
-def _standing(run: Run, found: Sequence[Row[Any]], bill: Row[Any] | None) -> Standing:
+def _standing(row: Row[Any]) -> Standing:
+    run = rows.run(row)
+    told, (paid, tokens) = row.tally
+    found = sorted(map(_Step._make, told or ()))
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
     counted = [one for one in found if not run.slices or one.ordinal > 0]
     steps = [progress.Step(TaskState(one.state), one.done, one.total, one.weight) for one in counted]
@@ -218,9 +242,11 @@ def _standing(run: Run, found: Sequence[Row[Any]], bill: Row[Any] | None) -> Sta
     spent = Spent(
         sum(one.paid_calls for one in found),
         sum(one.reused_calls for one in found),
-        int(bill.tokens) if bill is not None else 0,
-        int(bill.paid) if bill is not None else 0,
+        tokens or 0,
+        paid or 0,
         sum(one.saved for one in found),
     )
     unit = next((one.unit for one in counted if one.unit), "")
-    return Standing(run, progress.roll_up(steps, planned=run.slices is not None), unit, stages, spent)
+    return Standing(
+        run, progress.roll_up(steps, planned=run.slices is not None), unit, stages, spent, row.now
+    )

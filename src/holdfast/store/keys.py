@@ -87,23 +87,23 @@ def make(
         "b_concurrency": concurrency,
     }
     db.write("make_key", lambda tx: tx.execute(NEW, values))
-    return of_row(db.read(lambda tx: tx.execute(BY_DIGEST, {"digest": digest}).one()))
+    return of_row(db.look(BY_DIGEST, {"digest": digest})[0])
 
 
 def live(db: Database, digest: str) -> Key | None:
     """The key whose token has this digest, if it is good now."""
-    row = db.read(lambda tx: tx.one(LIVE, {"digest": digest}))
+    row = db.first(LIVE, {"digest": digest})
     return None if row is None else of_row(row)
 
 
 def any_made(db: Database) -> bool:
     """True when a key was ever made; a revoked one counts, for revoking must not open the door."""
-    return bool(db.read(lambda tx: tx.execute(ANY).scalar()))
+    return bool(db.look(ANY)[0][0])
 
 
 def every(db: Database) -> tuple[Key, ...]:
     """All keys, the oldest first, also those that are no good any more."""
-    return tuple(of_row(row) for row in db.read(lambda tx: tx.all(ALL)))
+    return tuple(of_row(row) for row in db.look(ALL))
 
 
 def revoke(db: Database, key_id: str) -> bool:

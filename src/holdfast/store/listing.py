@@ -4,6 +4,7 @@ A page goes on after the place of the last row that was seen: the value it was s
 changes its value meanwhile may be met twice or not at all, as in any list that moves; nothing else is.
 """
 
+import functools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -85,29 +86,54 @@ VALUES: dict[Sort, ColumnElement[Any]] = {
 }
 
 
+@functools.cache
+def _page(sort: Sort, *, down: bool, by_status: bool, by_title: bool, follows: bool) -> Select[Any]:
+    """The query for lists of this sort. Made once, so that `store.statements` knows it again."""
+    value = VALUES[sort]
+    query = _query(sort).where(
+        documents.c.tenant == bindparam("tenant"), documents.c.collection == bindparam("collection")
+    )
+    if by_status:
+        query = query.where(_status == bindparam("status"))
+    if by_title:
+        query = query.where(func.lower(documents.c.title).like(bindparam("q"), escape="/"))
+    if follows:
+        beyond = value < bindparam("value") if down else value > bindparam("value")
+        same = and_(value == bindparam("value"), documents.c.id > bindparam("after"))
+        # By ids there are no equals, and without the second half their index leads straight to the place.
+        query = query.where(beyond if sort is Sort.ID else or_(beyond, same))
+    return query.order_by(value.desc() if down else value, documents.c.id).limit(bindparam("limit"))
+
+
 def page(db: Database, wanted: Wanted) -> list[Listed]:
     """The documents that are wanted, in their order."""
-    value = VALUES[wanted.sort]
-    query = _query(wanted.sort).where(
-        documents.c.tenant == wanted.tenant, documents.c.collection == wanted.collection
-    )
+    values: dict[str, Any] = {
+        "tenant": wanted.tenant,
+        "collection": wanted.collection,
+        "limit": wanted.limit,
+    }
     if wanted.status is not None:
-        query = query.where(_status == wanted.status.value)
+        values["status"] = wanted.status.value
     if wanted.q:
-        query = query.where(func.lower(documents.c.title).contains(wanted.q.lower(), autoescape=True))
+        plain = wanted.q.lower().replace("/", "//").replace("%", "/%").replace("_", "/_")
+        values["q"] = f"%{plain}%"
     if (after := wanted.after) is not None:
-        beyond = value < after.value if wanted.down else value > after.value
-        same = and_(value == after.value, documents.c.id > after.id)
-        # By ids there are no equals, and without the second half their index leads straight to the place.
-        query = query.where(beyond if wanted.sort is Sort.ID else or_(beyond, same))
-    query = query.order_by(value.desc() if wanted.down else value, documents.c.id).limit(wanted.limit)
-    return [_listed(row) for row in db.read(lambda tx: tx.all(query))]
+        values["value"] = after.value
+        values |= {} if wanted.sort is Sort.ID else {"after": after.id}
+    query = _page(
+        wanted.sort,
+        down=wanted.down,
+        by_status=wanted.status is not None,
+        by_title=bool(wanted.q),
+        follows=after is not None,
+    )
+    return [_listed(row) for row in db.look(query, values)]
 
 
 def some(db: Database, tenant: str, collection: str, ids: Collection[str]) -> list[Document]:
     """Those of the documents that are in the collection."""
     values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
-    return [_listed(row).document for row in db.read(lambda tx: tx.all(SOME, values))]
+    return [_listed(row).document for row in db.look(SOME, values)]
 
 
 def _query(sort: Sort) -> Select[Any]:
@@ -163,7 +189,7 @@ COUNTS_OF_ONE = COUNTS.where(documents.c.collection == bindparam("collection"))
 def counts(db: Database, tenant: str, collection: str | None = None) -> dict[str, Counts]:
     """By collection that has documents, how many of each status; of all collections, or of one."""
     values = {"tenant": tenant} | ({} if collection is None else {"collection": collection})
-    rows: Sequence[Any] = db.read(lambda tx: tx.all(COUNTS if collection is None else COUNTS_OF_ONE, values))
+    rows: Sequence[Any] = db.look(COUNTS if collection is None else COUNTS_OF_ONE, values)
     found: dict[str, dict[Status, int]] = {}
     chunks: dict[str, int] = {}
     for row in rows:

@@ -33,13 +33,13 @@ HEAD_BY_ID = select(*rows.HEAD_COLUMNS).where(heads.c.id == bindparam("head_id")
 
 def head(db: Database, tenant: str, kind: str, subject: str) -> Head | None:
     """The head of a (kind, subject), or None when nobody ever asked."""
-    row = db.read(lambda tx: tx.one(HEAD, {"tenant": tenant, "kind": kind, "subject": subject}))
+    row = db.first(HEAD, {"tenant": tenant, "kind": kind, "subject": subject})
     return rows.head(row) if row is not None else None
 
 
 def head_by_id(db: Database, head_id: int) -> Head | None:
     """The head with this id, or None."""
-    row = db.read(lambda tx: tx.one(HEAD_BY_ID, {"head_id": head_id}))
+    row = db.first(HEAD_BY_ID, {"head_id": head_id})
     return rows.head(row) if row is not None else None
 
 
@@ -78,13 +78,13 @@ RUNS_OF = (
 
 def run(db: Database, run_id: str) -> RunDetail | None:
     """The run with this id, or None when there is none or its history was pruned."""
-    row = db.read(lambda tx: tx.one(RUN, {"run_id": run_id}))
+    row = db.first(RUN, {"run_id": run_id})
     return _run_detail(row) if row is not None else None
 
 
 def runs_of(db: Database, head_id: int, limit: int = RUNS_SHOWN) -> tuple[RunDetail, ...]:
     """The runs of a head, newest generation first."""
-    found = db.read(lambda tx: tx.all(RUNS_OF, {"head_id": head_id, "limit": limit}))
+    found = db.look(RUNS_OF, {"head_id": head_id, "limit": limit})
     return tuple(_run_detail(row) for row in found)
 
 
@@ -393,4 +393,4 @@ LEASES = (
 
 def leases(db: Database) -> tuple[Lease, ...]:
     """The tasks that somebody holds, the lease that runs out next at the top. A thousand at most."""
-    return tuple(Lease(**row._asdict()) for row in db.read(lambda tx: tx.all(LEASES)))
+    return tuple(Lease(**row._asdict()) for row in db.look(LEASES))

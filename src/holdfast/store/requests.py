@@ -24,33 +24,24 @@ BORN: dict[str, Any] = {"state": TaskState.QUEUED.value}
 _open_states = [literal(state) for state in sorted(OPEN)]
 _live_states = [literal(status) for status in sorted(LIVE)]
 
-LIFE = select(
+_of_run = tasks.c.run_id == runs.c.id
+LATEST = select(
+    *rows.RUN_COLUMNS,
     select(func.coalesce(func.max(turns.c.last_served), 0.0))
-    .where(turns.c.lane == bindparam("lane"))
+    .where(turns.c.lane == runs.c.lane)
     .scalar_subquery()
     .label("lane_claimed_at"),
     exists()
-    .where(
-        tasks.c.run_id == bindparam("run_id"),
-        tasks.c.state == literal(TaskState.RUNNING),
-        tasks.c.lease_until > now(),
-    )
+    .where(_of_run, tasks.c.state == literal(TaskState.RUNNING), tasks.c.lease_until > now())
     .label("live_lease"),
-    exists()
-    .where(tasks.c.run_id == bindparam("run_id"), tasks.c.state == literal(TaskState.WAITING))
-    .label("waits"),
-    exists()
-    .where(tasks.c.run_id == bindparam("run_id"), tasks.c.state == literal(TaskState.QUEUED))
-    .label("queues"),
+    exists().where(_of_run, tasks.c.state == literal(TaskState.WAITING)).label("waits"),
+    exists().where(_of_run, tasks.c.state == literal(TaskState.QUEUED)).label("queues"),
     select(func.coalesce(func.max(tasks.c.signed_at), 0.0))
-    .where(tasks.c.run_id == bindparam("run_id"))
+    .where(_of_run)
     .scalar_subquery()
     .label("last_sign_at"),
-    select(func.coalesce(func.min(tasks.c.age), 0.0))
-    .where(tasks.c.run_id == bindparam("run_id"))
-    .scalar_subquery()
-    .label("age"),
-)
+    select(func.coalesce(func.min(tasks.c.age), 0.0)).where(_of_run).scalar_subquery().label("age"),
+).where(runs.c.id == bindparam("run_id"))
 EXHAUSTED = select(budgets.c.scope).where(
     budgets.c.tenant == bindparam("b_tenant"),
     or_(budgets.c.scope == "tenant", budgets.c.scope == bindparam("b_scope")),
@@ -135,14 +126,13 @@ def latest(tx: Tx, head: Head) -> tuple[Run | None, decide.Life, float | None]:
     """The locked head's latest run, its signs of life and, while it lives, its age in the queue."""
     if head.run_id is None:
         return None, decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
-    row = tx.one(rows.RUN_BY_ID, {"run_id": head.run_id})
-    if row is None:
+    signs = tx.one(LATEST, {"run_id": head.run_id})
+    if signs is None:
         # The run's history was pruned; the head still knows how it ended.
         return rows.remembered(head), decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
-    run = rows.run(row)
+    run = rows.run(signs)
     if run.status not in LIVE:
         return run, decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
-    signs = tx.execute(LIFE, {"lane": run.lane, "run_id": run.id}).one()
     # A wait for budget, rate, another's intent or a person is a sign of life.
     life = decide.Life(signs.lane_claimed_at, signs.live_lease or signs.waits, signs.last_sign_at)
     if signs.waits:

@@ -1,5 +1,6 @@
 """Rows to records, and the statements that lock them. Lock order: head, run, task, order, calls, budgets."""
 
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Row, Select, bindparam, exists, literal_column, or_, select
@@ -71,12 +72,17 @@ def head(row: Row[Any]) -> Head:
     )
 
 
+_RUN = tuple(Run.__dataclass_fields__)
+_of_run = attrgetter(*_RUN)
+_STATUS, _DISPOSITION = _RUN.index("status"), _RUN.index("disposition")
+
+
 def run(row: Row[Any]) -> Run:
     """The record of a run row."""
-    values = {name: getattr(row, name) for name in Run.__dataclass_fields__}
-    values["status"] = Status(row.status)
-    values["disposition"] = Disposition(row.disposition)
-    return Run(**values)
+    values = list(_of_run(row))
+    values[_STATUS] = Status(values[_STATUS])
+    values[_DISPOSITION] = Disposition(values[_DISPOSITION])
+    return Run(*values)
 
 
 def task(row: Row[Any]) -> Task:

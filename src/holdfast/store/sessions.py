@@ -46,7 +46,7 @@ def begin(db: Database, digest: str, key_id: str, *, seconds: float) -> None:
 
 def key_of(db: Database, digest: str) -> Key | None:
     """The key of a session that has not ended, if the key is good now."""
-    row = db.read(lambda tx: tx.one(KEY_OF, {"digest": digest}))
+    row = db.first(KEY_OF, {"digest": digest})
     return None if row is None else keys.of_row(row)
 
 

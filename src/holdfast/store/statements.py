@@ -17,6 +17,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Delete, Executable, Insert, Select, Update, exc
 
+from holdfast.store.dialect import lost_or_wrong
+
 Values = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 Convert = Callable[[Any], Any]
 KEPT = (Select, Insert, Update, Delete)
@@ -92,7 +94,7 @@ class _Ready:
 
     def rows(self, cursor: Any) -> list[Any]:
         """What there is to fetch."""
-        if self._row is None or cursor.description is None:
+        if self._row is None:
             return []
         if self._read is None:
             # Some types are read by what the server says that they are, which shows with the first answer.
@@ -151,7 +153,7 @@ class Executing:
                 dialect.do_executemany(cursor, ready.text, [ready.values(each) for each in values or ()])  # type: ignore[arg-type]
             return Told(ready.rows(cursor), cursor.rowcount)
         except dialect.loaded_dbapi.Error as error:
-            raise _told_as_ever(connection, cursor, ready.text, error) from error
+            raise lost_or_wrong(connection, ready.text, error, cursor) from error
         finally:
             cursor.close()
 
@@ -186,14 +188,3 @@ def _made(statement: Any, dialect: Any, many: bool, names: Sequence[str]) -> _Re
         or compiled.update_prefetch
     )
     return None if needs_more else _Ready(compiled, dialect, columns, names)
-
-
-def _told_as_ever(connection: Connection, cursor: Any, text: str, error: Exception) -> BaseException:
-    """The driver's error as SQLAlchemy tells it; a connection that is lost is thrown away."""
-    dialect = connection.dialect
-    lost = dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)  # type: ignore[arg-type]
-    if lost:
-        connection.invalidate(error)
-    return exc.DBAPIError.instance(
-        text, {}, error, dialect.loaded_dbapi.Error, connection_invalidated=lost, dialect=dialect
-    )

@@ -251,6 +251,7 @@ def born(birth: Birth, place: int) -> None:
     """This process is a child from now on; `place` is its row on the board."""
     global _child  # noqa: PLW0603 - one child per process is the point
     row = birth.board.rows[place % len(birth.board.rows)]
+    os.nice(birth.settings.worker_nice)
     birth.rope.hold()
     row.enter()
     _child = Child(birth, row)

@@ -1,0 +1,74 @@
+"""What a request costs in statements: a page of documents costs no more than one of them."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import event
+
+from tests.api.house import Client, House
+
+
+@contextlib.contextmanager
+def statements(house: House) -> Iterator[list[str]]:
+    """What is sent to the database meanwhile, and every transaction that is begun."""
+    sent: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if not statement.startswith("BEGIN"):
+            sent.append(statement)
+
+    def begin(connection: Any) -> None:
+        if not connection.get_execution_options().get("holdfast_look", False):
+            sent.append("BEGIN")
+
+    engine = house.runtime.db.engine
+    event.listen(engine, "before_cursor_execute", note)
+    event.listen(engine, "begin", begin)
+    try:
+        yield sent
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+        event.remove(engine, "begin", begin)
+
+
+def test_a_duplicate_is_refused_in_one_transaction_and_four_looks(house: House, client: Client) -> None:
+    """Caller, document, collection and the run in the way are looked up; the refusal is journalled."""
+    waiting = client.text("It waits.")
+    with statements(house) as sent:
+        said = client.post(f"documents/{waiting['id']}/index", {"mode": "retry"})
+    assert said.status == 409
+    assert sent.count("BEGIN") == 1
+    assert len(sent) <= 10, sent
+    assert sum(statement.startswith("INSERT INTO journal") for statement in sent) == 1
+
+
+def test_an_upload_is_taken_in_one_transaction(house: House, client: Client) -> None:
+    """The caller and the collection are looked up once, and the new document is not read again."""
+    client.collection("shelf")
+    with statements(house) as sent:
+        client.text("A text of its own.")
+    assert sent.count("BEGIN") == 1
+    assert len(sent) <= 17, sent
+
+
+def test_a_page_of_documents_costs_no_more_statements_than_one_document(house: House, client: Client) -> None:
+    """However many documents there are, and whatever they are doing; none of it opens a transaction."""
+    made = [client.text(f"Text number {number}.") for number in range(5)]
+    with statements(house) as one:
+        assert client.get(f"documents/{made[0]['id']}").status == 200
+    with statements(house) as many:
+        assert len(client.get("collections/shelf/documents?limit=50").json["documents"]) == 5
+    assert (len(one), len(many)) == (3, 4)
+    assert "BEGIN" not in one + many
+
+
+def test_a_page_tells_of_a_document_what_the_document_tells_of_itself(house: House, client: Client) -> None:
+    """The page is written without the models that describe it: what it says must be the same."""
+    client.indexed("A text that is published.")
+    client.text("A text that waits.", options={"chunk_size": 900})
+    failed = client.post("collections/shelf/documents", {"text": "?", "title": "x" * 500})
+    assert failed.status == 202
+    listed = client.get("collections/shelf/documents").json["documents"]
+    assert len(listed) == 3
+    assert listed == [client.get(f"documents/{each['id']}").json for each in listed]
