@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Select,
     Subquery,
     Table,
@@ -143,7 +144,7 @@ REUSED = (
     .select_from(runs.join(tasks, tasks.c.run_id == runs.c.id))
     .where(_ended)
 )
-_of_deliveries = literal_column(f"runs.{A_DELIVERY}")
+_of_deliveries: ColumnElement[bool] = literal_column(f"runs.{A_DELIVERY}")
 DELIVERED = (
     select(runs.c.status, func.count().label("number")).where(_ended, _of_deliveries).group_by(runs.c.status)
 )
