@@ -185,7 +185,13 @@ class Shelf:
         self.grow()
 
     def grow(self):
-        """There is a little more to do, and a little less more to spend; somebody has time to notice."""
+        """When nothing is queued there is a little more to do, and a little less more to spend.
+
+        Whoever always finds something due would never come to sweep.
+        """
+        self.arena.db.pause(0.05)
+        if self.arena.count("tasks", state="queued"):
+            return
         for scope in SCOPES:
             budgets.set_budget(self.arena.db, "default", scope, hard=(self.asked // 2 + 2) * PRICE)
             budgets.resume(self.arena.db, "default", scope)
@@ -194,7 +200,6 @@ class Shelf:
             answer = self.arena.ask(**about, options={"words": [f"w{number}"]}, collection="books")
             self.documents += answer.created  # what comes when all is spent is refused
         self.asked += 4
-        self.arena.db.pause(0.1)
 
 
 def bury(arena):
