@@ -29,12 +29,19 @@ hypothesis.settings.load_profile("holdfast")
 # Variations of proofs that are in `make test` by another one of them: left out there, run by `make chaos`.
 LONG = (
     ("tests/acceptance/test_service", "redis"),
+    ("tests/acceptance/test_traces.py", "redis"),
+    ("tests/acceptance/test_traces.py", "embedded"),
     ("tests/acceptance/test_embedded.py", "rolling_restart"),
     ("tests/acceptance/test_redis.py", "rolling_restart"),
     ("tests/indexing/test_crash.py", "sqlite-keyed"),
     ("tests/indexing/test_crash.py", "postgresql-unkeyed"),
     ("tests/actions/test_race.py", "sqlite"),
-    ("tests/money/test_5_budget_races.py", ".commit]"),
+    ("tests/actions/test_race.py", "anywhere"),
+    ("tests/api/test_duplicates_race.py", "sqlite"),
+    ("tests/api/test_duplicates_race.py", "anywhere"),
+    ("tests/money/test_5_budget_races.py", "a_death_at"),
+    ("tests/money/test_5_budget_races.py", "of_its_own", "anywhere"),
+    ("tests/money/test_5_budget_races.py", "of_its_own", "sqlite"),
     ("tests/fundamentals/test_cli_demo.py", "interrupted", "[1]"),
     ("tests/fundamentals/test_cli_demo.py", "interrupted", "[15]"),
 )

@@ -3,7 +3,7 @@
 A test arms one handler for the process; the handler may raise, block on a barrier, freeze or kill. Names have
 the form `verb.moment`: `finish.commit` is just before the commit of `finish`, `finish.committed` just after
 it, before the caller knows. `send.first_byte` is just before the first byte of an order, `send.answered`
-just after its answer was read.
+just after its answer was read; `post` has the same moments for an event that is delivered.
 """
 
 from collections.abc import Callable, Iterator

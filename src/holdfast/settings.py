@@ -137,7 +137,7 @@ class Settings(pydantic_settings.BaseSettings):
         default=16 * 1024 * 1024, description="Bytes that a text may have which is sent to the API as JSON."
     )
     body_pause: Annotated[float, Field(gt=0, le=3600)] = Field(
-        default=30.0, description="Seconds that a client of the API may pause while it sends a body."
+        default=30.0, description="Seconds that a client of the API may take for a head or pause in a body."
     )
     api_rate: Annotated[float, Field(gt=0, le=1_000_000)] = Field(
         default=500.0, description="Requests a second that an API key may make of one process of the API."

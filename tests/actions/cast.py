@@ -1,12 +1,15 @@
-"""Processes that index, follow up and deliver, each of which dies by SIGKILL at a fault point of its own."""
+"""Processes that ask, index, follow up and deliver, each of which dies by SIGKILL at a point of its own."""
 
 import os
 import signal
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast import faults
 from holdfast.core import retry
-from holdfast.core.records import Chunk
+from holdfast.core.errors import WorkError
+from holdfast.core.records import Ask, Chunk
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind
@@ -15,7 +18,7 @@ from holdfast.kinds import webhook
 from holdfast.leases.base import Terms
 from holdfast.leases.sql import SqlLeases
 from holdfast.service.actions import Visits
-from holdfast.store import actions, deliveries
+from holdfast.store import actions, deliveries, tries
 from holdfast.store.database import Database
 from tests.acceptance.patience import until
 from tests.races import actor
@@ -24,6 +27,7 @@ from tests.races import actor
 CONTEXT = actor.CONTEXT
 CONTEXT.set_forkserver_preload(["pytest", "tests.races.actor", "tests.actions.cast"])
 TENANTS = ("one", "two")
+SECRET = "a secret of the receiver"
 DEADLINE = 120.0
 RULES = webhook.Rules(
     seconds=10.0, backoff=retry.Backoff(first=0.02, factor=1.0, most=0.02), allow_private=True
@@ -31,6 +35,9 @@ RULES = webhook.Rules(
 
 
 def read_aloud(work: Any) -> None:
+    """A document is its content; one that wants to fail does."""
+    if work.content == "fail":
+        raise WorkError("as it wished")
     work.stage([Chunk(0, work.content)])
 
 
@@ -44,6 +51,7 @@ def engine(url: str) -> Engine:
     db, host = Database(url, pool_size=4), ThreadHost()
     kinds = [
         Kind("index", read_aloud),
+        Kind("job", read_aloud),
         Kind("note", noted),
         webhook.Webhook(db, host, RULES).kind(),
     ]
@@ -67,42 +75,111 @@ def tell(db: Database, receiver: str) -> None:
             kind=deliveries.KIND,
             options=hook,
             pipeline=deliveries.PIPELINE,
-            secret="a secret of the receiver",
+            secret=SECRET,
             token="hook",
             **about,
         )
         actions.add_action(db, kind="note", options={}, pipeline="note@1", token="note", **about)
 
 
-def perform(url: str, receiver: str, go: Any, at: str, nth: int) -> None:
-    """The life of a process: tell the collections what to do, then work until there is nothing left.
+class Asker:
+    """Whoever asks for what there is to tell of: under names of its own, a little more in each turn."""
 
-    One that is to survive tells them nothing: what the dead have begun is for the sweep to go on with.
+    def __init__(self, worker: Engine, receiver: str, number: int) -> None:
+        self.worker, self.receiver, self.number = worker, receiver, number
+        self.tenant = TENANTS[number % len(TENANTS)]
+
+    def document(self, turn: int) -> None:
+        """Every other turn it is an older one with new content."""
+        self._ask("index", f"document:{self.number}-{turn // 2}", f"content {turn}")
+
+    def jobs(self, turn: int) -> None:
+        """One that ends by itself and one that is ended: cancelled in even turns, superseded in odd ones."""
+        self._ask("job", f"ends:{self.number}-{turn}", ("well", "fail")[turn % 2], "gone" if turn % 2 else "")
+        ended = self._ask("job", f"ended:{self.number}-{turn}", "first")
+        if turn % 2:
+            self._ask("job", f"ended:{self.number}-{turn}", "second")
+        else:
+            self.worker.cancel(ended.head_id)
+
+    def again(self) -> None:
+        """The event that was delivered last is to be sent once more."""
+        for sent in tries.page(self.worker.db, self.tenant, state="delivered", limit=1):
+            tries.resend(self.worker.db, self.tenant, sent.id, run_id=self.worker.db.token())
+
+    def _ask(self, kind: str, subject: str, content: str, path: str = "") -> Any:
+        callback = {"url": f"{self.receiver}/{self.tenant}/{path}", "secret": SECRET}
+        ask = Ask(kind, subject, content=content, tenant=self.tenant, collection="books", actor="test")
+        if kind == "job":
+            ask = Ask(kind, subject, content=content, tenant=self.tenant, callback=callback)
+        return self.worker.request(ask)
+
+
+def live(worker: Engine, receiver: str, number: int, turns: Sequence[int]) -> None:
+    """In each turn: tell the collections what to do, ask for more, and work until nothing is due."""
+    asker = Asker(worker, receiver, number)
+    with worker:
+        for turn in turns:
+            tell(worker.db, receiver)
+            asker.document(turn)
+            asker.jobs(turn)
+            worker.work_off()
+            asker.again()
+            worker.work_off()
+            worker.sweep()
+
+
+def finish(worker: Engine) -> None:
+    """Nothing is left to be done; what the dead have begun is for the sweep to go on with."""
+    worker.run_until_idle(patience=60.0)
+    until(lambda: worker.sweep() and not actions.unvisited(worker.db, 1), DEADLINE, "all are visited")
+    worker.run_until_idle(patience=60.0)
+
+
+def passed(url: str, receiver: str) -> list[str]:
+    """Every fault point that such a life passes in peace, in the order of the first time.
+
+    Only those of its main thread: whether a lease is renewed depends on how busy the machine is.
     """
-    left = nth
+    met: dict[str, None] = {}
+    main = threading.get_ident()
 
-    def die(point: str) -> None:
-        nonlocal left
-        if point == at:
-            left -= 1
-            if left <= 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+    def note(point: str) -> None:
+        if threading.get_ident() == main:
+            met[point] = None
 
     worker = engine(url)
-    if go is not None:
-        go.wait(DEADLINE)
-    faults.arm(die)
+    with faults.armed(note):
+        live(worker, receiver, 0, range(2))
+        finish(worker)
+    worker.db.close()
+    return list(met)
+
+
+def perform(url: str, receiver: str, go: Any, at: str, number: int) -> None:
+    """The life of a process. One that is to die asks for more until it does; a survivor asks for nothing."""
+
+    def die(point: str) -> None:
+        if point == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    worker = engine(url)
     if at:
-        tell(worker.db, receiver)
-    worker.run_until_idle(patience=60.0)
-    if not at:
-        until(lambda: worker.sweep() and not actions.unvisited(worker.db, 1), DEADLINE, "all are visited")
-        worker.run_until_idle(patience=60.0)
+        go.wait(DEADLINE)
+        faults.arm(die)
+        live(worker, receiver, number, range(MOST_TURNS))
+        faults.arm(None)
+    else:
+        finish(worker)
     worker.db.close()
 
 
-def started(url: str, receiver: str, go: Any = None, at: str = "", nth: int = 1) -> Any:
-    """A process that begins when all wait at `go`, and dies the `nth` time it gets to `at`."""
-    process = CONTEXT.Process(target=perform, args=(url, receiver, go, at, nth), daemon=True)
+MOST_TURNS = 200
+"""Of eight who share the work nobody is sure to meet a point in its first turn; the last alive is."""
+
+
+def started(url: str, receiver: str, go: Any = None, at: str = "", number: int = 0) -> Any:
+    """A process that begins when all wait at `go`, and dies when it gets to `at`."""
+    process = CONTEXT.Process(target=perform, args=(url, receiver, go, at, number), daemon=True)
     process.start()
     return process

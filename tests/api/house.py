@@ -145,7 +145,7 @@ class House:
         self.worker = self._undo.enter_context(bootstrap.open_runtime(self.settings, owner="worker"))
         self.access = Access(self.runtime.db)
         self.built = app.build(self.runtime)
-        self.openapi = _openapi(self.built.app)
+        self.openapi = self.described()
         self.server = server.Server(self.built)
         self._listening = server.bound("127.0.0.1", 0)
         self.port = self._listening.getsockname()[1]
@@ -155,6 +155,10 @@ class House:
         self.client = Client(self)
         while not self.server.started:
             time.sleep(0.01)
+
+    def described(self) -> dict[str, Any]:
+        """The API as it describes itself."""
+        return _openapi(self.built.app)
 
     def _end(self) -> None:
         self.server.end()

@@ -74,7 +74,7 @@ GROWN = {
     "runs": """id, head_id, tenant, kind, subject, generation, status, disposition, reason, actor, lane,
         priority, pipeline, content, options, slices, queued_at, finished_at, pruned, past
         SELECT 'r' || (1 + n % 2) || '-' || ((n + 1) / 2), (n + 1) / 2, 'default',
-        CASE WHEN n % 10 = 0 THEN 'qa' ELSE 'index' END, 'document:old',
+        CASE WHEN n % 10 = 0 THEN 'qa' WHEN n % 10 = 3 THEN 'webhook' ELSE 'index' END, 'document:old',
         1 + n % 2, 'success', 'accepted', '', '', 'bulk', 5, '', '', '{}', 0, 1.0, 2.0, n > 50, n % 2 = 0
         FROM g""",
     "tasks": """run_id, head_id, tenant, lane, priority, age, pipeline, generation, ordinal, payload, state,
@@ -111,8 +111,8 @@ GROWN = {
         SELECT :action, 1 + n / 2, 1 + n % 2, 'r' FROM g WHERE n < 90000""",
     "deliveries": """id, tenant, head_id, action_id, cause, subject, generation, event, url, secret,
         created_at, since, body
-        SELECT 'e' || n, 't' || (n % 20), 1 + n / 10, n % 7, 'r', 's', 1, 'e', 'u', 's', 1.0, 1.0, ''
-        FROM g""",
+        SELECT 'e' || n, CASE WHEN n < 10000 THEN 'default' ELSE 't' || (n % 20) END, 2 + 5 * (n % 10000),
+        n % 7, 'r', 's', 1, 'e', 'u', 's', 1.0, 1.0, '' FROM g""",
 }
 
 
@@ -189,6 +189,8 @@ def jobs_of(world):
     db, claim = world.db, world.start(subject="document:3")
     jobs.page(db, jobs.Wanted("default", ["qa"], limit=50))
     jobs.page(db, jobs.Wanted("default", ["qa"], after=(1.0, "r2-500"), limit=50))
+    for status in ("queued", "failed", "success"):
+        jobs.page(db, jobs.Wanted("default", ["qa"], status=status, limit=50))
     jobs.one(db, "default", "r1-5", ["qa"])
     jobs.told(db, "r1-5")
     job_results.page(db, "default", "r2-5", limit=50)
@@ -232,6 +234,7 @@ HOT = {
     "follow_ups": lambda world: (
         follow_ups.of_document(world.db, "default", 7),
         tries.page(world.db, "t7", state=None, limit=50),
+        *(tries.page(world.db, "default", state=state, limit=50) for state in tries.STATES),
         tries.one(world.db, "t7", "e7"),
         deliveries.parcel(world.db, "t7", "e7"),
         world.db.write("test", lambda tx: deliveries.call_back(tx, "r1-7", Status.FAILED)),
@@ -241,6 +244,7 @@ HOT = {
     "metrics": lambda world: (
         tallies.since(world.db, tallies.here(world.db)),
         tallies.in_doubt(world.db),
+        tallies.waiting_deliveries(world.db),
     ),
     "budgets": lambda world: (
         budgets.resume(world.db, "default", "tenant"),

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from holdfast import faults
 from holdfast.ledger.pay import Policy
 from holdfast.ledger.prices import DEFAULT
 from holdfast.service.billing import Billing
@@ -17,19 +18,25 @@ pytestmark = pytest.mark.g5
 
 PRICE = DEFAULT.cost("small", 1)
 SCOPES = ("tenant", "collection:books")
+# Every fault point between a claim and the end of a task that pays, or waits for money; compared below.
 POINTS = [
-    "intend.commit",
-    "intend.committed",
-    "send.commit",
-    "send.committed",
-    "send.first_byte",
-    "send.answered",
-    "send.heard",
-    "settle.commit",
-    "settle.committed",
-    "put_back.commit",
-    "put_back.committed",
+    *("claim.commit", "claim.committed", "intend.commit", "intend.committed"),
+    *("send.commit", "send.committed", "send.first_byte", "send.begun", "send.answered", "send.heard"),
+    *("settle.commit", "settle.committed", "stage.commit", "stage.committed"),
+    *("finish.commit", "finish.committed", "put_back.commit", "put_back.committed"),
 ]
+# What a sweep passes besides; of these the reservations are what matters here.
+SWEEPING = [
+    f"{verb}.{moment}"
+    for verb in ("enrol", "win", "recompute", "prune")
+    for moment in ("commit", "committed")
+]
+# Where money is promised or gone and not everybody knows.
+PAYING = [
+    *("intend.committed", "send.committed", "send.first_byte", "send.begun", "send.answered"),
+    *("send.heard", "settle.commit", "put_back.commit"),
+]
+CROWD = 8
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +89,7 @@ def published(arena):
 
 def part(arena, meter, **more):
     patient = Policy(poll=0.01, wait=10.0, budget_delay=3600.0)
-    return actor.Part(arena.url, meter.base_url, terms=actor.SHORT, policy=patient, **more)
+    return actor.Part(arena.url, meter.base_url, **{"terms": actor.SHORT, "policy": patient} | more)
 
 
 def test_eight_processes_stop_at_the_cap_and_go_on_when_it_is_raised(arena, meter):
@@ -118,6 +125,88 @@ def test_eight_processes_stop_at_the_cap_and_go_on_when_it_is_raised(arena, mete
     assert [(each.spent, each.reserved) for each in budgets.of_tenant(arena.db, "default")] == [
         (12 * PRICE, 0)
     ] * 2
+
+
+def test_the_list_of_points_is_complete(arena, meter):
+    """Whoever spends until the money is gone passes exactly the points at which the tests below kill."""
+    shelve(arena, 2, cap=1)
+    passed, mine = set(), part(arena, meter, terms=actor.LONG)
+    with closing(actor.client(mine)) as provider, faults.armed(passed.add):
+        survivor = actor.engine(mine, provider)
+        survivor.work_off()
+        survivor.sweep()
+        survivor.db.close()
+    assert passed == {*POINTS, *SWEEPING}
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(300)  # eight processes are started at a time, however busy the machine is
+@pytest.mark.parametrize("where", ["paying", "anywhere"])
+def test_eight_processes_die_each_at_a_point_of_its_own_and_the_cap_holds(arena, meter, where):
+    """The cap is raised little by little until all are dead; then one goes on: each document is paid once."""
+    points = PAYING if where == "paying" else POINTS + SWEEPING
+    points = points + points[: -len(points) % CROWD]
+    shelf, broken = Shelf(arena), []
+    for first in range(0, len(points), CROWD):
+        crowd = [
+            actor.Process(
+                part(arena, meter, at=point, owner=f"{point} {first + place}", tireless=True)
+            ).ready()
+            for place, point in enumerate(points[first : first + CROWD])
+        ]
+        for process in crowd:
+            process.go()
+        while any(process.alive for process in crowd):
+            shelf.grow()
+            broken += [each for each in budgets.of_tenant(arena.db, "default") if each.used > each.hard_limit]
+        for process in crowd:
+            process.dies()
+    assert broken == []
+    bury(arena)
+    mine = part(arena, meter)
+    with closing(actor.client(mine)) as provider:
+        survivor = actor.engine(mine, provider)
+        for scope in SCOPES:
+            Billing(survivor).set_budget("default", scope, hard=1)
+        survivor.run_until_idle()
+        survivor.db.close()
+    assert published(arena) == arena.count("runs") == shelf.documents
+    assert (meter.totals().charges, meter.totals().excess) == (shelf.documents, 0)
+    assert [(each.spent, each.reserved) for each in budgets.of_tenant(arena.db, "default")] == [
+        (shelf.documents * PRICE, 0)
+    ] * 2
+
+
+class Shelf:
+    """Documents of one paid word each, and two budgets for about half of them."""
+
+    def __init__(self, arena):
+        self.arena, self.asked, self.documents = arena, 0, 0
+        self.grow()
+
+    def grow(self):
+        """When nothing is queued there is a little more to do, and a little less more to spend.
+
+        Whoever always finds something due would never come to sweep.
+        """
+        self.arena.db.pause(0.05)
+        if self.arena.count("tasks", state="queued"):
+            return
+        for scope in SCOPES:
+            budgets.set_budget(self.arena.db, "default", scope, hard=(self.asked // 2 + 2) * PRICE)
+            budgets.resume(self.arena.db, "default", scope)
+        for number in range(self.asked, self.asked + 4):
+            about = {"kind": "batch", "subject": f"document:{number}", "pipeline": "batch@1"}
+            answer = self.arena.ask(**about, options={"words": [f"w{number}"]}, collection="books")
+            self.documents += answer.created  # what comes when all is spent is refused
+        self.asked += 4
+
+
+def bury(arena):
+    """The leases of the dead have run out."""
+    for task in arena.rows("tasks", state="running"):
+        arena.set("tasks", {"lease_until": 1.0}, id=task.id)
+    arena.set("duties", {"next_at": 0.0})
 
 
 @pytest.mark.chaos

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.mutants.catalogue import Mutant
+from tests.mutants.hooks import HOOKS
 from tests.mutants.money import MONEY
 from tests.mutants.work import FENCE, GENERATION, LEASE
 
-ALL = FENCE + LEASE + GENERATION + MONEY
+ALL = FENCE + LEASE + GENERATION + MONEY + HOOKS
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 1000
 LIMIT = 240.0

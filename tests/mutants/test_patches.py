@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants.hooks import HOOKS
 from tests.mutants.money import MONEY
 from tests.mutants.work import FENCE, GENERATION, LEASE
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 
 
-@pytest.mark.parametrize("mutant", FENCE + LEASE + GENERATION + MONEY, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", FENCE + LEASE + GENERATION + MONEY + HOOKS, ids=lambda mutant: mutant.name)
 def test_every_break_fits_the_source_exactly_once(mutant):
     """Each patch changes one place of the file it names."""
     for patch in mutant.patches:

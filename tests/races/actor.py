@@ -40,7 +40,10 @@ KILL, WAIT = "kill", "wait"
 
 @dataclass(frozen=True)
 class Part:
-    """What a process is to do, and at which fault point it stops (the `nth` time it gets there)."""
+    """What a process is to do, and at which fault point it stops (the `nth` time it gets there).
+
+    One that is `tireless` works on when nothing is left, until it gets there.
+    """
 
     url: str
     base_url: str = "http://127.0.0.1:9/v1"
@@ -53,6 +56,7 @@ class Part:
     owner: str = "actor"
     redis_url: str = ""
     ask: Ask | None = None
+    tireless: bool = False
     idle_limit: int | None = None
     policy: Policy = field(default_factory=lambda: Policy(poll=0.01, wait=DEADLINE))
     rules: Rules = field(default_factory=lambda: Rules(interval=0.1, tidy_every=0.1))
@@ -142,6 +146,8 @@ def perform(part: Part, pipe: Connection) -> None:
             pipe.send(("answer", (answer.disposition.value, answer.generation, answer.run_id)))
         else:
             done = actor.run_until_idle(patience=DEADLINE)
+            while part.tireless:
+                actor.run_until_idle(patience=DEADLINE)
             pipe.send(("done", [(one.ending.value, one.reason) for one in done]))
         faults.arm(None)
         actor.db.close()
@@ -184,6 +190,11 @@ class Process:
             self.ready()
         self._pipe.send("go")
         return self
+
+    @property
+    def alive(self) -> bool:
+        """True until it has ended, by itself or not."""
+        return bool(self._process.is_alive())
 
     def freeze(self) -> None:
         """Stop every thread of it."""

@@ -31,12 +31,15 @@ class Came:
 
 
 class Receiver:
-    """Answers by its script, then with 200. `look` is asked at each arrival, before the answer."""
+    """Answers by its script, then as `choose` says: with 200, unless it is given. `look` sees each arrival
+    before it is answered.
+    """
 
     def __init__(self) -> None:
         self.came: list[Came] = []
         self.script: list[Act] = []
         self.look: Callable[[Came], None] = lambda came: None
+        self.choose: Callable[[Came], Act] = lambda came: 200
         self.released = threading.Event()
         self._lock = threading.Lock()
         outer = self
@@ -85,7 +88,7 @@ class Receiver:
         self.look(came)
         with self._lock:
             self.came.append(came)
-            act = self.script.pop(0) if self.script else 200
+            act = self.script.pop(0) if self.script else self.choose(came)
         handler.close_connection = True
         if isinstance(act, int):
             self._say(handler, act)

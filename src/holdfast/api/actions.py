@@ -85,7 +85,7 @@ def all_deliveries(
     listed = its.deliveries.page(
         caller.tenant, state=state, before=before[0] if before is not None else None, limit=limit
     )
-    following = str(listed[-1].number) if len(listed) == limit else None
+    following = str(listed[-1].head_id) if len(listed) == limit else None
     return shapes_actions.Deliveries(
         deliveries=[shapes_actions.Delivery.of(each) for each in listed], next=following
     )

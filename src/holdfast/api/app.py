@@ -5,7 +5,6 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
-from starlette.types import ASGIApp
 
 import holdfast
 from holdfast import bootstrap
@@ -50,7 +49,7 @@ class Built:
     """The application, what stands before it, and the feed that must be closed for it to end."""
 
     app: FastAPI
-    gate: ASGIApp
+    gate: Gate
     feed: Feed
 
 

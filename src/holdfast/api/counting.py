@@ -17,12 +17,13 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 
-from holdfast.core.states import Disposition, Verb
+from holdfast.core.states import Disposition, Status, Verb
 from holdfast.ledger.prices import NANO
 from holdfast.store import reads, tallies, workers
 from holdfast.store.database import Database
 from holdfast.store.tallies import Place, Stage, Tally
 
+OUTCOMES = {"sent": Status.SUCCESS, "failed": Status.FAILED, "cancelled": Status.CANCELLED}
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 
 
@@ -36,6 +37,7 @@ class Sums:
         self.tokens: Counter[tuple[str, str]] = Counter()
         self.amounts: Counter[tuple[str, str]] = Counter()
         self.stages: dict[tuple[str, str], Stage] = {}
+        self.delivered: Counter[str] = Counter()
         self.reused_calls = self.saved = self.refused = 0
 
     def add(self, found: Tally) -> None:
@@ -49,6 +51,7 @@ class Sums:
         for key, stage in found.stages.items():
             before = self.stages.get(key, Stage(0, 0.0))
             self.stages[key] = Stage(before.number + stage.number, before.seconds + stage.seconds)
+        self.delivered.update(found.delivered)
         self.reused_calls += found.reused_calls
         self.saved += found.saved
         self.refused += found.refused
@@ -90,6 +93,8 @@ class Counting:
             self._sums.add(tallies.since(self._db, self._sums.place or Place()))
             yield from _decided(self._sums)
             yield from _spent(self._sums)
+            yield _delivered(self._sums)
+        yield from self._waiting()
         yield from self._in_doubt()
 
     def _of_process(self) -> Iterator[Metric]:
@@ -134,6 +139,13 @@ class Counting:
             up.add_metric([state], number)
         yield up
 
+    def _waiting(self) -> Iterator[Metric]:
+        number, age = tallies.waiting_deliveries(self._db)
+        yield GaugeMetricFamily(
+            "holdfast_deliveries_waiting", "Events that have not arrived yet", value=number
+        )
+        yield GaugeMetricFamily("holdfast_deliveries_oldest_seconds", "Age of the oldest of them", value=age)
+
     def _in_doubt(self) -> Iterator[Metric]:
         number, amount = tallies.in_doubt(self._db)
         yield GaugeMetricFamily("holdfast_in_doubt", "Charges in doubt now", value=number)
@@ -162,6 +174,15 @@ def _decided(sums: Sums) -> Iterator[Metric]:
     for (stage, about), known in sorted(sums.stages.items()):
         took.add_metric([stage, about], count_value=known.number, sum_value=known.seconds)
     yield took
+
+
+def _delivered(sums: Sums) -> Metric:
+    ended = CounterMetricFamily(
+        "holdfast_deliveries", "Events for others, by what became of them", labels=["outcome"]
+    )
+    for outcome, status in OUTCOMES.items():
+        ended.add_metric([outcome], sums.delivered[status])
+    return ended
 
 
 def _spent(sums: Sums) -> Iterator[Metric]:

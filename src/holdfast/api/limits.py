@@ -20,6 +20,8 @@ from holdfast.telemetry import traces
 MOST_PLAIN = 64 * 1024
 # Boundaries and fields around a file.
 AROUND = 64 * 1024
+# Bytes a second that a body comes with on the whole: one that drips would hold its place for ever.
+LEAST_RATE = 1024
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 64 * 1024 * 1024
 
@@ -72,6 +74,7 @@ class _Passage:
     left: bool = True
     size: int = 0
     status: int = 0
+    waited: float = 0.0
 
     async def read(self) -> Message:
         """The next piece of the body; HTTPException when it is too much, or too slow."""
@@ -79,11 +82,7 @@ class _Passage:
             raise self._too_large()
         if not self.left:
             return await self.receive()
-        try:
-            message = await asyncio.wait_for(self.receive(), self.pause)
-        except TimeoutError:
-            self.left = False
-            raise HTTPException(408, f"nothing came for {self.pause:g} s; send the body at once") from None
+        message = await self._next()
         if message["type"] != "http.request":
             self.left = False
             return message
@@ -91,6 +90,20 @@ class _Passage:
         self.left = message.get("more_body", False)
         if self.size > self.limit:
             raise self._too_large()
+        return message
+
+    async def _next(self) -> Message:
+        """The next piece, if it comes within a pause, and all that came was not waited for too long."""
+        began = time.monotonic()
+        patience = min(self.pause, self.pause + self.size / LEAST_RATE - self.waited)
+        try:
+            if patience <= 0:
+                raise TimeoutError
+            message = await asyncio.wait_for(self.receive(), patience)
+        except TimeoutError:
+            self.left = False
+            raise HTTPException(408, f"too little came for {self.pause:g} s; send the body at once") from None
+        self.waited += time.monotonic() - began
         return message
 
     def _too_large(self) -> HTTPException:
@@ -127,6 +140,7 @@ class Gate:
         self._app = app
         self._limits = limits
         self._note = note
+        self.pause = limits.pause
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on."""

@@ -5,6 +5,7 @@ from types import FrameType
 
 import uvicorn
 
+from holdfast.api import slow
 from holdfast.api.access import is_loopback
 from holdfast.api.app import Built
 from holdfast.core.errors import NotReadyError
@@ -19,7 +20,7 @@ class Server(uvicorn.Server):
     def __init__(self, built: Built) -> None:
         config = uvicorn.Config(
             built.gate,
-            http="h11",
+            http=slow.within(built.gate.pause),
             loop="asyncio",
             ws="none",
             lifespan="off",

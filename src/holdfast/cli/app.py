@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli import bundles_app
 from holdfast.cli.exits import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
 from holdfast.cli.options import AnyTenant, Json, Tenant
@@ -30,6 +31,7 @@ app.add_typer(keys_app, name="keys")
 app.add_typer(jobs_app, name="jobs")
 budget_app = typer.Typer(help="List budgets; `set` changes one.", invoke_without_command=True)
 app.add_typer(budget_app, name="budget")
+bundles_app.register(app)
 DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
 
 

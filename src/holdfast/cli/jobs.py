@@ -17,6 +17,7 @@ from holdfast.api import jobs as wire
 from holdfast.api import shapes_jobs
 from holdfast.cli import helping, opening, terminal
 from holdfast.cli.exits import CommandError, Exit
+from holdfast.core.records import Answer
 from holdfast.core.states import LIVE, Disposition, Status
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
@@ -42,7 +43,8 @@ class Wanting:
 
 
 @contextlib.contextmanager
-def _opened() -> Iterator[tuple[bootstrap.Runtime, Jobs]]:
+def opened() -> Iterator[tuple[bootstrap.Runtime, Jobs]]:
+    """This installation and its jobs, with a way to wake its workers."""
     loaded = opening.loaded()
     sending = sender.open_sender(loaded)
     try:
@@ -67,11 +69,11 @@ def start(wanting: Wanting, *, wait: bool, as_json: bool) -> Exit:
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
         stack.enter_context(helping.ended_by_a_signal())
-        runtime, jobs = stack.enter_context(_opened())
+        runtime, jobs = stack.enter_context(opened())
         view, disposition = _asked(runtime, jobs, wanting)
         if wait and view.job.run.status in LIVE:
             helper = helping.Helper(runtime.db, console, view.job.run.pipeline)
-            view = _follow(jobs, view, console, stack.enter_context(helper))
+            view = followed(jobs, view, console, stack.enter_context(helper))
         return _ended(jobs, view, console, as_json=as_json, disposition=disposition)
 
 
@@ -90,14 +92,19 @@ def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[Vi
     if answer.disposition is Disposition.REFUSED:
         message = f"refused: {answer.reason}; raise the budget, then ask again"
         raise CommandError(message, Exit.REFUSED, code="over_budget")
-    view = jobs.view(wanting.tenant, answer.run_id or "")
+    return asked_for(jobs, wanting.tenant, answer), answer.disposition
+
+
+def asked_for(jobs: Jobs, tenant: str, answer: Answer) -> View:
+    """The job that an answer is about; CommandError when it is one that stands in the way."""
+    view = jobs.view(tenant, answer.run_id or "")
     if answer.disposition is Disposition.DUPLICATE:
         message = f"{view.in_progress}; follow it with: holdfast jobs show {answer.run_id} --follow"
         raise CommandError(message, Exit.REFUSED, code="duplicate")
-    return view, answer.disposition
+    return view
 
 
-def _follow(jobs: Jobs, view: View, console: Console, helper: helping.Helper) -> View:
+def followed(jobs: Jobs, view: View, console: Console, helper: helping.Helper) -> View:
     """The job once it has ended. Whoever works may go away meanwhile."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
@@ -156,7 +163,7 @@ def listed(
         raise CommandError(
             f"there is no state {state!r}; use one of {', '.join(Status)}", Exit.USAGE, code="bad_state"
         )
-    with _opened() as (_runtime, jobs):
+    with opened() as (_runtime, jobs):
         found = jobs.page(Wanted(tenant, kinds, collection, state, None, most))
         if as_json:
             terminal.show_json([shapes_jobs.Job.of(each).model_dump(mode="json") for each in found])
@@ -182,17 +189,17 @@ def show(tenant: str, job_id: str, *, follow: bool, as_json: bool) -> Exit:
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
         stack.enter_context(helping.ended_by_a_signal())
-        runtime, jobs = stack.enter_context(_opened())
+        runtime, jobs = stack.enter_context(opened())
         view = jobs.view(tenant, job_id)
         if follow and view.job.run.status in LIVE:
             helper = helping.Helper(runtime.db, console, view.job.run.pipeline)
-            view = _follow(jobs, view, console, stack.enter_context(helper))
+            view = followed(jobs, view, console, stack.enter_context(helper))
         return _ended(jobs, view, console, as_json=as_json)
 
 
 def results(tenant: str, job_id: str, *, as_csv: bool, as_json: bool) -> None:
     """What the job left, as lines, as CSV or as one JSON document."""
-    with _opened() as (_runtime, jobs):
+    with opened() as (_runtime, jobs):
         view = jobs.view(tenant, job_id)
         if view.job.run.status is not Status.SUCCESS:
             message = f"the job has no results; it is {view.job.run.status}"
@@ -234,7 +241,7 @@ def _print(console: Console, view: View, found: Iterator[Kept]) -> None:
 
 def cancel(tenant: str, job_id: str, *, as_json: bool) -> None:
     """The job has ended; exit code 3 when it had already."""
-    with _opened() as (_runtime, jobs):
+    with opened() as (_runtime, jobs):
         view = jobs.view(tenant, job_id)
         if not jobs.cancel(Wish(tenant, opening.actor()), view):
             message = f"the job has ended already; it is {jobs.view(tenant, job_id).job.run.status}"

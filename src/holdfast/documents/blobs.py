@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from holdfast import faults
 from holdfast.core.errors import BadRequestError, StoreUnavailableError, WorkError
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -83,8 +84,10 @@ class LocalBlobs:
         try:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
                 blob = _copied(source, file, limit)
+            faults.point("keep.commit")
             with _disk():
                 self._settle(Path(name), blob.digest)
+            faults.point("keep.committed")
         finally:
             Path(name).unlink(missing_ok=True)
         return blob

@@ -6,7 +6,7 @@ proxy, and no redirect is followed, for it would carry the event to where its ow
 
 import contextlib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -46,11 +46,12 @@ def post(
     """
     address = fetch.checked(url)
     sent = [("Host", urlsplit(address).netloc), ("Connection", "close"), *headers]
+    faults.point("post.first_byte")
     try:
         backend = Backend(Clock(seconds), allow_private=allow_private)
         with (
             httpcore.ConnectionPool(network_backend=backend, ssl_context=tls) as pool,
-            pool.stream("POST", address, headers=sent, content=body) as response,
+            pool.stream("POST", address, headers=sent, content=_told(body)) as response,
         ):
             faults.point("post.answered")
             _read_some(response)
@@ -62,6 +63,12 @@ def post(
         raise PostError(f"it took longer than {seconds:g} s") from error
     except (httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError) as error:
         raise PostError(f"the connection failed: {error}") from error
+
+
+def _told(body: bytes) -> Iterator[bytes]:
+    """The body in one piece; a process may die when the head of the request is out and this is not."""
+    faults.point("post.begun")
+    yield body
 
 
 def _read_some(response: httpcore.Response) -> None:

@@ -5,6 +5,7 @@ for something else: the answers of the first are being paid for, and whoever wan
 """
 
 import dataclasses
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from holdfast.store.dialect import Keys, key_in
 from holdfast.store.job_results import STANDS, Tally
 from holdfast.store.rows import literal
 from holdfast.store.schema import collections, documents, heads, runs, tasks
-from holdfast.store.schema_jobs import NO_INDEX
+from holdfast.store.schema_jobs import A_JOB
 
 # Whoever deletes waits for this lock, and then looks for work to end: a job cannot slip in between.
 COLLECTION_STAYS = (
@@ -97,6 +98,7 @@ def _title(table: Table, sort: str) -> ColumnElement[str]:
     )
 
 
+A_JOB_OF_RUNS = [re.sub(r"\b(kind|subject)\b", r"runs.\1", each) for each in A_JOB]
 _job = (
     select(
         *rows.RUN_COLUMNS,
@@ -113,10 +115,8 @@ _job = (
     .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
     .where(
         runs.c.tenant == bindparam("tenant"),
-        literal_column(f"runs.{NO_INDEX}"),
+        *(literal_column(each) for each in A_JOB_OF_RUNS),
         key_in(runs.c.kind, bindparam("kinds", type_=Keys())),
-        # Behind a # stands what follows up on a subject; that is no job on it.
-        ~runs.c.subject.contains("#", autoescape=True),
         STANDS,
     )
 )

@@ -17,7 +17,8 @@ from sqlalchemy import (
     text,
 )
 
-from holdfast.store.schema import Id, metadata
+from holdfast.core.states import LIVE
+from holdfast.store.schema import Id, metadata, one_of, runs
 
 # `visited` is the last head that the visit of a new action has seen; NULL when no visit is under way.
 # `secret` signs what a webhook sends; it leaves the database for nothing else.
@@ -78,7 +79,7 @@ deliveries = Table(
     Column("since", Double, nullable=False),
     Column("delivered_at", Double),
     UniqueConstraint("id", name="one_delivery_per_event"),
-    Index("ix_deliveries_tenant", "tenant", "number"),
+    Index("ix_deliveries_head", "tenant", "head_id"),
     Index(
         "ix_deliveries_action",
         "action_id",
@@ -87,6 +88,25 @@ deliveries = Table(
         postgresql_where=text("action_id IS NOT NULL"),
     ),
     sqlite_autoincrement=True,
+)
+
+# The runs of deliveries: those in one state, the newest first; and those that wait, of all tenants. Over
+# runs, for an index over the status of heads would make every change of a document's status dearer.
+A_DELIVERY = "kind = 'webhook'"
+A_LIVE_ONE = f"{A_DELIVERY} AND {one_of('status', LIVE)}"
+Index(
+    "ix_runs_deliveries_in_state",
+    runs.c.tenant,
+    runs.c.status,
+    runs.c.head_id,
+    sqlite_where=text(A_DELIVERY),
+    postgresql_where=text(A_DELIVERY),
+)
+Index(
+    "ix_runs_deliveries_waiting",
+    runs.c.queued_at,
+    sqlite_where=text(A_LIVE_ONE),
+    postgresql_where=text(A_LIVE_ONE),
 )
 
 # What the tools of an agent answered, so that a run that is taken up again asks its model the same questions.

@@ -41,8 +41,9 @@ job_results = Table(
     Index("ix_job_results_document", "tenant", "document"),
 )
 
-# The list of jobs, the newest first. Spelt as the statement spells it, else no database would use it.
-NO_INDEX = "kind <> 'index'"
+# Which runs are jobs: neither indexing nor deliveries, nor what follows up on a subject, behind a #. Spelt as
+# the statement spells it, else no database would use the index.
+A_JOB = ("kind <> 'index'", "kind <> 'webhook'", "length(subject) - length(replace(subject, '#', '')) = 0")
 # Deletions are few among runs, and every reader of a job asks for one above it.
 A_DELETION = "reason = 'delete'"
 Index(
@@ -52,11 +53,22 @@ Index(
     sqlite_where=text(A_DELETION),
     postgresql_where=text(A_DELETION),
 )
+# The list of jobs, the newest first: all of them, and those in one state.
+_jobs = text(" AND ".join(A_JOB))
 Index(
-    "ix_runs_jobs",
+    "ix_runs_jobs_listed",
     runs.c.tenant,
     runs.c.queued_at,
     runs.c.id,
-    sqlite_where=text(NO_INDEX),
-    postgresql_where=text(NO_INDEX),
+    sqlite_where=_jobs,
+    postgresql_where=_jobs,
+)
+Index(
+    "ix_runs_jobs_in_state",
+    runs.c.tenant,
+    runs.c.status,
+    runs.c.queued_at,
+    runs.c.id,
+    sqlite_where=_jobs,
+    postgresql_where=_jobs,
 )

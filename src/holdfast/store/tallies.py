@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import (
     BigInteger,
+    ColumnElement,
     Select,
     Subquery,
     Table,
@@ -23,11 +24,12 @@ from sqlalchemy import (
     select,
 )
 
-from holdfast.core.states import Verb
+from holdfast.core.states import LIVE, Verb
 from holdfast.store import refusals
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
-from holdfast.store.schema import charges, journal, orders, runs, tasks
+from holdfast.store.schema import charges, journal, one_of, orders, runs, tasks
+from holdfast.store.schema_follow_ups import A_DELIVERY
 
 HOLD_BACK = 12.0
 MOST = 50_000
@@ -55,14 +57,15 @@ class Tally:
     """What is new since `place` was another. Money is in nano-dollars.
 
     `decisions` by verb and reason, the reason only where there are few; `charged` by model and sort: orders,
-    tokens and amount; `stages` by stage and kind or model. `saved` was reused by runs that have ended,
-    `refused` is what refused duplicates would have cost as it was noted then.
+    tokens and amount; `stages` by stage and kind or model; `delivered` by how deliveries ended. `saved` was
+    reused by runs that have ended, `refused` is what refused duplicates would have cost as it was noted then.
     """
 
     place: Place
     decisions: Mapping[tuple[str, str], int]
     charged: Mapping[tuple[str, str], tuple[int, int, int]]
     stages: Mapping[tuple[str, str], Stage]
+    delivered: Mapping[str, int]
     reused_calls: int
     saved: int
     refused: int
@@ -141,6 +144,10 @@ REUSED = (
     .select_from(runs.join(tasks, tasks.c.run_id == runs.c.id))
     .where(_ended)
 )
+_of_deliveries: ColumnElement[bool] = literal_column(f"runs.{A_DELIVERY}")
+DELIVERED = (
+    select(runs.c.status, func.count().label("number")).where(_ended, _of_deliveries).group_by(runs.c.status)
+)
 UNTIL = select(_settled)
 
 
@@ -181,6 +188,7 @@ def since(db: Database, place: Place) -> Tally:
             {(row.verb, row.reason): row.number for row in noted},
             {(row.model, row.sort): (row.number, int(row.tokens), int(row.amount)) for row in charged},
             stages,
+            {row.status: row.number for row in tx.all(DELIVERED, span)},
             int(known.calls),
             int(known.saved),
             sum(int(row.worth) for row in noted),
@@ -200,3 +208,16 @@ def in_doubt(db: Database) -> tuple[int, int]:
     """How many charges are in doubt now, and their price together; over the index of just those."""
     row = db.look(DOUBTS)[0]
     return int(row.number), int(row.amount)
+
+
+WAITING = (
+    select(func.count().label("number"), func.coalesce(func.max(now() - runs.c.queued_at), 0.0).label("age"))
+    .where(_of_deliveries, literal_column(f"runs.{one_of('status', LIVE)}"))
+    .select_from(runs)
+)
+
+
+def waiting_deliveries(db: Database) -> tuple[int, float]:
+    """How many deliveries have not arrived yet, and the age of the oldest; over the index of just those."""
+    row = db.look(WAITING)[0]
+    return int(row.number), float(row.age)

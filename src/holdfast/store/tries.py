@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, select, update
+from sqlalchemy import Select, bindparam, exists, func, literal_column, select, union_all, update
 
 from holdfast.core import decide
 from holdfast.core.records import Ask, Claim, FencedOut, Landed, Outcome
@@ -16,7 +16,7 @@ from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
 from holdfast.store.schema import heads, runs, tasks
-from holdfast.store.schema_follow_ups import deliveries
+from holdfast.store.schema_follow_ups import A_DELIVERY, deliveries
 
 MOST_ERROR = 500
 STATES: dict[str, tuple[Status, ...]] = {
@@ -26,6 +26,15 @@ STATES: dict[str, tuple[Status, ...]] = {
     "cancelled": (Status.IDLE,),
 }
 """What a delivery is called, by the status of its head."""
+
+LATEST_RUN: dict[str, tuple[Status, ...]] = {
+    "pending": tuple(sorted(LIVE)),
+    # One that arrived, was sent again and then cancelled has arrived.
+    "delivered": (Status.SUCCESS, Status.CANCELLED),
+    "failed": (Status.FAILED,),
+    "cancelled": (Status.CANCELLED,),
+}
+"""How the latest run of such a delivery stands: what its index is by."""
 
 TRYING = update(deliveries).where(deliveries.c.id == bindparam("b_id")).values(tries=bindparam("b_tries"))
 MISSED = (
@@ -80,7 +89,7 @@ def delivered(tx: Tx, event_id: str, status: int) -> None:
 class Delivery:
     """One event for one address, and what became of it so far. The secret is no part of it."""
 
-    number: int
+    head_id: int
     id: str
     action_id: int | None
     cause: str
@@ -104,6 +113,7 @@ _next_try = (
     .correlate(heads)
     .scalar_subquery()
 )
+_kept = deliveries.alias("kept")
 _own = [name for name in Delivery.__dataclass_fields__ if name in deliveries.c]
 
 
@@ -116,7 +126,7 @@ def _listed() -> Select[Any]:
             _next_try.label("next_try_at"),
         )
         .select_from(deliveries.join(heads, heads.c.id == deliveries.c.head_id))
-        .outerjoin(runs, runs.c.id == heads.c.run_id)
+        .join(runs, runs.c.id == heads.c.run_id)
         .where(deliveries.c.tenant == bindparam("tenant"))
     )
 
@@ -124,14 +134,46 @@ def _listed() -> Select[Any]:
 ONE = _listed().where(deliveries.c.id == bindparam("id"))
 PAGE = (
     _listed()
-    .where(deliveries.c.number < bindparam("before"))
-    .order_by(deliveries.c.number.desc())
+    .where(deliveries.c.head_id < bindparam("before"))
+    .order_by(deliveries.c.head_id.desc())
     .limit(bindparam("limit"))
 )
-PAGES = {
-    state: PAGE.where(heads.c.status.in_([status.value for status in statuses]))
-    for state, statuses in STATES.items()
-}
+# Runs outlive what was delivered long ago; none of those below the oldest that is kept is looked at.
+_oldest = select(func.min(_kept.c.head_id)).where(_kept.c.tenant == bindparam("tenant")).scalar_subquery()
+
+
+def _in(state: str, run_status: Status) -> Select[Any]:
+    """The newest heads of deliveries in a state whose latest run stands like this.
+
+    Runs alone are in its FROM, so that every database walks along the index of just those.
+    """
+    found = (
+        select(runs.c.head_id)
+        .where(
+            literal_column(f"runs.{A_DELIVERY}"),
+            runs.c.tenant == bindparam("tenant"),
+            runs.c.status == literal(run_status),
+            runs.c.head_id < bindparam("before"),
+            runs.c.head_id >= _oldest,
+            exists().where(
+                heads.c.id == runs.c.head_id,
+                heads.c.run_id == runs.c.id,
+                heads.c.status.in_([literal(status) for status in STATES[state]]),
+            ),
+            exists().where(_kept.c.tenant == bindparam("tenant"), _kept.c.head_id == runs.c.head_id),
+        )
+        .order_by(runs.c.head_id.desc())
+        .limit(bindparam("limit"))
+    )
+    return select(found.subquery())
+
+
+def _page(state: str) -> Select[Any]:
+    found = union_all(*(_in(state, status) for status in LATEST_RUN[state])).subquery()
+    return PAGE.where(deliveries.c.head_id.in_(select(found.c.head_id)))
+
+
+PAGES = {state: _page(state) for state in STATES}
 FROM_THE_END = 2**62
 
 

@@ -1,0 +1,239 @@
+"""Clients that take their time, lead us astray or hand in bombs: a clear refusal, and nothing left behind."""
+
+import asyncio
+import gzip
+import http.server
+import socket
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+from starlette.exceptions import HTTPException
+
+from holdfast.api import limits
+from holdfast.documents import addresses
+from tests.acceptance.patience import until
+from tests.api.house import PREFIX, House
+from tests.documents import files
+
+MIB = 1024 * 1024
+OUTSIDE, INSIDE = "127.0.0.2", "127.0.0.1"
+
+
+def connected(house):
+    return socket.create_connection(("127.0.0.1", house.port), timeout=30)
+
+
+def heard(line):
+    """All that is said until the connection is closed."""
+    said = b""
+    while part := line.recv(65536):
+        said += part
+    return said
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_head_that_does_not_come_to_its_end_is_not_waited_for(small, first):
+    """408 in the one shape, on a new connection and on one that was answered before; others are served."""
+    with connected(small) as line:
+        if first:
+            line.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert line.recv(65536).startswith(b"HTTP/1.1 200")
+        line.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        over, dripped = threading.Event(), []
+
+        def drip():
+            while not over.wait(0.1):
+                try:
+                    line.sendall(b"x")
+                except OSError:
+                    return
+                dripped.append(1)
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        assert small.client.get("/healthz").status == 200
+        said = heard_or_cut(line)
+        over.set()
+        thread.join(10)
+    assert dripped
+    assert said == b"" or (b" 408 " in said and b'"too_slow"' in said)
+
+
+def heard_or_cut(line):
+    """What is said; one who still sends may find the connection reset instead."""
+    try:
+        return heard(line)
+    except ConnectionResetError:
+        return b""
+
+
+def test_a_head_that_stops_is_answered(small):
+    """With the reason, and an end of the connection."""
+    with connected(small) as line:
+        line.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        said = heard(line)
+    assert said.startswith(b"HTTP/1.1 408 ")
+    assert said.endswith(b'send it at once"}}')
+
+
+def test_a_connection_that_says_nothing_is_closed(small):
+    """However many there are: none keeps its place."""
+    lines = [connected(small) for _ in range(20)]
+    assert small.client.get("/healthz").status == 200
+    assert [heard(line) for line in lines] == [b""] * 20
+    for line in lines:
+        line.close()
+
+
+def test_a_body_that_drips_is_not_waited_for(small):
+    """It never pauses for long, and would still take a day."""
+    small.client.collection("empty")
+    head = f"POST {PREFIX}/collections/empty/documents HTTP/1.1\r\nHost: 127.0.0.1:{small.port}\r\n"
+    with connected(small) as line:
+        line.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 10000\r\n\r\n".encode())
+        began, said = time.monotonic(), b""
+        line.settimeout(0.1)
+        while not said and time.monotonic() - began < 60:
+            try:
+                line.sendall(b" ")
+                said = line.recv(65536)
+            except TimeoutError:
+                continue
+    assert said.split(b" ", 2)[1] == b"408"
+    assert small.client.get("collections/empty/documents").json["documents"] == []
+
+
+@pytest.mark.parametrize(("piece", "pieces"), [(10_000, 100), (10, 7)])
+def test_what_counts_is_how_much_came_in_the_time_that_was_waited(monkeypatch, piece, pieces):
+    """Each piece takes five seconds: large ones may go on for ever, of small ones not many are taken."""
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+
+    async def receive():
+        clock.now += 5.0
+        return {"type": "http.request", "body": b"x" * piece, "more_body": True}
+
+    async def taken():
+        passage = limits._Passage(10 * MIB, 30.0, receive, receive)
+        for number in range(100):
+            try:
+                await passage.read()
+            except HTTPException as error:
+                return number, error.status_code
+        return 100, None
+
+    monkeypatch.setattr(limits, "time", clock)
+    assert asyncio.run(taken()) == (pieces, 408 if pieces < 100 else None)
+
+
+class Site:
+    """A server outside, which leads inside: it stands on another loopback address that counts as public."""
+
+    def __init__(self, host, pages):
+        self.asked = asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                status, headers, body = pages[self.path]
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer((host, 0), Handler)
+        self.port = self.server.server_port
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def wary(sqlite_url, tmp_path, monkeypatch):
+    """A house that fetches from the public internet only; names are answered by nobody but the test."""
+    real_public, real_names = addresses.is_public, socket.getaddrinfo
+    known = {"outside.example": [OUTSIDE], "inside.example": [INSIDE], "both.example": [INSIDE, OUTSIDE]}
+
+    def named(host, port, *more, **others):
+        if host not in known:
+            return real_names(host, port, *more, **others)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in known[host]]
+
+    monkeypatch.setattr(addresses, "is_public", lambda text: text == OUTSIDE or real_public(text))
+    monkeypatch.setattr(addresses.socket, "getaddrinfo", named)
+    made = House(sqlite_url, tmp_path / "data", fetch_private=False, most_bytes=200_000)
+    made.client.collection()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "to", [f"http://{INSIDE}:{{port}}/secret", "http://inside.example:{port}/secret", "file:///etc/passwd"]
+)
+def test_a_page_outside_cannot_lead_inside(wary, to):
+    """By a redirect to an address or to a name: 400, the page inside is not asked, nothing is kept."""
+    with Site(INSIDE, {"/secret": (200, {}, b"secret")}) as inside:
+        pages = {"/": (302, {"Location": to.format(port=inside.port)}, b""), "/plain": (200, {}, b"plain")}
+        with Site(OUTSIDE, pages) as outside:
+            said = wary.client.post(
+                "collections/shelf/documents", {"url": f"http://outside.example:{outside.port}/"}
+            )
+            assert (said.status, said.code) == (400, "url_forbidden"), said.raw
+            fine = wary.client.post(
+                "collections/shelf/documents", {"url": f"http://both.example:{outside.port}/plain"}
+            )
+            assert fine.status == 202, fine.raw
+        assert inside.asked == []
+    assert len(wary.client.get("collections/shelf/documents").json["documents"]) == 1
+    assert len(list(wary.runtime.shelf.older(-60.0))) == 1
+
+
+def test_a_name_that_stands_for_an_address_inside_is_refused(wary):
+    """For a document, and for its refresh when the name has changed its mind since."""
+    with Site(INSIDE, {"/secret": (200, {}, b"secret")}) as inside:
+        said = wary.client.post(
+            "collections/shelf/documents", {"url": f"http://inside.example:{inside.port}/secret"}
+        )
+        assert (said.status, said.code) == (400, "url_forbidden")
+        assert inside.asked == []
+    assert wary.client.get("collections/shelf/documents").json["documents"] == []
+
+
+def test_a_page_that_expands_without_end_is_refused(wary):
+    """A bomb of 100 MB in 100 kB stops at the limit of a document."""
+    bomb = gzip.compress(b"\0" * (100 * MIB), 9)
+    with Site(OUTSIDE, {"/": (200, {"Content-Encoding": "gzip"}, bomb)}) as outside:
+        said = wary.client.post(
+            "collections/shelf/documents", {"url": f"http://outside.example:{outside.port}/"}
+        )
+    assert (said.status, said.code) in {(400, "url_too_large"), (413, "url_too_large")}, said.raw
+    assert wary.client.get("collections/shelf/documents").json["documents"] == []
+    assert list(wary.runtime.shelf.older(-60.0)) == []
+
+
+def test_an_archive_that_is_a_bomb_fails_and_leaves_nothing_to_find(house, client):
+    """It looks like any upload, so it is taken; who looks is told why it came to nothing."""
+    bomb = files.replaced(files.word(), "word/zeros.bin", b"\0" * (200 * MIB))
+    assert len(bomb) < MIB
+    client.collection()
+    made = client.upload("collections/shelf/documents", bomb, "plan.docx")
+    assert made.status == 202
+    house.work()
+    found = client.get(f"documents/{made.json['document']['id']}").json
+    assert (found["index_status"], found["error"]["code"]) == ("failed", "archive_bomb")
+    assert (found["published_generation"], found["chunks"]) == (0, None)
+    assert client.get("search?collection=shelf&q=zeros").json["hits"] == []
+    assert client.call("DELETE", f"documents/{found['id']}").status == 204
+    until(lambda: client.get("collections/shelf/documents").json["documents"] == [], 10, "it is gone")
