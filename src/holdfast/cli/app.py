@@ -48,6 +48,7 @@ class BillBy(StrEnum):
     DOCUMENT = "document"
     RUN = "run"
     TENANT = "tenant"
+    REASON = "reason"
     DAY = "day"
 
 
