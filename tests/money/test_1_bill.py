@@ -10,7 +10,7 @@ from holdfast.cli import money
 from holdfast.store.schema import charges, journal, tasks
 from tests.acceptance.patience import until
 
-BYS = ("model", "collection", "document", "run", "tenant", "day")
+BYS = ("model", "collection", "document", "run", "tenant", "reason", "day")
 ONE_TEXT = "A first sentence that is paid for."
 
 
@@ -48,6 +48,7 @@ def test_the_lines_add_up_to_the_sums_whatever_they_are_about(client, story, by)
         "model": ["text-embedding-3-small"],
         "collection": ["other", "shelf"],
         "tenant": ["default"],
+        "reason": ["index:never_done"],
         "day": [time.strftime("%Y-%m-%d", time.gmtime())],
     }
     assert about == wanted.get(by, about)

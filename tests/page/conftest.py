@@ -8,18 +8,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from holdfast.testing.meter import Meter
 from scripts.services import packages
 from tests.api.house import House
 from tests.page.reader import Api, Reader
-from tests.worker.premises import Premises
-from tests.worker.programs import NURSERY, Program
-
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-)
-LEASE = {"lease_ttl": "3", "lease_renew_every": "0.7", "sweep_interval": "0.3"}
+from tests.page.stand import FLAGS, Stand
+from tests.worker.programs import NURSERY
 
 
 @pytest.fixture(scope="module")
@@ -35,48 +28,6 @@ def browser() -> Iterator[Browser]:
         made = player.chromium.launch(executable_path=where, args=list(FLAGS))
         yield made
         made.close()
-
-
-class Stand:
-    """An installation on the embedded default, as `holdfast api` and `holdfast worker` make it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.meter = Meter(honour_keys=True).start()
-        self.premises = Premises(folder, f"sqlite:///{folder}/data/holdfast.db")
-        provider = self.meter.base_url
-        self.changes = {
-            **LEASE,
-            "kinds": "",
-            "embedding_provider": "openai",
-            "embedding_base_url": provider,
-            "embedding_api_key": "test",
-            "embedding_key_retention": "3600",
-        }
-        done = self.premises.command("migrate", **self.changes)
-        assert done.returncode == 0, done.stderr
-        self.port = 0
-        self.api: Program | None = None
-        self.worker: Program | None = None
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def serve(self) -> None:
-        """The API answers; a second time, under the same address."""
-        self.api = self.premises.start("api", **self.changes | {"port": str(self.port)})
-        said = self.api.says(r"holdfast api: http://127\.0\.0\.1:(\d+)", 60)
-        self.port = int(said[1])
-
-    def work(self) -> None:
-        """A worker is ready."""
-        self.worker = self.premises.worker("--concurrency", "1", **self.changes)
-
-    def close(self) -> None:
-        self.meter.release()
-        for program in self.premises.programs:
-            program.clear()
-        self.meter.close()
 
 
 @pytest.fixture(scope="module")

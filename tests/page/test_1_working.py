@@ -4,7 +4,9 @@ import signal
 
 import pytest
 
+from holdfast.kinds import webhook
 from tests.acceptance.patience import until
+from tests.webhooks.receiver import Receiver
 
 LONG = "\n\n".join(f"Paragraph {n} tells of anchors, ropes and tides. " * 12 for n in range(60))
 DROP = """([files]) => {
@@ -81,13 +83,24 @@ def test_a_worker_that_is_killed_is_shown_and_the_document_heals(reader, api, st
     page.wait_for_selector(".why[data-status=indexing]")
     reader.shows(".why-sentence", "being worked on by")
     stand.meter.wait_open(1, 30)
+    holder = reader.text(".why-sentence").partition("worked on by ")[2].partition(",")[0]
     stand.worker.tell(signal.SIGKILL, group=True)
     stand.worker.clear()
+    until(
+        lambda: api.get(f"documents/{name}/why")["sentence"].startswith(f"{holder} is gone"), 30, "not told"
+    )
+    page.reload()
+    reader.shows(".why-sentence", f"{holder} is gone")
+    reader.shows("#main", "whose lease ran out")
     stand.meter.release()
     stand.work()
-    reader.shows("#journal + .log", "ran out")
     page.wait_for_selector(".why[data-status=success]")
-    reader.shows("#journal + .log", "under epoch")
+    story = reader.text("#journal + .log")
+    assert f"The lease of {holder} on the plan ran out; the task is due again." in story
+    assert "took the plan under epoch 3." in story
+    assert "is in doubt: its holder is gone. Nobody knows whether it was charged." in story
+    assert "sent the order in doubt again, with its own key." in story
+    assert "2\N{MULTIPLICATION SIGN}" in reader.text("[aria-label='Paid exchanges of generation 1']")
     assert api.document(name)["ready"] is True
 
 
@@ -124,6 +137,76 @@ def test_a_failure_says_why_and_offers_the_next_step(reader, api):
         30,
         "nothing was asked for",
     )
+
+
+def test_a_filtered_list_lets_go_of_what_has_changed(reader, api, stand):
+    """Under *Queued* a row leaves when its document is ready, and another comes when it is asked for."""
+    api.collection("filtered")
+    stand.meter.hold()
+    first = api.text("filtered", "First", "The first is under way.")
+    page = reader.open("/collections/filtered?status=indexing")
+    page.wait_for_selector(f"{row(first)}[data-status=indexing]")
+    page.evaluate("() => { window.mark = 'same page'; }")
+    stand.meter.release()
+    page.wait_for_selector(row(first), state="detached")
+    page.wait_for_selector("#no-docs >> text=Nothing here")
+    stand.meter.hold()
+    second = api.text("filtered", "Second", "The second is under way.")
+    page.wait_for_selector(f"{row(second)}[data-status=indexing]")
+    page.wait_for_selector("#no-docs", state="hidden")
+    stand.meter.release()
+    page.wait_for_selector(row(second), state="detached")
+    assert page.evaluate("() => window.mark") == "same page"
+
+
+def test_an_action_is_added_shows_its_results_and_is_removed(reader, api):
+    """By hand, with a document that is ready and one that becomes so; the page is never loaded again."""
+    api.collection("acted")
+    name = api.text("acted", "Tides", "The ebb begins at noon. The flood begins at six.")
+    until(lambda: api.document(name)["ready"], 30, "it is not indexed")
+    page = reader.open("/collections/acted/actions")
+    page.click("text=Add action")
+    page.fill("#action-name", "Abstract")
+    page.fill("#prompt-instruction", "Say what this is about.")
+    page.click("#new-action button:has-text('Add')")
+    page.wait_for_selector(".action .chip[data-state=done]")
+    assert "Tides" in reader.text(".action tbody")
+    other = api.text("acted", "Quays", "The quay is long. The quay is old.")
+    reader.shows(".action tbody", "Quays")
+    reader.shows(".action .numbers-inline", "2 done")
+    reader.open(f"/documents/{other}")
+    reader.shows("#follow-ups + .plain-list", "Abstract")
+    page = reader.open("/collections/acted/actions")
+    page.click(".action >> text=Remove")
+    page.click("#sure >> text=Yes, do it")
+    page.wait_for_selector("text=No actions yet")
+    assert api.get("collections/acted/actions")["actions"] == []
+
+
+def test_a_webhook_is_added_and_tested_before_anything_happens(reader, api):
+    """Its secret is shown once, and what it answers to a test: here, and on the page of operations."""
+    api.collection("hooked")
+    with Receiver() as receiver:
+        receiver.script = [200, 503]
+        page = reader.open("/collections/hooked/actions")
+        page.click("text=Add action")
+        page.select_option("#action-sort", "webhook")
+        page.fill("#hook-url", receiver.url)
+        page.click("#new-action button:has-text('Add')")
+        page.wait_for_selector("#new-secret[open]")
+        secret = page.input_value("#secret-value")
+        page.click("#new-secret >> text=I have it")
+        assert page.input_value("#secret-value") == ""
+        page.click("text=Send a test")
+        reader.shows(".action tbody", "Answered 200")
+        signed = dict(
+            part.split("=", 1) for part in receiver.came[0].headers["holdfast-signature"].split(",")
+        )
+        assert webhook.signature(secret, receiver.came[0].body, int(signed["t"])).endswith(signed["v1"])
+        page = reader.open("/operations")
+        page.click("li:has-text('Hooked') >> text=Send a test")
+        reader.shows("[aria-label=Deliveries] tbody", "Answered 503")
+        assert [came.event["event"] for came in receiver.came[:2]] == ["webhook.test"] * 2
 
 
 def test_search_finds_and_leads_into_the_document(reader, api):

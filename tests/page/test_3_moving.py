@@ -4,6 +4,8 @@ import contextlib
 
 import pytest
 
+from holdfast.ledger.prices import NANO
+from holdfast.service import figures
 from holdfast.store.database import Database
 from tests.acceptance.patience import until
 from tests.api.house import House
@@ -38,7 +40,7 @@ def shown(page):
         """() => Object.fromEntries([...document.querySelectorAll("li.doc")].map((row) => [row.dataset.id, {
           status: row.dataset.status,
           title: row.querySelector(".doc-title a").textContent,
-          numbers: [...row.querySelectorAll(".n")].slice(0, 3).map((cell) => cell.textContent),
+          numbers: [...row.querySelectorAll(".n")].map((cell) => cell.textContent),
         }]))"""
     )
 
@@ -50,30 +52,79 @@ def told(api, collection):
         one["id"]: {
             "status": one["index_status"],
             "title": one["title"],
-            "numbers": [str(one["index_generation"]), dash(one["pages"]), dash(one["chunks"])],
+            "numbers": [
+                str(one["index_generation"]),
+                dash(one["pages"]),
+                dash(one["chunks"]),
+                figures.coarse(round(one["cost"]["paid"] * NANO)),
+            ],
         }
         for one in api.get(f"collections/{collection}/documents?limit=500")["documents"]
     }
 
 
-def test_after_the_stream_drops_and_returns_every_number_is_the_apis(reader, api, stand):
+def numbers(page, *names):
+    return {name: page.inner_text(f"#n-{name}").strip() for name in names}
+
+
+def summed(page):
+    """What the page says of the whole collection."""
+    return numbers(page, "documents", "chunks", "success", "failed", "indexing", "queued", "not_indexed")
+
+
+def totals(api, collection):
+    """The same, added up from the API's documents."""
+    found = api.get(f"collections/{collection}/documents?limit=500")["documents"]
+    states = ("success", "failed", "indexing", "queued", "not_indexed")
+    counted = {state: sum(one["index_status"] == state for one in found) for state in states}
+    counted |= {"documents": len(found), "chunks": sum(one["chunks"] or 0 for one in found)}
+    return {name: f"{number:,}" for name, number in counted.items()}
+
+
+def tiles(page):
+    """What the first page says of money and work."""
+    return numbers(page, "running", "queued", "paid", "saved", "duplicates")
+
+
+def billed(api):
+    """The same from the bill and the status."""
+    bill, lanes = api.get("bill"), api.get("status")["lanes"]
+    return {
+        "running": str(sum(one["running"] for one in lanes)),
+        "queued": str(sum(one["queued"] for one in lanes)),
+        "paid": figures.coarse(round(bill["total"] * NANO)),
+        "saved": figures.coarse(round((bill["saved"] + bill["saved_by_refusals"]) * NANO)),
+        "duplicates": str(bill["refused_duplicates"]),
+    }
+
+
+def test_after_the_stream_drops_and_returns_every_number_is_the_apis(reader, look, api, stand):
     """The API is stopped, documents become ready meanwhile; the page catches up by itself."""
     api.collection("dropping")
     stand.meter.hold()
     names = [api.text("dropping", f"Paper {n}", f"Paper {n} waits for the provider.") for n in range(4)]
     page = reader.open("/collections/dropping")
     page.wait_for_selector("li.doc[data-status=indexing]")
-    page.evaluate("() => { window.mark = 'same page'; }")
+    other = look(stand.address).open("/")
+    for each in (page, other):
+        each.evaluate("() => { window.mark = 'same page'; }")
     stand.api.tell()
+    page.wait_for_selector("#away:not([hidden])")
     page.wait_for_selector("#live[data-state=lost]")
     stand.api.ended(30)
     stand.meter.release()
     stand.serve()
-    page.wait_for_selector("#live[data-state=live]")
+    for each in (page, other):
+        each.wait_for_selector("#live[data-state=live]")
+        each.wait_for_selector("#away", state="hidden")
     until(lambda: all(api.document(name)["ready"] for name in names), 30, "they are not indexed")
     until(lambda: shown(page) == told(api, "dropping"), 30, "the rows are not what the API says", every=0.2)
-    reader.shows("#n-success", "4")
+    until(
+        lambda: summed(page) == totals(api, "dropping"), 30, "the sums are not what the API says", every=0.2
+    )
     assert page.evaluate("() => window.mark") == "same page"
+    until(lambda: tiles(other) == billed(api), 30, "the first page is not what the API says", every=0.2)
+    assert other.evaluate("() => window.mark") == "same page"
 
 
 @pytest.fixture
@@ -89,7 +140,8 @@ def test_while_the_stream_is_up_nothing_is_asked_for_that_has_not_changed(still,
     """An hour passes on a page where nothing happens: not one request."""
     reader = look(f"http://127.0.0.1:{still.port}")
     reader.page.clock.install()
-    for path in ("/", "/collections/quiet", "/bill", "/operations"):
+    paths = ("/", "/collections/quiet", "/collections/quiet/actions", "/jobs", "/bill", "/operations")
+    for path in paths:
         page = reader.open(path)
         page.wait_for_load_state("load")
         page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
@@ -108,12 +160,17 @@ def test_ten_thousand_documents_open_quickly_and_scroll(reader, crowded, record_
     print(f"10,000 documents: open after {opened:.0f} ms")
     assert len(page.query_selector_all("li.doc")) == 100
     assert reader.text("#n-documents") == "10,000"
+    page.evaluate(WATCH)
     for _ in range(3):
         before = len(page.query_selector_all("li.doc"))
         page.evaluate("() => document.querySelector('.more').scrollIntoView()")
         page.wait_for_function("(n) => document.querySelectorAll('li.doc').length > n", arg=before)
     names = page.evaluate("() => [...document.querySelectorAll('li.doc')].map((row) => row.dataset.id)")
     assert names == [f"crowd-{n:05}" for n in range(CROWD - 1, CROWD - 1 - len(names), -1)]
+    longest = max(page.evaluate("() => window.tasks"), default=0)
+    record_property("longest_task_while_scrolling", round(longest))
+    print(f"scrolling through {len(names)} rows: the longest task took {longest:.0f} ms (0: none over 50)")
+    assert longest < LONGEST_TASK
     assert opened < LONGEST_OPENING
 
 

@@ -52,15 +52,31 @@ def all_actions(its: PartsOf, caller: Reader, found: ItsCollection) -> shapes_ac
     return shapes_actions.Actions(actions=[shapes_actions.Action.of(each) for each in listed])
 
 
+def _number(action_id: str) -> int:
+    if not (action_id.isascii() and action_id.isdigit() and len(action_id) < 19):
+        raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
+    return int(action_id)
+
+
 @router.delete("/collections/{collection_id}/actions/{action_id}")
 def remove_action(
     action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnCollection
 ) -> shapes_actions.RemovedAction:
     """Remove an action; its follow-ups and deliveries that have not ended are cancelled."""
-    if not (action_id.isascii() and action_id.isdigit() and len(action_id) < 19):
-        raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
-    removed = its.actions.remove(wish(caller), found.id, int(action_id))
+    removed = its.actions.remove(wish(caller), found.id, _number(action_id))
     return shapes_actions.RemovedAction(action=shapes_actions.Action.of(removed))
+
+
+@router.post("/collections/{collection_id}/actions/{action_id}/test", status_code=202)
+def test_action(
+    action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnCollection
+) -> shapes_actions.Delivery:
+    """Send a signed `webhook.test` to the address of a webhook, as a delivery like any other.
+
+    While an earlier test is on its way, that one is tried at once and answered here.
+    """
+    event_id = its.actions.test(wish(caller), found.id, _number(action_id))
+    return shapes_actions.Delivery.of(its.deliveries.one(caller.tenant, event_id))
 
 
 @router.get("/documents/{document_id}/actions")

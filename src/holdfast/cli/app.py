@@ -50,6 +50,7 @@ class BillBy(StrEnum):
     DOCUMENT = "document"
     RUN = "run"
     TENANT = "tenant"
+    REASON = "reason"
     DAY = "day"
 
 

@@ -14,7 +14,7 @@ from holdfast import bootstrap
 from holdfast.cli import helping, opening, terminal
 from holdfast.cli.exits import Exit
 from holdfast.kinds import index as kind
-from holdfast.service import folder
+from holdfast.service import figures, folder
 from holdfast.service.library import Wish
 from holdfast.store import following
 from holdfast.store.database import Database
@@ -162,20 +162,20 @@ def _print(console: Console, summary: Summary, *, waited: bool) -> None:
     if summary.running:
         parts.append(f"{summary.running} under way already")
     if summary.same_bytes:
-        parts.append(f"{terminal.count(summary.same_bytes, 'file')} with the bytes of another")
+        parts.append(f"{figures.count(summary.same_bytes, 'file')} with the bytes of another")
     if summary.removed:
         parts.append(f"{summary.removed} removed")
     if summary.refused:
-        parts.append(f"{terminal.count(len(summary.refused), 'file')} left out")
+        parts.append(f"{figures.count(len(summary.refused), 'file')} left out")
     if summary.failed:
         parts.append(f"{summary.failed} failed")
-    console.print(f"{terminal.count(summary.documents, 'document')}: {', '.join(parts)}", style="head")
+    console.print(f"{figures.count(summary.documents, 'document')}: {', '.join(parts)}", style="head")
     if not waited:
         console.print("they are being indexed; see: holdfast status")
         return
     console.print(
-        f"{terminal.count(summary.pages, 'page')}, {terminal.count(summary.chunks, 'chunk')}: "
+        f"{figures.count(summary.pages, 'page')}, {figures.count(summary.chunks, 'chunk')}: "
         f"{summary.paid} paid, {summary.reused} reused, {summary.tokens} tokens, "
-        f"{terminal.money(summary.money)} paid, {terminal.money(summary.saved)} saved, "
-        f"{terminal.span(summary.seconds)}"
+        f"{figures.money(summary.money)} paid, {figures.money(summary.saved)} saved, "
+        f"{figures.span(summary.seconds)}"
     )

@@ -19,6 +19,7 @@ from holdfast.cli import helping, opening, terminal
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.records import Answer
 from holdfast.core.states import LIVE, Disposition, Status
+from holdfast.service import figures
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
 from holdfast.store.job_results import Kept
@@ -143,8 +144,8 @@ def _tell(jobs: Jobs, view: View, console: Console) -> None:
     if view.standing is not None:
         spent = view.standing.spent
         console.print(
-            f"{terminal.count(job.tally.good, 'result')}, {job.tally.results - job.tally.good} failed; "
-            f"{spent.paid_calls} calls paid, {spent.reused_calls} reused, {terminal.money(spent.paid)}"
+            f"{figures.count(job.tally.good, 'result')}, {job.tally.results - job.tally.good} failed; "
+            f"{spent.paid_calls} calls paid, {spent.reused_calls} reused, {figures.money(spent.paid)}"
         )
     counts = ", ".join(f"{number} {name}" for name, number in jobs.counts(view).items() if number)
     if counts:

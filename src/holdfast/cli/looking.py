@@ -8,6 +8,7 @@ from rich.console import Console
 
 from holdfast.cli import money, opening, queries, terminal
 from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
+from holdfast.service import figures
 from holdfast.settings import Settings
 from holdfast.store import billing, budgets, reads, workers
 from holdfast.store.workers import WorkerState
@@ -108,7 +109,7 @@ def _print(console: Console, standing: Standing) -> None:
     doubtful = [order for order in standing.unsettled if order.state == CallState.IN_DOUBT]
     parked = len(standing.unsettled) - len(doubtful)
     if standing.unsettled:
-        worth = terminal.money(sum(order.estimate for order in standing.unsettled))
+        worth = figures.money(sum(order.estimate for order in standing.unsettled))
         console.print(
             f"orders: {len(doubtful)} in doubt, {parked} parked, worth {worth}; see: holdfast orders",
             style="care",
@@ -137,7 +138,7 @@ def _print_workers(console: Console, standing: Standing) -> None:
             f"{each.busy}/{each.processes}",
             ", ".join(each.lanes),
             each.counts.get("claims", 0),
-            f"{terminal.span(each.silent)} ago",
+            f"{figures.span(each.silent)} ago",
             each.health,
         )
         table.add_row(*cells, style=style.get(each.state, "care"))
@@ -145,10 +146,10 @@ def _print_workers(console: Console, standing: Standing) -> None:
     refused = standing.refusals
     skipped = ", ".join(f"{number} {reason}" for reason, number in refused.skipped.items()) or "none"
     console.print(
-        f"refused: {terminal.count(refused.redelivered, 'redelivered message')}, "
-        f"{terminal.count(refused.spare_wake_ups, 'spare wake-up')}, "
-        f"{terminal.count(refused.fenced_out, 'claim')} fenced out, "
-        f"{terminal.count(refused.strange_messages, 'strange message')}, deliveries skipped: {skipped}",
+        f"refused: {figures.count(refused.redelivered, 'redelivered message')}, "
+        f"{figures.count(refused.spare_wake_ups, 'spare wake-up')}, "
+        f"{figures.count(refused.fenced_out, 'claim')} fenced out, "
+        f"{figures.count(refused.strange_messages, 'strange message')}, deliveries skipped: {skipped}",
         style="quiet",
     )
     console.print()
@@ -158,7 +159,7 @@ def _print_lanes(console: Console, standing: Standing) -> None:
     numbers = ("queued", "waiting", "running", "oldest", "wake-ups")
     lanes = terminal.table("lane", *numbers, numbers=numbers)
     for lane in standing.lanes:
-        oldest = terminal.span(lane.oldest) if lane.queued else "-"
+        oldest = figures.span(lane.oldest) if lane.queued else "-"
         depths = [depth.messages for depth in standing.queues if depth.lane == lane.lane]
         told = " + ".join("?" if depth is None else str(depth) for depth in depths)
         lanes.add_row(*terminal.cells(lane.lane, lane.queued, lane.waiting, lane.running, oldest, told))
@@ -179,7 +180,7 @@ def _print_live(console: Console, live: tuple[queries.Live, ...]) -> None:
     for run in live[:MOST_SHOWN]:
         slices = f"{run.done}/{run.slices}" if run.slices else "-"
         word = shown(run.kind, Status(run.status))
-        age = terminal.span(run.age)
+        age = figures.span(run.age)
         table.add_row(
             *terminal.cells(run.subject, run.kind, word, run.generation, slices, run.lane, age, run.run_id)
         )

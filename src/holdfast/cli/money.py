@@ -12,7 +12,7 @@ from holdfast import bootstrap
 from holdfast.cli import opening, terminal
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.states import CallState
-from holdfast.service import folder
+from holdfast.service import figures, folder
 from holdfast.service.billing import Billing, told_about
 from holdfast.service.estimating import Estimate
 from holdfast.store import billing
@@ -47,7 +47,7 @@ def bill(
         for each in lines:
             amounts = (each.paid, each.second, each.in_doubt, each.saved, each.refused)
             counts = (told_about(wanted, each.about) or "-", each.orders, each.calls, each.tokens)
-            table.add_row(*terminal.cells(*counts, *(terminal.money(amount) for amount in amounts)))
+            table.add_row(*terminal.cells(*counts, *(figures.money(amount) for amount in amounts)))
         console.print(table)
         console.print()
     console.print(summary(found))
@@ -57,10 +57,10 @@ def summary(bill: Bill) -> str:
     """The bill in one line."""
     found = bill.sums
     return (
-        f"total {terminal.money(bill.total)}, of which in doubt {terminal.money(found.in_doubt)} "
-        f"and charged twice {terminal.money(found.second)}; saved {terminal.money(found.saved)} on "
-        f"{terminal.count(found.reused_calls, 'call')} already paid for, and "
-        f"{terminal.money(found.refused)} on {terminal.count(found.duplicates, 'duplicate request')} refused"
+        f"total {figures.money(bill.total)}, of which in doubt {figures.money(found.in_doubt)} "
+        f"and charged twice {figures.money(found.second)}; saved {figures.money(found.saved)} on "
+        f"{figures.count(found.reused_calls, 'call')} already paid for, and "
+        f"{figures.money(found.refused)} on {figures.count(found.duplicates, 'duplicate request')} refused"
     )
 
 
@@ -80,12 +80,12 @@ def budgets(tenant: str | None, *, as_json: bool) -> None:
 def told(budget: Budget) -> str:
     """A budget in one line."""
     limits = [
-        f"{name} limit {terminal.money(amount)}"
+        f"{name} limit {figures.money(amount)}"
         for name, amount in (("hard", budget.hard_limit), ("soft", budget.soft_limit))
         if amount is not None
     ]
     over = ", used up" if budget.over_hard else ", over its soft limit" if budget.over_soft else ""
-    spent, reserved = terminal.money(budget.spent), terminal.money(budget.reserved)
+    spent, reserved = figures.money(budget.spent), figures.money(budget.reserved)
     return f"{budget.scope}: spent {spent}, reserved {reserved}, {', '.join(limits)}{over}"
 
 
@@ -104,7 +104,7 @@ def set_budget(
     said = f"{scope}: no budget any more" if changed.budget is None else told(changed.budget)
     typer.echo(f"{tenant}: {said}")
     if changed.resumed:
-        typer.echo(f"{terminal.count(changed.resumed, 'waiting task')} may go on")
+        typer.echo(f"{figures.count(changed.resumed, 'waiting task')} may go on")
 
 
 def estimate(
@@ -155,9 +155,9 @@ def _estimated(found: Estimate) -> str:
     about = "" if found.exact else "about "
     unknown = f"; {found.unknown} not read yet and not counted" if found.unknown else ""
     return (
-        f"{about}{terminal.money(forecast.cost)} for {terminal.count(found.documents, 'document')}: "
-        f"{forecast.tokens} tokens in {terminal.count(forecast.calls, 'call')} to {found.model}; "
-        f"{terminal.count(forecast.known_calls, 'call')} known already{unknown} "
+        f"{about}{figures.money(forecast.cost)} for {figures.count(found.documents, 'document')}: "
+        f"{forecast.tokens} tokens in {figures.count(forecast.calls, 'call')} to {found.model}; "
+        f"{figures.count(forecast.known_calls, 'call')} known already{unknown} "
         f"(from {found.estimated_from}, prices of {found.prices})"
     )
 
@@ -182,9 +182,9 @@ def orders(state: str | None, *, as_json: bool) -> None:
                 each.subject or "-",
                 each.model,
                 each.calls,
-                terminal.money(each.estimate),
-                terminal.count(each.sends, "time"),
-                terminal.span(each.age),
+                figures.money(each.estimate),
+                figures.count(each.sends, "time"),
+                figures.span(each.age),
                 each.reason or "-",
             )
         )
@@ -207,7 +207,7 @@ def resolve(order_id: str, *, charged: bool) -> None:
 
 
 def _resolved(order: OpenOrder, state: CallState) -> str:
-    calls = terminal.count(order.calls, "call")
+    calls = figures.count(order.calls, "call")
     if state is CallState.VOID:
         return f"order {order.id} is void: its {calls} will be ordered anew by whoever needs them"
     if state is not CallState.IN_DOUBT:

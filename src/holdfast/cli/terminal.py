@@ -13,8 +13,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.theme import Theme
 
-from holdfast.ledger.prices import NANO
-
 THEME = Theme(
     {
         "head": "bold",
@@ -53,28 +51,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-def money(nano: int) -> str:
-    """Nano-dollars as dollars, with as many places as the amount needs, at least two."""
-    places = 2 if abs(nano) >= NANO or nano == 0 else 6 if abs(nano) >= 1000 else 9
-    return f"${nano / NANO:.{places}f}"
-
-
 def moment(at: float | None) -> str:
     """A database time as people write it, in UTC."""
     return "-" if not at else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def span(seconds: float) -> str:
-    """A length of time in its largest fitting unit."""
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} s"
-
-
-def count(number: int, noun: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def table(*columns: str, numbers: Sequence[str] = ()) -> Table:

@@ -9,7 +9,7 @@ from rich.markup import escape
 from holdfast.cli import opening, terminal
 from holdfast.core.records import Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
-from holdfast.service import explaining
+from holdfast.service import explaining, figures
 from holdfast.store import billing, reads
 from holdfast.store.reads import RunDetail, Story, TaskDetail
 
@@ -29,6 +29,7 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     with opening.runtime() as runtime:
         heads = opening.some_heads(runtime.db, tenant, subject, kind)
         unsettled = billing.open_orders(runtime.db, None)
+        now = reads.moment(runtime.db)
         told = [
             Told(story, tuple(order for order in unsettled if order.run_id in story.tasks))
             for head in heads
@@ -41,10 +42,10 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     for number, each in enumerate(told):
         if number:
             console.print()
-        _tell(console, each)
+        _tell(console, each, now)
 
 
-def _tell(console: Console, told: Told) -> None:
+def _tell(console: Console, told: Told, now: float) -> None:
     head = told.story.head
     word = shown(head.kind, head.status)
     style = STYLES.get(head.status, "care")
@@ -55,13 +56,16 @@ def _tell(console: Console, told: Told) -> None:
     console.print("\nWhat happened, oldest at the top (UTC):")
     table = terminal.table("", "", "")
     table.show_header = False
+    names = explaining.names(told.story)
     for noted in told.story.journal:
         generation = f"gen {noted.generation}" if noted.generation is not None else ""
-        table.add_row(*terminal.cells(f"  {terminal.moment(noted.at)}", generation, explaining.of(noted)))
+        table.add_row(
+            *terminal.cells(f"  {terminal.moment(noted.at)}", generation, explaining.of(noted, names))
+        )
     console.print(table)
     for order in told.orders:
         console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'on its way'}")
-    advice = explaining.advise(told.story, told.orders)
+    advice = explaining.advise(told.story, told.orders, now=now)
     console.print(f"\n{escape(advice.sentence)} {_advice(told)}")
 
 
@@ -77,8 +81,8 @@ def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail]) 
     spent = sum((task.spent for task in tasks), Spent())
     if spent.paid_calls or spent.reused_calls:
         console.print(
-            f"  paid {terminal.count(spent.paid_calls, 'call')} ({terminal.money(spent.paid)}), reused "
-            f"{spent.reused_calls} already paid for (saved {terminal.money(spent.saved)})"
+            f"  paid {figures.count(spent.paid_calls, 'call')} ({figures.money(spent.paid)}), reused "
+            f"{spent.reused_calls} already paid for (saved {figures.money(spent.saved)})"
         )
     if run.status in LIVE:
         for task in tasks:
@@ -90,11 +94,11 @@ def _times(detail: RunDetail) -> str:
     run = detail.run
     parts = [f"asked {terminal.moment(run.queued_at)}"]
     if run.started_at:
-        parts.append(f"waited {terminal.span(max(0.0, run.started_at - run.queued_at))}")
+        parts.append(f"waited {figures.span(max(0.0, run.started_at - run.queued_at))}")
     if run.started_at and run.finished_at:
-        parts.append(f"took {terminal.span(max(0.0, run.finished_at - run.started_at))}")
+        parts.append(f"took {figures.span(max(0.0, run.finished_at - run.started_at))}")
     if run.slices:
-        parts.append(terminal.count(run.slices, "slice"))
+        parts.append(figures.count(run.slices, "slice"))
     return ", ".join(parts)
 
 

@@ -99,6 +99,43 @@ class Actions:
             raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
         return found
 
+    def test(self, wish: Wish, collection: str, action_id: int) -> str:
+        """The id of a test event that is on its way to the webhook; BadRequestError for another sort.
+
+        A test that is on its way already is sent at once instead, whenever its next try was to be.
+        """
+        if self.one(wish.tenant, collection, action_id).sort != "webhook":
+            raise BadRequestError("only a webhook can be tested", code="bad_params")
+        event_id = self._engine.host.token()
+        outcome = actions.send_test(
+            self._db,
+            tenant=wish.tenant,
+            collection=collection,
+            action_id=action_id,
+            event_id=event_id,
+            actor=wish.actor,
+        )
+        if isinstance(outcome, FencedOut):
+            raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
+        if isinstance(outcome, str):
+            run_id = self._engine.host.token()
+            tries.resend(self._db, wish.tenant, outcome, run_id=run_id, actor=wish.actor)
+        self._engine.wake({Lane.FOLLOW_UP: 1})
+        return outcome if isinstance(outcome, str) else event_id
+
+    def hooks(self, tenant: str) -> list[Action]:
+        """The webhooks of all collections of the tenant."""
+        return follow_ups.hooks(self._db, tenant)
+
+    def lately(self, tenant: str, action_id: int, limit: int) -> Sequence[FollowUp]:
+        """What the action did with documents, the newest first."""
+        return follow_ups.of_action(self._db, tenant, action_id, limit)
+
+    @property
+    def analysers(self) -> tuple[str, ...]:
+        """The functions that may be asked for."""
+        return self._analysers
+
     def of_document(self, document: Document, tenant: str) -> Sequence[FollowUp]:
         """What actions did with the document."""
         if document.head_id is None:

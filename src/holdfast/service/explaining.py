@@ -4,13 +4,14 @@ Codes are for programs and stay beside these. `advise` answers the question that
 document waits, is stuck or failed, and names the one thing that is safe to do next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.core.records import Head
+from holdfast.core.records import Head, Task
 from holdfast.core.states import OPEN, CallState, Status, TaskState, Verb, shown
-from holdfast.store import billing, workers
+from holdfast.service import figures
+from holdfast.store import billing, reads, workers
 from holdfast.store.billing import OpenOrder
 from holdfast.store.database import Database
 from holdfast.store.documents import Document
@@ -57,6 +58,8 @@ FENCES = {
     "run_superseded": "a newer request had superseded the run",
     "gone": "the rows are gone",
 }
+# Whoever needs no key to be let in has no name.
+ACTORS = {"api:loopback": "somebody on this machine"}
 WAITS = {
     "budget": "its budget",
     "rate": "the provider, which asked to be left alone",
@@ -77,13 +80,19 @@ def of_request(reason: str, actor: str | None) -> str:
         told = f"refused: the budget of the {reason.rpartition(':')[2]} is used up"
     else:
         told = REQUESTS.get(reason, reason.replace("_", " ").replace(":", ": "))
-    return f"{told} (asked by {actor})" if actor else told
+    return f"{told} (asked by {ACTORS.get(actor, actor)})" if actor else told
 
 
-def of(noted: Noted | Event) -> str:
-    """One entry of the journal as a sentence."""
+def names(story: Story) -> dict[int, str]:
+    """What the tasks of a story are called, by their ids."""
+    found = (each.task for tasks in story.tasks.values() for each in tasks)
+    return {task.id: "the plan" if task.ordinal == 0 else f"slice {task.ordinal}" for task in found}
+
+
+def of(noted: Noted | Event, tasks: Mapping[int, str] | None = None) -> str:
+    """One entry of the journal as a sentence; `tasks` are called by their names, the others by their ids."""
     who = noted.actor or "somebody"
-    task = f"task {noted.task_id}"
+    task = (tasks or {}).get(noted.task_id or 0, f"task {noted.task_id}")
     data = noted.data or {}
     if noted.reason.startswith("fenced_out:"):
         cause = noted.reason.partition(":")[2]
@@ -115,11 +124,34 @@ def _hand_over(noted: Noted | Event, who: str, task: str) -> str:
         case Verb.PUT_BACK:
             return f"{who} put {task} back to wait for {wait(noted.reason)}"
         case Verb.RESEND:
-            return f"{who} sent an order in doubt again, with its own key"
+            return f"{who} sent the order in doubt again, with its own key"
+        case Verb.DOUBT | Verb.VOID | Verb.PARK | Verb.RESOLVE:
+            return _of_order(noted)
         case Verb.SKIP:
             return f"{who} skipped a delivery of {task}: {SKIPS.get(noted.reason, noted.reason)}"
         case _:
             return _rare(noted, who)
+
+
+def _of_order(noted: Noted | Event) -> str:
+    data = noted.data or {}
+    order = f"an order of {figures.count(data.get('calls', 0), 'call')}"
+    priced = f"{order}, {figures.money(data.get('estimate', 0))}"
+    match noted.verb:
+        case Verb.DOUBT:
+            return f"{priced}, is in doubt: {noted.reason}. Nobody knows whether it was charged"
+        case Verb.VOID:
+            return f"{order} was not charged: {noted.reason}"
+        case Verb.PARK:
+            return f"{priced}, waits for a person: {noted.reason}"
+        case _:
+            charged = noted.reason != CallState.VOID
+            said = (
+                "was charged, or may have been: it is sent again with its key"
+                if charged
+                else "was not charged"
+            )
+            return f"a person said that {order} {said}"
 
 
 def _rare(noted: Noted | Event, who: str) -> str:
@@ -128,6 +160,9 @@ def _rare(noted: Noted | Event, who: str) -> str:
             return f"cancelled by {who}"
         case Verb.DELETE:
             return f"deleted by {who}"
+        case Verb.MOVE:
+            data = noted.data or {}
+            return f"{who} moved it from {data.get('from')} to {data.get('to')}"
         case Verb.IMPORT:
             return "imported as published" if noted.reason == "active" else "imported as not indexed"
         case Verb.REPAIR:
@@ -174,8 +209,13 @@ def visible(head: Head) -> str:
     return f"generation {head.published_generation} stays visible, generation {head.generation} was asked for"
 
 
-def advise(story: Story, orders: Sequence[OpenOrder] = (), *, at_work: bool = True) -> Advice:
-    """Why the head of the story is as it is. `orders` are its unsettled ones; `at_work`: is a worker?"""
+def advise(
+    story: Story, orders: Sequence[OpenOrder] = (), *, at_work: bool = True, now: float | None = None
+) -> Advice:
+    """Why the head of the story is as it is. `orders` are its unsettled ones; `at_work`: is a worker?
+
+    Without the time `now` of the database a lease is taken to be good.
+    """
     head = story.head
     if any(order.state == CallState.PARKED for order in orders):
         return Advice(
@@ -189,7 +229,7 @@ def advise(story: Story, orders: Sequence[OpenOrder] = (), *, at_work: bool = Tr
         case Status.QUEUED:
             return _queued(story, at_work=at_work)
         case Status.RUNNING:
-            return _running(story, at_work=at_work)
+            return _running(story, at_work=at_work, now=now or 0.0)
         case Status.SUCCESS:
             return Advice(f"It is done: {visible(head)}.", Step.NOTHING, "Nothing to do.")
         case _:
@@ -202,7 +242,7 @@ def about(db: Database, document: Document, story: Story | None) -> Advice:
         return Advice("Nobody asked for it yet.", Step.INDEX, "Index it when you want.")
     orders = [each for each in billing.open_orders(db, document.tenant) if each.run_id in story.tasks]
     at_work = any(each.state is WorkerState.WORKING for each in workers.known(db))
-    return advise(story, orders, at_work=at_work)
+    return advise(story, orders, at_work=at_work, now=reads.moment(db))
 
 
 def _failed(story: Story) -> Advice:
@@ -251,11 +291,25 @@ def _queued(story: Story, *, at_work: bool) -> Advice:
     )
 
 
-def _running(story: Story, *, at_work: bool) -> Advice:
+def _lost(held: Sequence[Task], *, at_work: bool, now: float) -> Advice:
+    """For work whose holders have all let their leases run out."""
+    owners = ", ".join(sorted({task.owner or "somebody" for task in held}))
+    ago = figures.span(now - max(task.lease_until for task in held))
+    kept = "Finished slices and paid calls are kept."
+    if at_work:
+        told = f"{owners} is gone or frozen: the lease ran out {ago} ago."
+        return Advice(told, Step.CANCEL, f"Nothing to do: another worker goes on within seconds. {kept}")
+    told = f"{owners} is gone: the lease ran out {ago} ago, and no worker is at work."
+    return Advice(told, Step.START_WORKER, f"Start one with: holdfast worker. {kept}")
+
+
+def _running(story: Story, *, at_work: bool, now: float) -> Advice:
     open_tasks = _open_tasks(story)
     held = [each.task for each in open_tasks if each.task.state is TaskState.RUNNING]
     ours = [entry for entry in story.journal if entry.generation == story.head.generation]
     expired = bool(ours) and ours[-1].verb == Verb.EXPIRE
+    if held and all(task.lease_until < now for task in held):
+        return _lost(held, at_work=at_work, now=now)
     if held:
         owners = ", ".join(sorted({task.owner or "somebody" for task in held}))
         return Advice(

@@ -175,6 +175,65 @@ def secret_of(db: Database, action_id: int) -> str | None:
     return found
 
 
+# Shared until commit, like ACTIONS_OF: whoever removes the action waits, and then cancels the test.
+WEBHOOK = (
+    select(actions)
+    .where(
+        actions.c.tenant == bindparam("tenant"),
+        actions.c.collection == bindparam("collection"),
+        actions.c.id == bindparam("action_id"),
+        actions.c.kind == deliveries.KIND,
+        actions.c.active,
+    )
+    .with_for_update(read=True)
+)
+PENDING_TEST = (
+    select(sent.c.id)
+    .join(heads, heads.c.id == sent.c.head_id)
+    .where(
+        sent.c.action_id == bindparam("action_id"),
+        sent.c.event == deliveries.TEST,
+        heads.c.status.in_(_live_states),
+    )
+    .limit(1)
+)
+
+
+def send_test(
+    db: Database, *, tenant: str, collection: str, action_id: int, event_id: str, actor: str = ""
+) -> Outcome | str:
+    """An event that says that it is a test is on its way to the webhook's address, signed like any other.
+
+    While an earlier test of the same action is on its way that one's id is answered instead, and nothing is
+    sent; of two at the same moment both may be. Fenced out when the collection has no such webhook.
+    """
+
+    def body(tx: Tx) -> Outcome | str:
+        where = {"tenant": tenant, "collection": collection, "action_id": action_id}
+        action = tx.one(WEBHOOK, where)
+        if action is None:
+            return FencedOut("unknown")
+        earlier = tx.one(PENDING_TEST, {"action_id": action_id})
+        if earlier is not None:
+            return Landed() if earlier.id == event_id else str(earlier.id)
+        about = {"collection": collection, "action": {"id": action.id, "name": action.name}, "by": actor}
+        notice = deliveries.Notice(
+            tenant,
+            deliveries.TEST,
+            action.options["url"],
+            action.secret or "",
+            "test",
+            f"collection:{collection}",
+            0,
+            about,
+            action.id,
+        )
+        deliveries.post(tx, notice, event_id)
+        return Landed()
+
+    return db.write("send_test", body)
+
+
 REMOVE_ACTION = (
     update(actions)
     .where(actions.c.tenant == bindparam("b_tenant"), actions.c.id == bindparam("b_action"), actions.c.active)

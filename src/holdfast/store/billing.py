@@ -45,6 +45,7 @@ class By(StrEnum):
     DOCUMENT = "document"
     RUN = "run"
     TENANT = "tenant"
+    REASON = "reason"
     DAY = "day"
 
 
@@ -100,6 +101,8 @@ class Span:
 
 _SUMMED = [name for name in Line.__dataclass_fields__ if name != "about"]
 _MODEL = runs.c.options["model"].as_string()
+# Why something was paid for: the kind of its run, and why that was begun. What belongs to no run has none.
+_REASON = runs.c.kind + ":" + runs.c.reason
 
 
 def _day(at: ColumnElement[float]) -> ColumnElement[int]:
@@ -124,6 +127,7 @@ def _charged(by: By, tenant: str | None, span: Span) -> Select[Any]:
         By.DOCUMENT: runs.c.subject,
         By.RUN: charges.c.run_id,
         By.TENANT: charges.c.tenant,
+        By.REASON: _REASON,
         By.DAY: _day(charges.c.at),
     }
     first = charges.c.sort == "paid"
@@ -136,7 +140,7 @@ def _charged(by: By, tenant: str | None, span: Span) -> Select[Any]:
         in_doubt=case((charges.c.sort == "in_doubt", charges.c.amount), else_=0),
     )
     source = charges.join(orders, orders.c.id == charges.c.order_id)
-    if by is By.DOCUMENT:
+    if by in {By.DOCUMENT, By.REASON}:
         source = source.outerjoin(runs, runs.c.id == charges.c.run_id)
     query = select(about[by].label("about"), *sums).select_from(source)
     return query.where(not_(charges.c.cleared), *_mine(tenant, charges.c.tenant), *span.over(charges.c.at))
@@ -149,6 +153,7 @@ def _reused(by: By, tenant: str | None, span: Span) -> Select[Any]:
         By.DOCUMENT: heads.c.subject,
         By.RUN: tasks.c.run_id,
         By.TENANT: tasks.c.tenant,
+        By.REASON: _REASON,
         By.DAY: _day(tasks.c.signed_at),
     }
     source = tasks.join(runs, runs.c.id == tasks.c.run_id).join(heads, heads.c.id == tasks.c.head_id)
@@ -166,6 +171,7 @@ def _refused(by: By, tenant: str | None, span: Span) -> Select[Any]:
         By.DOCUMENT: heads.c.subject,
         By.RUN: journal.c.run_id,
         By.TENANT: journal.c.tenant,
+        By.REASON: _REASON,
         By.DAY: _day(journal.c.at),
     }
     wanted = [refusals.IS_DUPLICATE, *_mine(tenant, journal.c.tenant), *span.over(journal.c.at)]

@@ -25,6 +25,7 @@ KIND = "webhook"
 VERSION = 1
 PIPELINE = f"{KIND}@{VERSION}"
 READY = "document.ready"
+TEST = "webhook.test"
 ENDINGS = {
     Status.SUCCESS: "job.succeeded",
     Status.FAILED: "job.failed",

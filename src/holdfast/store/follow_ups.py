@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import Row, bindparam, func, literal, select
 
 from holdfast.core.records import Spent
 from holdfast.core.states import LIVE, Status
+from holdfast.store import deliveries as made
 from holdfast.store.database import Database
 from holdfast.store.schema import heads, runs, tasks
 from holdfast.store.schema_follow_ups import actions, deliveries, follow_ups
@@ -80,6 +81,14 @@ COUNTS = (
 )
 
 
+HOOKS = (
+    select(actions)
+    .where(actions.c.tenant == bindparam("tenant"), actions.c.kind == made.KIND, actions.c.active)
+    .order_by(actions.c.collection, actions.c.id)
+    .limit(SHOWN)
+)
+
+
 def actions_of(db: Database, tenant: str, collection: str) -> list[Action]:
     """The collection's actions, the oldest first, with how far their follow-ups are."""
     where = {"tenant": tenant, "collection": collection}
@@ -87,18 +96,17 @@ def actions_of(db: Database, tenant: str, collection: str) -> list[Action]:
     counts: dict[int, dict[str, int]] = {}
     for row in counted:
         counts.setdefault(row.action_id, {})[row.status or Status.SUPERSEDED] = row.number
-    return [
-        Action(
-            row.id,
-            row.collection,
-            row.options,
-            row.name,
-            row.created_at,
-            row.visited is not None,
-            counts.get(row.id, {}),
-        )
-        for row in found
-    ]
+    return [_action(row, counts.get(row.id, {})) for row in found]
+
+
+def hooks(db: Database, tenant: str) -> list[Action]:
+    """The webhooks of all the tenant's collections, a few hundred at most; nothing is counted."""
+    return [_action(row, {}) for row in db.look(HOOKS, {"tenant": tenant})]
+
+
+def _action(row: Row[Any], counts: Mapping[str, int]) -> Action:
+    visiting = row.visited is not None
+    return Action(row.id, row.collection, row.options, row.name, row.created_at, visiting, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +125,11 @@ class FollowUp:
     queued_at: float | None
     finished_at: float | None
     spent: Spent
+    subject: str = ""
 
 
-OF_DOCUMENT = (
+_document = heads.alias("document")
+_listed = (
     select(
         follow_ups.c.action_id,
         actions.c.options,
@@ -137,16 +147,34 @@ OF_DOCUMENT = (
             for name in _SPENT
         ),
     )
-    .select_from(_joined)
-    .where(follow_ups.c.head_id == bindparam("head_id"), actions.c.tenant == bindparam("tenant"))
-    .order_by(follow_ups.c.generation.desc(), follow_ups.c.action_id)
+    .where(actions.c.tenant == bindparam("tenant"))
     .limit(bindparam("limit"))
+)
+OF_DOCUMENT = (
+    _listed.add_columns(literal("").label("subject"))
+    .select_from(_joined)
+    .where(follow_ups.c.head_id == bindparam("head_id"))
+    .order_by(follow_ups.c.generation.desc(), follow_ups.c.action_id)
+)
+OF_ACTION = (
+    _listed.add_columns(_document.c.subject)
+    .select_from(_joined.join(_document, _document.c.id == follow_ups.c.head_id))
+    .where(follow_ups.c.action_id == bindparam("action_id"))
+    .order_by(func.coalesce(runs.c.queued_at, 0.0).desc(), follow_ups.c.head_id.desc())
 )
 
 
 def of_document(db: Database, tenant: str, head_id: int, limit: int = SHOWN) -> Sequence[FollowUp]:
     """The follow-ups of a document, those of the latest generation first."""
-    found = db.look(OF_DOCUMENT, {"tenant": tenant, "head_id": head_id, "limit": limit})
+    return _follow_ups(db.look(OF_DOCUMENT, {"tenant": tenant, "head_id": head_id, "limit": limit}))
+
+
+def of_action(db: Database, tenant: str, action_id: int, limit: int = SHOWN) -> Sequence[FollowUp]:
+    """What an action did lately, the newest first; `subject` names the document."""
+    return _follow_ups(db.look(OF_ACTION, {"tenant": tenant, "action_id": action_id, "limit": limit}))
+
+
+def _follow_ups(found: Sequence[Row[Any]]) -> list[FollowUp]:
     return [
         FollowUp(
             action_id=row.action_id,
@@ -161,6 +189,7 @@ def of_document(db: Database, tenant: str, head_id: int, limit: int = SHOWN) -> 
             queued_at=row.queued_at,
             finished_at=row.finished_at,
             spent=Spent(**{name: int(getattr(row, name)) for name in _SPENT}),
+            subject=row.subject,
         )
         for row in found
     ]

@@ -12,7 +12,7 @@ from holdfast.core.records import TENANT
 from holdfast.core.states import Status
 from holdfast.kinds.index import Choices
 from holdfast.service.access import Scope
-from holdfast.service.viewing import MOST_CURSOR, STATUSES, place_of
+from holdfast.service.viewing import MOST_CURSOR, STATUSES, View, place_of
 from holdfast.store.collections import Collection
 from holdfast.store.listing import Sort, Wanted
 from holdfast.store.text import plain
@@ -30,10 +30,12 @@ SORTS = {
     "-cost": "Most expensive",
 }
 OPTIONS = {
-    "chunk_size": ("Chunk size", "tokens; smaller is finer, and costs more calls"),
-    "overlap": ("Overlap", "tokens that two chunks share"),
-    "slice_pages": ("Pages per slice", "how much one task does"),
-    "slice_rows": ("Rows per slice", "the same, for tables"),
+    "chunk_size": ("Chunk size", "Tokens. Smaller is finer, and costs more calls."),
+    "overlap": ("Overlap", "Tokens that two chunks share."),
+    "slice_pages": ("Pages per slice", "What one task does."),
+    "slice_rows": ("Rows per slice", "The same, for tables."),
+    "delimiter": ("Delimiter", "Text that always ends a chunk; may be empty."),
+    "model": ("Model", "What embeds the chunks."),
 }
 
 
@@ -59,6 +61,11 @@ class Filter:
             ROWS,
         )
 
+    def has(self, view: View) -> bool:
+        """True for a document that is still among those that are shown."""
+        fits = not self.status or view.word == self.status
+        return fits and plain(self.q).lower() in view.document.title.lower()
+
     def query(self, **changes: str) -> str:
         """The query of the address, with these changes."""
         said: Mapping[str, str] = {"status": self.status, "q": self.q, "sort": self.sort, **changes}
@@ -70,13 +77,17 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """An option of a collection: its value, and whether that is the default."""
+    """An option of a collection, with the value that is in force."""
 
     name: str
     label: str
     hint: str
-    value: int
-    own: bool
+    value: int | str
+
+    @property
+    def is_number(self) -> bool:
+        """True for what is counted."""
+        return isinstance(self.value, int)
 
 
 def _filter(status: str = "", q: str = "", sort: str = "") -> Filter:
@@ -85,11 +96,8 @@ def _filter(status: str = "", q: str = "", sort: str = "") -> Filter:
     )
 
 
-def _settings(chosen: Choices, collection: Collection) -> list[Setting]:
-    return [
-        Setting(name, label, hint, getattr(chosen, name), name in collection.options)
-        for name, (label, hint) in OPTIONS.items()
-    ]
+def _settings(chosen: Choices) -> list[Setting]:
+    return [Setting(name, label, hint, getattr(chosen, name)) for name, (label, hint) in OPTIONS.items()]
 
 
 router = rendering.router()
@@ -123,7 +131,9 @@ def collection(
         follows=follows,
         counts=counts,
         chips=_chips(counts.by_status),
-        settings=_settings(its.library.choices(found), found),
+        settings=_settings(its.library.choices(found)),
+        actions=len(its.actions.all(who.tenant, found.id)),
+        is_blank=not views and not counts.documents,
         most_bytes=its.runtime.settings.most_bytes,
     )
 
@@ -137,11 +147,11 @@ def rows(
     cursor: Annotated[str | None, Query(max_length=MOST_CURSOR)] = None,
     ids: str | None = None,
 ) -> Response:
-    """Give more rows of the list, or those of certain documents as they are now."""
+    """Give more rows of the list, or of certain documents those that are in it now."""
     follows = None
     if ids is not None:
         named = [each for each in ids.split(",")[:MOST_IDS] if TENANT.fullmatch(each)]
-        views = its.viewing.some(who.tenant, found.id, named)
+        views = [each for each in its.viewing.some(who.tenant, found.id, named) if chosen.has(each)]
     else:
         views, follows = its.viewing.listed(chosen.wanted(found, cursor))
     return rendering.part("rows.html", views=views, follows=follows, may_write=who.may(Scope.WRITE))

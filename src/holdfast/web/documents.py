@@ -1,7 +1,8 @@
 """A document: why it is as it is, its story, and the text that answers."""
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
@@ -9,7 +10,7 @@ from fastapi.responses import Response
 
 from holdfast.core.records import TENANT, Spent
 from holdfast.core.states import LIVE
-from holdfast.service import explaining
+from holdfast.service import explaining, figures
 from holdfast.store import paid, reads
 from holdfast.store.documents import Document
 from holdfast.store.paid import Exchange
@@ -20,6 +21,7 @@ from holdfast.web.parts import Its, ItsOf
 CHUNKS = 30
 RUNS = 30
 ENTRIES = 200
+ENTRIES_OPEN = 12
 BEFORE = 2
 AT = r"^\d{1,9}\.\d{1,9}$"
 
@@ -45,6 +47,12 @@ class Chapter:
         return sum((each.spent for each in self.tasks), Spent())
 
     @property
+    def copied(self) -> int:
+        """Chunks of an ended run for which no call was looked up: whole slices were known already."""
+        known = self.spent.paid_calls + self.spent.reused_calls
+        return 0 if self.is_live or known else sum(each.chunks for each in self.tasks)
+
+    @property
     def is_live(self) -> bool:
         """True while it may still publish."""
         return self.detail.run.status in LIVE
@@ -60,6 +68,15 @@ class Chapter:
         """Seconds of work."""
         run = self.detail.run
         return max(0.0, run.finished_at - run.started_at) if run.finished_at and run.started_at else None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that happened, in words; `times` as often in a row, the last time at its own time."""
+
+    noted: Noted
+    sentence: str
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +121,11 @@ def document(request: Request, its: ItsOf, who: rendering.Who, found: ItsDocumen
         advice=explaining.about(db, found, story),
         chapters=_chapters(its, found, story),
         entries=_entries(story),
+        shown=ENTRIES_OPEN,
         text=_text(its, found, at),
         at=at,
         follow_ups=its.actions.of_document(found, who.tenant),
-        open_task=_open_task,
+        open_task=functools.partial(_open_task, now=reads.moment(db)),
         facts=_facts(found),
     )
 
@@ -135,16 +153,27 @@ def _chapters(its: Its, found: Document, story: Story | None) -> list[Chapter]:
     ]
 
 
-def _entries(story: Story | None) -> list[tuple[Noted, str]]:
-    """The latest entries of the journal as sentences, the newest first."""
-    noted = story.journal[-ENTRIES:] if story is not None else ()
-    return [(each, explaining.of(each)) for each in reversed(noted)]
+def _entries(story: Story | None) -> list[Entry]:
+    """The latest entries of the journal, the newest first; the same several times in a row is one."""
+    if story is None:
+        return []
+    names = explaining.names(story)
+    told: list[Entry] = []
+    for each in reversed(story.journal[-ENTRIES:]):
+        sentence = explaining.of(each, names)
+        if told and (told[-1].noted.generation, told[-1].sentence) == (each.generation, sentence):
+            told[-1] = replace(told[-1], times=told[-1].times + 1)
+        else:
+            told.append(Entry(each, sentence))
+    return told
 
 
-def _open_task(detail: TaskDetail) -> str:
-    """What a task is doing, or waits for."""
+def _open_task(detail: TaskDetail, now: float) -> str:
+    """Who holds a task, or what it waits for."""
     task = detail.task
     match task.state.value:
+        case "running" if task.lease_until < now:
+            return f"{task.owner}, whose lease ran out"
         case "running":
             return f"held by {task.owner}"
         case "waiting":
@@ -189,9 +218,9 @@ def _facts(found: Document) -> list[tuple[str, Any]]:
         ("File", found.name or None),
         ("Address", found.url),
         ("Format", (found.format or "").upper() or None),
-        ("Size", words.size(found.size)),
-        ("Pages", words.number(found.pages)),
-        ("Chunks", words.number(found.chunks)),
+        ("Size", figures.size(found.size)),
+        ("Pages", figures.number(found.pages)),
+        ("Chunks", figures.number(found.chunks)),
         ("Added", words.moment(found.created_at)),
         ("Changed", words.moment(found.updated_at)),
     ]

@@ -7,7 +7,8 @@ from fastapi.responses import Response
 
 from holdfast.core.errors import NotFoundError
 from holdfast.core.records import TENANT
-from holdfast.core.states import LIVE
+from holdfast.core.states import LIVE, Status
+from holdfast.service import explaining
 from holdfast.service.jobs import KNOWN, SORTS, View
 from holdfast.store.jobs import Wanted
 from holdfast.web import rendering
@@ -64,8 +65,18 @@ def job(
         results=results,
         follows=f"{last.slice}.{last.position}" if last is not None else None,
         is_live=view.job.run.status in LIVE,
+        doing=_doing(view),
         titles=_titles(its, who.tenant, view, {each.document for each in results}),
     )
+
+
+def _doing(view: View) -> str:
+    """What a job that is under way does, or waits for."""
+    if view.job.waiting is not None:
+        return f"It waits for {explaining.wait(view.job.waiting.reason)}, and goes on by itself after that."
+    if view.job.run.status is Status.QUEUED:
+        return "It waits for a free worker."
+    return "It is being worked on."
 
 
 def _titles(its: Its, tenant: str, view: View, names: set[str]) -> dict[str, str]:

@@ -2,18 +2,30 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.core.states import CallState
 from holdfast.service.billing import Billing
+from holdfast.service.jobs import KNOWN
 from holdfast.store import billing, reads
 from holdfast.store.billing import DAY, By, Line, Span
 from holdfast.web import rendering
 from holdfast.web.parts import ItsOf
 
 DAYS = 30
+REASONS = {
+    "index:never_done": "Indexed for the first time",
+    "index:changed": "Content or options changed",
+    "index:forced": "Indexed again on request",
+    "index:after_failed": "Tried again after a failure",
+    "index:after_cancelled": "Tried again after a cancel",
+    "index:stuck_queued": "Taken over",
+    "index:stuck_running": "Taken over",
+    "action:follow_up": "Actions of collections",
+}
 WIDTH, HEIGHT = 720, 140
 
 router = rendering.router()
@@ -54,6 +66,16 @@ def bars(lines: tuple[Line, ...], today: int) -> list[Bar]:
     ]
 
 
+def reason(about: str | int | None) -> str:
+    """Why something was paid for, as people say it."""
+    if about is None:
+        return "Searches, and what has no history any more"
+    told = str(about)
+    kind, _, why = told.partition(":")
+    sort = KNOWN.get(kind)
+    return REASONS.get(told) or (sort.called if sort is not None else f"{kind}: {why.replace('_', ' ')}")
+
+
 @router.get("/bill")
 def bill(request: Request, its: ItsOf, who: rendering.Who) -> Response:
     """Show the bill of the tenant."""
@@ -62,6 +84,7 @@ def bill(request: Request, its: ItsOf, who: rendering.Who) -> Response:
     daily = money.bill(who.tenant, By.DAY, Span((today - DAYS + 1) * DAY, None))
     open_ones = billing.open_orders(its.runtime.db, who.tenant)
     chart = bars(daily.lines, today)
+    titles: dict[Any, str] = {each.id: each.title for each in its.library.collections(who.tenant)}
     return rendering.page(
         request,
         its,
@@ -70,7 +93,11 @@ def bill(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         "Bill",
         bill=money.bill(who.tenant, By.MODEL),
         by_collection=money.bill(who.tenant, By.COLLECTION),
-        titles={each.id: each.title for each in its.library.collections(who.tenant)},
+        by_reason=money.bill(who.tenant, By.REASON),
+        reason=reason,
+        titles=titles,
+        collection_named=lambda about: titles.get(about, about) if about else "No collection",
+        model_named=lambda about: about or "No model",
         bars=chart,
         most=max((max(each.paid, each.saved) for each in chart), default=0),
         width=WIDTH,

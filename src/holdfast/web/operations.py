@@ -1,18 +1,22 @@
 """Operations: who works on what, what waits, and what is not as it should be."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
-from holdfast.store import events, reads
-from holdfast.store.reads import LaneCount
-from holdfast.web import glances, rendering
-from holdfast.web.parts import ItsOf
+from holdfast.store import documents, events, reads
+from holdfast.store.reads import LaneCount, Lease
+from holdfast.store.workers import Worker
+from holdfast.web import concerns, glances, rendering
+from holdfast.web.parts import Its, ItsOf
 
 DELIVERIES = 20
+LEASES = 50
 COUNTED = {
     "redelivered": "redelivered messages that did nothing",
     "spare_wake_ups": "spare wake-ups",
@@ -22,6 +26,23 @@ COUNTED = {
 }
 
 router = rendering.router()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A lease, with what is being done in words; `document` is its id, if that is the looker's."""
+
+    lease: Lease
+    doing: str
+    document: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A worker, and what its processes are doing."""
+
+    worker: Worker
+    held: Sequence[Held]
 
 
 @router.get("/operations")
@@ -34,6 +55,9 @@ def operations(request: Request, its: ItsOf, who: rendering.Who) -> Response:
     for each in known:
         totals.update(each.counts)
     depths = its.depths() if whole else ()
+    leases = reads.leases(db)[:LEASES] if whole else ()
+    held = _held(its, who.tenant, leases)
+    deliveries = its.deliveries.page(who.tenant, state=None, before=None, limit=DELIVERIES)
     return rendering.page(
         request,
         its,
@@ -41,20 +65,48 @@ def operations(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         "operations.html",
         "Operations",
         health=glances.health(its, known),
-        warnings=glances.warnings(its, who, known),
-        workers=known if whole else (),
+        concerns=concerns.all_of(its, who, known, leases, deliveries),
+        posts=[Post(each, _of(each, held)) for each in known] if whole else (),
         lanes=[counted.get(lane, LaneCount(lane)) for lane in LANE_RANK],
         depths={lane: [said for _, of, said in depths if of == lane] for lane in LANE_RANK},
-        leases=reads.leases(db)[:50] if whole else (),
-        totals=[(label, totals[name]) for name, label in COUNTED.items()] if whole else [],
+        held=held,
+        totals=[(label, totals[name]) for name, label in COUNTED.items() if totals[name]] if whole else [],
         refusals=glances.refusals(its, who),
-        deliveries=its.deliveries.page(who.tenant, state=None, before=None, limit=DELIVERIES),
+        hooks=its.actions.hooks(who.tenant),
+        titles={each.id: each.title for each in its.library.collections(who.tenant)},
+        deliveries=deliveries,
     )
 
 
-def _mine(live: dict[str, dict[str, int]]) -> dict[str, LaneCount]:
+def _mine(live: Mapping[str, Mapping[str, int]]) -> dict[str, LaneCount]:
     """The live runs of one tenant; how much others have to do is not told."""
     return {
         lane: LaneCount(lane, queued=each.get("queued", 0), running=each.get("running", 0))
         for lane, each in live.items()
     }
+
+
+def _of(worker: Worker, held: Sequence[Held]) -> list[Held]:
+    """What a worker holds: its processes are named after it."""
+    return [each for each in held if (each.lease.owner or "").partition("/")[0] == worker.name]
+
+
+def _held(its: Its, tenant: str, leases: Sequence[Lease]) -> list[Held]:
+    """The leases in words. A document of another tenant is shown by its id alone."""
+    found = []
+    for lease in leases:
+        sort, _, name = lease.subject.partition(":")
+        name, _, action = name.partition("#")
+        document = documents.document(its.runtime.db, tenant, name) if sort == "document" else None
+        title = document.title if document is not None else name
+        match sort:
+            case "document":
+                doing = f"an action on {title}" if action else title
+            case "delivery":
+                doing = "a webhook"
+            case "collection":
+                doing = f"a job on {name}"
+            case _:
+                doing = lease.subject
+        found.append(Held(lease, doing, document.id if document is not None else None))
+    return found

@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 import holdfast
 from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError, StoreUnavailableError
 from holdfast.core.states import Verb
+from holdfast.service import figures
 from holdfast.service.access import Identity, KeyNeededError, Scope, ScopeMissingError
 from holdfast.store import glance
 from holdfast.web import assets, words
@@ -53,7 +54,7 @@ def templates() -> jinja2.Environment:
     )
     made.filters.update(words.FILTERS)
     made.globals["static"] = assets.address
-    made.globals["count"] = words.count
+    made.globals["count"] = figures.count
     made.globals["verbs"] = " ".join(verb.value for verb in Verb)
     made.globals["version"] = holdfast.__version__
     made.globals["ui"] = made.get_template("ui.html").module
@@ -83,6 +84,7 @@ def page(request: Request, its: Its, who: Identity | None, name: str, title: str
 def _seen(request: Request, its: ItsOf) -> Identity:
     """Who looks; noted is from where on the stream will tell what is new."""
     who = its.visitor(request)
+    request.state.who = who
     if request.headers.get(PART) is None:
         request.state.cursor = glance.whole_until(its.runtime.db)
     return who
@@ -102,11 +104,12 @@ def trouble(request: Request, error: HoldfastError) -> Response:
     status = next(
         (number for sort, number in STATUSES if isinstance(error, sort)), BY_CODE.get(error.code, 400)
     )
+    # Whoever was let in keeps the way to the other pages.
     context: dict[str, Any] = {
         "title": "Not here" if status == 404 else "Not possible",
-        "who": None,
+        "who": getattr(request.state, "who", None),
         "path": "",
-        "cursor": 0,
+        "cursor": getattr(request.state, "cursor", 0),
     }
     context |= {"theme": request.cookies.get(THEME, ""), "signed_in": False, "error": error}
     context |= {"may_write": False, "may_admin": False}

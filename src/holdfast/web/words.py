@@ -1,15 +1,15 @@
 """How numbers, times and states are written on pages."""
 
+import json
 from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
 from holdfast.core.states import Status, shown
-from holdfast.ledger.prices import NANO
 from holdfast.search.snippet import Snippet
+from holdfast.service import figures
 from holdfast.store import documents
 
-UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 NAMES = {
     "not_indexed": "Not indexed",
     "in_doubt": "In doubt",
@@ -18,57 +18,47 @@ NAMES = {
 LEGS = {"keyword": "words", "vector": "meaning", "title": "title"}
 
 
-def money(nano: int) -> str:
-    """Nano-dollars as dollars, with as many places as the amount needs, at least two."""
+def money(nano: int) -> Markup:
+    """Nano-dollars for looking at; whoever points at it is told the exact amount."""
     if nano == 0:
-        return "$0.00"
-    places = 2 if abs(nano) >= NANO else 4 if abs(nano) >= NANO // 100 else 6 if abs(nano) >= 1000 else 9
-    return f"${nano / NANO:,.{places}f}"
+        return Markup('<span class="zero">$0.00</span>')
+    return Markup('<span title="{}">{}</span>').format(figures.money(nano), figures.coarse(nano))
 
 
-def coarse(nano: int) -> str:
-    """Money for a tile: four places at most; what is less than that is said to be less."""
-    if 0 < nano < NANO // 10_000:
-        return "<$0.0001"
-    return f"${nano / NANO:,.4f}" if 0 < nano < NANO else f"${nano / NANO:,.2f}"
-
-
-def number(value: int | None) -> str:
-    """A whole number with its thousands apart; a dash for none."""
-    return "–" if value is None else f"{value:,}"  # noqa: RUF001 - a dash for nothing
-
-
-def size(count: int) -> str:
-    """Bytes in their largest fitting unit."""
-    amount = float(count)
-    for unit in ("B", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"
-
-
-def span(seconds: float | None) -> str:
-    """A length of time in its largest fitting unit."""
-    if seconds is None:
-        return "–"  # noqa: RUF001 - a dash for nothing
-    for length, unit in UNITS:
-        if seconds >= length:
-            return (
-                f"{seconds / length:.1f} {unit}"
-                if seconds < 10 * length
-                else f"{seconds / length:.0f} {unit}"
-            )
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+def _time(at: float | None, sort: str, form: str) -> Markup:
+    if not at:
+        return escape(figures.NOTHING)
+    when = datetime.fromtimestamp(at, UTC)
+    told = when.strftime("%Y-%m-%d %H:%M:%S UTC")
+    made = Markup('<time datetime="{}" title="{}" data-time="{}">{}</time>')
+    return made.format(when.isoformat(), told, sort, when.strftime(form))
 
 
 def moment(at: float | None) -> Markup:
     """A database time; the browser writes how long ago that is, and goes on counting by itself."""
-    if not at:
-        return Markup("–")  # noqa: RUF001 - a dash for nothing
-    when = datetime.fromtimestamp(at, UTC)
-    told = when.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(when.isoformat(), told, told[:16])
+    return _time(at, "ago", "%Y-%m-%d %H:%M")
+
+
+def clock(at: float | None) -> Markup:
+    """A database time to the second, for what happened in short order; the browser writes its own zone."""
+    return _time(at, "clock", "%H:%M:%S")
+
+
+def sentence(text: str) -> str:
+    """The text with a capital at its beginning, unless a name is there, and a dot at its end."""
+    told = text.strip()
+    if told.partition(" ")[0].rstrip(",:;").isalpha():
+        told = f"{told[:1].upper()}{told[1:]}"
+    return told if not told or told.endswith((".", "!", "?")) else f"{told}."
+
+
+def value(found: object) -> str:
+    """A value of somebody's JSON as people read it."""
+    if found is None or found == "":
+        return figures.NOTHING
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
 
 def state(word: str) -> str:
@@ -95,17 +85,16 @@ def leg(name: str) -> str:
     return LEGS.get(name, name)
 
 
-def count(value: int, noun: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
-
-
 def percent(share: float) -> int:
     """A share as whole percents; not 100 before it is done."""
     return 100 if share >= 1 else min(99, round(share * 100))
 
 
 FILTERS = {
-    each.__name__: each
-    for each in (money, coarse, number, size, span, moment, state, status, marked, leg, percent)
+    **{each.__name__: each for each in (money, moment, clock, sentence, value)},
+    **{
+        each.__name__: each
+        for each in (figures.number, figures.size, figures.span, state, status, marked, leg, percent)
+    },
+    "exact": figures.money,
 }

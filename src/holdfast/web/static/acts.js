@@ -36,7 +36,7 @@ function element(name, attributes, ...inside) {
 // What is already under way, with its progress and a way to end it.
 export function active(place, error) {
   const { active: run, document_id: id } = error;
-  const words = element("span", {}, `${error.message.replace(/\.$/, "")}. Nothing was asked for twice, and nothing is paid twice.`);
+  const words = element("span", {}, `${error.message.replace(/\.$/, "")}. Nothing is paid twice.`);
   place.append(words);
   if (run.progress) {
     const bar = element("progress", { max: "1000", value: String(Math.floor(run.progress.share * 1000)), "aria-label": "Progress of the active run" });
@@ -81,7 +81,7 @@ async function act(button) {
 function options(form) {
   const found = {};
   for (const field of form.querySelectorAll("[data-was]")) {
-    if (field.value !== field.dataset.was) found[field.name] = Number(field.value);
+    if (field.value !== field.dataset.was) found[field.name] = field.dataset.number === undefined ? field.value : Number(field.value);
   }
   return found;
 }
@@ -110,6 +110,8 @@ async function send(form, method, path, body) {
     const { body: told } = await call(method, path, body);
     form.closest("dialog")?.close();
     if (!form.dataset.inside) form.reset();
+    for (const each of form.querySelectorAll("[data-switch]")) chosen(each);
+    if (told.secret) secret(form.dataset.secret, told.secret);
     say(told.disposition === "unchanged" ? "It was there already, unchanged" : form.dataset.said);
     if (form.dataset.goes) location.assign(form.dataset.goes.replace("{id}", encodeURIComponent(told.id)));
     else if (told.job_id) location.assign(`/jobs/${told.job_id}`);
@@ -122,17 +124,40 @@ async function send(form, method, path, body) {
   }
 }
 
-function job(form) {
-  const kind = form.elements.kind.value;
-  const params = {};
+// What is drawn for the reader once, and never shown again.
+function secret(id, text) {
+  const dialog = document.getElementById(id);
+  const field = dialog.querySelector("input");
+  field.value = text;
+  dialog.addEventListener("close", () => {
+    field.value = "";
+  }, { once: true });
+  dialog.showModal();
+  field.select();
+}
+
+// A choice that decides which other fields there are: only those are asked for, and sent.
+function chosen(choice) {
+  for (const each of choice.form.querySelectorAll("[data-kind]")) {
+    each.hidden = each.dataset.kind !== choice.value;
+    for (const field of each.querySelectorAll("[data-param]")) field.required = !each.hidden;
+  }
+}
+
+// A form of a sort with parameters of its own: {kind, params} for a job, {sort, name, params} for an action.
+function nested(form) {
+  const body = { ...values(form), params: {} };
   try {
-    if (kind === "qa") params.limit = Number(form.elements.limit.value);
-    else params.schema = JSON.parse(form.elements.schema.value);
+    for (const field of form.querySelectorAll("[data-kind]:not([hidden]) [data-param]")) {
+      const { param, json, number } = field.dataset;
+      body.params[param] = json !== undefined ? JSON.parse(field.value) : number !== undefined ? Number(field.value) : field.value;
+    }
   } catch {
     wrong(form, "The schema is no JSON.");
     return;
   }
-  send(form, "POST", `/api/v1/collections/${form.elements.collection.value}/jobs`, { kind, params });
+  const place = form.querySelector("[data-in-path]")?.value;
+  send(form, "POST", form.dataset.path.replace("{collection}", encodeURIComponent(place)), body);
 }
 
 async function estimate(form) {
@@ -142,7 +167,7 @@ async function estimate(form) {
   try {
     const { body: told } = await call("POST", "/api/v1/estimate", { collection: form.dataset.estimate, options: options(form) });
     place.textContent = told.documents
-      ? `About ${money(told.cost)} for ${told.documents} document${told.documents === 1 ? "" : "s"}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} known already.`
+      ? `About ${money(told.cost)} for ${told.documents.toLocaleString("en")} document${told.documents === 1 ? "" : "s"}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} paid before.`
       : "Nothing would have to be indexed again.";
     place.hidden = false;
     apply.disabled = false;
@@ -168,9 +193,9 @@ export function begin(whenChanged) {
       submit.preventDefault();
       const [method, path] = form.dataset.form.split(" ");
       send(form, method, path, values(form));
-    } else if (form.dataset.job !== undefined) {
+    } else if (form.dataset.nested !== undefined) {
       submit.preventDefault();
-      job(form);
+      nested(form);
     }
   });
   document.addEventListener("input", (input) => {
@@ -180,8 +205,6 @@ export function begin(whenChanged) {
       apply.disabled = true;
       form.querySelector("[data-estimated]").hidden = true;
     }
-    if (input.target.id === "job-kind") {
-      for (const each of form.querySelectorAll("[data-kind]")) each.hidden = each.dataset.kind !== input.target.value;
-    }
+    if (input.target.dataset.switch !== undefined) chosen(input.target);
   });
 }

@@ -23,21 +23,36 @@ export function begin(list) {
     soon("counts", () => morph(document.getElementById("counts"), fresh));
   });
 
+  // Something, or nothing, is in the list; without a filter nothing means that the collection is empty.
+  function shown() {
+    const some = list.querySelector(":scope > li") !== null;
+    document.getElementById("no-docs").hidden = some;
+    document.getElementById("listing").hidden = !some && !list.dataset.filtered;
+  }
+
   function lay(row) {
     const known = document.getElementById(row.id);
     if (known) {
       morph(known, row);
       times(known);
       if (!["queued", "indexing"].includes(row.dataset.status)) known.querySelector(":scope > .answer")?.remove();
-    } else if (list.dataset.sort === "-updated" && !list.dataset.filtered) {
+    } else if (list.dataset.sort === "-updated") {
       list.prepend(row);
       times(row);
-      document.getElementById("no-docs").hidden = true;
+      shown();
     }
   }
 
+  function leave(id) {
+    const row = document.getElementById(`d-${id}`);
+    if (!row) return;
+    row.remove();
+    tally();
+    shown();
+  }
+
   async function fetchSome(ids) {
-    const html = await part(`${rows}?ids=${ids.join(",")}`);
+    const html = await part(`${rows}${query ? `${query}&` : "?"}ids=${ids.join(",")}`);
     if (html === null) {
       for (const id of ids) stale.add(id);
       return false;
@@ -49,7 +64,7 @@ export function begin(list) {
       soon(row.id, () => lay(row));
     }
     for (const id of ids) {
-      if (!found.has(id)) soon(`d-${id}`, () => document.getElementById(`d-${id}`)?.remove());
+      if (!found.has(id)) soon(`d-${id}`, () => leave(id));
     }
     return true;
   }

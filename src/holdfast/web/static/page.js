@@ -9,6 +9,8 @@ import { follow } from "./stream.js";
 import * as uploads from "./uploads.js";
 import { far, times } from "./words.js";
 
+const AWAY_AFTER = 4000;
+
 const main = document.getElementById("main");
 const listElement = document.getElementById("docs");
 const documentId = main.querySelector("[data-document]")?.dataset.document;
@@ -37,6 +39,12 @@ function event(told) {
   else if ((told.subject || "").split("#")[0] === `document:${documentId}`) whole();
 }
 
+// A document that is under way may have lost whoever worked on it.
+function workers() {
+  const status = main.querySelector(".why")?.dataset.status;
+  if (!list && (!documentId || ["queued", "indexing"].includes(status))) whole();
+}
+
 function progress(told) {
   if (list) {
     list.progress(told);
@@ -45,7 +53,18 @@ function progress(told) {
   for (const each of main.querySelectorAll(`.far[data-run="${told.run_id}"]`)) soon(`far-${told.run_id}`, () => far(each, told));
 }
 
+let away = 0;
+
 function state(word) {
+  // A short drop is nobody's concern; a longer one is said where it is seen.
+  const notice = document.getElementById("away");
+  if (word !== "lost") {
+    clearTimeout(away);
+    away = 0;
+    notice.hidden = true;
+  } else {
+    away ||= setTimeout(() => { notice.hidden = false; }, AWAY_AFTER);
+  }
   const place = document.getElementById("live");
   place.dataset.state = word;
   document.getElementById("live-word").textContent = { live: "Live", lost: "Reconnecting …", resting: "Resting" }[word];
@@ -85,4 +104,4 @@ const zone = document.getElementById("drop");
 if (zone) uploads.begin(zone, (id) => list.touch(id));
 times();
 setInterval(() => times(), 20000);
-if (document.body.dataset.listens !== undefined) follow({ event, progress, workers: () => list || documentId || whole(), state, returned: refresh });
+if (document.body.dataset.listens !== undefined) follow({ event, progress, workers, state, returned: refresh });

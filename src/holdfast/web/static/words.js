@@ -9,16 +9,16 @@ export function say(text) {
 }
 
 export function money(dollars) {
-  if (!dollars) return "$0.00";
-  const places = dollars >= 1 ? 2 : dollars >= 0.01 ? 4 : dollars >= 0.000001 ? 6 : 9;
-  return `$${dollars.toFixed(places)}`;
+  if (dollars > 0 && dollars < 0.0001) return "<$0.0001";
+  return `$${dollars.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: dollars < 1 ? 4 : 2 })}`;
 }
 
 export function span(seconds) {
   for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
     if (seconds >= size) return `${(seconds / size).toFixed(seconds < 10 * size ? 1 : 0)} ${unit}`;
   }
-  return seconds < 10 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
+  if (seconds < 0.95) return `${Math.round(seconds * 1000)} ms`;
+  return seconds < 9.95 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds)} s`;
 }
 
 function ago(when) {
@@ -30,10 +30,19 @@ function ago(when) {
   return null;
 }
 
+// What happened today is told by the clock of whoever looks, anything older with its day.
+function clock(when) {
+  const date = new Date(when);
+  const time = date.toLocaleTimeString("en-GB");
+  if (date.toDateString() === new Date().toDateString()) return time;
+  return `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}`;
+}
+
 // Times count on by themselves: nothing is fetched for them.
 export function times(inside = document) {
   for (const time of inside.querySelectorAll("time")) {
-    const told = ago(Date.parse(time.dateTime));
+    const when = Date.parse(time.dateTime);
+    const told = time.dataset.time === "clock" ? clock(when) : ago(when);
     if (told && time.textContent !== told) time.textContent = told;
   }
 }

@@ -1,0 +1,99 @@
+"""The actions of a collection: what is done with each document that becomes ready, and what came of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from holdfast.core.states import Status
+from holdfast.store.follow_ups import Action, FollowUp
+from holdfast.store.tries import Delivery
+from holdfast.web import rendering
+from holdfast.web.collections import ItsCollection
+from holdfast.web.parts import Its, ItsOf
+
+LATELY = 10
+# Deliveries are looked through for those of each webhook.
+DELIVERIES = 200
+CALLED = {
+    "prompt": "Prompt",
+    "extract": "Extract fields",
+    "agent": "Agent",
+    "analyse": "Analyse",
+    "webhook": "Webhook",
+}
+
+router = rendering.router()
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An action with what it did lately: results with documents, or deliveries to an address."""
+
+    action: Action
+    results: Sequence[FollowUp]
+    deliveries: Sequence[Delivery]
+
+    @property
+    def called(self) -> str:
+        """What it is called: by whoever added it, or by its sort."""
+        return self.action.name or CALLED.get(self.action.sort, self.action.sort)
+
+    @property
+    def what(self) -> str:
+        """What it does, in the words of whoever added it."""
+        options = self.action.options
+        if self.action.sort == "extract":
+            return ", ".join(options["schema"].get("properties", {}))
+        return str(options.get("url") or options.get("analyser") or options.get("instruction") or "")
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """How many follow-ups are in each state that people ask for."""
+        action = self.action
+        ended = action.number(Status.CANCELLED, Status.SUPERSEDED, Status.IDLE)
+        told = {
+            "running": action.running,
+            "done": action.number(Status.SUCCESS),
+            "failed": action.number(Status.FAILED),
+            "ended early": ended,
+        }
+        return [(word, number) for word, number in told.items() if number]
+
+
+@router.get("/collections/{name}/actions")
+def actions(request: Request, its: ItsOf, who: rendering.Who, found: ItsCollection) -> Response:
+    """Show what the collection is told to do with its documents, and what came of it."""
+    listed = its.actions.all(who.tenant, found.id)
+    cards = _cards(its, who.tenant, listed)
+    names = {each.subject.partition(":")[2] for card in cards for each in card.results}
+    return rendering.page(
+        request,
+        its,
+        who,
+        "actions.html",
+        f"Actions of {found.title}",
+        collection=found,
+        actions=len(cards),
+        cards=cards,
+        called=CALLED,
+        titles={
+            each.document.id: each.document.title for each in its.viewing.some(who.tenant, found.id, names)
+        },
+        analysers=its.actions.analysers,
+        model=its.jobs.model,
+    )
+
+
+def _cards(its: Its, tenant: str, listed: Sequence[Action]) -> list[Card]:
+    hooks = {each.id for each in listed if each.sort == "webhook"}
+    sent = its.deliveries.page(tenant, state=None, before=None, limit=DELIVERIES) if hooks else ()
+    return [
+        Card(
+            each,
+            () if each.id in hooks else its.actions.lately(tenant, each.id, LATELY),
+            [one for one in sent if one.action_id == each.id][:LATELY],
+        )
+        for each in listed
+    ]

@@ -1,0 +1,120 @@
+"""What is not as it should be, and what to do about it: the warnings of the operations page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.core.states import LANE_RANK, CallState
+from holdfast.service import figures
+from holdfast.service.access import Identity, Scope
+from holdfast.store import billing, budgets, reads
+from holdfast.store.reads import Lease
+from holdfast.store.tries import Delivery
+from holdfast.store.workers import Worker, WorkerState
+from holdfast.web.parts import Its
+
+STUCK_AFTER = 600.0
+# The sweep of any worker takes a lease that ran out within seconds.
+NOT_SWEPT_AFTER = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """Something that a person should know, and what to do about it. `level` is bad or care."""
+
+    level: str
+    sentence: str
+    remedy: str
+
+
+def all_of(
+    its: Its,
+    who: Identity,
+    known: Sequence[Worker],
+    leases: Sequence[Lease],
+    deliveries: Sequence[Delivery],
+) -> list[Concern]:
+    """What the caller should know, the worst first. Of others' work only the operator is told."""
+    found = [*_of_workers(known), *_of_orders(its, who), *_of_budgets(its, who), *_of_deliveries(deliveries)]
+    if who.may(Scope.ADMIN):
+        found += [*_of_leases(leases), *_of_lanes(its)]
+    return sorted(found, key=lambda one: one.level)
+
+
+def _of_workers(known: Sequence[Worker]) -> list[Concern]:
+    lost = [each for each in known if each.state is WorkerState.LOST]
+    sick = [each for each in known if each.state is WorkerState.SICK]
+    return [
+        Concern(
+            "care",
+            f"Worker {each.name} has not been heard of for {figures.span(each.silent)}.",
+            "Others take over what it held, by themselves. If it should be there, look at its log.",
+        )
+        for each in lost
+    ] + [
+        Concern(
+            "care",
+            f"Worker {each.name} says that it makes no progress.",
+            "Look at its log, then restart it: what it holds goes on elsewhere.",
+        )
+        for each in sick
+    ]
+
+
+def _of_orders(its: Its, who: Identity) -> list[Concern]:
+    open_ones = billing.open_orders(its.runtime.db, who.tenant)
+    parked = sum(each.state == CallState.PARKED for each in open_ones)
+    doubtful = sum(each.state == CallState.IN_DOUBT for each in open_ones)
+    found = []
+    if parked:
+        told = f"{figures.count(parked, 'paid order')} parked: nobody knows whether it was charged."
+        found.append(Concern("bad", told, "Decide on the page of the bill; the work waits for you."))
+    if doubtful:
+        told = f"{figures.count(doubtful, 'paid order')} in doubt after a crash or a cut."
+        remedy = "Sent again with its own key when its work goes on. If that has ended, decide on the bill."
+        found.append(Concern("care", told, remedy))
+    return found
+
+
+def _of_budgets(its: Its, who: Identity) -> list[Concern]:
+    found = []
+    for limit in budgets.of_tenant(its.runtime.db, who.tenant):
+        whose = "everything" if limit.scope == budgets.TENANT else limit.scope.replace(":", " ")
+        if limit.over_hard:
+            told, remedy = (
+                f"The budget of {whose} is used up.",
+                "Raise it on the page of the bill: work goes on.",
+            )
+            found.append(Concern("bad", told, remedy))
+        elif limit.over_soft:
+            told = f"The budget of {whose} is above its soft limit."
+            found.append(Concern("care", told, "Raise it on the page of the bill before work has to wait."))
+    return found
+
+
+def _of_deliveries(deliveries: Sequence[Delivery]) -> list[Concern]:
+    failed = sum(each.state == "failed" for each in deliveries)
+    if not failed:
+        return []
+    told = f"{figures.count(failed, 'webhook')} of the latest {len(deliveries)} did not arrive."
+    return [Concern("care", told, "Repair the receiver, test it below, then send them again.")]
+
+
+def _of_leases(leases: Sequence[Lease]) -> list[Concern]:
+    late = [each for each in leases if each.left < -NOT_SWEPT_AFTER]
+    if not late:
+        return []
+    told = f"{figures.count(len(late), 'lease')} ran out and nobody took the work over."
+    return [Concern("bad", told, "Start a worker (holdfast worker): it sweeps, and goes on with it.")]
+
+
+def _of_lanes(its: Its) -> list[Concern]:
+    counted = reads.lanes(its.runtime.db)
+    return [
+        Concern(
+            "care",
+            f"The oldest task in lane {lane} has been queued for {figures.span(counted[lane].oldest)}.",
+            "More workers, or more processes per worker, shorten that.",
+        )
+        for lane in LANE_RANK
+        if lane in counted and counted[lane].oldest > STUCK_AFTER
+    ]
