@@ -33,6 +33,7 @@ MOST_COMMON = 7  # terms of which several are asked for together
 EXPECTED = 500  # candidates aimed at
 MOST = 1000  # candidates fetched at most by one statement
 DIGITS = 6  # scores that differ by less are equal
+TRUSTING = 0.25  # of the share that is matched; 1 would make every long query distrust its words
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ def rank(
 ) -> list[Ranked]:
     """The best `depth` chunks by BM25, best first, equals by their id; of `heads` alone where given.
 
-    A chunk is trusted by the share of the query's weight that it matches: a single common word of a long
-    query brings up something, but says little.
+    A chunk is trusted by the share of the query's weight that it matches, gently: a single common word of a
+    long query brings up something, but says little.
     """
     if not terms.known or heads == []:
         return []
@@ -87,7 +88,7 @@ def rank(
         scores = bm25.scores([one.words for one in found], terms.known, statistics.average)
         scored = Scored(np.array([one.chunk_id for one in found], dtype=np.int64), *scores)
     best = _best(scored, depth)
-    trust = np.sqrt(np.minimum(1.0, best.matched / terms.weight))
+    trust = np.minimum(1.0, best.matched / terms.weight) ** TRUSTING
     return list(map(Ranked, best.ids.tolist(), best.scores.tolist(), trust.tolist()))
 
 
