@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from holdfast.core.errors import BadRequestError
-from holdfast.search import keyword
+from holdfast.search import statistics
 from holdfast.search.query import Searcher
 from holdfast.store import actions, reads
 from tests.search.shelf import Shelf, meaning
 
 
-@pytest.fixture(autouse=True, params=["by_index", "directly"])
+@pytest.fixture(autouse=True, params=["by_index", "in_memory"])
 def way(request, monkeypatch):
-    """Small collections are looked through; others go by the full-text index. Both must say the same."""
+    """Collections are in memory; very large ones go by the full-text index. Both must say the same."""
     if request.param == "by_index":
-        monkeypatch.setattr(keyword, "SMALL", 0)
+        monkeypatch.setattr(statistics, "MOST_POSTINGS", 0)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import string
 import pytest
 from sqlalchemy import func, select, text
 
-from holdfast.search import keyword, words
+from holdfast.search import keyword, statistics, words
 from holdfast.search.query import Searcher
 from holdfast.store import search as stored
 from holdfast.store.schema import chunks
@@ -18,10 +18,10 @@ def shelf(world):
     return Shelf(world.db)
 
 
-@pytest.fixture(params=["by_index", "directly"])
+@pytest.fixture(params=["by_index", "in_memory"])
 def searcher(request, world, monkeypatch):
     if request.param == "by_index":
-        monkeypatch.setattr(keyword, "SMALL", 0)
+        monkeypatch.setattr(statistics, "MOST_POSTINGS", 0)
     return Searcher(world.db, meaning)
 
 
@@ -112,7 +112,8 @@ SHARES = {"copper": 0.9, "coin": 0.5, "kettle": 0.4, "roof": 0.3}
 
 @pytest.fixture
 def bounded(monkeypatch):
-    for name, bound in (("SMALL", 0), ("EXPECTED", 40), ("MOST", 80)):
+    monkeypatch.setattr(statistics, "MOST_POSTINGS", 0)
+    for name, bound in (("EXPECTED", 40), ("MOST", 80)):
         monkeypatch.setattr(keyword, name, bound)
     asked = []
     plain = stored.candidates
@@ -144,10 +145,10 @@ def _everything(world, query):
     """The scores of all chunks, without any bound."""
 
     def body(tx):
-        view = stored.view(tx, "acme", "c", stored.publish_seq(tx, "acme", "c"))
+        view = stored.view(tx, "acme", "c", stored.stamp(tx, "acme", "c").publish_seq)
         counted = Searcher(world.db)._statistics.at(tx, "acme", "c", view)
         terms = keyword.terms_of(words.analyse(query), counted)
-        rows = stored.members(tx, "acme", "c")
+        rows = stored.words_of(tx, list(view.heads))
         scores, _ = keyword.bm25.scores([row.words for row in rows], terms.known, counted.average)
         return sorted(scores.tolist(), reverse=True)
 

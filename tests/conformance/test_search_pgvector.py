@@ -107,7 +107,7 @@ def test_the_index_of_the_space_is_what_is_asked(world, shelf, filling):
     world.write(text("ANALYZE"))
 
     def look(tx):
-        stored.publish_seq(tx, "acme", "c")  # sets the transaction up as every search does
+        stored.stamp(tx, "acme", "c")  # sets the transaction up as every search does
         space = tables.spaces_of(tx, "acme", "c")[0]
         asked = "EXPLAIN " + vector_near.NEAR.format(space=space.id, dimensions=space.dimensions)
         values = {"tenant": "acme", "collection": "c", "query": str([1.0] * 32), "most": 100}

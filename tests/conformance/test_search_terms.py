@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from holdfast.search import keyword, words
+from holdfast.search import keyword, statistics, words
 from holdfast.search.query import Searcher
 from holdfast.store import search as stored
 from holdfast.store.database import Database
@@ -71,7 +71,7 @@ def test_every_term_is_exactly_one_token(world, written):
 @given(written=TEXTS)
 def test_what_was_written_is_found_by_its_own_words(world, monkeypatch, written):
     """The index that the migrations made answers for any text, and for terms alone and together."""
-    monkeypatch.setattr(keyword, "SMALL", 0)
+    monkeypatch.setattr(statistics, "MOST_POSTINGS", 0)
     terms = words.analyse(written)
     if not terms:
         return
@@ -103,7 +103,7 @@ def test_what_is_no_term_is_never_sent(world, term):
 @pytest.mark.postgresql
 def test_both_databases_rank_alike(sqlite_url, postgresql_url, monkeypatch):
     """The same documents, the same queries: the same chunks, in the same order, with the same scores."""
-    monkeypatch.setattr(keyword, "SMALL", 0)
+    monkeypatch.setattr(statistics, "MOST_POSTINGS", 0)
     monkeypatch.setattr(keyword, "EXPECTED", 20)
     monkeypatch.setattr(keyword, "MOST", 60)
     answers = []

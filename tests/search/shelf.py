@@ -16,6 +16,7 @@ from holdfast.store import claims, requests
 from holdfast.store import search as stored
 from holdfast.store import tasks as fenced
 from holdfast.store.database import Database
+from holdfast.store.dialect import now
 from holdfast.store.schema import calls, documents
 
 PATIENCE = decide.Patience()
@@ -104,7 +105,6 @@ class Shelf:
             "size": 1,
             "chunks": 1,
             "created_at": 1.0,
-            "updated_at": 1.0,
         }
-        described = upsert(documents).values(**row).on_conflict_do_nothing()
+        described = upsert(documents).values(**row, updated_at=now()).on_conflict_do_nothing()
         self.db.write("by_hand", lambda tx: tx.execute(described))

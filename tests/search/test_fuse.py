@@ -39,5 +39,26 @@ def test_every_hit_says_which_legs_found_it_and_where():
 
 def test_equals_come_in_the_order_of_legs_and_ids():
     """The same query gives the same list."""
-    legs = {"keyword": [Ranked(9, 1.0, 0.5)], "vector": [Ranked(2, 1.0)]}
+    legs = {"keyword": [Ranked(9, 1.0, 0.3)], "vector": [Ranked(2, 1.0, 0.7)]}
     assert order(legs) == [9, 2]
+    assert order({"vector": [Ranked(5, 0.5), Ranked(3, 0.5)]}) == [3, 5]
+
+
+def test_how_far_a_hit_is_ahead_counts():
+    """A first place by a hair does not outweigh one by far."""
+    legs = {"keyword": [Ranked(1, 9.0), Ranked(2, 8.9)], "vector": [Ranked(2, 0.8), Ranked(1, 0.2)]}
+    assert order(legs) == [2, 1]
+    legs = {
+        "keyword": [Ranked(1, 9.0), Ranked(2, 3.0)],
+        "vector": [Ranked(2, 0.8), Ranked(1, 0.79), Ranked(3, 0)],
+    }
+    assert order(legs)[0] == 1
+
+
+def test_the_order_does_not_depend_on_how_many_are_asked_for():
+    """What lies beyond the fixed depth of the vector leg adds nothing, and takes nothing."""
+    near = [Ranked(number, 1.0 - number / 1000) for number in range(200)]
+    words = [Ranked(150, 4.0), Ranked(50, 3.9)]
+    few, many = ({"keyword": words, "vector": near[:depth]} for depth in (100, 200))
+    assert order(few, 20) == order(many, 20)
+    assert min(one.score for one in fuse(many, 200)) >= 0

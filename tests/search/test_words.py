@@ -77,8 +77,12 @@ def test_no_terms_are_none_to_store():
 @given(st.text())
 def test_places_give_the_same_terms_as_the_analysis(written):
     """What is marked in a snippet is what was found by the index."""
-    placed = list(words.places(written))
-    assert [term for _, _, terms in placed for term in terms] == words.analyse(written)
+    placed = list(words.places(written, set(words.analyse(written))))
+    assert {term for _, _, terms in placed for term in terms} == set(words.analyse(written))
+    assert [terms for start, end, terms in placed] == [
+        set(words.analyse(written[start:end])) for start, end, _ in placed
+    ]
+    assert not list(words.places(written, {"a b"}))
     assert all(written[start:end] for start, end, _ in placed)
     assert all(before[1] <= after[0] for before, after in pairwise(placed))
 

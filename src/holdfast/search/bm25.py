@@ -1,8 +1,9 @@
 """BM25 (Robertson and Spärck Jones), from a collection's own counts: the same on every database."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,24 @@ def scores(
     for term, occurs in zip(terms, _occurrences(words, [term.term for term in terms]), strict=True):
         total += term.weight * occurs * (k1 + 1.0) / (occurs + slack)
         matched += term.weight * (occurs > 0)
+    return total, matched
+
+
+def posted(
+    found: Iterable[tuple[float, NDArray[Any], NDArray[Any]]],
+    lengths: NDArray[np.uint16],
+    average: float,
+    *,
+    k1: float = K1,
+    b: float = B,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """As `scores`, of chunks of these lengths; of a term its weight, the chunks that have it, how often."""
+    total, matched = np.zeros(len(lengths)), np.zeros(len(lengths))
+    slack = k1 * (1.0 - b + b * lengths / average)
+    for worth, rows, times in found:
+        occurs = times.astype(np.float64)
+        total[rows] += worth * occurs * (k1 + 1.0) / (occurs + slack[rows])
+        matched[rows] += worth
     return total, matched
 
 

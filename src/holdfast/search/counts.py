@@ -1,26 +1,27 @@
-"""The terms of one slice, packed; and the sum of many such packages.
+"""The terms of one slice, packed: which of its chunks have each term, and how often.
 
-A term is counted under its CRC-32: four bytes instead of a word, so that ten thousand documents are added up
-as arrays of numbers. Two terms that share a number share a count; among 200,000 distinct terms about five
-pairs do, and what follows is a slightly wrong weight.
+A term is kept under its CRC-32: four bytes instead of a word, so that ten thousand documents are put together
+as arrays of numbers. Two terms that share a number are one; among 200,000 distinct terms about five pairs do,
+and what follows is a chunk that is found for the other word of such a pair.
 """
 
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-_HEADER = struct.Struct("<BII")  # format, how many terms are in one chunk, how many in several
-_FORMAT = 1
-_MOST = 0xFFFF
+# Format, bytes of a row, bytes of a number of times, chunks, terms, postings.
+_HEADER = struct.Struct("<BBBxIII")
+_FORMAT = 2
+_LONGEST = 0xFFFF
 _REMEMBERED = 500_000
 
 Numbers = NDArray[np.uint32]
-Counts = NDArray[np.int64]
+Whole = NDArray[np.unsignedinteger]
 
 
 class _Codes(dict[str, int]):
@@ -37,112 +38,74 @@ _codes = _Codes()
 
 
 def numbers_of(terms: Iterable[str]) -> Numbers:
-    """The numbers under which these terms are counted."""
+    """The numbers under which these terms are kept."""
     return np.array([_codes[term] for term in terms], dtype=np.uint32)
 
 
-def encode(chunks: Iterable[str | None]) -> tuple[int, int, bytes]:
-    """Number of chunks, length in terms, and the packed counts of one slice, from its chunks' `words`."""
-    given = list(chunks)
-    split = [words.split(" ") for words in given if words]
-    # Each term once for each chunk that has it; those of two terms with one number are added up.
-    coded = np.array(list(map(_codes.__getitem__, chain.from_iterable(map(set, split)))), dtype=np.uint32)
-    numbers, counts = np.unique(coded, return_counts=True)
-    several = counts > 1
-    parts = (
-        _HEADER.pack(_FORMAT, len(numbers) - int(several.sum()), int(several.sum())),
-        numbers[~several].astype("<u4").tobytes(),
-        numbers[several].astype("<u4").tobytes(),
-        np.minimum(counts[several], _MOST).astype("<u2").tobytes(),
-    )
-    return len(given), sum(map(len, split)), b"".join(parts)
+class Slice(NamedTuple):
+    """The chunks of a slice by their length, its terms, and a posting for each term and chunk that has it.
 
-
-def decode(terms: bytes) -> tuple[Numbers, Numbers, NDArray[np.uint16]]:
-    """The terms of one slice: those in one chunk; those in several, and in how many."""
-    kind, once, several = _HEADER.unpack_from(terms)
-    if kind != _FORMAT:
-        message = f"word counts of format {kind}, this release reads {_FORMAT}: index the document again"
-        raise ValueError(message)
-    numbers = np.frombuffer(terms, dtype="<u4", count=once + several, offset=_HEADER.size)
-    counts = np.frombuffer(terms, dtype="<u2", count=several, offset=_HEADER.size + numbers.nbytes)
-    return numbers[:once], numbers[once:], counts
-
-
-class Sum:
-    """In how many chunks each term occurs, over many slices.
-
-    The first few questions look through everything, a millisecond each for ten thousand documents: a process
-    that asks once is done sooner that way. More questions are worth a sort, and cost nothing afterwards.
+    `counts` says how many postings each term has; they stand in the order of the terms, as the row of the
+    chunk and the number of times.
     """
 
-    WORTH_A_SORT = 48
-
-    def __init__(self, slices: Sequence[bytes]) -> None:
-        parts = [decode(terms) for terms in slices]
-        nothing = np.empty(0, np.uint32)
-        self._raw: _Raw | None = _Raw(
-            np.concatenate([nothing, *(once for once, _, _ in parts)]),
-            np.concatenate([nothing, *(several for _, several, _ in parts)]),
-            np.concatenate([nothing.astype(np.uint16), *(counts for _, _, counts in parts)]),
-        )
-        self._sorted: tuple[Numbers, Counts] | None = None
-        self._asked = 0
-
-    @property
-    def nbytes(self) -> int:
-        """The memory it takes now."""
-        return sum(part.nbytes for part in (*(self._raw or ()), *(self._sorted or ())))
-
-    def frequencies(self, wanted: Numbers) -> list[int]:
-        """In how many chunks each of these terms occurs."""
-        self._asked += len(wanted)
-        raw = self._raw
-        if raw is not None and self._asked <= self.WORTH_A_SORT:
-            return [raw.look(number) for number in wanted]
-        numbers, counts = self._sorted if self._sorted is not None else self.sort()
-        if not len(numbers):
-            return [0] * len(wanted)
-        at = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
-        found: list[int] = np.where(numbers[at] == wanted, counts[at], 0).tolist()
-        return found
-
-    def sort(self) -> tuple[Numbers, Counts]:
-        """The sorted form, which takes the place of the other. Two threads may both make it, and agree."""
-        if (raw := self._raw) is not None:
-            self._sorted = raw.added_up()
-            self._raw = None
-        assert self._sorted is not None  # noqa: S101 - it was there before the other form went
-        return self._sorted
+    lengths: Whole
+    numbers: Numbers
+    counts: Whole
+    rows: Whole
+    times: Whole
 
 
-class _Raw(NamedTuple):
-    """The terms of many slices, one after another."""
+def encode(chunks: Iterable[str | None]) -> tuple[int, int, bytes]:
+    """Number of chunks, length in terms, and the packed postings of one slice, from its chunks' `words`."""
+    split = [words.split(" ") if words else [] for words in chunks]
+    lengths = np.array(list(map(len, split)), dtype=np.int64)
+    keys = np.array(list(map(_codes.__getitem__, chain.from_iterable(split))), dtype=np.uint64)
+    keys <<= np.uint64(32)
+    keys |= np.repeat(np.arange(len(split), dtype=np.uint64), lengths)
+    keys.sort()
+    firsts = _firsts(keys)
+    found, times = keys[firsts], np.diff(firsts, append=len(keys))
+    named = (found >> np.uint64(32)).astype(np.uint32)
+    firsts = _firsts(named)
+    numbers, counts = named[firsts], np.diff(firsts, append=len(named))
+    wide, often = _form(len(split)), _form(int(times.max()) if len(times) else 0)
+    parts = (
+        _HEADER.pack(_FORMAT, int(wide[2]), int(often[2]), len(split), len(numbers), len(found)),
+        np.minimum(lengths, _LONGEST).astype("<u2").tobytes(),
+        numbers.astype("<u4").tobytes(),
+        counts.astype(wide).tobytes(),
+        (found & np.uint64(0xFFFFFFFF)).astype(wide).tobytes(),
+        times.astype(often).tobytes(),
+    )
+    return len(split), int(lengths.sum()), b"".join(parts)
 
-    once: Numbers
-    several: Numbers
-    counts: NDArray[np.uint16]
 
-    def look(self, number: np.uint32) -> int:
-        several = self.counts[self.several == number]
-        return int(np.count_nonzero(self.once == number)) + int(several.sum(dtype=np.int64))
-
-    def added_up(self) -> tuple[Numbers, Counts]:
-        once, once_counts = _added_up(np.sort(self.once), None)
-        packed = np.sort((self.several.astype(np.uint64) << np.uint64(16)) | self.counts)
-        several, several_counts = _added_up(
-            (packed >> np.uint64(16)).astype(np.uint32), (packed & np.uint64(_MOST)).astype(np.int64)
-        )
-        numbers = np.concatenate((once, several))
-        order = np.argsort(numbers, kind="stable")
-        return _added_up(numbers[order], np.concatenate((once_counts, several_counts))[order])
+def _firsts(numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each number stands for the first time; they are sorted."""
+    is_first = np.ones(len(numbers), dtype=bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first)
 
 
-def _added_up(numbers: Numbers, counts: Counts | None) -> tuple[Numbers, Counts]:
-    """Each number once, with the sum of its counts (or how often it stands there); `numbers` is sorted."""
-    if not len(numbers):
-        return numbers, np.empty(0, np.int64)
-    starts = np.flatnonzero(np.concatenate((np.array([True]), numbers[1:] != numbers[:-1])))
-    if counts is None:
-        return numbers[starts], np.diff(starts, append=len(numbers))
-    return numbers[starts], np.add.reduceat(counts, starts)
+def _form(most: int) -> str:
+    """The least type that holds this number."""
+    return "<u1" if most <= 0xFF else "<u2" if most <= 0xFFFF else "<u4"
+
+
+def decode(terms: bytes) -> Slice | None:
+    """The postings of one slice; None for a package of another release, to be made anew from the chunks."""
+    if len(terms) < _HEADER.size or terms[0] != _FORMAT:
+        return None
+    _, wide, often, chunks, numbers, postings = _HEADER.unpack_from(terms)
+    found, at = [], _HEADER.size
+    for form, count in (
+        ("<u2", chunks),
+        ("<u4", numbers),
+        (f"<u{wide}", numbers),
+        (f"<u{wide}", postings),
+        (f"<u{often}", postings),
+    ):
+        found.append(np.frombuffer(terms, dtype=form, count=count, offset=at))
+        at += found[-1].nbytes
+    return Slice(*found)

@@ -1,23 +1,28 @@
-"""The keyword leg: which chunks to look at, and their order by BM25.
+"""The keyword leg: the order of a collection's chunks by BM25.
 
-The full-text index finds chunks by their terms but cannot rank them, so every candidate is fetched and scored
-here. That must stay bounded however common the words are: the rarest terms are taken alone, as many as fit
-the budget; of the common ones a chunk must have several, so many that the expected number fits.
+Where the statistics know which chunks have a term, those are scored, all of them. In a collection too large
+for that the full-text index of the database finds chunks by their terms but cannot rank them, so every
+candidate is fetched and scored here. That must stay bounded however common the words are: the rarest terms
+are taken alone, as many as fit the budget; of the common ones a chunk must have several, so many that the
+expected number fits.
 
-What this can miss: with a single common word, chunks beyond the bound that have it more often; and chunks
-that have only fewer of the common words than asked for. Neither would rank high among many others.
+What this can miss, in such a collection alone: with a single common word, chunks beyond the bound that have
+it more often; and chunks that have only fewer of the common words than asked for. Neither would rank high
+among many others.
 """
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.search import bm25
+from holdfast.search import bm25, counts, postings
 from holdfast.search.bm25 import Term
+from holdfast.search.postings import Block
 from holdfast.search.statistics import Statistics
 from holdfast.store import search as stored
 from holdfast.store.database import Tx
@@ -28,28 +33,33 @@ MOST_COMMON = 7  # terms of which several are asked for together
 EXPECTED = 500  # candidates aimed at
 MOST = 1000  # candidates fetched at most by one statement
 DIGITS = 6  # scores that differ by less are equal
-SMALL = 1000  # chunks that are looked at without the full-text index
+TRUSTING = 0.25  # of the share that is matched; 1 would make every long query distrust its words
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a query that the collection has, the most valuable first, and the weight of all."""
+    """The terms of a query that the collection has, the most valuable first, and the weight of all.
+
+    `frequencies` says of every term in how many chunks it occurs.
+    """
 
     known: tuple[Term, ...]
     weight: float
+    frequencies: Mapping[str, int]
 
 
 def terms_of(query: Sequence[str], statistics: Statistics) -> Terms:
     """The terms of the query, at most `MOST_TERMS` of them."""
     repeated = Counter(query)
     names = list(repeated)
+    frequencies = dict(zip(names, statistics.frequencies(names), strict=True))
     found = [
         Term(name, frequency, bm25.weight(frequency, statistics.chunks, repeated[name]))
-        for name, frequency in zip(names, statistics.frequencies(names), strict=True)
+        for name, frequency in frequencies.items()
     ]
     found.sort(key=lambda term: (-term.weight, term.term))
     known = [term for term in found if term.frequency > 0][:MOST_TERMS]
-    return Terms(tuple(known), sum(term.weight for term in found[:MOST_TERMS]))
+    return Terms(tuple(known), sum(term.weight for term in found[:MOST_TERMS]), frequencies)
 
 
 def rank(
@@ -64,25 +74,52 @@ def rank(
 ) -> list[Ranked]:
     """The best `depth` chunks by BM25, best first, equals by their id; of `heads` alone where given.
 
-    A chunk is trusted by the share of the query's weight that it matches: a single common word of a long
-    query brings up something, but says little.
+    A chunk is trusted by the share of the query's weight that it matches, gently: a single common word of a
+    long query brings up something, but says little.
     """
     if not terms.known or heads == []:
         return []
-    size = statistics.chunks if heads is None else statistics.chunks_of(heads)
-    if size <= SMALL:
-        found = stored.members(tx, tenant, collection, heads)
+    if statistics.has_postings:
+        among = None if heads is None else np.array(heads, dtype=np.int64)
+        parts = [_scored(one, terms.known, statistics.average, among, depth) for one in statistics.blocks]
+        scored = Scored(*map(np.concatenate, zip(*parts, strict=True)))
     else:
         found = _candidates(tx, tenant, collection, terms.known, statistics.chunks, heads, depth)
-    scores, matched = bm25.scores([one.words for one in found], terms.known, statistics.average)
-    scores = np.round(scores, DIGITS)
-    order = np.lexsort((np.array([one.chunk_id for one in found]), -scores))[:depth]
-    trust = np.sqrt(np.minimum(1.0, matched / terms.weight))
-    return [
-        Ranked(found[at].chunk_id, float(scores[at]), float(trust[at]))
-        for at in order.tolist()
-        if scores[at] > 0
-    ]
+        scores = bm25.scores([one.words for one in found], terms.known, statistics.average)
+        scored = Scored(np.array([one.chunk_id for one in found], dtype=np.int64), *scores)
+    best = _best(scored, depth)
+    trust = np.minimum(1.0, best.matched / terms.weight) ** TRUSTING
+    return list(map(Ranked, best.ids.tolist(), best.scores.tolist(), trust.tolist()))
+
+
+class Scored(NamedTuple):
+    """Chunks, their scores, and the weight of the terms that each has."""
+
+    ids: postings.Ids
+    scores: postings.Floats
+    matched: postings.Floats
+
+
+def _scored(
+    block: Block, terms: Sequence[Term], average: float, among: postings.Ids | None, depth: int
+) -> Scored:
+    """The best chunks of one block; of the heads `among` where given."""
+    numbers = counts.numbers_of(term.term for term in terms)
+    found = [(term.weight, *block.of(number)) for term, number in zip(terms, numbers, strict=True)]
+    total, matched = bm25.posted(found, block.lengths, average)
+    if among is not None:
+        total[~np.isin(block.heads, among)] = 0.0
+    rows = np.flatnonzero(total)
+    return _best(Scored(block.ids[rows], total[rows], matched[rows]), depth)
+
+
+def _best(scored: Scored, depth: int) -> Scored:
+    """The best `depth` of those that have a score at all, best first, equals by their id."""
+    scores = np.round(scored.scores, DIGITS)
+    least = np.partition(scores, len(scores) - depth)[len(scores) - depth] if len(scores) > depth else 0.0
+    rows = np.flatnonzero((scores >= least) & (scores > 0))
+    order = rows[np.lexsort((scored.ids[rows], -scores[rows]))[:depth]]
+    return Scored(scored.ids[order], scores[order], scored.matched[order])
 
 
 def _candidates(

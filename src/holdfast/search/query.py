@@ -147,11 +147,12 @@ class Searcher:
         return asked(text) if asked is not None and text.strip() else None
 
     def _answer(self, tx: Tx, asked: "_Asked") -> Found:
-        stamp = stored.publish_seq(tx, asked.tenant, asked.collection)
-        if not stamp or not asked.legs:
-            return Found((), stamp, asked.legs)
         name = (asked.tenant, asked.collection)
-        view = self._views.at(name, stamp, lambda _: _Seen(stored.view(tx, *name, stamp))).view
+        stamp = stored.stamp(tx, *name)
+        if not stamp.publish_seq or not asked.legs:
+            return Found((), stamp.publish_seq, asked.legs)
+        at = stamp.publish_seq
+        view = self._views.at(name, at, lambda _: _Seen(stored.view(tx, *name, at))).view
         heads = None
         if asked.documents is not None:
             heads = stored.heads_of(tx, *name, filter(texts.is_plain, asked.documents))
@@ -169,12 +170,12 @@ class Searcher:
             )
         if asked.terms:
             known = self._titles.at(tx, *name, stamp)
-            titled = titles.rank(tx, *name, asked.terms, counted, known, heads=heads)
+            titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=heads)
             legs |= {TITLE: _by_title(tx, legs, titled)} if titled else {}
         fused = fuse.fuse(legs, asked.k)
         shown = stored.chunks_of(tx, asked.tenant, [one.chunk_id for one in fused])
         hits = (_hit(one, shown[one.chunk_id], weights) for one in fused if one.chunk_id in shown)
-        return Found(tuple(hits), stamp, asked.legs)
+        return Found(tuple(hits), at, asked.legs)
 
 
 def _by_title(tx: Tx, legs: dict[str, Sequence[Ranked]], titled: Sequence[titles.Titled]) -> list[Ranked]:

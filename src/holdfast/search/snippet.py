@@ -1,6 +1,7 @@
 """The stretch of a chunk that shows best why it was found, and where in it the words of the query stand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from holdfast.search import words
@@ -21,12 +22,7 @@ class Snippet:
 
 def cut(text: str, weights: Mapping[str, float], width: int = WIDTH) -> Snippet:
     """The best stretch of about `width` characters: most weight of different words, the earlier first."""
-    wanted = weights.keys()
-    found = [
-        (start, end, wanted & set(terms))
-        for start, end, terms in (words.places(text[:_READ]) if weights else ())
-        if not wanted.isdisjoint(terms)
-    ]
+    found = list(words.places(text[:_READ], weights.keys()))
     first, last = _best(found, weights, width)
     if first is None:
         start, end = 0, min(len(text), width)
@@ -42,7 +38,7 @@ def cut(text: str, weights: Mapping[str, float], width: int = WIDTH) -> Snippet:
 
 
 def _best(
-    found: list[tuple[int, int, set[str]]], weights: Mapping[str, float], width: int
+    found: Sequence[tuple[int, int, AbstractSet[str]]], weights: Mapping[str, float], width: int
 ) -> tuple[int | None, int]:
     """The first and last match of the window that is worth most; a repeated word adds a tenth."""
     best: tuple[float, int | None, int] = (0.0, None, 0)

@@ -1,60 +1,51 @@
-"""How often each term occurs in one collection: what BM25 needs to know, of that collection alone.
+"""The words of one collection: what BM25 needs to know, of that collection alone.
 
-Each slice of a published document has one row of `word_counts`, written when the slice was finished. A reader
-adds them up: number of chunks, their length, and for each term in how many chunks it occurs. The sum is kept
-in memory and stamped with the collection's `publish_seq`; at another stamp only the documents that came,
-went or changed are added and taken off, inside the snapshot of the query.
+Each slice of a published document has one row of `word_counts`, written when the slice was finished: which of
+its chunks have each term. A reader puts them together: number of chunks, their length, for each term the
+chunks that have it. That is kept in memory and stamped with the collection's `publish_seq`; at another stamp
+only the documents that came, went or changed are added and taken off, inside the snapshot of the query.
+
+A collection of more than `MOST_POSTINGS` (about half a million chunks) keeps the sums alone, and the
+full-text index of the database finds the chunks. What is gone then still counts until an eighth of it is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
-from holdfast.search import counts
-from holdfast.search.counts import encode
+import numpy as np
+
+from holdfast.search import counts, postings
+from holdfast.search.counts import Slice, encode
+from holdfast.search.postings import Block
 from holdfast.store import search as stored
 from holdfast.store.database import Tx
 from holdfast.vectors.kept import Kept
 
-__all__ = ["Counted", "Keeper", "Statistics", "encode"]
+__all__ = ["Keeper", "Statistics", "encode"]
 
 BUDGET = 256 << 20
-# Above this many changed documents, or changed terms, everything is added up anew.
-_FEW_DOCUMENTS = 300
-_FEW_TERMS = 200_000
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What one document adds to its collection."""
-
-    generation: int
-    chunks: int
-    length: int
-    terms: tuple[bytes, ...]
-
-    @property
-    def nbytes(self) -> int:
-        """The size of its packed terms."""
-        return sum(map(len, self.terms))
+MOST_POSTINGS = 40_000_000
+# Blocks of fewer chunks are put together when there are more than so many of them.
+TIERS = (2048, 16384)
+MOST_SMALL = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The sum over the documents that one `publish_seq` shows. Never changed once made."""
+    """What is said in the documents that one `publish_seq` shows. Never changed once made."""
 
     publish_seq: int
-    documents: Mapping[int, Counted]
+    heads: Mapping[int, int]
+    blocks: tuple[Block, ...]
     chunks: int
     length: int
-    base: counts.Sum
-    changes: Mapping[int, int] = field(default_factory=dict)
-    packed: int = 0
+    has_postings: bool
 
     @property
     def nbytes(self) -> int:
         """About how much memory this takes now."""
-        return self.base.nbytes + self.packed + 300 * len(self.documents) + 100 * len(self.changes)
+        return sum(one.nbytes for one in self.blocks) + 100 * len(self.heads)
 
     @property
     def average(self) -> float:
@@ -64,51 +55,11 @@ class Statistics:
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         """In how many chunks each term occurs."""
         wanted = counts.numbers_of(terms)
-        found = self.base.frequencies(wanted)
-        if not self.changes:
-            return found
-        return [
-            count + self.changes.get(number, 0) for count, number in zip(found, wanted.tolist(), strict=True)
-        ]
-
-    def chunks_of(self, heads: Iterable[int]) -> int:
-        """How many chunks these documents have together."""
-        return sum(self.documents[head].chunks for head in heads if head in self.documents)
-
-
-def _added_up(publish_seq: int, documents: Mapping[int, Counted]) -> Statistics:
-    base = counts.Sum([terms for counted in documents.values() for terms in counted.terms])
-    return Statistics(
-        publish_seq,
-        documents,
-        sum(counted.chunks for counted in documents.values()),
-        sum(counted.length for counted in documents.values()),
-        base,
-        packed=sum(counted.nbytes for counted in documents.values()),
-    )
-
-
-def _changed(
-    old: Statistics, publish_seq: int, gone: Sequence[int], come: Mapping[int, Counted]
-) -> Statistics:
-    """The old sum with some documents taken off and others added."""
-    documents, changes = dict(old.documents), dict(old.changes)
-    chunks, length = old.chunks, old.length
-    steps = [(-1, documents.pop(head)) for head in gone] + [(1, counted) for counted in come.values()]
-    documents.update(come)
-    for sign, counted in steps:
-        chunks += sign * counted.chunks
-        length += sign * counted.length
-        for terms in counted.terms:
-            once, several, how_often = counts.decode(terms)
-            for number in once.tolist():
-                changes[number] = changes.get(number, 0) + sign
-            for number, count in zip(several.tolist(), how_often.tolist(), strict=True):
-                changes[number] = changes.get(number, 0) + sign * count
-    if len(changes) > _FEW_TERMS:
-        return _added_up(publish_seq, documents)
-    packed = old.packed + sum(sign * counted.nbytes for sign, counted in steps)
-    return Statistics(publish_seq, documents, chunks, length, old.base, changes, packed)
+        total = np.zeros(len(wanted), dtype=np.int64)
+        for one in self.blocks:
+            total += one.frequencies(wanted)
+        found: list[int] = total.tolist()
+        return found
 
 
 class Keeper:
@@ -129,25 +80,74 @@ class Keeper:
 
 def _bring(tx: Tx, view: stored.View, old: Statistics | None) -> Statistics:
     """What the snapshot of `tx` shows; only what `old` does not know is loaded."""
-    known = old.documents if old is not None else {}
-    gone = [head for head, counted in known.items() if view.heads.get(head) != counted.generation]
-    left = set(gone)
-    fresh = [head for head in view.heads if head not in known or head in left]
-    come = _counted(view, fresh, stored.counts_of(tx, fresh))
-    if old is None or len(fresh) + len(gone) > _FEW_DOCUMENTS:
-        kept = {head: counted for head, counted in known.items() if head not in left}
-        return _added_up(view.publish_seq, kept | come)
-    return _changed(old, view.publish_seq, gone, come)
+    if old is not None and not old.has_postings and _is_worn(old, view):
+        old = None
+    gone, fresh = view.since(old.heads if old is not None else {})
+    blocks = _without(old.blocks if old is not None else (), gone)
+    has_postings = old is None or old.has_postings
+    if fresh:
+        come = _loaded(tx, fresh)
+        blocks.append(come if has_postings else come.bare())
+    return _made(view, _tidied(blocks), has_postings=has_postings)
 
 
-def _counted(
-    view: stored.View, fresh: Sequence[int], rows: Iterable[stored.SliceCounts]
-) -> dict[int, Counted]:
-    """What each fresh document adds; nothing for one that was published before terms were counted."""
-    found = {head: Counted(view.heads[head], 0, 0, ()) for head in fresh}
-    for row in rows:
-        if (one := found.get(row.head_id)) is not None:
-            found[row.head_id] = Counted(
-                one.generation, one.chunks + row.chunks, one.length + row.length, (*one.terms, row.terms)
-            )
+def _is_worn(old: Statistics, view: stored.View) -> bool:
+    """True when too much of what the sums still count is gone."""
+    gone, _ = view.since(old.heads)
+    blocks = _without(old.blocks, gone)
+    return 8 * sum(map(len, blocks)) < 7 * sum(len(one.ids) for one in blocks)
+
+
+def _without(blocks: Iterable[Block], gone: Sequence[int]) -> list[Block]:
+    if not gone:
+        return list(blocks)
+    heads = np.array(gone, dtype=np.int64)
+    return [one.without(heads) for one in blocks]
+
+
+def _tidied(blocks: Sequence[Block]) -> list[Block]:
+    """The same in fewer blocks, when many are small; without those of which more than half is gone."""
+    found = [one if 2 * len(one) > len(one.ids) else postings.merged([one]) for one in blocks if len(one)]
+    for size in TIERS:
+        small = [one for one in found if len(one.ids) < size]
+        if len(small) > MOST_SMALL:
+            found = [one for one in found if len(one.ids) >= size] + [postings.merged(small)]
     return found
+
+
+def _made(view: stored.View, blocks: Sequence[Block], *, has_postings: bool) -> Statistics:
+    has_postings = has_postings and sum(one.postings for one in blocks) <= MOST_POSTINGS
+    if not has_postings:
+        blocks = [one.bare() for one in blocks]
+    return Statistics(
+        view.publish_seq,
+        view.heads,
+        tuple(blocks),
+        sum(map(len, blocks)),
+        sum(one.length for one in blocks),
+        has_postings,
+    )
+
+
+def _loaded(tx: Tx, fresh: Sequence[int]) -> Block:
+    """The chunks of these documents, from their counts; from their words where the counts do not fit them."""
+    ids = stored.ids_of(tx, fresh)
+    slices: dict[int, list[Slice | None]] = {}
+    for row in stored.counts_of(tx, fresh):
+        slices.setdefault(row.head_id, []).append(counts.decode(row.terms))
+    whole: dict[int, list[Slice]] = {}
+    for head, chunk_ids in ids.items():
+        found = [one for one in slices.get(head, ()) if one is not None]
+        if sum(len(one.lengths) for one in found) == len(chunk_ids):
+            whole[head] = found
+    said: dict[int, list[str | None]] = {head: [] for head in ids if head not in whole}
+    for chunk in stored.words_of(tx, list(said)):
+        said[chunk.head_id].append(chunk.words)
+    for head, words in said.items():
+        if (made := counts.decode(encode(words)[2])) is not None:
+            whole[head] = [made]
+    return postings.block(
+        [chunk_id for head in whole for chunk_id in ids[head]],
+        [head for head in whole for _ in ids[head]],
+        [one for found in whole.values() for one in found],
+    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.search import bm25, words
-from holdfast.search.statistics import Statistics
+from holdfast.store import search as stamps
 from holdfast.store import title_reads as stored
 from holdfast.store.database import Tx
 from holdfast.vectors.kept import Kept
@@ -26,21 +26,18 @@ _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 
 @dataclass(frozen=True, slots=True)
 class Titles:
-    """The terms of every title, and the documents that have each term. Never changed once made.
-
-    `recent` are the titles that the next look will read once more, whether they change or not.
-    """
+    """The terms of every title, and the documents that have each term. Never changed once made."""
 
     publish_seq: int
-    latest: float
+    read_at: float
     terms: Mapping[str, frozenset[str]]
     having: Mapping[str, AbstractSet[str]]
-    recent: Mapping[str, stored.Title]
+    changed: Mapping[str, float]
 
     @property
     def nbytes(self) -> int:
         """About how much memory this takes."""
-        return 1200 * len(self.terms) + 200
+        return 1300 * len(self.terms) + 200
 
 
 class Keeper:
@@ -49,10 +46,10 @@ class Keeper:
     def __init__(self, budget: int = BUDGET) -> None:
         self._kept: Kept[Titles] = Kept(budget)
 
-    def at(self, tx: Tx, tenant: str, collection: str, publish_seq: int) -> Titles:
+    def at(self, tx: Tx, tenant: str, collection: str, stamp: stamps.Stamp) -> Titles:
         """The titles at this stamp."""
         return self._kept.at(
-            (tenant, collection), publish_seq, partial(_bring, tx, tenant, collection, publish_seq)
+            (tenant, collection), stamp.publish_seq, partial(_bring, tx, tenant, collection, stamp)
         )
 
 
@@ -70,17 +67,18 @@ def rank(
     tx: Tx,
     tenant: str,
     collection: str,
-    query: Collection[str],
-    statistics: Statistics,
+    query: Mapping[str, int],
+    chunks: int,
     titles: Titles,
     *,
     heads: Collection[int] | None,
 ) -> list[Titled]:
     """The visible documents whose titles fit best, best first; of `heads` alone where given.
 
+    `query` are its terms, and how many of the `chunks` have each.
     A title is trusted by the share of the query's weight that it has, less the more else it says.
     """
-    weights = _weights(query, statistics, titles)
+    weights = _weights(query, chunks, titles)
     whole = sum(weights.values())
     scores: dict[str, float] = {}
     for term, weight in weights.items():
@@ -100,12 +98,11 @@ def rank(
     ]
 
 
-def _weights(query: Collection[str], statistics: Statistics, titles: Titles) -> dict[str, float]:
+def _weights(query: Mapping[str, int], chunks: int, titles: Titles) -> dict[str, float]:
     """What each term of the query is worth; one that many titles have is common, whatever the texts say."""
-    terms = sorted(set(query))
     return {
-        term: bm25.weight(max(frequency, len(titles.having.get(term, ()))), statistics.chunks)
-        for term, frequency in zip(terms, statistics.frequencies(terms), strict=True)
+        term: bm25.weight(max(query[term], len(titles.having.get(term, ()))), chunks)
+        for term in sorted(query)
     }
 
 
@@ -114,12 +111,11 @@ def _fullness(terms: frozenset[str], weights: Mapping[str, float]) -> float:
     return 0.5 + 0.5 * len(terms & weights.keys()) / len(terms)
 
 
-def _bring(tx: Tx, tenant: str, collection: str, publish_seq: int, old: Titles | None) -> Titles:
+def _bring(tx: Tx, tenant: str, collection: str, stamp: stamps.Stamp, old: Titles | None) -> Titles:
     """The titles that the snapshot shows; only those changed since `old` are read."""
     known = dict(old.terms) if old is not None else {}
     having = dict(old.having) if old is not None else {}
-    latest = old.latest if old is not None else 0.0
-    seen = old.recent if old is not None else {}
+    changed = dict(old.changed) if old is not None else {}
     own: dict[str, set[str]] = {}  # sets that are not yet anybody else's
 
     def those(term: str) -> set[str]:
@@ -127,12 +123,11 @@ def _bring(tx: Tx, tenant: str, collection: str, publish_seq: int, old: Titles |
             own[term] = set(having.get(term, ()))
         return own[term]
 
-    found = stored.titles(tx, tenant, collection, since=latest)
-    for row in found:
-        if seen.get(row.id) == row:
+    for row in stored.titles(tx, tenant, collection, since=old.read_at if old is not None else 0.0):
+        if changed.get(row.id) == row.updated_at:
             continue
-        terms = frozenset() if row.deleted else _terms(row)
-        latest = max(latest, row.updated_at)
+        changed[row.id] = row.updated_at
+        terms = frozenset() if row.deleted else _terms(row.title, row.name)
         before = known.pop(row.id, frozenset())
         for gone in before - terms:
             those(gone).discard(row.id)
@@ -140,10 +135,9 @@ def _bring(tx: Tx, tenant: str, collection: str, publish_seq: int, old: Titles |
             those(come).add(row.id)
         if terms:
             known[row.id] = terms
-    recent = {row.id: row for row in found if row.updated_at >= latest - stored.SLACK}
-    return Titles(publish_seq, latest, known, having | own, recent)
+    return Titles(stamp.publish_seq, stamp.read_at, known, having | own, changed)
 
 
-def _terms(row: stored.Title) -> frozenset[str]:
-    called = f"{_SUFFIX.sub('', row.title)}\n{_SUFFIX.sub('', row.name)}"
+def _terms(title: str, name: str) -> frozenset[str]:
+    called = f"{_SUFFIX.sub('', title)}\n{_SUFFIX.sub('', name)}"
     return frozenset(words.analyse(called, _LONGEST))

@@ -13,6 +13,7 @@ Each distinct spelling is worked out once and remembered, so a long text costs o
 
 import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise
 
 from holdfast.search import scripts
@@ -64,10 +65,14 @@ def joined(text: str) -> str | None:
     return " ".join(analyse(text)) or None
 
 
-def places(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Where each word of a text stands (start, end) and the terms it gives."""
-    for found in (_RAW_ASCII if text.isascii() else _RAW).finditer(text):
-        yield found.start(), found.end(), _known[found.group()]
+def places(text: str, wanted: AbstractSet[str]) -> Iterator[tuple[int, int, AbstractSet[str]]]:
+    """Where each word of a text stands (start, end) that gives any of the wanted terms, and which of them."""
+    pattern = _RAW_ASCII if text.isascii() else _RAW
+    spellings = set(pattern.findall(text)) if wanted else set()
+    giving = {raw: wanted & set(terms) for raw in spellings if not wanted.isdisjoint(terms := _known[raw])}
+    for found in pattern.finditer(text) if giving else ():
+        if (given := giving.get(found.group())) is not None:
+            yield found.start(), found.end(), given
 
 
 class _Known(dict[str, tuple[str, ...]]):

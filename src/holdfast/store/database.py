@@ -128,7 +128,7 @@ class Database:
 
         def attempt(_again: bool) -> Sequence[Row[Any]]:
             with self._connect(self._lookers) as connection:
-                return self.statements.execute(connection, statement, values).all()
+                return self.statements.on(connection).execute(statement, values).all()
 
         return self._persist(attempt)
 

@@ -237,7 +237,7 @@ chunks = Table(
     ),
 )
 
-# Per published document: how many of its chunks have each term, and how long they are; added up by readers.
+# Of each slice: which of its chunks have a term, how often, and how long they are; put together by readers.
 word_counts = Table(
     "word_counts",
     metadata,

@@ -8,15 +8,17 @@ language; and PostgreSQL sends vectors and counts in its binary format, for its 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sqlalchemy import Executable, Row, bindparam, event, func, literal_column, select, text
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.records import Claim
 from holdfast.store.database import Tx
+from holdfast.store.dialect import now
 from holdfast.store.schema import calls, chunks, collections, documents, heads, word_counts
 
 KIND = "index"
@@ -43,9 +45,33 @@ class View:
 
     publish_seq: int
     heads: dict[int, int]
+    _since: dict[int, tuple[Mapping[int, int], list[int], list[int]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def since(self, known: Mapping[int, int]) -> tuple[list[int], list[int]]:
+        """Which of the `known` heads are gone or changed, and which are to be loaded to have what it shows.
+
+        All that is kept of a collection was made of the same views, so the answer is remembered.
+        """
+        if (found := self._since.get(id(known))) is not None and found[0] is known:
+            return found[1:]
+        gone = [head for head, generation in known.items() if self.heads.get(head) != generation]
+        fresh = [head for head, generation in self.heads.items() if known.get(head) != generation]
+        self._since.clear()
+        self._since[id(known)] = known, gone, fresh
+        return gone, fresh
 
 
-PUBLISH_SEQ = select(collections.c.publish_seq).where(
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What names the moment of a snapshot: the collection's `publish_seq`, and the time it was read at."""
+
+    publish_seq: int
+    read_at: float
+
+
+PUBLISH_SEQ = select(collections.c.publish_seq, now().label("read_at")).where(
     collections.c.tenant == bindparam("tenant"), collections.c.id == bindparam("collection")
 )
 # PostgreSQL's planner knows nothing of the terms and takes their expression for cheap: for `candidates` it
@@ -86,23 +112,23 @@ HEADS_OF = select(heads.c.id).where(
 )
 
 
-def publish_seq(tx: Tx, tenant: str, collection: str) -> int:
-    """The stamp of what is visible in the collection; 0 when nothing ever was.
+def stamp(tx: Tx, tenant: str, collection: str) -> Stamp:
+    """The stamp of what is visible in the collection; its `publish_seq` is 0 when nothing ever was.
 
     Asked first in a search: with it the transaction is set to read as `candidates` needs it.
     """
     asked = PUBLISH_SEQ_POSTGRESQL if tx.db.postgresql else PUBLISH_SEQ
     row = tx.one(asked, {"tenant": tenant, "collection": collection})
-    return int(row.publish_seq) if row is not None else 0
+    return Stamp(int(row.publish_seq), row.read_at) if row is not None else Stamp(0, 0.0)
 
 
-def view(tx: Tx, tenant: str, collection: str, stamp: int) -> View:
+def view(tx: Tx, tenant: str, collection: str, publish_seq: int) -> View:
     """The heads that are visible in the collection, with the generation that answers."""
     name = {"tenant": tenant, "collection": collection}
     row = tx.execute(VISIBLE_HEADS["postgresql" if tx.db.postgresql else "sqlite"], name).one()
     if not tx.db.postgresql:
-        return View(stamp, dict(zip(json.loads(row.ids), json.loads(row.generations), strict=True)))
-    return View(stamp, dict(zip(row.ids or (), row.generations or (), strict=True)))
+        return View(publish_seq, dict(zip(json.loads(row.ids), json.loads(row.generations), strict=True)))
+    return View(publish_seq, dict(zip(row.ids or (), row.generations or (), strict=True)))
 
 
 def heads_of(tx: Tx, tenant: str, collection: str, documents: Iterable[str]) -> list[int]:
@@ -139,13 +165,65 @@ COUNTS_OF = (
         (word_counts.c.head_id == heads.c.id) & (word_counts.c.generation == heads.c.published_generation),
     )
     .where(heads.c.id.in_(bindparam("heads", expanding=True)), heads.c.visible)
+    .order_by(word_counts.c.head_id, word_counts.c.slice)
 )
 
 
 def counts_of(tx: Tx, heads: Sequence[int]) -> Iterator[SliceCounts]:
-    """The counts of the visible slices of these heads."""
+    """The counts of the visible slices of these heads, in reading order."""
     for part in _parts(heads):
         yield from map(SliceCounts._make, in_binary(tx, COUNTS_OF, {"heads": part}))
+
+
+class ChunkWords(NamedTuple):
+    """A visible chunk and its terms."""
+
+    head_id: int
+    chunk_id: int
+    words: str | None
+
+
+_READING_ORDER = (chunks.c.slice, chunks.c.epoch, chunks.c.position)
+WORDS_OF = (
+    select(chunks.c.head_id, chunks.c.id, chunks.c.words)
+    .join_from(
+        heads,
+        chunks,
+        (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation),
+    )
+    .where(heads.c.id.in_(bindparam("heads", expanding=True)), heads.c.visible)
+    .order_by(chunks.c.head_id, *_READING_ORDER)
+)
+# A list to each head: a hundred thousand rows, each made into an object, take several times as long. SQLite
+# before 3.44 orders no aggregate; it takes the rows as they come, and they come as the inner query has them.
+_ordered = WORDS_OF.with_only_columns(chunks.c.head_id, chunks.c.id).subquery()
+IDS_OF: Mapping[str, Executable] = {
+    "postgresql": WORDS_OF.with_only_columns(
+        chunks.c.head_id, func.array_agg(aggregate_order_by(chunks.c.id, *_READING_ORDER)).label("ids")
+    )
+    .group_by(chunks.c.head_id)
+    .order_by(None),
+    "sqlite": select(_ordered.c.head_id, func.json_group_array(_ordered.c.id).label("ids")).group_by(
+        _ordered.c.head_id
+    ),
+}
+
+
+def ids_of(tx: Tx, heads: Sequence[int]) -> dict[int, list[int]]:
+    """The visible chunks of each of these heads, in reading order."""
+    found: dict[int, list[int]] = {}
+    for part in _parts(heads):
+        if tx.db.postgresql:
+            found |= {row.head_id: row.ids for row in in_binary(tx, IDS_OF["postgresql"], {"heads": part})}
+        else:
+            found |= {row.head_id: json.loads(row.ids) for row in tx.all(IDS_OF["sqlite"], {"heads": part})}
+    return found
+
+
+def words_of(tx: Tx, heads: Sequence[int]) -> Iterator[ChunkWords]:
+    """The visible chunks of these heads with their terms, in reading order."""
+    for part in _parts(heads):
+        yield from map(ChunkWords._make, tx.all(WORDS_OF, {"heads": part}))
 
 
 class StoredVector(NamedTuple):
@@ -259,33 +337,6 @@ def _checked(term: str) -> str:
     if not term or any(sign in term for sign in " \"'\\\0"):
         raise ValueError(f"not a term: {term!r}")
     return term
-
-
-MEMBERS = (
-    select(chunks.c.id, chunks.c.words)
-    .join_from(
-        heads,
-        chunks,
-        (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation),
-    )
-    .where(
-        heads.c.tenant == bindparam("tenant"),
-        heads.c.collection == bindparam("collection"),
-        heads.c.kind == KIND,
-        heads.c.visible,
-        chunks.c.words.is_not(None),
-    )
-)
-MEMBERS_OF = MEMBERS.where(heads.c.id.in_(bindparam("heads", expanding=True)))
-
-
-def members(tx: Tx, tenant: str, collection: str, heads: Sequence[int] | None = None) -> list[Candidate]:
-    """Every visible chunk of the collection, or of these heads of it, without asking the full-text index."""
-    values = {"tenant": tenant, "collection": collection}
-    if heads is None:
-        return [Candidate._make(row) for row in tx.all(MEMBERS, values)]
-    parts = (tx.all(MEMBERS_OF, values | {"heads": part}) for part in _parts(heads))
-    return [Candidate._make(row) for part in parts for row in part]
 
 
 class StoredChunk(NamedTuple):

@@ -1,7 +1,7 @@
 """The titles of a collection's documents, and where a document begins."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, select
 
@@ -9,18 +9,9 @@ from holdfast.store.database import Tx
 from holdfast.store.schema import chunks, documents, heads
 from holdfast.store.search import KIND, SUBJECT
 
-# A title is stamped by the statement that writes it and seen when that commits: so much later at most.
+# A title is stamped by the statement that writes it and seen when that commits: so much later at most. What
+# a reader saw at one moment may have missed stamps up to so much before it.
 SLACK = 10.0
-
-
-class Title(NamedTuple):
-    """What a document is called."""
-
-    id: str
-    title: str
-    name: str
-    updated_at: float
-    deleted: bool
 
 
 TITLES = select(
@@ -32,10 +23,13 @@ TITLES = select(
 )
 
 
-def titles(tx: Tx, tenant: str, collection: str, since: float) -> list[Title]:
-    """The titles that changed since that moment, deleted ones too; all of them since 0."""
+def titles(tx: Tx, tenant: str, collection: str, since: float) -> Sequence[Any]:
+    """The titles that somebody who read at that moment may not have, deleted ones too; since 0, all.
+
+    Some of them he has: those of the moments just before.
+    """
     values = {"tenant": tenant, "collection": collection, "since": since - SLACK}
-    return [Title._make(row) for row in tx.all(TITLES, values)]
+    return tx.all(TITLES, values)
 
 
 class Beginning(NamedTuple):

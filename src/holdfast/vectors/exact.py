@@ -79,9 +79,7 @@ class ExactIndex:
 
 def _load(tx: Tx, view: View, old: Loaded | None) -> Loaded:
     """What `view` shows; only what `old` does not hold is read."""
-    known = old.heads if old is not None else {}
-    gone = [head for head, generation in known.items() if view.heads.get(head) != generation]
-    fresh = [head for head, generation in view.heads.items() if known.get(head) != generation]
+    gone, fresh = view.since(old.heads if old is not None else {})
     come: dict[Space, list[Block]] = defaultdict(list)
     for batch in stored.vectors_of(tx, fresh):
         for space, one in _blocks(batch).items():

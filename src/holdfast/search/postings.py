@@ -1,0 +1,247 @@
+"""Which chunks have a term, in immutable blocks. Two indexes share the blocks in which they agree.
+
+What is new comes as a block of its own, what is gone is a mask over its old block, as with the vectors
+(`vectors.matrix`). A block begins as the slices it was made of, one after another: a process that asks once
+is answered sooner by looking through their terms than by sorting them. More questions are worth a sort.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.search.counts import Numbers, Slice, Whole
+
+WORTH_A_SORT = 48  # terms asked for
+_AT_ONCE = 1 << 20  # postings that are put in order together: the copies of more would not be small
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+class Posting(NamedTuple):
+    """The rows of a block that have a term, and how often each has it."""
+
+    rows: Whole
+    times: Whole
+
+
+class Entries(NamedTuple):
+    """Entries of a term with the postings from `ends[i - 1]` to `ends[i]`; sorted, each term has one.
+
+    A bare one has the number of its postings alone.
+    """
+
+    numbers: Numbers
+    ends: Whole
+    rows: Whole
+    times: Whole
+    is_sorted: bool
+
+    @property
+    def is_bare(self) -> bool:
+        """True when it has no postings, only how many there were."""
+        return not len(self.rows) and len(self.numbers) > 0
+
+    def of(self, number: np.uint32) -> Posting:
+        """The postings of a term."""
+        entries = self._at(number)
+        begins, ends = self._stretch(entries)
+        if len(entries) == 1:
+            here = slice(begins[0], ends[0])
+            return Posting(self.rows[here], self.times[here])
+        places = _places(begins, ends)
+        return Posting(self.rows[places], self.times[places])
+
+    def frequency(self, number: np.uint32) -> int:
+        """How many postings a term has."""
+        begins, ends = self._stretch(self._at(number))
+        return int((ends - begins).sum())
+
+    def sorted(self) -> "Entries":
+        """The same with the postings of each term side by side."""
+        # Number and place in one: sorting whole numbers of 64 bits is several times as quick as an argsort.
+        keys = self.numbers.astype(np.uint64) << np.uint64(32)
+        keys |= np.arange(len(keys), dtype=np.uint64)
+        keys.sort()
+        order = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        numbers = (keys >> np.uint64(32)).astype(np.uint32)
+        begins, ends = self._stretch(order)
+        reached = np.cumsum(ends - begins)
+        rows, times = np.empty_like(self.rows), np.empty_like(self.times)
+        first, done = (len(order) if self.is_bare else 0), 0
+        while first < len(order):
+            last = max(first + 1, int(np.searchsorted(reached, done + _AT_ONCE, side="right")))
+            places = _places(begins[first:last], ends[first:last])
+            rows[done : done + len(places)] = self.rows[places]
+            times[done : done + len(places)] = self.times[places]
+            first, done = last, done + len(places)
+        is_last = np.ones(len(numbers), dtype=bool)
+        is_last[:-1] = numbers[1:] != numbers[:-1]
+        return Entries(
+            numbers[is_last], reached[is_last].astype(self.ends.dtype), rows, times, is_sorted=True
+        )
+
+    def _at(self, number: np.uint32) -> Ids:
+        if not self.is_sorted:
+            return np.flatnonzero(self.numbers == number)
+        at = int(np.searchsorted(self.numbers, number))
+        return np.array([at] if at < len(self.numbers) and self.numbers[at] == number else [], dtype=np.int64)
+
+    def _stretch(self, entries: Ids) -> tuple[Ids, Ids]:
+        begins = np.where(entries > 0, self.ends[entries - 1], 0) if len(entries) else entries
+        return begins.astype(np.int64), self.ends[entries].astype(np.int64)
+
+
+def _places(begins: Ids, ends: Ids) -> Ids:
+    """Every number from each beginning up to its end, one stretch after another."""
+    sizes = ends - begins
+    reached = np.cumsum(sizes)
+    places: Ids = np.repeat(begins - (reached - sizes), sizes)
+    places += np.arange(len(places))
+    return places
+
+
+@dataclass(slots=True)
+class Block:
+    """Some chunks: id, head and length of each, which of them still count (None: all), and their terms."""
+
+    ids: Ids
+    heads: Ids
+    lengths: NDArray[np.uint16]
+    alive: Mask | None = None
+    entries: Entries = field(kw_only=True)
+    _asked: int = 0
+    _looked: dict[np.uint32, Posting] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of its arrays."""
+        arrays = (self.ids, self.heads, self.lengths, *self.entries[:4])
+        return sum(each.nbytes for each in arrays)
+
+    def __len__(self) -> int:
+        return len(self.ids) if self.alive is None else int(np.count_nonzero(self.alive))
+
+    @property
+    def length(self) -> int:
+        """The terms of all its chunks that count."""
+        lengths = self.lengths if self.alive is None else self.lengths[self.alive]
+        return int(lengths.sum(dtype=np.int64))
+
+    def without(self, heads: Ids) -> "Block":
+        """The same block in which the chunks of these heads no longer count."""
+        gone = np.isin(self.heads, heads)
+        if not gone.any():
+            return self
+        alive = ~gone if self.alive is None else self.alive & ~gone
+        return Block(self.ids, self.heads, self.lengths, alive, self._asked, entries=self.entries)
+
+    def of(self, number: np.uint32) -> Posting:
+        """The chunks that have this term, and count. A bare block knows none."""
+        if (found := self._looked.get(number)) is None:
+            entries = self._ready(1)
+            found = entries.of(number)
+            if self.alive is not None:
+                counts = self.alive[found.rows]
+                found = Posting(found.rows[counts], found.times[counts])
+            if not entries.is_sorted:
+                self._looked[number] = found
+        return found
+
+    def frequencies(self, numbers: Numbers) -> Ids:
+        """How many chunks have each of these terms; of a bare block also those that no longer count."""
+        if self.entries.is_bare:
+            entries = self._ready(len(numbers))
+            return np.array([entries.frequency(each) for each in numbers], dtype=np.int64)
+        return np.array([len(self.of(each).rows) for each in numbers], dtype=np.int64)
+
+    def _ready(self, asked: int) -> Entries:
+        """The terms, sorted if that is worth it by now. Two threads may both sort them, and agree."""
+        self._asked += asked
+        if self._asked > WORTH_A_SORT and not self.entries.is_sorted:
+            self.entries = self.entries.sorted()
+            self._looked = {}
+        return self.entries
+
+    def bare(self) -> "Block":
+        """The same block without its postings: how many chunks have a term, and not which."""
+        nothing = np.empty(0, np.uint8)
+        entries = self.entries.sorted() if not self.entries.is_sorted else self.entries
+        return Block(
+            self.ids,
+            self.heads,
+            self.lengths,
+            self.alive,
+            entries=entries._replace(rows=nothing, times=nothing),
+        )
+
+    @property
+    def postings(self) -> int:
+        """How many postings it keeps."""
+        return len(self.entries.rows)
+
+
+def block(ids: Sequence[int], heads: Sequence[int], slices: Sequence[Slice]) -> Block:
+    """A block of these chunks, in the order in which the slices have them."""
+    entries = _put_together([len(one.lengths) for one in slices], [one[1:] for one in slices])
+    lengths = _joined([one.lengths for one in slices], np.uint16)
+    return Block(np.array(ids, dtype=np.int64), np.array(heads, dtype=np.int64), lengths, entries=entries)
+
+
+def merged(blocks: Sequence[Block]) -> Block:
+    """One block of what counts in several."""
+    kept = [_compact(one) for one in blocks]
+    parts = [
+        (one.entries.numbers, np.diff(one.entries.ends, prepend=0), one.entries.rows, one.entries.times)
+        for one in kept
+    ]
+    return Block(
+        np.concatenate([one.ids for one in kept]),
+        np.concatenate([one.heads for one in kept]),
+        np.concatenate([one.lengths for one in kept]),
+        entries=_put_together([len(one.ids) for one in kept], parts),
+    )
+
+
+def _put_together(sizes: Sequence[int], parts: Sequence[tuple[NDArray[Any], ...]]) -> Entries:
+    """The terms of several parts of these sizes (numbers, counts, rows, times), each with rows from 0 on."""
+    numbers, counts, rows, times = ([part[at] for part in parts] for at in range(4))
+    first = np.cumsum([0, *sizes[:-1]]).astype(np.uint32)
+    placed = _joined(rows, np.uint32)
+    placed += np.repeat(first, [len(each) for each in rows])
+    return Entries(
+        _joined(numbers, np.uint32),
+        np.cumsum(_joined(counts, np.uint32), dtype=np.uint32),
+        placed,
+        _joined(times, np.uint8),
+        is_sorted=False,
+    )
+
+
+def _compact(one: Block) -> Block:
+    """The block without the chunks that do not count, and without terms that none of the others has."""
+    if one.alive is None:
+        return one
+    alive, entries = one.alive, one.entries
+    if not entries.is_bare:
+        stays = alive[entries.rows]
+        renumbered = (np.cumsum(alive) - 1).astype(np.uint32)
+        reached = np.append(0, np.cumsum(stays))[entries.ends]
+        has = np.diff(reached, prepend=0) > 0
+        entries = Entries(
+            entries.numbers[has],
+            reached[has],
+            renumbered[entries.rows[stays]],
+            entries.times[stays],
+            is_sorted=entries.is_sorted,
+        )
+    return Block(one.ids[alive], one.heads[alive], one.lengths[alive], entries=entries)
+
+
+def _joined(parts: Sequence[NDArray[Any]], least: type) -> NDArray[Any]:
+    """One array, of the least type or a wider one that a part needs."""
+    return np.concatenate([np.empty(0, least), *parts])
