@@ -301,8 +301,8 @@ def throttle(db: Database, scope: str, delay: float) -> None:
 
 def wait_for(db: Database, scope: str) -> float:
     """Seconds until `scope` may be asked again; 0 when it may be asked now."""
-    wait = db.read(lambda tx: tx.execute(WAIT, {"scope": scope}).scalar())
-    return max(0.0, wait) if wait is not None else 0.0
+    row = db.first(WAIT, {"scope": scope})
+    return max(0.0, row[0]) if row is not None else 0.0
 
 
 _BUDGET = [budgets.c[name] for name in Budget.__dataclass_fields__]

@@ -79,7 +79,7 @@ def order(row: Row[Any]) -> Order:
 
 def look_up(db: Database, tenant: str, keys: Sequence[str]) -> dict[str, Entry]:
     """What the ledger has of these keys, in one statement."""
-    found = db.read(lambda tx: tx.all(ENTRIES, {"tenant": tenant, "keys": keys}))
+    found = db.look(ENTRIES, {"tenant": tenant, "keys": keys})
     return {row.key: entry(row) for row in found}
 
 
@@ -90,7 +90,7 @@ SENT_BY_TASK = select(orders.c.id).where(
 
 def paid_by(db: Database, task_id: int, order_ids: Sequence[str]) -> frozenset[str]:
     """Those of the orders that this very task sent last: their price is its own, to all others a saving."""
-    found = db.read(lambda tx: tx.all(SENT_BY_TASK, {"orders": order_ids, "task_id": task_id}))
+    found = db.look(SENT_BY_TASK, {"orders": order_ids, "task_id": task_id})
     return frozenset(row.id for row in found)
 
 
