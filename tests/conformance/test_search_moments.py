@@ -8,9 +8,10 @@ from sqlalchemy import delete, update
 
 from holdfast.search import statistics, titles
 from holdfast.search.query import Searcher
-from holdfast.store import prune
+from holdfast.store import prune, publish_seq, title_reads
 from holdfast.store import search as stored
-from holdfast.store.schema import chunks, word_counts
+from holdfast.store.dialect import now
+from holdfast.store.schema import chunks, documents, word_counts
 from holdfast.vectors.exact import ExactIndex
 from tests.search.shelf import Shelf, meaning
 
@@ -168,6 +169,46 @@ def test_a_published_document_whose_rows_are_missing_does_not_break_the_search(w
     world.write(delete(chunks).where(chunks.c.text == "copper coins"))
     world.write(delete(word_counts))
     assert Searcher(world.db, meaning).search("acme", "c", "copper").hits[0].document_id == "b"
+
+
+@pytest.mark.parametrize("late", [0.0, 5.0])
+def test_a_new_title_is_found_and_the_old_one_is_not(world, shelf, late):
+    """Titles are kept by what was read when; one that was stamped before that and committed after is seen."""
+    shelf.publish("a", "copper")
+    shelf.publish("b", "tin")
+    searcher = Searcher(world.db)
+
+    def by_title(word):
+        return [hit.document_id for hit in searcher.search("acme", "c", word).hits]
+
+    assert (by_title("zanzibar"), sorted(by_title("title"))) == ([], ["a", "b"])
+
+    def rename(tx):
+        new = update(documents).where(documents.c.id == "b").values(title="Zanzibar", updated_at=now() - late)
+        tx.execute(new)
+        publish_seq.bump(tx, "acme", "c")
+
+    world.db.write("by_hand", rename)
+    assert (by_title("zanzibar"), by_title("title")) == (["b"], ["a"])
+
+
+def test_titles_that_did_not_change_are_not_read_again(world, shelf, monkeypatch):
+    """A publication costs the titles of the last seconds, not all of them."""
+    for n in range(5):
+        shelf.publish(f"d{n}", "copper")
+    searcher = Searcher(world.db)
+    searcher.search("acme", "c", "copper")
+    world.write(update(documents).values(updated_at=now() - 3600))
+    searcher._titles = titles.Keeper()
+    searcher.search("acme", "c", "copper")
+    seen = []
+    plain = title_reads.titles
+    monkeypatch.setattr(
+        title_reads, "titles", lambda *values, **options: seen.append(plain(*values, **options)) or seen[-1]
+    )
+    shelf.publish("new", "copper")
+    searcher.search("acme", "c", "copper")
+    assert [[row.id for row in rows] for rows in seen] == [["new"]]
 
 
 def test_many_publications_leave_few_blocks(world, shelf, monkeypatch, way):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search import words
+from holdfast.search import stem, words
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,24 @@ def test_places_give_the_same_terms_as_the_analysis(written):
     assert not list(words.places(written, {"a b"}))
     assert all(written[start:end] for start, end, _ in placed)
     assert all(before[1] <= after[0] for before, after in pairwise(placed))
+
+
+@given(st.lists(st.text(alphabet="abcdeilmnorstuy", min_size=1, max_size=9), min_size=1, max_size=6))
+def test_a_word_that_was_never_met_is_found_at_its_place(written):
+    """Words that begin otherwise are not even stemmed; none that gives the term is missed."""
+    text = " ".join(written)
+    for term in set(words.analyse(text)):
+        words._known.clear()
+        found = [text[start:end] for start, end, _ in words.places(text, {term})]
+        assert found == [word for word in written if term in words.analyse(word)]
+
+
+def test_irregular_forms_are_found_at_their_places():
+    """Their stems begin otherwise: *ate* is found for *eat*."""
+    words._known.clear()
+    for form, base in stem._KNOWN.items():
+        assert list(words.places(f"x {form} x", set(words.analyse(base)))) or form in words.STOP_WORDS
+    assert list(words.places("paediatric wards", {"pediatr"}))
 
 
 @given(st.lists(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1, max_size=30)))

@@ -195,6 +195,11 @@ def stem(word: str) -> str:
     return _final(word, r1, r2).lower()
 
 
+def keeps_its_beginning(word: str) -> bool:
+    """True when the first two letters of a folded English word are surely those of its stem."""
+    return word not in _KNOWN and not word.startswith("pae")
+
+
 def _mark_consonant_y(word: str) -> str:
     """A y at the start or after a vowel is a consonant, and is written Y until the end."""
     if "y" not in word:

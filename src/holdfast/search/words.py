@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise
 
 from holdfast.search import scripts
-from holdfast.search.stem import stem
+from holdfast.search.stem import keeps_its_beginning, stem
 
 VERSION = "1"
 LONGEST = 40
@@ -68,11 +68,23 @@ def joined(text: str) -> str | None:
 def places(text: str, wanted: AbstractSet[str]) -> Iterator[tuple[int, int, AbstractSet[str]]]:
     """Where each word of a text stands (start, end) that gives any of the wanted terms, and which of them."""
     pattern = _RAW_ASCII if text.isascii() else _RAW
-    spellings = set(pattern.findall(text)) if wanted else set()
-    giving = {raw: wanted & set(terms) for raw in spellings if not wanted.isdisjoint(terms := _known[raw])}
+    beginnings = {term[:2] for term in wanted}
+    giving = {
+        raw: wanted & set(terms)
+        for raw in (set(pattern.findall(text)) if wanted else ())
+        if (raw in _known or _may_give(raw, beginnings)) and not wanted.isdisjoint(terms := _known[raw])
+    }
     for found in pattern.finditer(text) if giving else ():
         if (given := giving.get(found.group())) is not None:
             yield found.start(), found.end(), given
+
+
+def _may_give(raw: str, beginnings: AbstractSet[str]) -> bool:
+    """False for a plain word whose stem begins otherwise: to work out all words of a text would cost more."""
+    if not (raw.isascii() and raw.isalpha() and raw[1:].islower()):
+        return True
+    word = raw.lower()
+    return word[:2] in beginnings or not keeps_its_beginning(word)
 
 
 class _Known(dict[str, tuple[str, ...]]):
