@@ -104,6 +104,10 @@ class S3Blobs:
             self._client.put_object(Bucket=self._where.bucket, Key=key, Body=file, ContentLength=blob.size)
         return blob
 
+    def draft(self) -> BinaryIO:
+        """See `Blobs.draft`. It is in the cache, whence the bucket gets it."""
+        return self._cache.draft()
+
     def open(self, digest: str) -> BinaryIO:
         """See `Blobs.open`."""
         return self.path(digest).open("rb")
