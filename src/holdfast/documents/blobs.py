@@ -63,6 +63,9 @@ class Blobs(Protocol):
     def older(self, age: float, after: str = "") -> Iterator[Blob]:
         """What was last put at least `age` seconds ago, by digest, of those after the digest `after`."""
 
+    def discard_partial(self, age: float) -> int:
+        """What writers that died left half written, at least `age` seconds ago, is gone; how many files."""
+
     def close(self) -> None:
         """Whatever connections this process has are closed."""
 
@@ -165,7 +168,7 @@ class LocalBlobs:
         """See `Blobs.close`."""
 
     def discard_partial(self, age: float) -> int:
-        """What writers that died left half written, at least `age` seconds ago, is gone; how many files."""
+        """See `Blobs.discard_partial`."""
         gone = 0
         for place in self._partial.iterdir():
             with contextlib.suppress(FileNotFoundError):

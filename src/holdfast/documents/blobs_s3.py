@@ -150,6 +150,10 @@ class S3Blobs:
         if last is not None and last.age >= age:
             yield Blob(last.digest, last.size)
 
+    def discard_partial(self, age: float) -> int:
+        """See `Blobs.discard_partial`: those of this machine's cache."""
+        return self._cache.discard_partial(age)
+
     def close(self) -> None:
         """The connections of this process are closed."""
         client = self._clients.pop(os.getpid(), None)
