@@ -29,6 +29,7 @@ hypothesis.settings.load_profile("holdfast")
 # Variations of proofs that are in `make test` by another one of them: left out there, run by `make chaos`.
 LONG = (
     ("tests/acceptance/test_service", "redis"),
+    ("tests/acceptance/test_service_faults.py", "storm", "embedded"),
     ("tests/acceptance/test_traces.py", "redis"),
     ("tests/acceptance/test_traces.py", "embedded"),
     ("tests/acceptance/test_embedded.py", "rolling_restart"),

@@ -101,3 +101,19 @@ def test_uploads_while_workers_are_killed(service):
             service.worker()
             more(clients)
     clients.judge()
+
+
+def test_uploads_through_a_storm_of_workers(service):
+    """All are killed in the same moment, some before they were ready, and others start instead: twice."""
+    with Clients(service, to="storm") as clients:
+        more(clients)
+        for _ in range(2):
+            fresh = [service.worker() for _ in range(3)]
+            fresh[0].ready()
+            more(clients, 4)
+            for worker in service.workers:
+                worker.clear()
+            more(clients, 4)
+        service.worker().ready()
+        more(clients)
+    clients.judge()

@@ -3,9 +3,11 @@
 import asyncio
 import gzip
 import http.server
+import os
 import socket
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -125,6 +127,40 @@ def test_what_counts_is_how_much_came_in_the_time_that_was_waited(monkeypatch, p
 
     monkeypatch.setattr(limits, "time", clock)
     assert asyncio.run(taken()) == (pieces, 408 if pieces < 100 else None)
+
+
+def test_a_client_that_goes_away_in_a_large_upload_leaves_nothing(house, client):
+    """What had come of it is on the disk already, and goes with the connection."""
+    client.collection()
+    partial = house.settings.data_dir / "blobs" / "partial"
+    head = f"POST {PREFIX}/collections/shelf/documents HTTP/1.1\r\nHost: 127.0.0.1:{house.port}\r\n"
+    more = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {50 * MIB}\r\n\r\n"
+    with connected(house) as line:
+        line.sendall(f"{head}{more}".encode())
+        line.sendall(b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n')
+        line.sendall(b"x" * (3 * MIB))
+        until(lambda: list(partial.iterdir()), 20, "what came is on the disk")
+    until(lambda: not list(partial.iterdir()), 20, "it is gone")
+    assert client.get("collections/shelf/documents").json["documents"] == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="NO /proc: what is written cannot be counted")
+def test_an_upload_is_written_to_the_disk_once(house, client):
+    """Neither a spool beside it nor a copy, with and without a key; the limit holds all the same."""
+    client.collection()
+    size = 20 * MIB
+    for number, headers in enumerate(({}, {"Idempotency-Key": "large"})):
+        content = os.urandom(MIB) * (size // MIB)
+        before = bytes_written()
+        said = client.upload("collections/shelf/documents", content, f"{number}.txt", headers=headers)
+        assert said.status == 202
+        assert size <= bytes_written() - before < 1.5 * size
+
+
+def bytes_written():
+    """By this process, which the house is in; what goes over a socket is not counted."""
+    told = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(told["wchar"])
 
 
 class Site:

@@ -132,6 +132,24 @@ def test_all_actions_of_a_collection_are_removed_with_it(world):
     assert [row.id for row in world.rows(select(action_rows).where(action_rows.c.active))] == [other]
 
 
+def test_what_a_removed_action_has_under_way_is_ended_in_steps(world):
+    """Some at once and the rest later, however many there are; then nobody looks at it again."""
+    action = add(world)
+    for number in range(5):
+        world.publish(subject=f"document:{number}", collection="books")
+
+    def live():
+        return world.count(runs, runs.c.lane == Lane.FOLLOW_UP, runs.c.status == Status.QUEUED)
+
+    assert actions.remove_action(world.db, "default", action, most=2) == Landed()
+    assert (live(), actions.unended(world.db, 10)) == (3, [(action, "default")])
+    assert actions.remove_action(world.db, "other", action) == FencedOut("unknown")
+    assert actions.cancel_follow_ups(world.db, "default", action, most=2) == 2
+    assert actions.unended(world.db, 10) == [(action, "default")]
+    assert actions.cancel_follow_ups(world.db, "default", action, most=2) == 1
+    assert (live(), actions.unended(world.db, 10)) == (0, [])
+
+
 def test_an_action_of_a_wrong_form_is_refused(world):
     """The kind must be one that could be requested."""
     with pytest.raises(BadRequestError, match="kind"):

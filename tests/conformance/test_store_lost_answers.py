@@ -313,6 +313,7 @@ TRANSITIONS = {
     "resend": (send_again, hurry),
     "keep_finding": (keep_finding,),
     "remove_action": (remove_action,),
+    "seen_to": (remove_action,),
     "move": (move,),
     "import": (bring_in,),
     "prune": (prune_chunks,),

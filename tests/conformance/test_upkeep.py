@@ -101,3 +101,18 @@ def test_the_sweep_does_both(house):
     runtime, _ = house
     won = runtime.engine.sweep().won
     assert {"drift", "shelf"} <= set(won)
+
+
+def test_halves_of_uploads_that_a_dead_process_left_go_after_a_day(house):
+    """One that is being written stays, however long the shelf has been there."""
+    runtime, _library = house
+    drafts = [runtime.shelf.draft() for _ in range(2)]
+    for draft in drafts:
+        draft.write(b"x" * 2_000_000)
+    old, young = (draft.place for draft in drafts)
+    then = time.time() - upkeep.KEPT_UNNAMED - 60
+    os.utime(old, (then, then))
+    assert upkeep.Shelf(runtime.db, runtime.shelf)() == 1
+    assert (old.exists(), young.exists()) == (False, True)
+    for draft in drafts:
+        draft.close()

@@ -4,7 +4,7 @@ import hashlib
 import json
 import unicodedata
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO, TypeVar
 
@@ -12,10 +12,14 @@ import pydantic
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException, MultiPartParser
 
 from holdfast.api.access import OwnCollection, OwnDocument
 from holdfast.api.shapes import LaneName, NewContent, NewDocument, Priority, Shape
 from holdfast.core.errors import BadRequestError
+from holdfast.documents.blobs import Blobs
+from holdfast.documents.drafts import Draft
 from holdfast.service.library import Upload
 
 STEP = 1024 * 1024
@@ -60,6 +64,8 @@ class Handed:
 
 def digest_of(file: BinaryIO) -> str:
     """What tells a file apart from others; it is at its beginning again."""
+    if isinstance(file, Draft) and (known := file.digest()) is not None:
+        return known
     hasher = hashlib.sha256()
     file.seek(0)
     while part := file.read(STEP):
@@ -86,9 +92,37 @@ def file_name(given: str) -> str:
     return "" if name in {".", ".."} else name
 
 
-def form_of(request: Request) -> AbstractAsyncContextManager[FormData]:
+class Forms(MultiPartParser):
+    """Parses a form whose file is written where the shelf keeps it: once, however large it is."""
+
+    def __init__(self, request: Request, shelf: Blobs) -> None:
+        super().__init__(request.headers, request.stream(), max_files=1, max_fields=8)
+        self._shelf = shelf
+
+    def on_headers_finished(self) -> None:
+        """A part begins; if it is a file, it is a draft of the shelf."""
+        super().on_headers_finished()
+        if self._current_part.file is not None:
+            self._files_to_close_on_error.pop().close()
+            draft = self._shelf.draft()
+            self._files_to_close_on_error.append(draft)  # type: ignore[arg-type]  # all it does is close them
+            old = self._current_part.file
+            self._current_part.file = UploadFile(draft, size=0, filename=old.filename, headers=old.headers)
+
+
+@asynccontextmanager
+async def form_of(request: Request) -> AsyncIterator[FormData]:
     """The form of a request, its file on disk until the request is answered."""
-    return request.form(max_files=1, max_fields=8)
+    if not is_form(request):
+        raise BadRequestError("send a form, multipart/form-data", code="bad_request")
+    try:
+        form = await Forms(request, request.app.state.parts.runtime.shelf).parse()
+    except MultiPartException as error:
+        raise HTTPException(400, error.message) from error
+    try:
+        yield form
+    finally:
+        await form.close()
 
 
 async def _form(request: Request) -> AsyncIterator[Handed]:
@@ -120,12 +154,13 @@ def value(name: str, text: str) -> Any:
         return text
 
 
-def _is_form(request: Request) -> bool:
+def is_form(request: Request) -> bool:
+    """True when the body is a form with files."""
     return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
 
 
 async def _new_document(request: Request, _for: OwnCollection) -> AsyncIterator[Handed]:
-    if _is_form(request):
+    if is_form(request):
         async for handed in _form(request):
             yield handed
         return
@@ -138,7 +173,7 @@ async def _new_document(request: Request, _for: OwnCollection) -> AsyncIterator[
 
 
 async def _new_content(request: Request, _for: OwnDocument) -> AsyncIterator[Handed]:
-    if _is_form(request):
+    if is_form(request):
         async for handed in _form(request):
             yield handed
         return

@@ -7,7 +7,6 @@ found by its age.
 """
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import io
@@ -18,14 +17,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 from holdfast import faults
-from holdfast.core.errors import BadRequestError, StoreUnavailableError, WorkError
+from holdfast.core.errors import BadRequestError, WorkError
+from holdfast.documents.drafts import Draft, disk
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP = 1024 * 1024
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,9 @@ class Blobs(Protocol):
         kept; either leaves nothing behind.
         """
 
+    def draft(self) -> BinaryIO:
+        """A file to write bytes into; `put` keeps it without writing them once more."""
+
     def open(self, digest: str) -> BinaryIO:
         """The bytes as a stream for reading; WorkError `blob_missing` when they are not there."""
 
@@ -60,6 +62,9 @@ class Blobs(Protocol):
 
     def older(self, age: float, after: str = "") -> Iterator[Blob]:
         """What was last put at least `age` seconds ago, by digest, of those after the digest `after`."""
+
+    def discard_partial(self, age: float) -> int:
+        """What writers that died left half written, at least `age` seconds ago, is gone; how many files."""
 
     def close(self) -> None:
         """Whatever connections this process has are closed."""
@@ -79,18 +84,29 @@ class LocalBlobs:
 
     def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
         """See `Blobs.put`. What the source itself raises is passed on."""
-        with _disk():
+        if isinstance(source, Draft) and source.folder == self._partial and (draft := source.settle()):
+            _check(source.size, limit)
+            self._keep(*draft)
+            return Blob(draft[1], source.size)
+        with disk():
             descriptor, name = tempfile.mkstemp(dir=self._partial)
         try:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
                 blob = _copied(source, file, limit)
-            faults.point("keep.commit")
-            with _disk():
-                self._settle(Path(name), blob.digest)
-            faults.point("keep.committed")
+            self._keep(Path(name), blob.digest)
         finally:
             Path(name).unlink(missing_ok=True)
         return blob
+
+    def draft(self) -> BinaryIO:
+        """See `Blobs.draft`."""
+        return cast("BinaryIO", Draft(self._partial))
+
+    def _keep(self, written: Path, digest: str) -> None:
+        faults.point("keep.commit")
+        with disk():
+            self._settle(written, digest)
+        faults.point("keep.committed")
 
     def open(self, digest: str) -> BinaryIO:
         """See `Blobs.open`."""
@@ -152,7 +168,7 @@ class LocalBlobs:
         """See `Blobs.close`."""
 
     def discard_partial(self, age: float) -> int:
-        """What writers that died left half written, at least `age` seconds ago, is gone; how many files."""
+        """See `Blobs.discard_partial`."""
         gone = 0
         for place in self._partial.iterdir():
             with contextlib.suppress(FileNotFoundError):
@@ -194,22 +210,24 @@ def digest_checked(text: str) -> str:
     return text
 
 
+def _check(size: int, limit: int | None) -> None:
+    if limit is not None and size > limit:
+        raise BadRequestError(f"the document is larger than the limit of {limit:,} bytes", code="too_large")
+
+
 def _copied(source: bytes | BinaryIO, file: io.FileIO, limit: int | None) -> Blob:
     """The source is in the file and on the disk."""
     hasher = hashlib.sha256()
     size = 0
     for part in _parts(source):
         size += len(part)
-        if limit is not None and size > limit:
-            raise BadRequestError(
-                f"the document is larger than the limit of {limit:,} bytes", code="too_large"
-            )
+        _check(size, limit)
         hasher.update(part)
         rest = memoryview(part)
-        with _disk():
+        with disk():
             while rest:
                 rest = rest[file.write(rest) :]
-    with _disk():
+    with disk():
         os.fsync(file.fileno())
     return Blob(hasher.hexdigest(), size)
 
@@ -220,16 +238,3 @@ def _parts(source: bytes | BinaryIO) -> Iterator[bytes]:
         return
     while part := source.read(_STEP):
         yield part
-
-
-@contextlib.contextmanager
-def _disk() -> Iterator[None]:
-    """What the disk refuses is told as such."""
-    try:
-        yield
-    except OSError as error:
-        told = "the disk is full" if error.errno in _FULL else str(error)
-        raise StoreUnavailableError(
-            f"the document could not be kept: {told}; make room or mend the folder, then ask again",
-            code="blobs_unavailable",
-        ) from error

@@ -104,6 +104,10 @@ class S3Blobs:
             self._client.put_object(Bucket=self._where.bucket, Key=key, Body=file, ContentLength=blob.size)
         return blob
 
+    def draft(self) -> BinaryIO:
+        """See `Blobs.draft`. It is in the cache, whence the bucket gets it."""
+        return self._cache.draft()
+
     def open(self, digest: str) -> BinaryIO:
         """See `Blobs.open`."""
         return self.path(digest).open("rb")
@@ -145,6 +149,10 @@ class S3Blobs:
             last = copy
         if last is not None and last.age >= age:
             yield Blob(last.digest, last.size)
+
+    def discard_partial(self, age: float) -> int:
+        """See `Blobs.discard_partial`: those of this machine's cache."""
+        return self._cache.discard_partial(age)
 
     def close(self) -> None:
         """The connections of this process are closed."""

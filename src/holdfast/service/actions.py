@@ -173,17 +173,24 @@ class Deliveries:
 
 
 class Visits:
-    """A duty of the sweep: new actions go on looking at ready documents where they stopped."""
+    """A duty of the sweep: new actions go on looking at ready documents where they stopped, and what removed
+    ones have under way is ended.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
     def __call__(self) -> int:
-        """One turn; answers how many follow-ups were made. The sweep's own look wakes for them."""
-        return sum(
+        """One turn; answers how many follow-ups were made or ended. The sweep's own look wakes for them."""
+        made = sum(
             actions.visit(self._db, action_id, VISITED_PER_TURN)
             for action_id in actions.unvisited(self._db, 10)
         )
+        ended = sum(
+            actions.cancel_follow_ups(self._db, tenant, action_id, most=VISITED_PER_TURN)
+            for action_id, tenant in actions.unended(self._db, 10)
+        )
+        return made + ended
 
 
 def checked_callback(callback: Mapping[str, str] | None) -> dict[str, str] | None:

@@ -6,7 +6,6 @@ names, which the sweep removes.
 """
 
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -362,7 +361,7 @@ class Library:
 
     def _fetched(self, url: str, known: fetch.Validators) -> Source | None:
         """What is at `url`, kept; None when the server says that it is as it was."""
-        with tempfile.TemporaryFile() as file:
+        with self._shelf.draft() as file:
             answer = fetch.fetch(url, file, known=known, limits=self._fetching)
             if isinstance(answer, fetch.Unchanged):
                 return None

@@ -70,7 +70,9 @@ class Drift:
 
 
 class Shelf:
-    """Throws away bytes that no document names, a day after they were kept; some at each turn."""
+    """Throws away bytes that no document names, a day after they were kept, some at each turn; and what of
+    uploads was never whole, for whoever wrote it has died.
+    """
 
     def __init__(self, db: Database, shelf: Blobs) -> None:
         self._db = db
@@ -79,7 +81,7 @@ class Shelf:
 
     def __call__(self) -> int:
         """One turn; answers how many blobs went."""
-        gone, looked = 0, 0
+        gone, looked = self._shelf.discard_partial(KEPT_UNNAMED), 0
         for blob in self._shelf.older(KEPT_UNNAMED, self._after):
             if looked == MOST_BLOBS:
                 return gone

@@ -30,6 +30,7 @@ from holdfast.store.schema_follow_ups import deliveries as sent
 
 INDEX = "index"
 VISIT_BATCH = 500
+CANCELLED_AT_ONCE = 100
 _live_states = [literal(status) for status in sorted(LIVE)]
 
 # Shared until commit: whoever removes an action waits, and then sees every follow-up that it was to have.
@@ -237,15 +238,17 @@ def send_test(
 REMOVE_ACTION = (
     update(actions)
     .where(actions.c.tenant == bindparam("b_tenant"), actions.c.id == bindparam("b_action"), actions.c.active)
-    # The token is free again: the same action may be added anew.
-    .values(active=False, token=actions.c.token + ":" + cast(actions.c.id, Text))
+    # The token is free again: the same action may be added anew. Its follow-ups are still to be seen to.
+    .values(active=False, visited=0, token=actions.c.token + ":" + cast(actions.c.id, Text))
 )
 
 
-def remove_action(db: Database, tenant: str, action_id: int, *, actor: str = "") -> Outcome:
-    """The action makes no new follow-up, and those that it made and that have not ended are cancelled.
+def remove_action(
+    db: Database, tenant: str, action_id: int, *, actor: str = "", most: int = CANCELLED_AT_ONCE
+) -> Outcome:
+    """The action makes no new follow-up, and of those that have not ended `most` are cancelled here.
 
-    After an interruption ask again: it is unknown then, and what it left running is cancelled all the same.
+    The rest, and what an interruption left, is for `cancel_follow_ups`: `unended` tells who still has some.
     """
 
     def body(tx: Tx) -> Outcome:
@@ -257,7 +260,7 @@ def remove_action(db: Database, tenant: str, action_id: int, *, actor: str = "")
         return Landed()
 
     removed = db.write("remove_action", body)
-    cancel_follow_ups(db, tenant, action_id, actor=actor)
+    cancel_follow_ups(db, tenant, action_id, actor=actor, most=most)
     return removed
 
 
@@ -279,15 +282,46 @@ UNDER_WAY = union_all(
 )
 
 
-def cancel_follow_ups(db: Database, tenant: str, action_id: int, *, actor: str = "") -> int:
-    """No follow-up of the removed action is under way; answers how many were cancelled."""
-    found = db.read(lambda tx: tx.all(UNDER_WAY, {"tenant": tenant, "action_id": action_id}))
+SEEN_TO = (
+    update(actions)
+    .where(
+        actions.c.id == bindparam("b_action"),
+        actions.c.tenant == bindparam("b_tenant"),
+        ~actions.c.active,
+        actions.c.visited.is_not(None),
+    )
+    .values(visited=None)
+)
+UNENDED = (
+    select(actions.c.id, actions.c.tenant)
+    .where(actions.c.visited.is_not(None), ~actions.c.active)
+    .limit(bindparam("limit"))
+)
+
+
+def cancel_follow_ups(
+    db: Database, tenant: str, action_id: int, *, actor: str = "", most: int = CANCELLED_AT_ONCE
+) -> int:
+    """At most `most` follow-ups of the removed action that were under way are cancelled; answers how many.
+
+    No new one can come: whoever was publishing when it was removed has been waited for.
+    """
+    where = {"tenant": tenant, "action_id": action_id, "limit": most}
+    found = db.read(lambda tx: tx.all(UNDER_WAY.limit(bindparam("limit")), where))
     ended = {row.run_id: row.head_id for row in found}
     outcomes = [
         requests.cancel(db, head_id, run_id=run_id, actor=actor or f"action:{action_id}")
         for run_id, head_id in ended.items()
     ]
+    if len(found) < most:
+        seen = {"b_action": action_id, "b_tenant": tenant}
+        db.write("seen_to", lambda tx: tx.execute(SEEN_TO, seen))
     return sum(isinstance(outcome, Landed) for outcome in outcomes)
+
+
+def unended(db: Database, limit: int) -> list[tuple[int, str]]:
+    """Removed actions whose follow-ups may still be under way, each with its tenant."""
+    return [(row.id, row.tenant) for row in db.look(UNENDED, {"limit": limit})]
 
 
 IN_COLLECTION = select(actions.c.id).where(
@@ -298,10 +332,14 @@ IN_COLLECTION = select(actions.c.id).where(
 
 
 def remove_all(db: Database, tenant: str, collection: str, *, actor: str = "") -> int:
-    """The collection has no action any more; answers how many it had."""
+    """The collection has no action any more; answers how many it had.
+
+    Their follow-ups are left to the sweep but for a few of each: a collection may have any number of those.
+    """
     where = {"tenant": tenant, "collection": collection}
     found = [row.id for row in db.read(lambda tx: tx.all(IN_COLLECTION, where))]
-    return sum(isinstance(remove_action(db, tenant, each, actor=actor), Landed) for each in found)
+    most = max(1, CANCELLED_AT_ONCE // max(1, len(found)))
+    return sum(isinstance(remove_action(db, tenant, each, actor=actor, most=most), Landed) for each in found)
 
 
 ACTION = select(actions.c.tenant, actions.c.collection, actions.c.visited).where(
