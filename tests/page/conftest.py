@@ -53,7 +53,7 @@ def house(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         monkeypatch.delenv(name)
-    made = House(database_url, tmp_path / "data")
+    made = House(database_url, tmp_path / "data", webhook_private=True)
     yield made
     made.close()
 

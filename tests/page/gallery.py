@@ -3,15 +3,18 @@
     python -m tests.page.gallery FOLDER [WORD …]
 
 takes them all, or those whose names hold one of the words. They are for looking at: nothing is asserted.
+With `--docs` the pictures of the documentation are taken again as well (they need pngquant and optipng).
 """
 
 import contextlib
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from holdfast.store.database import Database
@@ -150,17 +153,29 @@ def broken(hall: Gallery, world: World, stand: Stand) -> None:
     name = world.names["running"]
     world.api.call("PUT", "budgets", {"scope": "collection:contracts", "hard": 0.000001})
     world.api.call("PUT", "budgets", {"scope": "tenant", "hard": 0.05, "soft": 0.001})
-    hall.hang("home-broken", "/")
     hall.hang("document-waiting", f"/documents/{name}")
+    until(lambda: "working" not in crew(world.api), 60, "the worker is not lost", every=0.5)
+    hall.hang("home-broken", "/")
+    hall.hang("document-alone", f"/documents/{name}")
     hall.hang("operations-broken", "/operations")
-    hall.hang("bill-broken", "/bill")
     stand.work()
+    until(lambda: world.api.get("orders?state=parked")["orders"], 60, "nothing is parked", every=0.2)
+    hall.hang("bill-parked", "/bill")
+    hall.hang("document-parked", f"/documents/{name}")
+    hall.hang("operations-parked", "/operations")
+    for order in world.api.get("orders?state=parked")["orders"]:
+        world.api.call("POST", f"orders/{order['id']}/resolve", {"charged": True})
     until(lambda: world.api.document(name)["ready"], 90, "it does not heal")
     hall.hang("document-healed", f"/documents/{name}", lambda page: page.click("summary >> nth=0"))
     hall.hang("bill", "/bill")
     hall.hang("home", "/")
     hall.hang("collection", "/collections/harbour")
     hall.hang("operations", "/operations")
+
+
+def crew(api: Api) -> set[str]:
+    """The states of all workers."""
+    return {one["state"] for one in api.get("status")["installation"]["workers"]}
 
 
 def last(hall: Gallery, stand: Stand) -> None:
@@ -193,7 +208,8 @@ def last(hall: Gallery, stand: Stand) -> None:
 def installation() -> Iterator[Stand]:
     """A stand whose language model is metered as well."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Stand(Path(folder), meter=Meter(honour_keys=True, chat=answers), model=True)
+        made = Stand(Path(folder), meter=Meter(chat=answers), model=True)
+        made.changes |= {"order_deadline": "20", "in_doubt": "park"}
         try:
             made.serve()
             made.work()
@@ -201,6 +217,39 @@ def installation() -> Iterator[Stand]:
         finally:
             made.close()
             NURSERY.close()
+
+
+PICTURES = {
+    "collection": "collection-busy-wide-light",
+    "home": "home-busy-wide-light",
+    "document": "document-parked-wide-dark",
+    "actions": "actions-wide-light",
+    "search": "search-wide-light",
+    "bill": "bill-parked-wide-dark",
+    "operations": "operations-broken-wide-light",
+    "phone": "phone",
+}
+DOCS = Path(__file__).parents[2] / "docs/pictures"
+
+
+def publish(folder: Path) -> None:
+    """The pictures of the documentation are these, cut to a screen and made small."""
+    phones = [
+        Image.open(folder / f"{name}.png").crop((0, 0, PHONE["width"], PHONE["height"]))
+        for name in ("home-busy-phone-light", "collection-busy-phone-dark", "document-busy-phone-light")
+    ]
+    side = Image.new("RGB", (3 * PHONE["width"] + 48, PHONE["height"]), "white")
+    for place, each in enumerate(phones):
+        side.paste(each, (place * (PHONE["width"] + 24), 0))
+    side.save(folder / "phone.png")
+    for name, source in PICTURES.items():
+        found = Image.open(folder / f"{source}.png").convert("RGB")
+        found.crop(
+            (0, 0, found.width, min(found.height, PHONE["height"] if name == "phone" else WIDE["height"]))
+        ).save(DOCS / f"{name}.png")
+        path = str(DOCS / f"{name}.png")
+        subprocess.run(["pngquant", "--force", "--skip-if-larger", "--output", path, "64", path], check=False)
+        subprocess.run(["optipng", "-quiet", "-o5", "-strip", "all", path], check=True)
 
 
 def main(folder: Path, words: list[str]) -> None:
@@ -228,4 +277,6 @@ def main(folder: Path, words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(Path(sys.argv[1]), [word for word in sys.argv[2:] if word != "--docs"])
+    if "--docs" in sys.argv:
+        publish(Path(sys.argv[1]))

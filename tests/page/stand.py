@@ -31,7 +31,8 @@ class Stand:
         }
         if model:
             self.changes |= {"llm_provider": "openai", "llm_base_url": provider, "llm_api_key": "test"}
-            self.changes["llm_key_retention"] = "3600"
+        if not self.meter.honour_keys:
+            self.changes["embedding_key_retention"] = "0"
         done = self.premises.command("migrate", **self.changes)
         assert done.returncode == 0, done.stderr
         self.port = 0

@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.api.house import House
+
 OWN = {"Sec-Fetch-Site": "same-origin"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded", **OWN}
 ACTS = {"X-Holdfast-Page": "1", **OWN}
@@ -43,6 +45,33 @@ def test_a_key_opens_the_page_for_some_hours(house):
     assert client.key not in cookie
     status, _, text = ask(house, "GET", "/", headers={"Cookie": cookie})
     assert (status, "Sign out" in text) == (200, True)
+
+
+@pytest.fixture
+def keyed(sqlite_url, tmp_path):
+    """An installation for a browser, where keys are on."""
+    made = House(sqlite_url, tmp_path / "keyed")
+    yield made
+    made.close()
+
+
+def test_somebody_signs_in_and_out_by_hand(keyed, look):
+    """A wrong key is told beside the field; the right one leads where one wanted to go."""
+    client = keyed.key("anna", "read")
+    reader = look(f"http://127.0.0.1:{keyed.port}")
+    page = reader.open("/bill", live=False)
+    page.keyboard.type("hf_wrong")
+    page.keyboard.press("Enter")
+    reader.shows("#problem", "This key is not known")
+    assert reader.judged() == []
+    page.keyboard.type(client.key)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/bill")
+    page.wait_for_selector("#live[data-state=live]")
+    page.click("text=Sign out")
+    page.wait_for_url("**/sign-in")
+    reader.open("/bill", live=False)
+    assert reader.text("h1") == "Sign in"
 
 
 def test_a_wrong_key_and_a_foreign_form_sign_nobody_in(house):

@@ -191,11 +191,15 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Why a head is as it is, what is safe to do next, and that as a sentence."""
+    """Why a head is as it is, what is safe to do next, and that as a sentence.
+
+    `stands_still` is true of work that was begun and that nobody holds at the moment.
+    """
 
     sentence: str
     step: Step
     todo: str
+    stands_still: bool = False
 
 
 def visible(head: Head) -> str:
@@ -222,6 +226,7 @@ def advise(
             "It waits for you: a paid order is parked, because nobody knows whether it was charged.",
             Step.RESOLVE,
             "Look at the provider's bill, then say whether it was charged.",
+            stands_still=True,
         )
     match head.status:
         case Status.FAILED:
@@ -266,16 +271,19 @@ def _waits(story: Story) -> Advice | None:
     """What the work waits for, when no part of it is held or queued."""
     reasons = {each.task.waiting_for for each in _open_tasks(story) if each.task.state is TaskState.WAITING}
     if "parked" in reasons:
-        return Advice(f"It waits for {wait('parked')}.", Step.RESOLVE, "Say whether the order was charged.")
+        told, todo = f"It waits for {wait('parked')}.", "Say whether the order was charged."
+        return Advice(told, Step.RESOLVE, todo, stands_still=True)
     if "budget" in reasons:
         return Advice(
             f"It waits for {wait('budget')}: nothing is spent until that is raised.",
             Step.RAISE_BUDGET,
             "Raise the budget, and it goes on at once.",
+            stands_still=True,
         )
     if reasons:
         told = " and ".join(sorted(wait(each) for each in reasons))
-        return Advice(f"It waits for {told}.", Step.CANCEL, "Nothing to do: it goes on by itself.")
+        todo = "Nothing to do: it goes on by itself."
+        return Advice(f"It waits for {told}.", Step.CANCEL, todo, stands_still=True)
     return None
 
 
@@ -298,9 +306,10 @@ def _lost(held: Sequence[Task], *, at_work: bool, now: float) -> Advice:
     kept = "Finished slices and paid calls are kept."
     if at_work:
         told = f"{owners} is gone or frozen: the lease ran out {ago} ago."
-        return Advice(told, Step.CANCEL, f"Nothing to do: another worker goes on within seconds. {kept}")
+        todo = f"Nothing to do: another worker goes on within seconds. {kept}"
+        return Advice(told, Step.CANCEL, todo, stands_still=True)
     told = f"{owners} is gone: the lease ran out {ago} ago, and no worker is at work."
-    return Advice(told, Step.START_WORKER, f"Start one with: holdfast worker. {kept}")
+    return Advice(told, Step.START_WORKER, f"Start one with: holdfast worker. {kept}", stands_still=True)
 
 
 def _running(story: Story, *, at_work: bool, now: float) -> Advice:
@@ -326,6 +335,7 @@ def _running(story: Story, *, at_work: bool, now: float) -> Advice:
         f"It waits for a free worker: {why}. Finished slices and paid calls are kept.",
         Step.CANCEL,
         "Nothing to do: it goes on by itself.",
+        stands_still=True,
     )
 
 

@@ -8,6 +8,7 @@ import { far, say, times } from "./words.js";
 
 const BATCH = 100;
 const WINDOW = 250;
+const SOME = 10;
 
 export function begin(list) {
   const collection = list.dataset.collection;
@@ -95,11 +96,20 @@ export function begin(list) {
       setTimeout(() => watch.observe(end), 2000);
       return;
     }
-    const fresh = [...parsed(html).children].filter((row) => !row.id || !document.getElementById(row.id));
-    for (const row of fresh) times(row);
-    end.replaceWith(...fresh);
-    const after = list.querySelector(":scope > .more");
-    if (after) watch.observe(after);
+    const fresh = [...parsed(html).children];
+    // A few rows per turn: a hundred at once would be felt while scrolling.
+    for (let at = 0; at < fresh.length; at += SOME) {
+      soon(`${end.dataset.cursor}-${at}`, () => {
+        const some = fresh.slice(at, at + SOME).filter((row) => !row.id || !document.getElementById(row.id));
+        for (const row of some) times(row);
+        end.before(...some);
+      });
+    }
+    soon(`${end.dataset.cursor}-end`, () => {
+      end.remove();
+      const after = list.querySelector(":scope > .more");
+      if (after) watch.observe(after);
+    });
   }
 
   const first = list.querySelector(":scope > .more");

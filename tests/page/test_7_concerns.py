@@ -1,0 +1,74 @@
+"""What needs a look is said with what to do about it, and only while it is true."""
+
+import html
+import re
+from urllib.request import urlopen
+
+import pytest
+from sqlalchemy import update
+
+from holdfast.store.schema import tasks
+from tests.webhooks.receiver import Receiver
+
+
+@pytest.fixture
+def seen(house):
+    """`seen(path)` is what a page says, without its marks."""
+
+    def text(path):
+        with urlopen(f"http://127.0.0.1:{house.port}{path}", timeout=30) as said:
+            main = said.read().decode().partition("<main")[2]
+        return " ".join(html.unescape(re.sub("<[^>]*>", " ", main)).split())
+
+    return text
+
+
+def test_a_lease_that_nobody_takes_is_told_with_its_document(house, seen):
+    """Its holder is called gone, by the document as well; after the work there is nothing to say."""
+    document = house.client.text("Anchors hold.", title="Anchors")
+    house.begun()
+    assert "lease that is renewed" in seen(f"/documents/{document['id']}")
+    late = update(tasks).values(lease_until=tasks.c.lease_until - 160.0)
+    house.runtime.db.write("late", lambda tx: tx.execute(late))
+    told = seen("/operations")
+    assert "1 lease ran out and nobody took the work over. Start a worker" in told
+    assert re.search(r"Anchors somebody interactive 1 0 ran out 1\.7 min ago", told)
+    told = seen(f"/documents/{document['id']}")
+    assert "Why does it wait? somebody is gone: the lease ran out 1.7 min ago, and no worker" in told
+    assert "somebody, whose lease ran out" in told
+    house.worker.engine.run_until_idle(patience=30.0)
+    assert "Needs a look" not in seen("/operations")
+    assert "It is done: generation 1 is visible." in seen(f"/documents/{document['id']}")
+
+
+def test_a_budget_is_told_when_it_is_used_up_and_not_before(house, seen):
+    """A removed one is not told of any more."""
+    house.client.collection()
+    for hard, told in ((5, False), (0, True), (None, False)):
+        assert house.client.put("budgets", {"scope": "collection:shelf", "hard": hard}).status == 200
+        assert ("The budget of collection shelf is used up. Raise it" in seen("/operations")) is told
+
+
+def test_events_that_did_not_arrive_are_told(house, seen):
+    """With what the receiver said, and the way to send them again."""
+    client = house.client
+    client.collection()
+    with Receiver() as receiver:
+        receiver.script = [410]
+        made = client.post("collections/shelf/actions", {"sort": "webhook", "params": {"url": receiver.url}})
+        client.post(f"collections/shelf/actions/{made.json['action']['id']}/test")
+        house.work()
+    told = seen("/operations")
+    assert "1 webhook of the latest 1 did not arrive. Repair the receiver" in told
+    assert re.search(r"webhook\.test .* Failed Answered 410 Send again", told)
+
+
+def test_the_same_refusal_many_times_is_one_line(house, seen):
+    """With how often, and what all of them would have cost."""
+    document = house.client.text("Anchors hold.", title="Anchors")
+    for _ in range(3):
+        assert house.client.post(f"documents/{document['id']}/index", {}).status == 409
+    for path in ("/", "/operations", f"/documents/{document['id']}"):
+        told = seen(path)
+        assert told.lower().count("refused as a duplicate") == 1
+        assert "3\N{MULTIPLICATION SIGN}" in told
