@@ -5,11 +5,12 @@ appear after a higher one. `page` therefore holds back what is younger than `HOL
 last number seen misses nothing, unless a transaction took longer than that between its entry and its commit.
 """
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import JSON, Row, Select, Text, bindparam, case, cast, func, select
+from sqlalchemy import Row, Select, Text, bindparam, case, cast, func, select
 
 from holdfast.core import progress
 from holdfast.core.records import Run, Spent
@@ -139,6 +140,9 @@ class Standing:
 _ids = bindparam("runs", type_=Keys())
 
 
+_STATES = {str(state): state for state in TaskState}
+
+
 class _Step(NamedTuple):
     """One task of a run, as its progress and its cost need it."""
 
@@ -168,7 +172,8 @@ def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
         .where(charges.c.run_id == runs.c.id, charges.c.sort != literal("in_doubt"))
         .scalar_subquery()
     )
-    tally = several(within(steps), within(bill), type_=JSON).label("tally")
+    # As a text: the driver would guess the encoding of each, and PostgreSQL has told it.
+    tally = cast(several(within(steps), within(bill)), Text).label("tally")
     return select(*rows.RUN_COLUMNS, tally, now().label("now")).where(key_in(runs.c.id, _ids))
 
 
@@ -229,24 +234,25 @@ def _standings(found: Sequence[Row[Any]]) -> dict[str, Standing]:
 
 def _standing(row: Row[Any]) -> Standing:
     run = rows.run(row)
-    told, (paid, tokens) = row.tally
-    found = sorted(map(_Step._make, told or ()))
+    told, (paid, tokens) = json.loads(row.tally)
+    found = [_Step._make(step) for step in told or ()]
+    if len(found) > 1:
+        found.sort()
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
-    counted = [one for one in found if not run.slices or one.ordinal > 0]
-    steps = [progress.Step(TaskState(one.state), one.done, one.total, one.weight) for one in counted]
+    counted = [one for one in found if one.ordinal > 0] if run.slices else found
+    steps = [progress.Step(_STATES[one.state], one.done, one.total, one.weight) for one in counted]
     stages: dict[str, tuple[int, int]] = {}
     for one in counted:
         for name, (done, total) in (one.stages or {}).items():
             before = stages.get(name, (0, 0))
             stages[name] = (before[0] + done, before[1] + total)
     spent = Spent(
-        sum(one.paid_calls for one in found),
-        sum(one.reused_calls for one in found),
+        sum([one.paid_calls for one in found]),
+        sum([one.reused_calls for one in found]),
         tokens or 0,
         paid or 0,
-        sum(one.saved for one in found),
+        sum([one.saved for one in found]),
     )
     unit = next((one.unit for one in counted if one.unit), "")
-    return Standing(
-        run, progress.roll_up(steps, planned=run.slices is not None), unit, stages, spent, row.now
-    )
+    rolled = progress.roll_up(steps, planned=run.slices is not None)
+    return Standing(run, rolled, unit, stages, spent, row.now)

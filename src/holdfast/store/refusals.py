@@ -9,7 +9,7 @@ the bill and the journal say the same and both are right once the run has ended.
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Row, bindparam, cast, func, select
+from sqlalchemy import BigInteger, ColumnElement, Row, Text, bindparam, cast, func, select
 
 from holdfast.core.decide import Verdict
 from holdfast.core.records import Ask, Head
@@ -35,16 +35,22 @@ def price_of(run_id: ColumnElement[Any]) -> ColumnElement[int]:
     return cast(charged.scalar_subquery() + reused.scalar_subquery(), BigInteger)
 
 
-PRICES = select(price_of(runs.c.id).label("price")).where(
-    runs.c.head_id == bindparam("head_id"),
-    runs.c.generation.in_([bindparam("generation"), bindparam("published")]),
+_would_cost = cast(
+    select(func.coalesce(func.max(price_of(runs.c.id)), 0))
+    .where(
+        runs.c.head_id == bindparam("j_head_id", type_=BigInteger),
+        runs.c.generation.in_([bindparam("j_generation", type_=BigInteger), bindparam("published")]),
+    )
+    .scalar_subquery(),
+    BigInteger,
 )
-
-
-def would_cost(tx: Tx, head: Head) -> int:
-    """What a duplicate of the head's live run would cost, as far as that is known now; in nano-dollars."""
-    values = {"head_id": head.id, "generation": head.generation, "published": head.published_generation}
-    return max((int(row.price) for row in tx.all(PRICES, values)), default=0)
+# With the price in it: whoever else asks for the same waits for the head that is held meanwhile.
+DUPLICATE = {
+    is_postgresql: journal.WRITE.values(
+        data=made(literal("ask"), bindparam("ask", type_=Text), literal(WOULD_COST), _would_cost)
+    )
+    for is_postgresql, made in ((True, func.json_build_object), (False, func.json_object))
+}
 
 
 def note(tx: Tx, ask: Ask, head: Head, verdict: Verdict, token: str) -> None:
@@ -56,9 +62,6 @@ def note(tx: Tx, ask: Ask, head: Head, verdict: Verdict, token: str) -> None:
     reason = f"{verdict.disposition}:{verdict.reason}"
     if tx.again and any(_is(row, reason, token) for row in tx.all(journal.LATEST, {"head_id": head.id})):
         return
-    data: dict[str, Any] = {"ask": token}
-    if verdict.disposition is Disposition.DUPLICATE:
-        data[WOULD_COST] = would_cost(tx, head)
     noted = journal.entry(
         Verb.REQUEST,
         reason,
@@ -67,9 +70,14 @@ def note(tx: Tx, ask: Ask, head: Head, verdict: Verdict, token: str) -> None:
         run_id=head.run_id,
         generation=head.generation,
         actor=ask.actor,
-        data=data,
+        data={"ask": token},
     )
-    journal.write(tx, noted)
+    if verdict.disposition is not Disposition.DUPLICATE:
+        journal.write(tx, noted)
+        return
+    del noted["j_data"]
+    noted |= {"ask": token, "published": head.published_generation}
+    tx.execute(DUPLICATE[tx.db.postgresql], noted)
 
 
 def _is(row: Row[Any], reason: str, token: str) -> bool:

@@ -74,14 +74,17 @@ def head(row: Row[Any]) -> Head:
 
 _RUN = tuple(Run.__dataclass_fields__)
 _of_run = attrgetter(*_RUN)
+# A look-up: an enum that is called takes ten times as long, and pages are made of hundreds.
+_STATUSES = {str(status): status for status in Status}
+_DISPOSITIONS = {str(disposition): disposition for disposition in Disposition}
 _STATUS, _DISPOSITION = _RUN.index("status"), _RUN.index("disposition")
 
 
 def run(row: Row[Any]) -> Run:
     """The record of a run row."""
     values = list(_of_run(row))
-    values[_STATUS] = Status(values[_STATUS])
-    values[_DISPOSITION] = Disposition(values[_DISPOSITION])
+    values[_STATUS] = _STATUSES[values[_STATUS]]
+    values[_DISPOSITION] = _DISPOSITIONS[values[_DISPOSITION]]
     return Run(*values)
 
 
