@@ -6,7 +6,9 @@ writes can travel in one statement.
 """
 
 import json
+import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -274,6 +276,7 @@ def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
         connect_args={"timeout": timeout, "check_same_thread": False},
     )
     engine.dialect.holdfast_simulated = simulated  # type: ignore[attr-defined]
+    turns: dict[int, threading.Lock] = {}  # by process: one that is forked has no part in its parent's
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
@@ -296,7 +299,7 @@ def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
             return
         if not simulated:
             _flush_or_not(connection)
-        if simulated or not _began_to_write(connection):
+        if simulated or not _began_to_write(connection, turns.setdefault(os.getpid(), threading.Lock())):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
@@ -315,14 +318,25 @@ def _flush_or_not(connection: Connection) -> None:
         connection.info["holdfast_synchronous"] = wanted
 
 
-def _began_to_write(connection: Connection) -> bool:
+def _began_to_write(connection: Connection, turn: threading.Lock) -> bool:
     """True when the transaction has the one write lock; False when not: then a last try tells why.
 
     Writers hold it for a millisecond. SQLite's own waiting sleeps for 1, 2, 5, 10, ... ms whatever happens
-    meanwhile, so that a busy worker may sleep through many turns.
+    meanwhile, so that a busy worker may sleep through many turns. Of the threads of a process one looks for
+    the lock and the others wait for their turn: thirty that look keep a processor busy.
     """
     driver: Any = connection.connection.driver_connection
-    give_up, wait = time.monotonic() + BUSY_TIMEOUT, SHORTEST_WAIT
+    give_up = time.monotonic() + BUSY_TIMEOUT
+    if not turn.acquire(timeout=BUSY_TIMEOUT):
+        return False
+    try:
+        return _looked_for_the_lock(driver, give_up)
+    finally:
+        turn.release()
+
+
+def _looked_for_the_lock(driver: Any, give_up: float) -> bool:
+    wait = SHORTEST_WAIT
     driver.execute("PRAGMA busy_timeout=0")
     try:
         while time.monotonic() < give_up:
