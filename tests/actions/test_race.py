@@ -29,7 +29,7 @@ DELIVERING = ("trying", "post", "finish")
 # Whatever these write or send has to do with a delivery.
 SOURCES = ("store/tries.py", "store/actions.py", "documents/posting.py")
 # A person's word, not the way of an event; what it stops in the middle is in tests/webhooks.
-ELSEWHERE = {"move", "remove_action", "seen_to"}
+ELSEWHERE = {"move", "remove_action", "seen_to", "send_test"}
 
 
 class Moody(Receiver):

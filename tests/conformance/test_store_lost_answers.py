@@ -28,6 +28,7 @@ from holdfast.store import (
 )
 from holdfast.store import tasks as fenced
 from holdfast.store.schema import journal, runs, tasks
+from holdfast.store.schema_follow_ups import deliveries
 from tests.conformance.conftest import PATIENCE, cut
 
 RULES = claims.LockHeld(attempt_cap=3)
@@ -240,6 +241,13 @@ def delivery(world):
     return claim, claim.subject.removeprefix("delivery:")
 
 
+def send_test(world):
+    webhook = {"kind": "webhook", "pipeline": "", "options": {"url": "http://receiver.example"}}
+    action_id = actions.add_action(world.db, tenant="default", collection="books", **webhook)
+    where = {"tenant": "default", "collection": "books", "action_id": action_id}
+    return lambda: actions.send_test(world.db, **where, event_id="e")
+
+
 def trying(world):
     claim, event = delivery(world)
     return lambda: tries.trying(world.db, claim, event, 1)
@@ -308,6 +316,7 @@ TRANSITIONS = {
     "add_action": (add_action,),
     "visit": (add_action,),
     "visited": (add_action,),
+    "send_test": (send_test,),
     "trying": (trying,),
     "missed": (missed,),
     "resend": (send_again, hurry),
@@ -452,3 +461,17 @@ def test_a_refusal_whose_answer_was_lost_may_be_followed_by_another_and_the_jour
         "duplicate:in_progress",
     ]
     assert told.disposition is Disposition.DUPLICATE
+
+
+@pytest.mark.g4
+def test_a_test_that_was_delivered_before_its_answer_came_is_not_sent_again(world):
+    """The retry finds it, though it is no longer on its way."""
+    act = send_test(world)
+
+    def deliver():
+        world.write(tasks.update().values(pipeline=""))
+        fenced.finish(world.db, world.claim(), spent=Spent())
+
+    with meanwhile("send_test.committed", deliver):
+        assert act() == Landed()
+    assert len(world.rows(select(deliveries.c.id))) == 1

@@ -200,6 +200,9 @@ PENDING_TEST = (
 )
 
 
+ALREADY_SENT = select(sent.c.id).where(sent.c.id == bindparam("event_id"))
+
+
 def send_test(
     db: Database, *, tenant: str, collection: str, action_id: int, event_id: str, actor: str = ""
 ) -> Outcome | str:
@@ -211,6 +214,8 @@ def send_test(
 
     def body(tx: Tx) -> Outcome | str:
         where = {"tenant": tenant, "collection": collection, "action_id": action_id}
+        if tx.again and tx.one(ALREADY_SENT, {"event_id": event_id}) is not None:
+            return Landed()
         action = tx.one(WEBHOOK, where)
         if action is None:
             return FencedOut("unknown")
