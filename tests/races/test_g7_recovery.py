@@ -1,10 +1,13 @@
 """G7: a dead worker's task runs elsewhere within its lease and one sweep; a live one is never called dead."""
 
+import contextlib
 import threading
 import time
 from contextlib import closing
 
+import psycopg
 import pytest
+from sqlalchemy import make_url
 
 from holdfast.core import decide
 from holdfast.core.records import Chunk, FencedOut, Slice, Spent
@@ -13,7 +16,7 @@ from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
 from holdfast.leases.base import Terms
 from holdfast.leases.redis import RedisLeases, connect
-from holdfast.store import claims, duties, reads, tasks
+from holdfast.store import claims, dialect, duties, reads, stalled, tasks
 from tests.races import actor
 from tests.races.arena import DEADLINE, eventually
 
@@ -263,3 +266,25 @@ def test_draining_settles_what_is_in_flight_and_hands_over_without_paying_twice(
     assert unkeyed_meter.totals().exchanges == 2
     assert unkeyed_meter.totals().excess == 0
     assert isinstance(tasks.finish(arena.db, handed.claim, spent=Spent()), FencedOut)
+
+
+@pytest.mark.parametrize("moment", ["in_the_first", "after_the_first"])
+def test_a_process_frozen_while_it_hands_over_several_statements_keeps_nothing(pg_arena, moment):
+    """The server's own clock has stopped, so the sweep ends its session; others' are left alone."""
+    claim = pg_arena.taken(ttl=0.05)
+    url = make_url(pg_arena.url).set(drivername="postgresql").render_as_string(hide_password=False)
+    session = psycopg.connect(url, autocommit=True, application_name=dialect.APPLICATION)
+    session.execute("SET idle_in_transaction_session_timeout = 200")
+    with contextlib.suppress(psycopg.OperationalError), session as frozen, frozen.pipeline() as handed_over:
+        frozen.execute("BEGIN")
+        frozen.execute("SELECT id FROM tasks WHERE id = %s FOR UPDATE", [claim.task_id])
+        if moment == "after_the_first":
+            handed_over.sync()
+        frozen.pgconn.send_flush_request()
+        frozen.pgconn.flush()
+        time.sleep(0.8)
+        assert not duties.expire(pg_arena.db, cap=3)
+        assert stalled.end(pg_arena.db, after=60.0) == 0
+        assert stalled.end(pg_arena.db, after=0.5) == 1
+        eventually(lambda: duties.expire(pg_arena.db, cap=3))
+    assert pg_arena.claim().task_id == claim.task_id

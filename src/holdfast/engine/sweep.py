@@ -12,7 +12,7 @@ from holdfast.core.ports import Host
 from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
 from holdfast.leases.base import LeaseBackendError, Leases
-from holdfast.store import budgets, duties, orders, prune
+from holdfast.store import budgets, duties, orders, prune, stalled
 from holdfast.store.database import Database
 
 URGENT = "urgent"
@@ -109,6 +109,8 @@ class Sweeper:
         return duties.win(self._db, name, every=every * 0.9, away=self._db.was_away, **rules)
 
     def _urgent(self, turn: duties.Turn) -> tuple[dict[str, int], int]:
+        if ended := stalled.end(self._db):
+            log.warning("%s sessions of the database, left waiting in a transaction, were ended", ended)
         glance = duties.glance(self._db, wake.MOST_AT_ONCE)
         recovered = orders.recover_forgotten(self._db) if glance.orders else 0
         if glance.expired and turn.grace_until <= turn.now:

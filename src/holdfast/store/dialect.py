@@ -54,6 +54,7 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.0001, 0.002
 # server ends such a transaction after this time. The thawed process meets a cut connection, tries again, and
 # is fenced out. (SQLite has no such remedy: its one write lock stays with the frozen process.)
 IDLE_IN_TRANSACTION_MS = 10_000
+APPLICATION = "holdfast"  # the name of every session of ours
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 # PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections; with every
@@ -236,7 +237,7 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
                 "keepalives_interval": 5,
                 "keepalives_count": 3,
                 "tcp_user_timeout": 30_000,
-                "application_name": "holdfast",
+                "application_name": APPLICATION,
             },
         )
     except ModuleNotFoundError as error:
