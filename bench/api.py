@@ -1,10 +1,10 @@
 """Measures the HTTP API under load while documents are indexed: duplicates, reads and small uploads, mixed.
 
-    python -m bench.api [--quick] [--json FILE] [--strict]
+    python -m bench.api [--quick] [--uploads N] [--json FILE] [--strict]
 
-200 requests a second, of which half are reads (a document, a page of documents, a search), a quarter are
-duplicates that must be refused, and a quarter are uploads of small texts that a worker of two processes
-indexes meanwhile; everything on this machine, with the settings for that (`SETTINGS`). Seconds count from
+200 requests a second: of twenty, five are duplicates that must be refused, `--uploads` (two) are small texts
+that a worker of two processes indexes meanwhile, and the others are reads: a document, a page of fifty, a
+search. Everything is on this machine, with the settings for that (`SETTINGS`). Seconds count from
 when a request was due, not from when it was sent. Then: what 500 listeners that hear nothing cost.
 """
 
@@ -70,15 +70,18 @@ def main(words: Sequence[str]) -> int:
     """The exit code: 0, also on a miss, unless --strict."""
     parser = argparse.ArgumentParser(prog="bench.api", description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--quick", action="store_true", help="10 s instead of 60, 50 listeners")
+    parser.add_argument("--uploads", type=int, default=2, help="of twenty requests, 2 unless said")
     parser.add_argument("--json", type=Path, help="write the numbers here as well")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
     options = parser.parse_args(words)
-    report = Report(command=f"python -m bench.api{' --quick' if options.quick else ''}")
+    report = Report(
+        command=f"python -m bench.api{' --quick' if options.quick else ''} --uploads {options.uploads}"
+    )
     for stack in (workers.STACKS[0], workers.STACKS[2]):
         report.busy.append(quiet(QUICK if options.quick else Sizes()))
         with _api(stack) as place:
             _say(f"{stack.name}: up")
-            _under_load(report, stack, place, 10.0 if options.quick else 60.0)
+            _under_load(report, stack, place, 10.0 if options.quick else 60.0, options.uploads)
             _listeners(report, stack, place, 50 if options.quick else LISTENERS)
     report.print()
     if options.json:
@@ -134,8 +137,8 @@ def _address(
     raise RuntimeError("the API did not start")
 
 
-def _under_load(report: Report, stack: workers.Stack, place: Place, seconds: float) -> None:
-    make = _mixture(place)
+def _under_load(report: Report, stack: workers.Stack, place: Place, seconds: float, uploads: int) -> None:
+    make = _mixture(place, uploads)
     asyncio.run(load.send(place.address, RATE, 3.0, lambda number: make(-1 - number)))  # warm
     _say(f"{stack.name}: warm; {RATE:g} requests a second for {seconds:g} s")
     busy = _processor(place.pid)
@@ -190,21 +193,21 @@ def _processor(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _mixture(place: Place) -> Callable[[int], load.Request]:
+def _mixture(place: Place, uploads: int) -> Callable[[int], load.Request]:
     again = f"/api/v1/documents/{place.waiting}/index"
 
     def make(number: int) -> load.Request:
-        sort = number % 8
-        if sort in {0, 4}:
-            return load.Request("duplicate", "POST", again, b'{"mode": "retry"}', (409,))
-        if sort in {2, 6}:
+        sort = number % 20
+        if sort < uploads:
             words = " ".join(WORDS[(number * step + step) % len(WORDS)] for step in range(1, 60))
             note = {"text": f"Note {number}. {words}.", "title": f"note {number}", "lane": "bulk"}
             body = json.dumps(note).encode()
             return load.Request("upload", "POST", "/api/v1/collections/bench/documents", body, (200, 202))
-        if sort == 1:
+        if sort >= 15:
+            return load.Request("duplicate", "POST", again, b'{"mode": "retry"}', (409,))
+        if sort % 3 == 0:
             return load.Request("document", "GET", f"/api/v1/documents/{place.waiting}")
-        if sort in {3, 7}:
+        if sort % 3 == 1:
             return load.Request("page", "GET", "/api/v1/collections/bench/documents?limit=50")
         word = WORDS[number % len(WORDS)]
         return load.Request("search", "GET", f"/api/v1/search?collection=bench&q={word}&k=5")

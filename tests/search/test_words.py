@@ -119,3 +119,10 @@ def test_case_does_not_matter_to_a_plain_word(word):
     """But for the few names that are stop words in small letters."""
     if word.upper() not in words._NAMES:
         assert words.analyse(word.capitalize()) == words.analyse(word) == words.analyse(word.upper())
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=80))
+def test_words_between_spaces_are_the_words_of_the_text(text):
+    """Looked up stretch by stretch or read as a whole, an ASCII text gives the same terms."""
+    read = [term for raw in words._RAW_ASCII.findall(text) for term in words._known[raw]]
+    assert words.analyse(text) == read

@@ -51,6 +51,7 @@ class Built:
     app: FastAPI
     gate: Gate
     feed: Feed
+    threads: int
 
 
 class _Api(FastAPI):
@@ -108,7 +109,7 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     for router in routes.routers():
         app.include_router(router)
     limits = Limits(settings.most_bytes, settings.most_json, settings.body_pause, settings.most_import)
-    return Built(app, Gate(app, limits, parts.counting.note), parts.feed)
+    return Built(app, Gate(app, limits, parts.counting.note), parts.feed, settings.api_threads)
 
 
 def routers() -> list[APIRouter]:

@@ -4,6 +4,7 @@ import socket
 from types import FrameType
 
 import uvicorn
+from anyio import to_thread
 
 from holdfast.api import slow
 from holdfast.api.access import is_loopback
@@ -33,6 +34,14 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self._feed = built.feed
+        self._threads = built.threads
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve, with as many threads as are of use: one interpreter runs them in turn, and more of them than
+        wait for the database at a time cost it the time to change from one to another.
+        """
+        to_thread.current_default_thread_limiter().total_tokens = self._threads
+        await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end, on a signal."""

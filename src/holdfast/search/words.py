@@ -56,8 +56,10 @@ _NAMES = frozenset({"IT", "US", "WHO"})
 
 def analyse(text: str, most: int = MOST_TERMS) -> list[str]:
     """The terms of a text, in order and with repetitions; the first `most` of them."""
-    found = (_RAW_ASCII if text.isascii() else _RAW).findall(text)
-    return list(chain.from_iterable(map(_known.__getitem__, found)))[:most]
+    if text.isascii():
+        # No word reaches over a space, so what stands between two is looked up whole: a fraction of the time.
+        return list(chain.from_iterable(map(_known_whole.__getitem__, text.split())))[:most]
+    return list(chain.from_iterable(map(_known.__getitem__, _RAW.findall(text))))[:most]
 
 
 def joined(text: str) -> str | None:
@@ -91,7 +93,10 @@ class _Known(dict[str, tuple[str, ...]]):
     """What each spelling gives. Threads may work one out twice; they find the same."""
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
-        terms = tuple(_terms(raw))
+        return self.remember(raw, tuple(_terms(raw)))
+
+    def remember(self, raw: str, terms: tuple[str, ...]) -> tuple[str, ...]:
+        """These terms, at hand the next time unless the spelling is so long that it will hardly return."""
         if len(raw) <= _WORTH_REMEMBERING:
             if len(self) >= _REMEMBERED:
                 self.clear()
@@ -99,7 +104,16 @@ class _Known(dict[str, tuple[str, ...]]):
         return terms
 
 
+class _KnownWhole(_Known):
+    """What each stretch of ASCII between two spaces gives: a word with the marks around it, or several."""
+
+    def __missing__(self, raw: str) -> tuple[str, ...]:
+        terms = tuple(chain.from_iterable(map(_known.__getitem__, _RAW_ASCII.findall(raw))))
+        return self.remember(raw, terms)
+
+
 _known = _Known()
+_known_whole = _KnownWhole()
 
 
 def _terms(raw: str) -> Iterator[str]:
