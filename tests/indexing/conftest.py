@@ -1,16 +1,15 @@
 """What the stories of indexing share: a house on each database, and an installation for the commands."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import cli
 from holdfast.documents.parse.parser import Parser
 from holdfast.testing.meter import Meter
+from tests.commands import caller
 from tests.indexing.house import House
 
 
@@ -66,13 +65,4 @@ def installed(
 @pytest.fixture
 def holdfast(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """`holdfast("search", "x")` runs a command in this process; answers exit code, output and complaint."""
-
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["holdfast", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        code = ended.value.code
-        return (code if isinstance(code, int) else 0), said.out, said.err
-
-    return call
+    return caller(monkeypatch, capsys)

@@ -2,13 +2,12 @@
 
 import json
 import os
-import sys
 
 import pytest
 
-from holdfast import cli
 from tests.acceptance.workers import Worker
 from tests.api.house import House as ApiHouse
+from tests.commands import caller
 from tests.jobs.house import ask, job, results
 
 TOWER = "The Eiffel Tower is a wrought-iron tower in Paris. It is 330 metres high and was completed in 1889."
@@ -66,14 +65,7 @@ def holdfast(monkeypatch, capsys, tmp_path):
     """`holdfast("jobs")` runs a command in this process; answers exit code, output and complaint."""
     monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path / "installed"))
 
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return (ended.value.code or 0), said.out, said.err
-
-    return call
+    return caller(monkeypatch, capsys)
 
 
 @pytest.fixture

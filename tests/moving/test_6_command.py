@@ -2,12 +2,11 @@
 
 import json
 import os
-import sys
 
 import pytest
 
-from holdfast.cli import app as cli
 from tests.acceptance.workers import Worker
+from tests.commands import caller
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -20,14 +19,7 @@ def holdfast(monkeypatch, capsys, tmp_path):
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path / "installed"))
 
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        return (ended.value.code or 0), said.out, said.err
-
-    return call
+    return caller(monkeypatch, capsys)
 
 
 @pytest.fixture

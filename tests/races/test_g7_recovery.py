@@ -7,7 +7,7 @@ from contextlib import closing
 
 import psycopg
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import make_url, text
 
 from holdfast.core import decide
 from holdfast.core.records import Chunk, FencedOut, Slice, Spent
@@ -268,6 +268,12 @@ def test_draining_settles_what_is_in_flight_and_hands_over_without_paying_twice(
     assert isinstance(tasks.finish(arena.db, handed.claim, spent=Spent()), FencedOut)
 
 
+WAITING = text(
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'ClientRead'"
+    " AND xact_start IS NOT NULL AND state_change < clock_timestamp() - make_interval(secs => :seconds)"
+)
+
+
 @pytest.mark.parametrize("moment", ["in_the_first", "after_the_first"])
 def test_a_process_frozen_while_it_hands_over_several_statements_keeps_nothing(pg_arena, moment):
     """The server's own clock has stopped, so the sweep ends its session; others' are left alone."""
@@ -282,7 +288,7 @@ def test_a_process_frozen_while_it_hands_over_several_statements_keeps_nothing(p
             handed_over.sync()
         frozen.pgconn.send_flush_request()
         frozen.pgconn.flush()
-        time.sleep(0.8)
+        eventually(lambda: pg_arena.db.look(WAITING, {"seconds": 0.5}))
         assert not duties.expire(pg_arena.db, cap=3)
         assert stalled.end(pg_arena.db, after=60.0) == 0
         assert stalled.end(pg_arena.db, after=0.5) == 1
