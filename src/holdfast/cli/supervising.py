@@ -52,7 +52,7 @@ class Supervisor:
     def __init__(self, parts: Sequence[Part], patience: float) -> None:
         self._parts = list(parts)
         self._patience = patience
-        self._stop = threading.Event()
+        # A plain number: two signals at once would wait for each other at the lock of an Event.
         self._signals = 0
         self._console = terminal.console()
         self._print = threading.Lock()
@@ -62,18 +62,17 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._told_to_stop)
         try:
-            while not self._stop.is_set():
+            while not self._signals:
                 for part in list(self._parts):
                     if (code := self._look_after(part)) is not None:
                         return code
-                self._stop.wait(0.2)
+                time.sleep(0.2)
             return Exit.OK
         finally:
             self._end()
 
     def _told_to_stop(self, *_: object) -> None:
         self._signals += 1
-        self._stop.set()
         if self._signals > 1:
             for part in self._parts:
                 _signal(part, signal.SIGKILL)
