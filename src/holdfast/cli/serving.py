@@ -46,6 +46,7 @@ def _run(runtime: bootstrap.Runtime, loaded: Settings, host: str, port: int) -> 
     shown = f"[{at}]" if ":" in at else at
     sys.stdout.write(f"holdfast api: http://{shown}:{taken}\n")
     sys.stdout.flush()
+    bootstrap.settle_down()
     with listening:
         server.Server(built).run(sockets=[listening])
 

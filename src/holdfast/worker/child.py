@@ -6,7 +6,6 @@ is still open, it hands the task over to others and ends.
 """
 
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -35,8 +34,6 @@ MOST_TASKS = 200
 MOST_SECONDS = 30.0
 # A task that ends right after the drain time must not be cut off in the middle of its last statement.
 LAST_WORDS = 0.5
-# New objects before a look for garbage in cycles, and how many looks before older ones are included.
-GARBAGE = (10_000, 20, 20)
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +180,7 @@ class Child:
             log.warning("%s; the sweep wakes again when it is back", error.message)
             return None
         runtime.engine.watchdog.start()
-        _settle_down()
+        bootstrap.settle_down()
         return runtime
 
     def _wait_for_the_end(self) -> None:
@@ -215,17 +212,6 @@ class Child:
     def _hold_the_rope(self) -> None:
         self._birth.rope.wait()
         self._stopping.set()
-
-
-def _settle_down() -> None:
-    """What was made for good is not looked through again, and what is new less often.
-
-    With no looks at all a small document took a twelfth less processor time (one run). It also keeps the
-    pages shared that this process has in common with its parent.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GARBAGE)
 
 
 def _log(done: Done) -> None:
