@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import http.server
+import json
 import os
 import socket
 import threading
@@ -78,6 +79,52 @@ def test_a_head_that_stops_is_answered(small):
         said = heard(line)
     assert said.startswith(b"HTTP/1.1 408 ")
     assert said.endswith(b'send it at once"}}')
+
+
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+LENGTHY = {
+    "many": HEAD + b"".join(b"x-%d: %s\r\n" % (number, b"v" * 200) for number in range(400)) + b"\r\n",
+    "one that does not end": HEAD + b"x: " + b"v" * 100_000,
+    "address": b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("head", LENGTHY.values(), ids=LENGTHY)
+def test_a_head_that_is_too_long_is_refused(small, head):
+    """431 in the one shape; whoever still sends may find the connection reset instead."""
+    with connected(small) as line:
+        line.sendall(head)
+        said = heard_or_cut(line)
+    assert said == b"" or (said.startswith(b"HTTP/1.1 431 ") and b'"head_too_large"' in said)
+    assert small.client.get("/healthz").status == 200
+
+
+NO_REQUESTS = {
+    "two hosts": HEAD + b"Host: elsewhere\r\n\r\n",
+    "two lengths": HEAD + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "a proxy's": b"CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    "no ASCII": "GET /ü HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode(),
+    "a folded header": HEAD + b"x: 1\r\n 2\r\n\r\n",
+    "a nameless header": HEAD + b": 1\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", NO_REQUESTS.values(), ids=NO_REQUESTS)
+def test_what_is_no_request_is_told_so_in_the_one_shape(small, sent):
+    """400, and the connection ends; nothing of it reaches a route."""
+    with connected(small) as line:
+        line.sendall(sent)
+        said = heard(line)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["code"] == "bad_request"
+
+
+def test_another_protocol_that_is_offered_is_not_taken_up(small):
+    """The request is answered as if it had not been."""
+    with connected(small) as line:
+        line.sendall(HEAD + b"Connection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n")
+        assert heard(line).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_connection_that_says_nothing_is_closed(small):

@@ -1,36 +1,48 @@
-"""Connections on which no request comes: the head of a request has a time, as its body has (see `limits`).
+"""Connections: the head of a request has a time, as its body has (see `limits`), a size and a form.
 
 The server itself only closes a connection that is quiet after an answer. One that says nothing at all, or
 adds a byte to its head now and then, would stay for ever, and whoever opens enough of them leaves no
-descriptor for anybody else; for that nobody has to have a key.
+descriptor for anybody else; for that nobody has to have a key. Its parser takes a head of any length, and
+what it does not understand it would answer in words of its own.
 """
 
 import asyncio
 import json
 
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-SAID = json.dumps(
-    {
-        "error": {
-            "code": "too_slow",
-            "message": "the head of the request did not come in time; send it at once",
-        }
-    }
-).encode()
-LATE = b"\r\n".join(
-    (
-        b"HTTP/1.1 408 Request Timeout",
-        b"content-type: application/json",
-        b"content-length: %d" % len(SAID),
-        b"connection: close",
-        b"",
-        SAID,
+# Bytes of a request's first line and headers together.
+MOST_HEAD = 64 * 1024
+
+
+def _told(status: bytes, *, code: str, message: str) -> bytes:
+    body = json.dumps({"error": {"code": code, "message": message}}).encode()
+    return b"\r\n".join(
+        (
+            b"HTTP/1.1 " + status,
+            b"content-type: application/json",
+            b"content-length: %d" % len(body),
+            b"connection: close",
+            b"",
+            body,
+        )
     )
+
+
+LATE = _told(
+    b"408 Request Timeout",
+    code="too_slow",
+    message="the head of the request did not come in time; send it at once",
+)
+WRONG = _told(b"400 Bad Request", code="bad_request", message="this is no HTTP request that can be read")
+LONG = _told(
+    b"431 Request Header Fields Too Large",
+    code="head_too_large",
+    message=f"the head of the request is larger than {MOST_HEAD:,} bytes; send fewer or shorter headers",
 )
 
 
-class Prompt(H11Protocol):
+class Prompt(HttpToolsProtocol):
     """One connection. Its next request has all of its head within `seconds`, or is answered with 408; a
     connection that says nothing is closed without a word.
     """
@@ -38,6 +50,9 @@ class Prompt(H11Protocol):
     seconds = 30.0
     _timer: asyncio.TimerHandle | None = None
     _begun = False
+    _head = 0
+    _hosts = 0
+    _coming = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -54,19 +69,54 @@ class Prompt(H11Protocol):
             self._rest()
         elif not self.transport.is_closing():
             self._begun = True
+            self._coming += len(data)  # one header alone may never come to its end
+            if self._coming > MOST_HEAD:
+                self._head = self._coming
+                self.send_400_response("")
+                return
             if self._timer is None:
                 self._wait()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._head = self._hosts = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the first line."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header. Two hosts are refused: whoever stands before us may have gone by the other."""
+        self._count(len(name) + len(value))
+        self._hosts += name.lower() == b"host"
+        if self._hosts > 1:
+            raise ValueError("two hosts are named")
+        super().on_header(name, value)
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the parent's signature
+        """What came is no request, or too long for one."""
+        self._rest()
+        self.transport.write(LONG if self._head > MOST_HEAD else WRONG)
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody waits any more."""
         self._rest()
         super().connection_lost(exc)
 
+    def _count(self, size: int) -> None:
+        self._head += size
+        if self._head > MOST_HEAD:
+            raise ValueError("the head is too large")
+
     def _wait(self) -> None:
         self._timer = self.loop.call_later(self.seconds, self._late)
 
     def _rest(self) -> None:
         self._begun = False
+        self._coming = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import (
     ARRAY,
     URL,
+    BigInteger,
     Boolean,
     Connection,
     Delete,
@@ -35,7 +36,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from holdfast.core.errors import BadRequestError
 
@@ -92,14 +93,22 @@ class Keys(TypeDecorator[list[str]]):
 
     impl = Text
     cache_ok = True
+    of: TypeEngine[Any] = Text()
 
     def load_dialect_impl(self, dialect: Any) -> Any:
         """The type that carries the list on this dialect."""
-        return dialect.type_descriptor(ARRAY(Text()) if dialect.name == "postgresql" else Text())
+        return dialect.type_descriptor(ARRAY(self.of) if dialect.name == "postgresql" else Text())
 
     def process_bind_param(self, value: Any, dialect: Any) -> Any:
         """The list as the driver takes it."""
         return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
+
+
+class Numbers(Keys):
+    """The same of whole numbers."""
+
+    cache_ok = True
+    of = BigInteger()
 
 
 class key_in(FunctionElement[bool]):  # noqa: N801 - reads as SQL

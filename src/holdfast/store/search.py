@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.records import Claim
 from holdfast.store.database import Tx
-from holdfast.store.dialect import now
+from holdfast.store.dialect import Keys, Numbers, key_in, now
 from holdfast.store.schema import calls, chunks, collections, documents, heads, word_counts
 
 KIND = "index"
@@ -368,23 +368,22 @@ CHUNKS_OF = (
         (heads.c.id == chunks.c.head_id) & (heads.c.published_generation == chunks.c.generation),
     )
     .where(
-        chunks.c.id.in_(bindparam("ids", expanding=True)),
+        key_in(chunks.c.id, bindparam("ids", type_=Numbers())),
         heads.c.tenant == bindparam("tenant"),
         heads.c.visible,
     )
 )
 # Not a join: subjects are compared byte by byte and documents' ids are not, so no index would serve it.
 TITLES_OF = select(documents.c.id, documents.c.title).where(
-    documents.c.tenant == bindparam("tenant"), documents.c.id.in_(bindparam("ids", expanding=True))
+    documents.c.tenant == bindparam("tenant"), key_in(documents.c.id, bindparam("ids", type_=Keys()))
 )
 
 
 def chunks_of(tx: Tx, tenant: str, ids: Sequence[int]) -> dict[int, StoredChunk]:
     """The visible ones of these chunks, by their id."""
-    found = [row for part in _parts(ids) for row in tx.all(CHUNKS_OF, {"tenant": tenant, "ids": part})]
+    found = tx.all(CHUNKS_OF, {"tenant": tenant, "ids": ids})
     names = list(dict.fromkeys(row.subject.removeprefix(SUBJECT) for row in found))
-    rows = (row for part in _parts(names) for row in tx.all(TITLES_OF, {"tenant": tenant, "ids": part}))
-    titles = {row.id: row.title for row in rows}
+    titles = {row.id: row.title for row in tx.all(TITLES_OF, {"tenant": tenant, "ids": names})}
     return {
         row.id: StoredChunk(
             row.id, name, titles.get(name, ""), row.page, row.text, row.generation, row.slice, row.position
