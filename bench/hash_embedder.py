@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile
+from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profiled, free
 
 MODEL = "hash-256"
 
 
-class HashProvider:
+class HashProvider(Profiled):
     """A provider for measuring everything but the provider."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.profile = Profile(name, True, 86_400.0, 512, 10_000_000, 60.0)
+        super().__init__(free(name, max_inputs=512))
 
     def encode(
         self, _endpoint: str, _model: str, _params: Mapping[str, object], inputs: Sequence[str]

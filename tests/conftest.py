@@ -4,6 +4,7 @@ The servers are those of `make services-up`, found in `.services/services.json`.
 skipped and says so; with CI=true it fails, for there a skipped proof is no proof.
 """
 
+import contextlib
 import json
 import os
 import secrets
@@ -18,6 +19,9 @@ import hypothesis
 import psycopg
 import pytest
 import redis
+
+from holdfast.providers.base import Provider
+from holdfast.testing.meter import Meter
 
 RECORD = Path(__file__).resolve().parents[1] / ".services" / "services.json"
 
@@ -53,6 +57,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(all(part in item.nodeid for part in parts) for parts in LONG):
             item.add_marker(pytest.mark.long)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_this_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No setting of whoever runs the tests, and a current folder without a file."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.upper().startswith("HOLDFAST_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def meter() -> Iterator[Meter]:
+    """A provider that charges, honours no idempotency keys and keeps a book."""
+    with Meter() as running:
+        yield running
+
+
+@pytest.fixture
+def provider(meter: Meter) -> Iterator[Provider]:
+    """A client of the meter."""
+    with contextlib.closing(meter.provider()) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """A house whose collections have actions."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,13 +9,6 @@ from tests.api.house import Client, House
 from tests.webhooks.receiver import Receiver
 
 ANALYSER = "tests.actions.analysers:lengths"
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_of_this_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
 
 
 def _house(url: str, folder: Path) -> House:

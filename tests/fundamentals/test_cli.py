@@ -1,7 +1,6 @@
 """The command line: what it prints, what it changes, and what its exit codes mean."""
 
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -32,9 +31,6 @@ def run(work):
 @pytest.fixture
 def house(database_url, monkeypatch, tmp_path):
     """An engine on a fresh database that the command line is pointed at."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", database_url)
     database = Database(database_url)
     with Meter() as meter, closing(meter.provider(meter.profile(deadline=1.0))) as provider:

@@ -1,7 +1,5 @@
 """Settings become a runtime: the numbers arrive where they belong, in the unit they belong in."""
 
-import os
-
 import pytest
 
 from holdfast import bootstrap, settings
@@ -14,9 +12,6 @@ from holdfast.leases.sql import SqlLeases
 @pytest.fixture
 def runtime(sqlite_url, monkeypatch, tmp_path):
     """`runtime(LEASE_TTL="6")` is a runtime with these settings, closed at the end."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
     opened = []
 
     def build(**given):

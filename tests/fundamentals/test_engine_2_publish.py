@@ -1,13 +1,14 @@
 """A run is planned, its slices are done, and the whole is published at once, or not at all."""
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, update
 
 from holdfast.core.records import Chunk, Landed, Slice
 from holdfast.core.states import Status
 from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.store import reads
+from holdfast.store.schema import lines
 
 
 def pages(work):
@@ -151,6 +152,21 @@ def test_progress_only_moves_forward(story):
     told = reads.progress_of(story.db, run_id)
     assert (told.rolled.share, told.rolled.complete, told.unit) == (1.0, True, "pages")
     assert [line.text for line in told.lines] == ["page 1", "page 3", "page 2", "page 4"]
+
+
+def test_lines_of_one_moment_stay_in_the_order_they_were_told_in(story):
+    """SQLite's clock counts milliseconds, and several lines fit into one."""
+
+    def chatter(work):
+        for number in range(30):
+            work.progress(0, 1, line=f"line {number}")
+
+    engine = story.engine(Kind("index", chatter))
+    run_id = engine.request(story.ask()).run_id
+    engine.work_off()
+    story.db.write("by_hand", lambda tx: tx.execute(update(lines).values(at=1.0)))
+    told = reads.progress_of(story.db, run_id)
+    assert [line.text for line in told.lines] == [f"line {number}" for number in range(30)]
 
 
 def test_progress_of_a_run_is_the_weighted_share_of_its_slices(story):

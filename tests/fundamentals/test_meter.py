@@ -18,18 +18,6 @@ from holdfast.testing.meter import Meter
 from holdfast.testing.meter_plan import Plan
 
 
-@pytest.fixture
-def meter():
-    with Meter() as running:
-        yield running
-
-
-@pytest.fixture
-def provider(meter):
-    with contextlib.closing(meter.provider()) as client:
-        yield client
-
-
 def get(url, body=None):
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(url, data), timeout=10) as response:

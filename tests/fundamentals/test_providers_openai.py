@@ -1,7 +1,6 @@
 """The OpenAI wire format: bodies that never vary, and answers that are checked before they count."""
 
 import base64
-import contextlib
 import json
 
 import numpy as np
@@ -10,19 +9,6 @@ import pytest
 from holdfast.providers.base import Answered, Unknown
 from holdfast.providers.openai import OpenAIProvider
 from holdfast.testing import orders
-from holdfast.testing.meter import Meter
-
-
-@pytest.fixture
-def meter():
-    with Meter() as running:
-        yield running
-
-
-@pytest.fixture
-def provider(meter):
-    with contextlib.closing(meter.provider()) as client:
-        yield client
 
 
 def told(meter, **body):

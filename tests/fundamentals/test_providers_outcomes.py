@@ -16,18 +16,6 @@ from holdfast.testing import orders
 from holdfast.testing.meter import Meter
 
 
-@pytest.fixture
-def meter():
-    with Meter() as running:
-        yield running
-
-
-@pytest.fixture
-def provider(meter):
-    with contextlib.closing(meter.provider()) as client:
-        yield client
-
-
 def test_an_answer_has_one_vector_per_input_in_their_order(meter, provider):
     """Embeddings come back as float32 bytes in the order of the inputs, with what they cost."""
     outcome = orders.embed(provider, "first input", "second input")

@@ -20,18 +20,6 @@ from holdfast.testing import orders
 from holdfast.testing.meter import Meter
 
 
-@pytest.fixture
-def meter():
-    with Meter() as running:
-        yield running
-
-
-@pytest.fixture
-def provider(meter):
-    with contextlib.closing(meter.provider()) as client:
-        yield client
-
-
 def no():
     return False
 

@@ -7,17 +7,6 @@ import pytest
 from holdfast import settings
 
 
-@pytest.fixture(autouse=True)
-def empty_place(tmp_path, monkeypatch):
-    """No HOLDFAST_* variable, and a current folder without a file."""
-    import os  # noqa: PLC0415
-
-    for name in [name for name in os.environ if name.upper().startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def refusal():
     with pytest.raises(settings.SettingsError) as caught:
         settings.load()
@@ -26,19 +15,19 @@ def refusal():
     return message
 
 
-def test_nothing_set_gives_the_embedded_default(empty_place):
+def test_nothing_set_gives_the_embedded_default(tmp_path):
     """Without any setting, state is an SQLite file below the current folder, and leases last 12 s."""
     found = settings.load()
-    assert found.database_url.get_secret_value() == f"sqlite:///{empty_place}/holdfast-data/holdfast.db"
+    assert found.database_url.get_secret_value() == f"sqlite:///{tmp_path}/holdfast-data/holdfast.db"
     assert (found.lease_ttl, found.lease_renew_every) == (12.0, 4.0)
     assert found.redis_url is None
     assert (found.queued_stuck_after, found.running_stuck_after, found.attempt_cap) == (600, 2700, 3)
     assert (found.in_doubt, found.park_above, found.history_retention) == ("resend", None, None)
 
 
-def test_the_environment_wins_over_the_file(empty_place, monkeypatch):
+def test_the_environment_wins_over_the_file(tmp_path, monkeypatch):
     """A variable beats the same key of holdfast.toml; other keys of the file still count."""
-    (empty_place / "holdfast.toml").write_text('attempt_cap = 5\nin_doubt = "park"\n')
+    (tmp_path / "holdfast.toml").write_text('attempt_cap = 5\nin_doubt = "park"\n')
     monkeypatch.setenv("HOLDFAST_ATTEMPT_CAP", "7")
     found = settings.load()
     assert (found.attempt_cap, found.in_doubt) == (7, "park")
@@ -74,15 +63,15 @@ def test_a_misspelt_variable_names_the_closest_setting(monkeypatch):
     assert refusal() == "HOLDFAST_LEASE_TLL is not a setting; the closest is HOLDFAST_LEASE_TTL"
 
 
-def test_a_misspelt_key_names_the_closest_setting(empty_place):
+def test_a_misspelt_key_names_the_closest_setting(tmp_path):
     """An unknown key of the file is an error that helps."""
-    (empty_place / "holdfast.toml").write_text("sweep_intervall = 2")
+    (tmp_path / "holdfast.toml").write_text("sweep_intervall = 2")
     assert refusal() == "sweep_intervall in holdfast.toml is not a setting; the closest is sweep_interval"
 
 
-def test_a_broken_file_is_told_by_name(empty_place):
+def test_a_broken_file_is_told_by_name(tmp_path):
     """A file that is not TOML says where it breaks."""
-    (empty_place / "holdfast.toml").write_text("attempt_cap = = 3")
+    (tmp_path / "holdfast.toml").write_text("attempt_cap = = 3")
     assert refusal().startswith("holdfast.toml cannot be read: ")
 
 
@@ -121,9 +110,9 @@ def test_a_value_out_of_bounds_is_refused_by_name(monkeypatch, name, value, told
     assert refusal().startswith(told)
 
 
-def test_a_bad_value_in_the_file_is_told_to_be_there(empty_place):
+def test_a_bad_value_in_the_file_is_told_to_be_there(tmp_path):
     """The message says whether to look at the environment or at the file."""
-    (empty_place / "holdfast.toml").write_text("attempt_cap = 0")
+    (tmp_path / "holdfast.toml").write_text("attempt_cap = 0")
     assert refusal().startswith("attempt_cap in holdfast.toml should be ")
 
 

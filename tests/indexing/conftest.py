@@ -1,6 +1,5 @@
 """What the stories of indexing share: a house on each database, and an installation for the commands."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,6 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.testing.meter import Meter
 from tests.commands import caller
 from tests.indexing.house import House
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_of_this_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """A house on each database, with a meter for a model."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,13 +7,6 @@ import pytest
 
 from holdfast.testing.meter import Meter
 from tests.jobs.house import Author, House
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_of_this_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture

@@ -1,20 +1,16 @@
 """A worker dies in the middle of a job: finished slices and paid calls stay, the rest is done by another."""
 
-import contextlib
-import os
-
 import pytest
 
-from holdfast import bootstrap, settings
+from holdfast import bootstrap
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.service.jobs import Order
 from holdfast.service.library import Upload, Wish
 from holdfast.store import reads
 from holdfast.testing.meter import Meter
-from holdfast.worker import sender
 from tests.acceptance.patience import until
-from tests.acceptance.workers import Worker
 from tests.jobs.house import Author, paragraphs
+from tests.mill import mill as running
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -28,36 +24,19 @@ def meter(request):
 
 @pytest.fixture
 def mill(database_url, monkeypatch, tmp_path, meter):
-    """The settings of an installation with a metered model, and an engine of its own to ask by."""
-    mine = {
-        "DATA_DIR": str(tmp_path / "data"),
-        "DATABASE_URL": database_url,
-        "LLM_PROVIDER": "openai",
-        "LLM_BASE_URL": meter.base_url,
-        "LLM_KEY_RETENTION": "86400" if meter.honour_keys else "0",
-        "LEASE_TTL": "4",
-        "SWEEP_INTERVAL": "1",
-        "ORDER_DEADLINE": "4",
-    }
-    for name, value in mine.items():
-        monkeypatch.setenv(f"HOLDFAST_{name}", value)
-    loaded = settings.load()
-    with contextlib.ExitStack() as undo:
-        sending = sender.open_sender(loaded)
-        undo.callback(sending.close)
-        runtime = undo.enter_context(bootstrap.open_runtime(loaded, sender=sending))
-        library = bootstrap.library(runtime)
-        library.make_collection(Wish(), "shelf")
-        texts = [paragraphs(name, 20).encode() for name in ("alpha", "beta")]
-        library.add(Wish(), "shelf", [Upload(text, f"{n}.txt") for n, text in enumerate(texts)])
-        runtime.engine.run_until_idle()
-
-        def worker(name):
-            started = Worker(name, dict(os.environ), tmp_path, concurrency=2)
-            undo.callback(started.clear)
-            return started
-
-        yield runtime, worker
+    """An installation with a metered model, and two documents."""
+    texts = [paragraphs(name, 20).encode() for name in ("alpha", "beta")]
+    with running(
+        monkeypatch,
+        tmp_path,
+        [Upload(text, f"{n}.txt") for n, text in enumerate(texts)],
+        database_url=database_url,
+        llm_provider="openai",
+        llm_base_url=meter.base_url,
+        llm_key_retention="86400" if meter.honour_keys else "0",
+        order_deadline="4",
+    ) as made:
+        yield made
 
 
 @pytest.mark.g4

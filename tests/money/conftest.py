@@ -1,6 +1,5 @@
 """Houses of the API, and of indexing with a metering provider, for stories about money."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,19 +9,6 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.testing.meter import Meter
 from tests.api.house import Client
 from tests.api.house import House as ApiHouse
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_of_this_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def meter() -> Iterator[Meter]:
-    with Meter() as made:
-        yield made
 
 
 @pytest.fixture

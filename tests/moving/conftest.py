@@ -1,19 +1,11 @@
 """A house on each database."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.api.house import Client, House
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_of_this_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture

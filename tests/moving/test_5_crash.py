@@ -1,23 +1,19 @@
 """A real worker is killed in the middle of an import: another goes on, nothing is there twice or paid for."""
 
-import contextlib
 import hashlib
 import io
 import json
-import os
 import struct
 
 import pytest
 from sqlalchemy import func, select
 
-from holdfast import bootstrap, settings
+from holdfast import bootstrap
 from holdfast.core.states import LIVE, Status
 from holdfast.service.library import Upload, Wish
 from holdfast.store.schema import chunks, documents, heads
-from holdfast.testing.meter import Meter
-from holdfast.worker import sender
 from tests.acceptance.patience import until
-from tests.acceptance.workers import Worker
+from tests.mill import mill as running
 from tests.moving.carrying import packed, pieces
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -26,40 +22,18 @@ MINE = Wish("other")
 
 
 @pytest.fixture
-def meter():
-    with Meter() as running:
-        yield running
-
-
-@pytest.fixture
 def mill(database_url, monkeypatch, tmp_path, meter):
     """An installation with a metered provider and a collection of one document."""
-    mine = {
-        "DATA_DIR": str(tmp_path / "data"),
-        "DATABASE_URL": database_url,
-        "EMBEDDING_PROVIDER": "openai",
-        "EMBEDDING_BASE_URL": meter.base_url,
-        "LEASE_TTL": "4",
-        "SWEEP_INTERVAL": "1",
-    }
-    for name, value in mine.items():
-        monkeypatch.setenv(f"HOLDFAST_{name}", value)
-    loaded = settings.load()
-    with contextlib.ExitStack() as undo:
-        sending = sender.open_sender(loaded)
-        undo.callback(sending.close)
-        runtime = undo.enter_context(bootstrap.open_runtime(loaded, sender=sending))
-        library = bootstrap.library(runtime)
-        library.make_collection(Wish(), "shelf")
-        library.add(Wish(), "shelf", [Upload(b"The first of many.", "0.txt")])
-        runtime.engine.run_until_idle()
-
-        def worker(name):
-            started = Worker(name, dict(os.environ), tmp_path, concurrency=1)
-            undo.callback(started.clear)
-            return started
-
-        yield runtime, worker
+    with running(
+        monkeypatch,
+        tmp_path,
+        [Upload(b"The first of many.", "0.txt")],
+        database_url=database_url,
+        embedding_provider="openai",
+        embedding_base_url=meter.base_url,
+        worker_concurrency=1,
+    ) as made:
+        yield made
 
 
 def many(runtime):

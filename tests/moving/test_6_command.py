@@ -14,9 +14,6 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture
 def holdfast(monkeypatch, capsys, tmp_path):
     """`holdfast("status")` runs a command in this process; answers exit code, output and complaint."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
     monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path / "installed"))
 
     return caller(monkeypatch, capsys)

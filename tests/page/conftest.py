@@ -50,9 +50,6 @@ def api(stand: Stand) -> Api:
 @pytest.fixture
 def house(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     """An API on each database, for what is asked without a browser."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
     made = House(database_url, tmp_path / "data", webhook_private=True)
     yield made
     made.close()

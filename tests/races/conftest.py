@@ -1,7 +1,5 @@
 """The arena of a race, and the meter that keeps the bill."""
 
-from contextlib import closing
-
 import pytest
 
 import holdfast
@@ -57,10 +55,3 @@ def unkeyed_meter():
 def meter(request):
     """Both sorts of provider, one after the other."""
     return request.getfixturevalue(f"{request.param}_meter")
-
-
-@pytest.fixture
-def provider(meter):
-    """A client of the meter."""
-    with closing(meter.provider()) as client:
-        yield client

@@ -1,6 +1,5 @@
 """Workers on real brokers. Each test has an installation of its own and leaves no process behind."""
 
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -21,13 +20,6 @@ SORTS = ("embedded", "redis", "rabbitmq")
 def _nursery() -> Iterator[None]:
     yield
     NURSERY.close()
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_of_this_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture

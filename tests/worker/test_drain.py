@@ -9,7 +9,6 @@ import pytest
 
 from holdfast.core.states import Status, TaskState
 from holdfast.store import workers
-from holdfast.testing.meter import Meter
 from tests.acceptance.patience import until
 from tests.acceptance.proxy import Proxy
 
@@ -21,13 +20,6 @@ PAYING = {
 
 
 END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
-
-
-@pytest.fixture
-def meter():
-    """A provider that honours no idempotency keys: a second charge would show."""
-    with Meter() as made:
-        yield made
 
 
 @pytest.mark.g5

@@ -57,6 +57,7 @@ class Work:
         self.staged = 0
         self._counted: set[str] = set()
         self._positions: set[int] = set()
+        self._reports = 0
 
     @property
     def claim(self) -> Claim:
@@ -150,7 +151,10 @@ class Work:
                     f"progress {count!r} is not a count from 0 to {MOST_COUNT}", code="bad_progress"
                 )
         report = tasks.Report(done, total, plain(unit), stages, None if line is None else plain(line))
-        self._land(tasks.advance(self._tools.db, self._claim, report, self._tools.host.token()))
+        # Of lines that the clock cannot tell apart the ids tell which came before.
+        self._reports += 1
+        line_id = f"{self._reports:08d}-{self._tools.host.token()}"
+        self._land(tasks.advance(self._tools.db, self._claim, report, line_id))
 
     def _checked(self, chunk: Chunk) -> Chunk:
         for number in (chunk.position, chunk.page or 0):

@@ -108,6 +108,35 @@ class Unknown:
 Outcome: TypeAlias = Answered | Refused | NotSent | Unknown
 
 
+class Profiled:
+    """What every provider says of itself, by its profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    @property
+    def name(self) -> str:
+        """The profile's name."""
+        return self._profile.name
+
+    @property
+    def profile(self) -> Profile:
+        """What this provider does with money."""
+        return self._profile
+
+
+def free(name: str, max_inputs: int) -> Profile:
+    """The profile of a provider in this process. It charges nothing: sending again is never too late."""
+    return Profile(
+        name=name,
+        honours_keys=True,
+        key_retention=365 * 86_400.0,
+        max_inputs=max_inputs,
+        max_tokens=1_000_000,
+        deadline=60.0,
+    )
+
+
 class Provider(Protocol):
     """A paid service. Safe to share between threads; after a fork the child opens connections of its own."""
 

@@ -12,40 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile
+from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile, Profiled, free
 
 NAME = "local"
 MODEL = "wordllama-256"
 DIMENSIONS = 256
-# A year: sending again costs nothing however late it is.
-RETENTION = 365 * 86_400.0
-LOCAL = Profile(
-    name=NAME,
-    honours_keys=True,
-    key_retention=RETENTION,
-    max_inputs=512,
-    max_tokens=1_000_000,
-    deadline=60.0,
-)
+LOCAL = free(NAME, max_inputs=512)
 
 
-class LocalProvider:
+class LocalProvider(Profiled):
     """A provider that charges nothing and is never away."""
 
     def __init__(self, profile: Profile = LOCAL) -> None:
-        self._profile = profile
+        super().__init__(profile)
         self._lock = threading.Lock()
         self._model: Any = None
-
-    @property
-    def name(self) -> str:
-        """The profile's name."""
-        return self._profile.name
-
-    @property
-    def profile(self) -> Profile:
-        """What this provider does with money: nothing."""
-        return self._profile
 
     def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
         """Return the inputs as JSON. Raises ValueError for what this model cannot do."""

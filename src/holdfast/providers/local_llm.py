@@ -15,40 +15,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from holdfast.providers import extractive
-from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile
+from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile, Profiled, free
 
 NAME = "local-extractive"
 MODEL = "extractive-1"
 HINT = "stand_in"
 ENDPOINT = "chat/completions"
 SENTENCES = 3
-# A year: sending again costs nothing however late it is.
-RETENTION = 365 * 86_400.0
-LOCAL = Profile(
-    name=NAME,
-    honours_keys=True,
-    key_retention=RETENTION,
-    max_inputs=1,
-    max_tokens=1_000_000,
-    deadline=60.0,
-)
+LOCAL = free(NAME, max_inputs=1)
 
 
-class LocalLanguageProvider:
+class LocalLanguageProvider(Profiled):
     """A provider that charges nothing, is never away, and says no more than the text does."""
 
     def __init__(self, profile: Profile = LOCAL) -> None:
-        self._profile = profile
-
-    @property
-    def name(self) -> str:
-        """The profile's name."""
-        return self._profile.name
-
-    @property
-    def profile(self) -> Profile:
-        """What this provider does with money: nothing."""
-        return self._profile
+        super().__init__(profile)
 
     def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
         """Return the messages and the hint as JSON. Raises ValueError for what the stand-in cannot do."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from holdfast import faults
 from holdfast.providers import statuses, wire
-from holdfast.providers.base import Answered, Exchange, Outcome, Profile, Unknown
+from holdfast.providers.base import Answered, Exchange, Outcome, Profile, Profiled, Unknown
 
 EMBEDDINGS = "embeddings"
 CHAT = "chat/completions"
@@ -39,7 +39,7 @@ class _UnreadableError(Exception):
     """A 200 whose body is not the answer to what was asked."""
 
 
-class OpenAIProvider:
+class OpenAIProvider(Profiled):
     """A server of the OpenAI wire format; `base_url` ends in its `/v1`, as OpenAI clients take it."""
 
     def __init__(
@@ -56,23 +56,13 @@ class OpenAIProvider:
         if not (api_key.isascii() and (api_key.isprintable() or not api_key)):
             raise ValueError("the API key has characters that no HTTP header can carry")
         self._api_key = api_key
-        self._profile = profile
+        super().__init__(profile)
         self._wire = wire.Wire(
             max_connections=max_connections, max_answer=max_answer, ssl_context=ssl_context
         )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._base_url!r}, profile={self._profile.name!r})"
-
-    @property
-    def name(self) -> str:
-        """The profile's name."""
-        return self._profile.name
-
-    @property
-    def profile(self) -> Profile:
-        """What this provider does with money."""
-        return self._profile
 
     def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
         """Return the canonical body of an order. Raises ValueError for what could not be sent as asked.
