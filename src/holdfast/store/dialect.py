@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import (
     ARRAY,
     URL,
+    BigInteger,
     Boolean,
     Connection,
     Delete,
@@ -100,6 +101,16 @@ class Keys(TypeDecorator[list[str]]):
     def process_bind_param(self, value: Any, dialect: Any) -> Any:
         """The list as the driver takes it."""
         return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
+
+
+class Numbers(Keys):
+    """A list of whole numbers as one bound value, in the same way."""
+
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Any) -> Any:
+        """The type that carries the list on this dialect."""
+        return dialect.type_descriptor(ARRAY(BigInteger()) if dialect.name == "postgresql" else Text())
 
 
 class key_in(FunctionElement[bool]):  # noqa: N801 - reads as SQL
