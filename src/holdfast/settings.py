@@ -61,10 +61,7 @@ class Settings(pydantic_settings.BaseSettings):
     )
     database_prepare: bool = Field(
         default=False,
-        description=(
-            "Use prepared statements on PostgreSQL. Faster; set it only where no transaction-mode pooler "
-            "stands between."
-        ),
+        description="Prepare statements on PostgreSQL: faster, but not behind a transaction-mode pooler.",
     )
     redis_url: SecretStr | None = Field(
         default=None,
@@ -140,7 +137,7 @@ class Settings(pydantic_settings.BaseSettings):
         default=16 * 1024 * 1024, description="Bytes that a text may have which is sent to the API as JSON."
     )
     body_pause: Annotated[float, Field(gt=0, le=3600)] = Field(
-        default=30.0, description="Seconds that a client of the API may take for a head or pause in a body."
+        default=30.0, description="Seconds that a client may take for a head, or pause in body or answer."
     )
     api_rate: Annotated[float, Field(gt=0, le=1_000_000)] = Field(
         default=500.0, description="Requests a second that an API key may make of one process of the API."
@@ -150,6 +147,9 @@ class Settings(pydantic_settings.BaseSettings):
     )
     api_listeners: Annotated[int, Field(ge=1, le=10_000)] = Field(
         default=1000, description="Event streams of an API key that one process of the API keeps open."
+    )
+    api_clients: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=4000, description="Connections of clients that one process of the API keeps; more get 503."
     )
     api_connections: Annotated[int, Field(ge=1, le=200)] = Field(
         default=8, description="Database connections that the API keeps; when busy up to three times that."

@@ -76,6 +76,11 @@ class Clients:
         with self._lock:
             return sum(status in {None, each.status} for each in self.answers)
 
+    def more(self, number: int = 8) -> None:
+        """There were so many more answers: a fault, or its end, has been felt."""
+        before = self.count()
+        self.service.wait(lambda: self.count() >= before + number, f"{number} more answers")
+
     def judge(self) -> None:
         """Every answer was one that a client can act on, in time; every accepted upload has ended well."""
         assert self.broken == []

@@ -82,6 +82,10 @@ class PostgreSQL:
         self._entry = postgresql.start(self._folder, lambda _: None)
         self.url = self._entry["url"]
 
+    def log(self) -> str:
+        """What it has said since it was made."""
+        return Path(self._entry["log"]).read_text()
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """It is down; its data stays. SIGINT is a fast shutdown, SIGQUIT leaves the recovery to the start."""
         stop(_process(self._entry), how)

@@ -1,7 +1,8 @@
 """The service as its clients see it: `holdfast api` and workers as real processes on one of the stacks.
 
 The provider of embeddings and the language model are a meter. A proxy stands before the broker's and the
-database's server, so that either can go away without being stopped for others.
+database's server, so that either can go away without being stopped for others; none before a database
+that belongs to the test, which may be stopped itself.
 """
 
 import contextlib
@@ -39,7 +40,8 @@ class Service:
         self.workers: list[Program] = []
         self._undo = contextlib.ExitStack()
         self.broker = self._before(stack.broker.url) if stack.postgresql else None
-        self.database = self._before(stack.database_url) if stack.postgresql else None
+        shared = stack.postgresql and stack.database_server is None
+        self.database = self._before(stack.database_url) if shared else None
         self.environment = stack.environment() | self._provider() | self._places()
         self.environment |= {f"HOLDFAST_{name.upper()}": str(value) for name, value in changes.items()}
         self._undo.callback(self._clear)
@@ -57,12 +59,12 @@ class Service:
         return self._undo.enter_context(Proxy(*stacks.place(url)))
 
     def _places(self) -> dict[str, str]:
-        if self.broker is None or self.database is None:
-            return {}
-        return {
-            "HOLDFAST_BROKER_URL": stacks.through(self.stack.broker.url, self.broker.port),
-            "HOLDFAST_DATABASE_URL": stacks.through(self.stack.database_url, self.database.port),
-        }
+        made = {}
+        if self.broker is not None:
+            made["HOLDFAST_BROKER_URL"] = stacks.through(self.stack.broker.url, self.broker.port)
+        if self.database is not None:
+            made["HOLDFAST_DATABASE_URL"] = stacks.through(self.stack.database_url, self.database.port)
+        return made
 
     def _provider(self) -> dict[str, str]:
         made = {"HOLDFAST_WEBHOOK_PRIVATE": "true", "HOLDFAST_EMBEDDING_MODEL": MODEL}

@@ -29,12 +29,6 @@ def service(request, require):
         yield made
 
 
-def more(clients, number=8):
-    """The clients had so many more answers: the fault, or its end, has been felt."""
-    before = clients.count()
-    clients.service.wait(lambda: clients.count() >= before + number, f"{number} more answers")
-
-
 @contextlib.contextmanager
 def away(proxy):
     """The server behind the proxy is gone; connections to it end at once, old and new."""
@@ -58,19 +52,19 @@ def locked(path):
 def test_uploads_while_the_broker_is_away(service):
     """They are accepted as ever: a message is only a wake-up. On the embedded stack its folder is emptied."""
     with Clients(service, to="broker") as clients:
-        more(clients)
+        clients.more()
         if service.broker is None:
             for _ in range(3):
                 service.stack.broker.flush()
-                more(clients, 4)
+                clients.more(4)
         else:
             with away(service.broker):
-                more(clients, 16)
-            more(clients)
+                clients.more(16)
+            clients.more()
             service.broker.black_hole()
-            more(clients, 16)
+            clients.more(16)
             service.broker.heal()
-        more(clients)
+        clients.more()
     assert clients.count(503) == 0
     clients.judge()
 
@@ -78,42 +72,42 @@ def test_uploads_while_the_broker_is_away(service):
 def test_uploads_while_the_database_is_away(service):
     """Whoever cannot be served is told so, with 503, and to come again. SQLite is locked instead."""
     with Clients(service, to="database") as clients:
-        more(clients)
+        clients.more()
         if service.database is None:
             with locked(service.stack.data_dir / "holdfast.db"):
                 for _ in range(5):
                     assert service.client.get("collections/database/documents?limit=1").status == 200
         else:
             service.database.cut()
-            more(clients)
+            clients.more()
             with away(service.database):
                 service.wait(lambda: clients.count(503) >= 3, "somebody is told to come again")
-        more(clients)
+        clients.more()
     clients.judge()
 
 
 def test_uploads_while_workers_are_killed(service):
     """Another worker goes on with what they had begun."""
     with Clients(service, to="workers") as clients:
-        more(clients)
+        clients.more()
         for worker in service.workers[:2]:
             worker.clear()
             service.worker()
-            more(clients)
+            clients.more()
     clients.judge()
 
 
 def test_uploads_through_a_storm_of_workers(service):
     """All are killed in the same moment, some before they were ready, and others start instead: twice."""
     with Clients(service, to="storm") as clients:
-        more(clients)
+        clients.more()
         for _ in range(2):
             fresh = [service.worker() for _ in range(3)]
             fresh[0].ready()
-            more(clients, 4)
+            clients.more(4)
             for worker in service.workers:
                 worker.clear()
-            more(clients, 4)
+            clients.more(4)
         service.worker().ready()
-        more(clients)
+        clients.more()
     clients.judge()

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event
 
-from holdfast.core.records import Claim, Skipped, Spent
+from holdfast.core.records import Claim, Landed, Skipped, Spent
 from holdfast.core.states import Disposition, Skip
-from holdfast.store import budgets, claims, requests, tasks
+from holdfast.store import actions, budgets, claims, requests, tasks
 from tests.races.arena import SUBJECT
 
 pytestmark = pytest.mark.g6
@@ -166,3 +166,20 @@ def test_a_delivery_that_waits_while_its_run_is_superseded_does_not_run(arena):
     asker.result()
     assert isinstance(delivery.result(), Skipped)
     assert arena.rows("tasks", id=claim.task_id)[0].state == "closed"
+
+
+def test_of_two_clicks_on_the_test_of_a_webhook_one_sends(arena):
+    """The second is about to look while the first has not committed: it waits, and names the first one's."""
+    webhook = {"kind": "webhook", "pipeline": "", "options": {"url": "http://receiver.example"}}
+    where = {"tenant": "default", "collection": "books"}
+    where["action_id"] = actions.add_action(arena.db, **where, **webhook)
+
+    def click(event_id):
+        return lambda: actions.send_test(arena.db, **where, event_id=event_id)
+
+    first = arena.start(click("e1"), stop_at="send_test.commit").stands()
+    second = arena.start(click("e2"))
+    arena.waits(second)
+    assert (first.result(), second.result()) == (Landed(), "e1")
+    assert [row.id for row in arena.rows("deliveries")] == ["e1"]
+    assert arena.race(*(click(f"e{number}") for number in range(3, 9))) == ["e1"] * 6

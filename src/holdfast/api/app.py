@@ -12,6 +12,7 @@ from holdfast.api import (
     access,
     actions,
     collections,
+    connections,
     documents,
     errors,
     happenings,
@@ -52,6 +53,7 @@ class Built:
     gate: Gate
     feed: Feed
     threads: int
+    clients: int
 
 
 class _Api(FastAPI):
@@ -109,7 +111,8 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     for router in routes.routers():
         app.include_router(router)
     limits = Limits(settings.most_bytes, settings.most_json, settings.body_pause, settings.most_import)
-    return Built(app, Gate(app, limits, parts.counting.note), parts.feed, settings.api_threads)
+    gate = Gate(connections.Room(app), limits, parts.counting.note)
+    return Built(app, gate, parts.feed, settings.api_threads, connections.most(settings.api_clients))
 
 
 def routers() -> list[APIRouter]:

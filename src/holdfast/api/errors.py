@@ -133,6 +133,13 @@ def answer(status: int, body: Problem) -> JSONResponse:
     return JSONResponse(body.model_dump(mode="json", exclude_none=True), status, headers)
 
 
+def spoken(status: bytes, body: Problem, *headers: bytes) -> bytes:
+    """The same as it goes over the line, where no framework says it; the connection ends with it."""
+    said = body.model_dump_json(exclude_none=True).encode()
+    head = (b"content-type: application/json", b"content-length: %d" % len(said), b"connection: close")
+    return b"\r\n".join((b"HTTP/1.1 " + status, *head, *headers, b"", said))
+
+
 async def on_holdfast(_request: Request, error: Exception) -> JSONResponse:
     """An error of ours."""
     if not isinstance(error, HoldfastError):

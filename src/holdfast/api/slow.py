@@ -7,38 +7,29 @@ what it does not understand it would answer in words of its own.
 """
 
 import asyncio
-import json
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from holdfast.api import errors
 
 # Bytes of a request's first line and headers together.
 MOST_HEAD = 64 * 1024
 
 
-def _told(status: bytes, *, code: str, message: str) -> bytes:
-    body = json.dumps({"error": {"code": code, "message": message}}).encode()
-    return b"\r\n".join(
-        (
-            b"HTTP/1.1 " + status,
-            b"content-type: application/json",
-            b"content-length: %d" % len(body),
-            b"connection: close",
-            b"",
-            body,
-        )
-    )
-
-
-LATE = _told(
+LATE = errors.spoken(
     b"408 Request Timeout",
-    code="too_slow",
-    message="the head of the request did not come in time; send it at once",
+    errors.problem(code="too_slow", message="the head of the request did not come in time; send it at once"),
 )
-WRONG = _told(b"400 Bad Request", code="bad_request", message="this is no HTTP request that can be read")
-LONG = _told(
+WRONG = errors.spoken(
+    b"400 Bad Request",
+    errors.problem(code="bad_request", message="this is no HTTP request that can be read"),
+)
+LONG = errors.spoken(
     b"431 Request Header Fields Too Large",
-    code="head_too_large",
-    message=f"the head of the request is larger than {MOST_HEAD:,} bytes; send fewer or shorter headers",
+    errors.problem(
+        code="head_too_large",
+        message=f"the head of the request is larger than {MOST_HEAD:,} bytes; send fewer or shorter headers",
+    ),
 )
 
 

@@ -176,7 +176,8 @@ def secret_of(db: Database, action_id: int) -> str | None:
     return found
 
 
-# Shared until commit, like ACTIONS_OF: whoever removes the action waits, and then cancels the test.
+# One test at a time: the second of two clicks waits here, and then finds the first one's. Whoever removes the
+# action waits, too, and then cancels the test.
 WEBHOOK = (
     select(actions)
     .where(
@@ -186,7 +187,7 @@ WEBHOOK = (
         actions.c.kind == deliveries.KIND,
         actions.c.active,
     )
-    .with_for_update(read=True)
+    .with_for_update(key_share=True)
 )
 PENDING_TEST = (
     select(sent.c.id)
@@ -209,7 +210,7 @@ def send_test(
     """An event that says that it is a test is on its way to the webhook's address, signed like any other.
 
     While an earlier test of the same action is on its way that one's id is answered instead, and nothing is
-    sent; of two at the same moment both may be. Fenced out when the collection has no such webhook.
+    sent. Fenced out when the collection has no such webhook.
     """
 
     def body(tx: Tx) -> Outcome | str:

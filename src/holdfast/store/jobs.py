@@ -18,7 +18,7 @@ from holdfast.core.records import Answer, Ask, Run
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.store import opening, requests, rows
 from holdfast.store.database import Database, Tx
-from holdfast.store.dialect import Keys, key_in
+from holdfast.store.dialect import Keys, Numbers, key_in
 from holdfast.store.job_results import STANDS, Tally
 from holdfast.store.rows import literal
 from holdfast.store.schema import collections, documents, heads, runs, tasks
@@ -98,8 +98,12 @@ def _title(table: Table, sort: str) -> ColumnElement[str]:
     )
 
 
-A_JOB_OF_RUNS = [re.sub(r"\b(kind|subject)\b", r"runs.\1", each) for each in A_JOB]
-_job = (
+def _are_jobs(table: str) -> list[ColumnElement[Any]]:
+    """The rows of `table` that are jobs, in the words of its index."""
+    return [literal_column(re.sub(r"\b(kind|subject)\b", rf"{table}.\1", each)) for each in A_JOB]
+
+
+_asked = (
     select(
         *rows.RUN_COLUMNS,
         runs.c.actor,
@@ -113,15 +117,17 @@ _job = (
         ).label("about"),
     )
     .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
-    .where(
-        runs.c.tenant == bindparam("tenant"),
-        *(literal_column(each) for each in A_JOB_OF_RUNS),
-        key_in(runs.c.kind, bindparam("kinds", type_=Keys())),
-        STANDS,
-    )
+    .where(key_in(runs.c.kind, bindparam("kinds", type_=Keys())), STANDS)
 )
+_job = _asked.where(runs.c.tenant == bindparam("tenant"), *_are_jobs("runs"))
 ONE = _job.where(runs.c.id == bindparam("run_id"))
 _AFTER = tuple_(runs.c.queued_at, runs.c.id) < tuple_(bindparam("at"), bindparam("id"))
+# Where more subjects have jobs, the list of all jobs is walked: it meets those of the collection often.
+MOST_HEADS = 500
+_in_collection = (heads.c.tenant == bindparam("tenant"), heads.c.collection == bindparam("collection"))
+HEADS_OF = select(heads.c.id).where(*_in_collection, *_are_jobs("heads")).limit(MOST_HEADS + 1)
+# What is true of a head is true of its runs. Said of them as well, it would lead to the list of all jobs.
+_of_heads = _asked.where(*_in_collection, key_in(runs.c.head_id, bindparam("heads", type_=Numbers())))
 WAITING = (
     select(
         tasks.c.run_id, func.min(tasks.c.waiting_for).label("reason"), func.min(tasks.c.due_at).label("until")
@@ -155,14 +161,24 @@ class Wanted:
 def page(db: Database, wanted: Wanted) -> list[Job]:
     """The jobs that are wanted, the newest first."""
     values: dict[str, Any] = {"tenant": wanted.tenant, "kinds": list(wanted.kinds)}
-    query: Select[Any] = _job
-    for column, value in ((heads.c.collection, wanted.collection), (runs.c.status, wanted.status)):
-        if value is not None:
-            query, values[column.name] = query.where(column == bindparam(column.name)), value
-    if wanted.after is not None:
-        query, values["at"], values["id"] = query.where(_AFTER), *wanted.after
-    query = query.order_by(runs.c.queued_at.desc(), runs.c.id.desc()).limit(wanted.limit)
-    return db.read(lambda tx: _jobs(tx, tx.all(query, values)))
+
+    def body(tx: Tx) -> list[Job]:
+        query: Select[Any] = _job
+        if wanted.collection is not None:
+            values["collection"] = wanted.collection
+            ids = [row.id for row in tx.all(HEADS_OF, values)]
+            if len(ids) <= MOST_HEADS:
+                query, values["heads"] = _of_heads, ids
+            else:
+                query = query.where(_in_collection[1])
+        if wanted.status is not None:
+            query, values["status"] = query.where(runs.c.status == bindparam("status")), wanted.status
+        if wanted.after is not None:
+            query, values["at"], values["id"] = query.where(_AFTER), *wanted.after
+        query = query.order_by(runs.c.queued_at.desc(), runs.c.id.desc()).limit(wanted.limit)
+        return _jobs(tx, tx.all(query, values))
+
+    return db.read(body)
 
 
 def _jobs(tx: Tx, found: Sequence[Any]) -> list[Job]:

@@ -14,7 +14,7 @@ from sqlalchemy import (
     text,
 )
 
-from holdfast.store.schema import metadata, runs
+from holdfast.store.schema import heads, metadata, runs
 
 # One question with its answer, or the fields of one document. Written by the transaction that finishes a
 # slice, read only once its run has succeeded, and kept with the run: a later generation takes nothing away.
@@ -69,6 +69,15 @@ Index(
     runs.c.status,
     runs.c.queued_at,
     runs.c.id,
+    sqlite_where=_jobs,
+    postgresql_where=_jobs,
+)
+# The subjects of a collection that have jobs are few among all of its heads.
+Index(
+    "ix_heads_jobs",
+    heads.c.tenant,
+    heads.c.collection,
+    heads.c.id,
     sqlite_where=_jobs,
     postgresql_where=_jobs,
 )
