@@ -101,6 +101,7 @@ def test_a_head_that_is_too_long_is_refused(small, head):
 
 NO_REQUESTS = {
     "two hosts": HEAD + b"Host: elsewhere\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
     "two lengths": HEAD + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
     "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "a proxy's": b"CONNECT 127.0.0.1:80 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
@@ -120,11 +121,25 @@ def test_what_is_no_request_is_told_so_in_the_one_shape(small, sent):
     assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["code"] == "bad_request"
 
 
-def test_another_protocol_that_is_offered_is_not_taken_up(small):
-    """The request is answered as if it had not been."""
+OFFERED = (
+    b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk\r\n"
+)
+
+
+@pytest.mark.parametrize("size", [1, 100, 100_000])
+def test_another_protocol_that_is_offered_is_not_taken_up(small, size):
+    """Java's client offers one with each request; body and next request are read as ever."""
+    body = b'{"id": "offered"}'
+    post = f"POST {PREFIX}/collections HTTP/1.1\r\nHost: 127.0.0.1\r\n".encode() + OFFERED
+    post += b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    sent = post + body + HEAD + OFFERED + b"\r\n" + HEAD + b"Connection: close\r\n\r\n"
     with connected(small) as line:
-        line.sendall(HEAD + b"Connection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n")
-        assert heard(line).startswith(b"HTTP/1.1 200 ")
+        for start in range(0, len(sent), size):
+            line.sendall(sent[start : start + size])
+        said = heard(line)
+    answers = [part[:3] for part in said.split(b"HTTP/1.1 ")[1:]]
+    assert answers == [b"201", b"200", b"200"]
+    assert small.client.get("collections/offered").status == 200
 
 
 def test_a_connection_that_says_nothing_is_closed(small):

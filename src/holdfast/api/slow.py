@@ -7,13 +7,17 @@ what it does not understand it would answer in words of its own.
 """
 
 import asyncio
+import sys
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.api import errors
 
 # Bytes of a request's first line and headers together.
 MOST_HEAD = 64 * 1024
+# The headers that offer another protocol, and what `Connection` says of them.
+OFFER = frozenset({b"upgrade", b"http2-settings"})
 
 
 LATE = errors.spoken(
@@ -44,6 +48,7 @@ class Prompt(HttpToolsProtocol):
     _head = 0
     _hosts = 0
     _coming = 0
+    _data = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -52,6 +57,7 @@ class Prompt(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Go on, and see whether a request has begun, or its head is still coming."""
+        self._data = data
         super().data_received(data)
         cycle: RequestResponseCycle | None = (
             self.cycle
@@ -86,6 +92,37 @@ class Prompt(HttpToolsProtocol):
             raise ValueError("two hosts are named")
         super().on_header(name, value)
 
+    def on_headers_complete(self) -> None:
+        """The head is whole. Where another protocol is offered, it comes once more, without the offer."""
+        if not self._hosts and self.parser.get_http_version() == "1.1":
+            raise ValueError("no host is named")
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Another protocol was offered, as some clients do with each request; the request is taken as it is.
+
+        The parser leaves what follows such a head to the other protocol, also the request's own body. So it
+        is given the head again without the offer, and then what follows.
+        """
+        offer = sys.exception()
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        if method == b"CONNECT" or not isinstance(offer, httptools.HttpParserUpgrade):
+            self.send_400_response("")
+            return
+        head = [method + b" " + self.url + b" HTTP/" + version]
+        head += [
+            name + b": " + _without_offer(name, value) for name, value in self.headers if name not in OFFER
+        ]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the server itself does
+        self.data_received(b"\r\n".join([*head, b"", self._data[offer.args[0] :]]))
+
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the parent's signature
         """What came is no request, or too long for one."""
         self._rest()
@@ -118,6 +155,14 @@ class Prompt(HttpToolsProtocol):
             if self._begun:
                 self.transport.write(LATE)
             self.transport.close()
+
+
+def _without_offer(name: bytes, value: bytes) -> bytes:
+    """The value of a header; of `Connection` without the word that goes with an offer."""
+    if name != b"connection":
+        return value
+    words = (word.strip() for word in value.split(b","))
+    return b", ".join(word for word in words if word.lower() not in OFFER)
 
 
 def within(seconds: float) -> type[Prompt]:
