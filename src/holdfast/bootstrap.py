@@ -281,7 +281,12 @@ def _following(
         ]
 
     follow_up = actions.Action(db, supplies, analysers=settings.analysers, search=search)
-    return [follow_up.kind(), webhook.Webhook(db, host, rules).kind()]
+    return [follow_up.kind(), webhook.Webhook(db, host, rules, key=webhook_key(settings)).kind()]
+
+
+def webhook_key(settings: Settings) -> str | None:
+    """What the secrets of webhooks are made with, if they are."""
+    return None if settings.webhook_key is None else settings.webhook_key.get_secret_value()
 
 
 def _shelf(settings: Settings) -> Blobs:

@@ -60,8 +60,7 @@ class Settings(pydantic_settings.BaseSettings):
         json_schema_extra={"shown": "`sqlite:///DATA_DIR/holdfast.db`"},
     )
     database_prepare: bool = Field(
-        default=False,
-        description="Prepare statements on PostgreSQL: faster, but not behind a transaction-mode pooler.",
+        default=False, description="Prepare statements on PostgreSQL; not behind a transaction-mode pooler."
     )
     redis_url: SecretStr | None = Field(
         default=None,
@@ -290,6 +289,9 @@ class Settings(pydantic_settings.BaseSettings):
         default=False,
         description="Allow webhooks and callbacks to private, loopback and link-local addresses.",
     )
+    webhook_key: Annotated[SecretStr, Field(min_length=32)] | None = Field(
+        default=None, description="Makes the secrets drawn for webhooks, so that the database holds none."
+    )
     webhook_seconds: Annotated[float, Field(gt=0, le=300)] = Field(
         default=15.0, description="Seconds that the receiver of a webhook has to answer."
     )
@@ -306,8 +308,7 @@ class Settings(pydantic_settings.BaseSettings):
         description="Seconds without lease or sign of life after which a new request takes a run over.",
     )
     attempt_cap: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=3,
-        description="Claims over an expired lease without progress, before a run fails as abandoned.",
+        default=3, description="Claims over an expired lease without progress before a run is abandoned."
     )
 
     in_doubt: Literal["resend", "park"] = Field(
@@ -331,8 +332,7 @@ class Settings(pydantic_settings.BaseSettings):
     )
 
     drain_timeout: Annotated[float, Field(ge=0, le=3600)] = Field(
-        default=25.0,
-        description="Seconds that a worker told to stop may spend on settling its orders in flight.",
+        default=25.0, description="Seconds that a worker told to stop may spend on settling its orders."
     )
     history_retention: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
         default=None,

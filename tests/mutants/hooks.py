@@ -1,6 +1,6 @@
 """Breaks of what is told to others, and of what waits for money."""
 
-from tests.mutants.catalogue import REQUESTS, Mutant, Patch, mutant
+from tests.mutants.catalogue import G6, G7, REQUESTS, Mutant, Patch, mutant
 
 DELIVERIES, TRIES, WEBHOOK = "store/deliveries.py", "store/tries.py", "kinds/webhook.py"
 LIFE = "tests/actions/test_race.py::test_the_life_of_an_event_passes_every_point_there_is[sqlite]"
@@ -60,6 +60,22 @@ HOOKS: tuple[Mutant, ...] = (
             "            pass\n        tx.execute(MISSED,",
         ),
         by=f"{TROUBLE}a_superseded_try_writes_nothing[sqlite-500]",
+    ),
+    mutant(
+        "tests_share_their_webhook",
+        "G6: of two clicks both send",
+        Patch("store/actions.py", ".with_for_update(key_share=True)", ".with_for_update(read=True)"),
+        by=f"{G6}of_two_clicks_on_the_test_of_a_webhook_one_sends[postgresql]",
+    ),
+    mutant(
+        "sweep_waits_for_ever",
+        "G7: the sweep waits for a row that it alone can free",
+        Patch(
+            "store/dialect.py",
+            '            begin += f"; SET LOCAL lock_timeout = {wait}"\n',
+            "            pass\n",
+        ),
+        by=f"{G7}a_sweep_that_meets_a_row_of_a_frozen_session_goes_on_and_ends_it",
     ),
     mutant(
         "waits_for_money_though_there_is_some",

@@ -12,11 +12,13 @@ from sqlalchemy import make_url, text
 from holdfast.core import decide
 from holdfast.core.records import Chunk, FencedOut, Slice, Spent
 from holdfast.core.states import Disposition
+from holdfast.engine import sweep
+from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
 from holdfast.leases.base import Terms
 from holdfast.leases.redis import RedisLeases, connect
-from holdfast.store import claims, dialect, duties, reads, stalled, tasks
+from holdfast.store import budgets, claims, dialect, duties, reads, stalled, tasks
 from tests.races import actor
 from tests.races.arena import DEADLINE, eventually
 
@@ -274,23 +276,47 @@ WAITING = text(
 )
 
 
+@contextlib.contextmanager
+def frozen(arena, statement, values=(), *, between=False):
+    """A session of ours is left in the middle of a hand-over, after the statement or after its answer."""
+    url = make_url(arena.url).set(drivername="postgresql").render_as_string(hide_password=False)
+    session = psycopg.connect(url, autocommit=True, application_name=dialect.APPLICATION)
+    session.execute("SET idle_in_transaction_session_timeout = 200")
+    with contextlib.suppress(psycopg.OperationalError), session as left, left.pipeline() as handed_over:
+        left.execute("BEGIN")
+        left.execute(statement, values)
+        if between:
+            handed_over.sync()
+        left.pgconn.send_flush_request()
+        left.pgconn.flush()
+        eventually(lambda: arena.db.look(WAITING, {"seconds": 0.5}))
+        yield
+
+
 @pytest.mark.parametrize("moment", ["in_the_first", "after_the_first"])
 def test_a_process_frozen_while_it_hands_over_several_statements_keeps_nothing(pg_arena, moment):
     """The server's own clock has stopped, so the sweep ends its session; others' are left alone."""
     claim = pg_arena.taken(ttl=0.05)
-    url = make_url(pg_arena.url).set(drivername="postgresql").render_as_string(hide_password=False)
-    session = psycopg.connect(url, autocommit=True, application_name=dialect.APPLICATION)
-    session.execute("SET idle_in_transaction_session_timeout = 200")
-    with contextlib.suppress(psycopg.OperationalError), session as frozen, frozen.pipeline() as handed_over:
-        frozen.execute("BEGIN")
-        frozen.execute("SELECT id FROM tasks WHERE id = %s FOR UPDATE", [claim.task_id])
-        if moment == "after_the_first":
-            handed_over.sync()
-        frozen.pgconn.send_flush_request()
-        frozen.pgconn.flush()
-        eventually(lambda: pg_arena.db.look(WAITING, {"seconds": 0.5}))
+    locked = "SELECT id FROM tasks WHERE id = %s FOR UPDATE"
+    with frozen(pg_arena, locked, [claim.task_id], between=moment == "after_the_first"):
         assert not duties.expire(pg_arena.db, cap=3)
         assert stalled.end(pg_arena.db, after=60.0) == 0
         assert stalled.end(pg_arena.db, after=0.5) == 1
         eventually(lambda: duties.expire(pg_arena.db, cap=3))
     assert pg_arena.claim().task_id == claim.task_id
+
+
+def test_a_sweep_that_meets_a_row_of_a_frozen_session_goes_on_and_ends_it(pg_arena, monkeypatch):
+    """The only sweeper of all does not wait for what it alone can free: a later round frees it."""
+    budgets.set_budget(pg_arena.db, tenant="default", scope="tenant", hard=1000)
+    engine = Engine(pg_arena.db, Parts(rules=Rules(interval=0.0, tidy_every=0.0)))
+    long, ended = iter((60.0, 0.5)), []
+    end = stalled.end
+    monkeypatch.setattr(sweep, "ROW_WAIT", 0.2)
+    monkeypatch.setattr(stalled, "end", lambda db: ended.append(end(db, after=next(long))))
+    with frozen(pg_arena, "SELECT * FROM budgets FOR UPDATE"):
+        for _ in range(2):
+            assert pg_arena.start(engine.sweep).result().won[:2] == ("urgent", "tidy")
+        assert ended == [0, 1]
+        assert eventually(lambda: budgets.recompute(pg_arena.db) == 0)
+    assert not pg_arena.db.was_away(60.0)

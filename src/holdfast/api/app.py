@@ -83,7 +83,7 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
         Counting(runtime.db),
         operations.Recent(depths),
         turnstile=Turnstile(Allowance(settings.api_rate, settings.api_concurrency, settings.api_listeners)),
-        actions=Actions(runtime.engine, settings.analysers),
+        actions=Actions(runtime.engine, settings.analysers, bootstrap.webhook_key(settings)),
         deliveries=Deliveries(runtime.engine),
         jobs=bootstrap.jobs(runtime),
         bundles=bootstrap.bundles(runtime),

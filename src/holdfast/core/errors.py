@@ -32,6 +32,10 @@ class StoreUnavailableError(HoldfastError):
     code = "database_unavailable"
 
 
+class StoreLockedError(StoreUnavailableError):
+    """Somebody else keeps a row for longer than this caller waits; nothing happened."""
+
+
 class SchemaError(HoldfastError):
     """The database is not at the revision this code knows."""
 

@@ -2,23 +2,32 @@
 
 Every worker sweeps; each turn is won by compare-and-set, so there is no single scheduler to lose. A round
 first glances with one statement and then does only what is needed, so an idle installation stays quiet.
+
+No duty waits long for a row: a session that was left in a transaction may keep it for ever, and whoever
+waited for it would not come to the duty that ends such sessions (`store.stalled`).
 """
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from holdfast.core.errors import StoreLockedError
 from holdfast.core.ports import Host
 from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
 from holdfast.leases.base import LeaseBackendError, Leases
-from holdfast.store import budgets, duties, orders, prune, stalled
+from holdfast.store import budgets, dialect, duties, orders, prune, stalled
 from holdfast.store.database import Database
 
 URGENT = "urgent"
 TIDY = "tidy"
 HISTORY = "history"
 PRUNE_BATCH = 2000
+# Seconds that a duty waits for a row. Who works keeps one for a fraction of a second.
+ROW_WAIT = 3.0
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +85,11 @@ class Sweeper:
         self._enrolled = False
 
     def sweep(self) -> Swept:
-        """One round: whatever was due and not won by another sweeper has been done."""
+        """One round: whatever was due, not won by another sweeper and not kept by others has been done."""
+        with dialect.waiting_for_rows(ROW_WAIT):
+            return self._round()
+
+    def _round(self) -> Swept:
         if not self._enrolled:
             duties.enrol(self._db, self._names)
             self._enrolled = True
@@ -92,13 +105,13 @@ class Sweeper:
             mended = self._tidy()
         if HISTORY in waiting and self._win(HISTORY, self._rules.history_every) is not None:
             won.append(HISTORY)
-            if self._rules.history_retention is not None:
-                prune.prune_history(self._db, self._rules.history_retention, PRUNE_BATCH)
+            if (retention := self._rules.history_retention) is not None:
+                _unless_kept(HISTORY, lambda: prune.prune_history(self._db, retention, PRUNE_BATCH), 0)
         other = {}
         for duty in self._beside:
             if duty.name in waiting and self._win(duty.name, duty.every) is not None:
                 won.append(duty.name)
-                other[duty.name] = duty.run()
+                other[duty.name] = _unless_kept(duty.name, duty.run, 0)
         return Swept(tuple(won), due, recovered, mended, other)
 
     def _win(self, name: str, every: float) -> duties.Turn | None:
@@ -112,11 +125,13 @@ class Sweeper:
         if ended := stalled.end(self._db):
             log.warning("%s sessions of the database, left waiting in a transaction, were ended", ended)
         glance = duties.glance(self._db, wake.MOST_AT_ONCE)
-        recovered = orders.recover_forgotten(self._db) if glance.orders else 0
+        recovered = 0
+        if glance.orders:
+            recovered = _unless_kept("orders", lambda: orders.recover_forgotten(self._db), 0)
         if glance.expired and turn.grace_until <= turn.now:
-            self._expire()
+            _unless_kept("leases", self._expire, None)
         if glance.fallen_due:
-            duties.fall_due(self._db)
+            _unless_kept("waits", lambda: len(duties.fall_due(self._db)), 0)
         changed = glance.expired or glance.fallen_due
         due = duties.forgotten(self._db, list(LANE_RANK), wake.MOST_AT_ONCE) if changed else glance.queued
         wake.wake_lanes(self._sender, due)
@@ -133,7 +148,16 @@ class Sweeper:
             log.warning("no lease was looked at: %s", error.message)
 
     def _tidy(self) -> int:
-        mended = duties.mend_stranded(self._db)
-        budgets.recompute(self._db)
-        prune.prune_generations(self._db, PRUNE_BATCH)
+        mended = _unless_kept("stranded", lambda: duties.mend_stranded(self._db), 0)
+        _unless_kept("budgets", lambda: budgets.recompute(self._db), 0)
+        _unless_kept("generations", lambda: prune.prune_generations(self._db, PRUNE_BATCH), 0)
         return mended
+
+
+def _unless_kept(what: str, do: Callable[[], T], otherwise: T) -> T:
+    """What came of it; `otherwise`, when somebody keeps a row that it needs: the next turn tries again."""
+    try:
+        return do()
+    except StoreLockedError as error:
+        log.warning("%s are left for the next turn: %s", what, error.message)
+        return otherwise

@@ -19,6 +19,7 @@ from holdfast.core.records import FencedOut, Outcome
 from holdfast.documents import posting
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
+from holdfast.kinds import signing
 from holdfast.store import deliveries, tries
 from holdfast.store.database import Database
 from holdfast.store.deliveries import Parcel
@@ -55,12 +56,14 @@ class Webhook:
         host: Host,
         rules: Rules | None = None,
         *,
+        key: str | None = None,
         wall: Callable[[], float] = time.time,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._db = db
         self._host = host
         self._rules = rules or Rules()
+        self._key = key
         self._wall = wall
         self._tls = tls
 
@@ -85,7 +88,7 @@ class Webhook:
         work.check()
         try:
             posted = self._post(parcel, event_id)
-        except posting.PostError as error:
+        except (posting.PostError, signing.KeyMissingError) as error:
             raise self._missed(work, event_id, parcel, None, str(error), None) from error
         except WorkError as error:
             _land(tries.missed(self._db, work.claim, event_id, status=None, error=plain(error.message)))
@@ -108,7 +111,8 @@ class Webhook:
             ("Holdfast-Event", parcel.event),
         ]
         if parcel.secret:
-            headers.append(("Holdfast-Signature", signature(parcel.secret, parcel.body, int(self._wall()))))
+            secret = signing.secret(self._key, parcel.secret)
+            headers.append(("Holdfast-Signature", signature(secret, parcel.body, int(self._wall()))))
         rules = self._rules
         return posting.post(
             parcel.url,

@@ -11,6 +11,7 @@ from holdfast.core.records import FencedOut, Landed
 from holdfast.core.states import Lane
 from holdfast.engine.engine import Engine
 from holdfast.kinds import actions as kinds
+from holdfast.kinds import signing
 from holdfast.service.library import Wish
 from holdfast.store import actions, follow_ups, tries
 from holdfast.store.database import Database
@@ -38,10 +39,11 @@ class Added:
 class Actions:
     """What collections are told to do with their documents."""
 
-    def __init__(self, engine: Engine, analysers: Sequence[str] = ()) -> None:
+    def __init__(self, engine: Engine, analysers: Sequence[str] = (), key: str | None = None) -> None:
         self._engine = engine
         self._db = engine.db
         self._analysers = tuple(analysers)
+        self._key = key
 
     def add(
         self,
@@ -61,7 +63,7 @@ class Actions:
         options = kinds.options(sort, given, self._analysers)
         named = _named(name)
         kind, pipeline = kinds.kind_of(sort)
-        signing = secret or (secrets.token_urlsafe(32) if sort == "webhook" else None)
+        kept = secret or (signing.kept(self._key, secrets.token_urlsafe(32)) if sort == "webhook" else None)
         before = {each.id for each in self.all(wish.tenant, collection)}
         action_id = actions.add_action(
             self._db,
@@ -73,13 +75,14 @@ class Actions:
             token=keys.digest(collection, keys.canonical(options), named, secret or ""),
             actor=wish.actor,
             name=named,
-            secret=signing,
+            secret=kept,
             most=VISITED_AT_ONCE,
         )
         self._engine.wake({Lane.FOLLOW_UP: 1})
         found = self.one(wish.tenant, collection, action_id)
-        mine = signing is not None and actions.secret_of(self._db, action_id) == signing
-        return Added(found, action_id not in before, signing if mine and secret is None else None)
+        mine = kept is not None and actions.secret_of(self._db, action_id) == kept
+        drawn = signing.secret(self._key, kept) if kept is not None and mine and secret is None else None
+        return Added(found, action_id not in before, drawn)
 
     def all(self, tenant: str, collection: str) -> list[Action]:
         """The collection's actions."""
@@ -206,6 +209,7 @@ def checked_secret(secret: object) -> str | None:
     if secret is None:
         return None
     fits = isinstance(secret, str) and len(secret) in SECRET_SIZES and is_plain(secret)
+    fits = fits and not signing.is_derived(str(secret))  # else it would be taken for one of ours
     if not isinstance(secret, str) or not fits:
         sizes = f"{SECRET_SIZES[0]} to {SECRET_SIZES[-1]}"
         message = f"a secret has {sizes} characters; leave it out to be given one"

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Executable, Row, exc
 
 from holdfast import faults
-from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.errors import StoreLockedError, StoreUnavailableError
 from holdfast.core.retry import Backoff
 from holdfast.store import dialect
 from holdfast.store.statements import Statements, Told, Values
@@ -145,6 +145,8 @@ class Database:
             except exc.TimeoutError as error:
                 raise StoreUnavailableError("no free database connection; lower the concurrency") from error
             except exc.DBAPIError as error:
+                if dialect.waited_in_vain(error):
+                    raise StoreLockedError("somebody keeps a row that is needed here; try again") from error
                 if not dialect.may_try_again(error):
                     if isinstance(error, exc.OperationalError | exc.InternalError):
                         # Disk full, read-only, out of memory: the database's trouble, not the statement's.

@@ -1,0 +1,46 @@
+"""Secrets that sign webhooks, and what is kept of them.
+
+HMAC needs the secret itself, so a digest will not do. With a key in the settings, a secret that is drawn here
+is not kept at all: the row has a number drawn at random, and the secret is made of that and the key each time
+it is needed. Whoever finds a copy of the database without the key can sign nothing. A secret that somebody
+gave us is kept as it is, with and without a key.
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+
+PREFIX = "derived"
+_KEPT = re.compile(rf"{PREFIX}:([0-9a-f]{{8}}):([A-Za-z0-9_-]{{32,64}})")
+
+
+class KeyMissingError(Exception):
+    """The secret cannot be made, for the key in the settings is missing or another one; for people."""
+
+
+def kept(key: str | None, number: str) -> str:
+    """What is kept of a secret that is drawn now: without a key the secret itself, which is `number`."""
+    return number if key is None else f"{PREFIX}:{_mark(key)}:{number}"
+
+
+def is_derived(text: str) -> bool:
+    """True for what is kept of a derived secret."""
+    return _KEPT.fullmatch(text) is not None
+
+
+def secret(key: str | None, found: str) -> str:
+    """The secret of which `found` is kept; KeyMissingError when it needs another key than this."""
+    match = _KEPT.fullmatch(found)
+    if match is None:
+        return found
+    if key is None or match[1] != _mark(key):
+        state = "not set" if key is None else "another one"
+        raise KeyMissingError(f"the secret was drawn under WEBHOOK_KEY, which is {state} here")
+    made = hmac.new(key.encode(), f"webhook:{match[2]}".encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def _mark(key: str) -> str:
+    """Tells one key from another, and nothing of it."""
+    return hmac.new(key.encode(), b"mark", hashlib.sha256).hexdigest()[:8]
