@@ -34,7 +34,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.core import decide, progress
 from holdfast.core.records import Chunk, Claim, Copy, FencedOut, Head, Landed, Outcome, Slice, Spent, Task
 from holdfast.core.states import OPEN, Status, TaskState, Verb
-from holdfast.store import actions, deliveries, journal, publish_seq, requests, rows
+from holdfast.store import actions, deliveries, journal, publish_seq, requests, rows, staging
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
@@ -105,8 +105,6 @@ DELETE_LEFTOVERS = delete(chunks).where(
     chunks.c.slice == bindparam("b_slice"),
     chunks.c.epoch < bindparam("b_epoch"),
 )
-STAGE = insert(chunks)
-STAGE_AGAIN = upsert(chunks).on_conflict_do_nothing()
 SIGN = update(tasks).where(tasks.c.id == bindparam("b_task")).values(signed_at=now())
 
 
@@ -124,7 +122,7 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
 
     Keep batches short (about 250 ms): on SQLite a long write starves the renewals of every lease.
     """
-    values = _rows(claim, batch)
+    prepared = staging.prepared(claim, batch)
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=False)
@@ -134,29 +132,11 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
             return held
         if claim.epoch > 1:
             tx.execute(DELETE_LEFTOVERS, _place(claim))
-        tx.execute(STAGE_AGAIN if tx.again else STAGE, values)
+        staging.put(tx, prepared, again=tx.again)
         tx.execute(SIGN, {"b_task": claim.task_id})
         return Landed()
 
-    return db.write("stage", body, light=True) if values else Landed()
-
-
-def _rows(claim: Claim, batch: Sequence[Chunk]) -> list[dict[str, Any]]:
-    return [
-        {
-            "head_id": claim.head_id,
-            "generation": claim.generation,
-            "slice": claim.ordinal,
-            "epoch": claim.epoch,
-            "position": chunk.position,
-            "page": chunk.page,
-            "text": chunk.text,
-            "call_key": chunk.call_key,
-            "data": dict(chunk.data) or None,
-            "words": chunk.words,
-        }
-        for chunk in batch
-    ]
+    return db.write("stage", body, light=True) if prepared else Landed()
 
 
 _copied = ("position", "page", "text", "call_key", "data", "words")
@@ -377,7 +357,7 @@ def finish(
     transaction takes effect with the publication or not at all. It may run more than once, so it must
     have no effect outside the transaction.
     """
-    staging = _rows(claim, batch)
+    prepared = staging.prepared(claim, batch)
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=True)
@@ -387,7 +367,7 @@ def finish(
             return held
         if claim.epoch > 1:
             tx.execute(DELETE_LEFTOVERS, _place(claim))
-        _leave_behind(tx, claim, staging, copy, also)
+        _leave_behind(tx, claim, prepared, copy, also)
         values = _done_values(claim, spent, staged, result)
         alone = held.slices is None and claim.ordinal == 0
         if not alone and tx.execute(OTHERS_OPEN, {"b_run": claim.run_id, "b_task": claim.task_id}).scalar():
@@ -406,10 +386,9 @@ def finish(
 
 
 def _leave_behind(
-    tx: Tx, claim: Claim, staging: Sequence[Mapping[str, Any]], copy: Copy | None, also: Publish | None
+    tx: Tx, claim: Claim, prepared: staging.Staging, copy: Copy | None, also: Publish | None
 ) -> None:
-    if staging:
-        tx.execute(STAGE, staging)
+    staging.put(tx, prepared)
     if copy is not None:
         old = {"b_old_generation": copy.generation, "b_old_slice": copy.slice}
         if tx.execute(COPY, _place(claim) | old).rowcount != copy.chunks:
