@@ -13,7 +13,7 @@ Run status changes only under the head's exclusive lock, so it is read, not lock
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import (
@@ -39,6 +39,7 @@ from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
 from holdfast.store.schema import chunks, heads, lines, runs, tasks
+from holdfast.store.schema_follow_ups import follow_ups as follow_up_table
 
 MOST_LINES = 3000
 _open_states = [literal(state) for state in sorted(OPEN)]
@@ -364,7 +365,7 @@ def finish(
         if isinstance(held, FencedOut):
             return _fenced(tx, Verb.FINISH, claim, held)
         if isinstance(held, Landed):
-            return held
+            return replace(held, follow_ups=_followed(tx, claim) if held.published else 0)
         if claim.epoch > 1:
             tx.execute(DELETE_LEFTOVERS, _place(claim))
         _leave_behind(tx, claim, prepared, copy, also)
@@ -375,14 +376,30 @@ def finish(
             return Landed()
         values |= _place(claim) | {"b_run": claim.run_id, "b_slices": held.slices or 0}
         tx.together(FINISHED_AND_PUBLISHED, values | journal.of_claim(Verb.PUBLISH, "all_slices_done", claim))
-        after_publish(tx, held.head, claim.generation, claim.run_id)
+        follow_ups = after_publish(tx, held.head, claim.generation, claim.run_id)
         if publish is not None:
             publish(tx)
         if held.calls_back:
             deliveries.call_back(tx, claim.run_id, Status.SUCCESS)
-        return Landed(published=True)
+            follow_ups += 1
+        return Landed(published=True, follow_ups=follow_ups)
 
     return db.write("finish", body, light=True)
+
+
+FOLLOWED = select(
+    select(func.count())
+    .select_from(follow_up_table)
+    .where(follow_up_table.c.head_id == runs.c.head_id, follow_up_table.c.generation == runs.c.generation)
+    .scalar_subquery(),
+    runs.c.callback.is_not(null()).label("calls_back"),
+).where(runs.c.id == bindparam("run_id"))
+
+
+def _followed(tx: Tx, claim: Claim) -> int:
+    """How many follow-ups and callbacks the publication by this claim has made, whose answer was lost."""
+    made, calls_back = tx.execute(FOLLOWED, {"run_id": claim.run_id}).one()
+    return int(made) + bool(calls_back)
 
 
 def _leave_behind(
@@ -397,12 +414,13 @@ def _leave_behind(
         also(tx)
 
 
-def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> None:
-    """The collection's `publish_seq` is bumped and its follow-ups are queued, in the same transaction."""
+def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> int:
+    """The collection's `publish_seq` is bumped, its follow-ups are queued, and are so many."""
     if head.collection is None:
-        return
-    actions.follow_up(tx, head, generation, run_id)
+        return 0
+    made = actions.follow_up(tx, head, generation, run_id)
     publish_seq.bump(tx, head.tenant, head.collection)
+    return made
 
 
 FAILED = (
