@@ -55,6 +55,7 @@ class Work:
         self.may_copy = True
         self.spent = Spent()
         self.staged = 0
+        self._said = 0
         self._counted: set[str] = set()
         self._positions: set[int] = set()
 
@@ -150,7 +151,10 @@ class Work:
                     f"progress {count!r} is not a count from 0 to {MOST_COUNT}", code="bad_progress"
                 )
         report = tasks.Report(done, total, plain(unit), stages, None if line is None else plain(line))
-        self._land(tasks.advance(self._tools.db, self._claim, report, self._tools.host.token()))
+        # Lines of one moment stand in the order in which they were said.
+        self._said += 1
+        line_id = f"{self._said:08}-{self._tools.host.token()}"
+        self._land(tasks.advance(self._tools.db, self._claim, report, line_id))
 
     def _checked(self, chunk: Chunk) -> Chunk:
         for number in (chunk.position, chunk.page or 0):
