@@ -103,6 +103,33 @@ def test_whoever_listens_hears_every_execution(world):
     assert len([said for said in heard if "journal" in said]) == TIMES
 
 
+def test_a_connection_is_used_again_when_its_transaction_ended_well(world):
+    """One is enough for all that comes one after another; what failed goes back to the pool."""
+    pool = world.db.engine.pool
+    for _ in range(TIMES):
+        world.db.write("by_hand", lambda tx: tx.all(NOTES, {"tenant": "t"}))
+        world.db.look(NOTES, {"tenant": "t"})
+        world.db.read(lambda tx: (tx.all(NOTES, {"tenant": "t"}), world.db.look(NOTES, {"tenant": "t"})))
+    assert pool.checkedout() <= 2
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            world.db.write("by_hand", lambda tx: (tx.execute(BUDGET, {"scope": "x"}), 1 / 0))
+    assert pool.checkedout() == 0
+    assert world.count(budgets) == 0
+
+
+def test_what_a_connection_was_used_for_does_not_stay_with_it(world):
+    """It is told anew for each transaction what it is for."""
+
+    def told(tx):
+        return {name: tx.connection.get_execution_options()[name] for name in dialect.WRITE}
+
+    for _ in range(TIMES):
+        assert world.db.write("by_hand", told, light=True) == dialect.LIGHT
+        assert world.db.read(told) == dialect.READ
+        assert world.db.write("by_hand", told) == dialect.WRITE
+
+
 def test_a_connection_that_was_cut_is_replaced(postgresql_url):
     """The transaction runs again on a new one, whichever statement found out."""
     world, other = build(postgresql_url), build(postgresql_url)

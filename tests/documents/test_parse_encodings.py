@@ -1,8 +1,13 @@
 """Text is read in the encoding it was written in."""
 
-import pytest
+import re
 
-from holdfast.documents.parse import encodings
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.documents.parse import encodings, texts
+from holdfast.store.text import is_plain, plain
 from tests.documents import files
 
 KOREAN = "안녕하세요 이것은 한국어 텍스트입니다. 반갑습니다. 오늘은 날씨가 좋습니다."
@@ -64,3 +69,18 @@ def test_a_long_table_is_read_in_its_encoding(read, text, encoding):
     rows = ["id,name,city"] + [f"{number},plain,words" for number in range(5000)] + [f"last,{text},end"]
     _outline, pages = read("\n".join(rows).encode(encoding), "a.csv")
     assert pages[0].blocks[-1].text == f"id: last; name: {text}; city: end"
+
+
+@given(st.text(alphabet=" \t\x1c\u3000\n\x0bab", max_size=40))
+def test_spaces_at_the_end_of_lines_part_nothing_and_are_dropped(text):
+    """Of every sort; the spaces at the beginning of a line stay."""
+    kept = re.sub(r"[^\S\n]+\n", "\n", text.strip("\n").rstrip())
+    expected = [part for part in re.split(r"\n[^\S\n]*\n\s*", kept) if part.strip()]
+    assert [block.text for page in texts.plain_pages(text) for block in page.blocks] == expected
+
+
+@given(st.text(alphabet="a\x00\ud800\udfff\u00e9", max_size=8))
+def test_what_no_database_keeps_is_replaced(text):
+    """Zero bytes and halves of characters, in ASCII and beyond it."""
+    assert plain(text) == "".join("\ufffd" if mark in "\x00\ud800\udfff" else mark for mark in text)
+    assert is_plain(text) == (plain(text) == text)

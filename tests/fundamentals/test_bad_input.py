@@ -287,7 +287,7 @@ def test_a_process_of_another_release_leaves_what_it_does_not_know(story, sqlite
 @contextlib.contextmanager
 def sqlite_away(db, url):
     path = Path(url.removeprefix("sqlite:///"))
-    db.engine.dispose()
+    db.close()
     path.rename(path.with_suffix(".away"))
     path.mkdir()
     try:

@@ -44,6 +44,14 @@ def test_a_document_that_becomes_ready_is_followed_up(story, engine, extract):
     assert story.sender.lanes["follow-up"] == 1
 
 
+def test_nobody_is_woken_where_nothing_is_to_follow(story, engine):
+    """A document of a collection without actions becomes ready, and the lane of follow-ups hears nothing."""
+    engine.request(story.ask(collection="books"))
+    engine.work_off()
+    assert story.head("document:1", "index").status is Status.SUCCESS
+    assert story.sender.lanes["follow-up"] == 0
+
+
 def test_each_generation_is_followed_up_once(story, engine, extract):
     """A new generation is a new occasion; the same one is not, however often the action is looked at."""
     action = add(story)

@@ -139,8 +139,8 @@ FENCE = (
         Patch(
             TASKS,
             "        if claim.epoch > 1:\n            tx.execute(DELETE_LEFTOVERS, _place(claim))\n"
-            "        tx.execute(STAGE_AGAIN",
-            "        tx.execute(STAGE_AGAIN",
+            "        staging.put(tx, prepared, again",
+            "        staging.put(tx, prepared, again",
         ),
         by=f"{G2}what_an_older_epoch_staged_is_gone_before_the_slice_is_published[sqlite]",
     ),

@@ -99,7 +99,7 @@ class Arena:
         self.db = Database(url, pool_size=10)
         self._watcher = Database(url, pool_size=1)
         self._actors: dict[str, Actor] = {}
-        event.listen(self.db.engine, "checkout", self._begins)
+        event.listen(self.db.engine, "set_connection_execution_options", self._begins)
         faults.arm(self._meet)
 
     def close(self) -> None:

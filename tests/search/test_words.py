@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search import stem, words
+from holdfast.search import counts, stem, words
 
 
 @pytest.mark.parametrize(
@@ -126,3 +126,18 @@ def test_words_between_spaces_are_the_words_of_the_text(text):
     """Looked up stretch by stretch or read as a whole, an ASCII text gives the same terms."""
     read = [term for raw in words._RAW_ASCII.findall(text) for term in words._known[raw]]
     assert words.analyse(text) == read
+
+
+@given(st.text(alphabet="ab. -'1,\u00e9\u4e00A\n", max_size=60))
+def test_what_is_kept_of_a_text_is_what_a_query_asks_for(text):
+    """The same terms in the same order, by their names and by their numbers."""
+    terms = words.analyse(text)
+    assert words.terms_of(text) == (" ".join(terms), counts.numbers_of(terms).tobytes())
+    assert counts.pack([words.terms_of(text).numbers] * 2) == counts.encode([" ".join(terms)] * 2)
+
+
+@pytest.mark.parametrize("text", ["n1 " * 7000, "n1,n2 " * 3500])
+def test_a_text_of_too_many_terms_is_cut_alike(text):
+    """The first of them are kept, whether they are looked for or stored."""
+    assert words.terms_of(text).words.split(" ") == words.analyse(text)
+    assert len(words.terms_of(text).numbers) == counts.WIDTH * words.MOST_TERMS

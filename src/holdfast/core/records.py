@@ -179,9 +179,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """The transition took effect (now, or at an earlier try whose answer was lost)."""
+    """The transition took effect (now, or at an earlier try whose answer was lost).
+
+    `follow_ups` is how many tasks it made due in the lane of follow-ups.
+    """
 
     published: bool = False
+    follow_ups: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,8 +190,8 @@ class Executor:
         )
         if isinstance(landed, FencedOut):
             return Done(claim, Ending.FENCED_OUT, landed.reason)
-        if landed.published and claim.collection is not None and claim.lane != Lane.FOLLOW_UP:
-            wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: 1})
+        if landed.follow_ups and claim.lane != Lane.FOLLOW_UP:
+            wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
         return Done(claim, Ending.PUBLISHED if landed.published else Ending.FINISHED)
 
     def _fail(self, claim: Claim, code: str, message: str) -> Done:

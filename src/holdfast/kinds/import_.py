@@ -228,7 +228,7 @@ class Import:
                     page=piece.page,
                     call_key=_call(record, piece).key(claim.tenant) if is_ours and piece.vector else None,
                     data=piece.data,
-                    words=" ".join(words.analyse(piece.text)),
+                    words=words.terms_of(piece.text).words,
                 )
                 for place, piece in enumerate(batch)
             ]

@@ -164,9 +164,12 @@ class Index:
         wanted = [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
         large = len(pieces) > SMALL
         chunks: list[Chunk] = []
+        numbers: list[bytes] = []
         for start in range(0, len(pieces), GROUP):
             group = wanted[start : start + GROUP]
             work.pay(group)
+            terms = [words.terms_of(call.text) for call in group]
+            numbers += [each.numbers for each in terms]
             made = [
                 Chunk(
                     position=start + place,
@@ -174,16 +177,16 @@ class Index:
                     page=piece.page,
                     call_key=call.key(work.claim.tenant),
                     data={"headings": list(piece.headings)} if piece.headings else {},
-                    words=" ".join(words.analyse(piece.text)),
+                    words=found.words,
                 )
-                for place, (piece, call) in enumerate(zip(pieces[start : start + GROUP], group, strict=True))
+                for place, (piece, call, found) in enumerate(zip(pieces[start:], group, terms, strict=False))
             ]
             chunks += made
             if large:
                 work.stage(made)
                 stages = _stages(facts, work.spent.paid_calls, len(chunks), len(pieces))
                 work.progress(len(chunks), len(pieces), unit="chunks", stages=stages)
-        counted = counts.encode([each.words or "" for each in chunks])
+        counted = counts.pack(numbers)
         paid = work.spent.paid_calls
 
         def also(tx: Tx) -> None:

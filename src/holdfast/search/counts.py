@@ -7,8 +7,8 @@ and what follows is a chunk that is found for the other word of such a pair.
 
 import struct
 import zlib
-from collections.abc import Iterable
-from itertools import chain
+from array import array
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 _HEADER = struct.Struct("<BBBxIII")
 _FORMAT = 2
 _LONGEST = 0xFFFF
+WIDTH = 4  # bytes of a term's number
 _REMEMBERED = 500_000
 
 Numbers = NDArray[np.uint32]
@@ -42,6 +43,11 @@ def numbers_of(terms: Iterable[str]) -> Numbers:
     return np.array([_codes[term] for term in terms], dtype=np.uint32)
 
 
+def listed(terms: Iterable[str]) -> bytes:
+    """The same one after another, as `pack` takes them. (NumPy needs three times as long for a few.)"""
+    return array("I", map(_codes.__getitem__, terms)).tobytes()
+
+
 class Slice(NamedTuple):
     """The chunks of a slice by their length, its terms, and a posting for each term and chunk that has it.
 
@@ -57,35 +63,39 @@ class Slice(NamedTuple):
 
 
 def encode(chunks: Iterable[str | None]) -> tuple[int, int, bytes]:
-    """Number of chunks, length in terms, and the packed postings of one slice, from its chunks' `words`."""
-    split = [words.split(" ") if words else [] for words in chunks]
-    lengths = np.array(list(map(len, split)), dtype=np.int64)
-    keys = np.array(list(map(_codes.__getitem__, chain.from_iterable(split))), dtype=np.uint64)
+    """As `pack`, from the chunks' `words`."""
+    return pack([listed(words.split(" ") if words else ()) for words in chunks])
+
+
+def pack(chunks: Sequence[bytes]) -> tuple[int, int, bytes]:
+    """Number of chunks, length in terms, and the packed postings of one slice, from its chunks' numbers."""
+    lengths = np.array([len(numbers) // WIDTH for numbers in chunks], dtype=np.int64)
+    keys = np.frombuffer(b"".join(chunks), dtype=np.uint32).astype(np.uint64)
     keys <<= np.uint64(32)
-    keys |= np.repeat(np.arange(len(split), dtype=np.uint64), lengths)
+    keys |= np.repeat(np.arange(len(chunks), dtype=np.uint64), lengths)
     keys.sort()
-    firsts = _firsts(keys)
-    found, times = keys[firsts], np.diff(firsts, append=len(keys))
+    edges = _edges(keys)
+    found, times = keys[edges[:-1]], edges[1:] - edges[:-1]
     named = (found >> np.uint64(32)).astype(np.uint32)
-    firsts = _firsts(named)
-    numbers, counts = named[firsts], np.diff(firsts, append=len(named))
-    wide, often = _form(len(split)), _form(int(times.max()) if len(times) else 0)
+    edges = _edges(named)
+    numbers, counts = named[edges[:-1]], edges[1:] - edges[:-1]
+    wide, often = _form(len(chunks)), _form(int(times.max()) if len(times) else 0)
     parts = (
-        _HEADER.pack(_FORMAT, int(wide[2]), int(often[2]), len(split), len(numbers), len(found)),
+        _HEADER.pack(_FORMAT, int(wide[2]), int(often[2]), len(chunks), len(numbers), len(found)),
         np.minimum(lengths, _LONGEST).astype("<u2").tobytes(),
         numbers.astype("<u4").tobytes(),
         counts.astype(wide).tobytes(),
         (found & np.uint64(0xFFFFFFFF)).astype(wide).tobytes(),
         times.astype(often).tobytes(),
     )
-    return len(split), int(lengths.sum()), b"".join(parts)
+    return len(chunks), len(keys), b"".join(parts)
 
 
-def _firsts(numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each number stands for the first time; they are sorted."""
-    is_first = np.ones(len(numbers), dtype=bool)
-    np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
-    return np.flatnonzero(is_first)
+def _edges(numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each number stands for the first time, and the end; they are sorted."""
+    is_edge = np.ones(len(numbers) + 1, dtype=bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_edge[1:-1])
+    return np.flatnonzero(is_edge)
 
 
 def _form(most: int) -> str:

@@ -12,11 +12,12 @@ Each distinct spelling is worked out once and remembered, so a long text costs o
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise
+from typing import NamedTuple, TypeVar
 
-from holdfast.search import scripts
+from holdfast.search import counts, scripts
 from holdfast.search.stem import keeps_its_beginning, stem
 
 VERSION = "1"
@@ -56,15 +57,35 @@ _NAMES = frozenset({"IT", "US", "WHO"})
 
 def analyse(text: str, most: int = MOST_TERMS) -> list[str]:
     """The terms of a text, in order and with repetitions; the first `most` of them."""
+    pattern = _RAW_ASCII if text.isascii() else _RAW
+    return list(chain.from_iterable(map(_known.__getitem__, pattern.findall(text))))[:most]
+
+
+class Terms(NamedTuple):
+    """The terms of a text: as `chunks.words` keeps them, apart by spaces, and as `counts` packs them."""
+
+    words: str
+    numbers: bytes
+
+
+def terms_of(text: str) -> Terms:
+    """What `analyse` finds in a text that is to be kept."""
     if text.isascii():
         # No word reaches over a space, so what stands between two is looked up whole: a fraction of the time.
-        return list(chain.from_iterable(map(_known_whole.__getitem__, text.split())))[:most]
-    return list(chain.from_iterable(map(_known.__getitem__, _RAW.findall(text))))[:most]
+        found = map(_known_whole.__getitem__, text.split())
+        parts, numbers = zip(*found, strict=True) if text and not text.isspace() else ((), ())
+        if len(listed := b"".join(numbers)) <= MOST_TERMS * counts.WIDTH:
+            return Terms(" ".join(filter(None, parts)), listed)
+    return _terms_of(analyse(text))
+
+
+def _terms_of(terms: Sequence[str]) -> Terms:
+    return Terms(" ".join(terms), counts.listed(terms))
 
 
 def joined(text: str) -> str | None:
     """The terms as `chunks.words` keeps them: separated by single spaces, None when there are none."""
-    return " ".join(analyse(text)) or None
+    return terms_of(text).words or None
 
 
 def places(text: str, wanted: AbstractSet[str]) -> Iterator[tuple[int, int, AbstractSet[str]]]:
@@ -89,27 +110,33 @@ def _may_give(raw: str, beginnings: AbstractSet[str]) -> bool:
     return word[:2] in beginnings or not keeps_its_beginning(word)
 
 
-class _Known(dict[str, tuple[str, ...]]):
+Found = TypeVar("Found")
+
+
+class _Remembered(dict[str, Found]):
     """What each spelling gives. Threads may work one out twice; they find the same."""
+
+    def remember(self, raw: str, found: Found) -> Found:
+        """What was found, at hand the next time unless the spelling is so long that it will hardly return."""
+        if len(raw) <= _WORTH_REMEMBERING:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[raw] = found
+        return found
+
+
+class _Known(_Remembered[tuple[str, ...]]):
+    """The terms of a word."""
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
         return self.remember(raw, tuple(_terms(raw)))
 
-    def remember(self, raw: str, terms: tuple[str, ...]) -> tuple[str, ...]:
-        """These terms, at hand the next time unless the spelling is so long that it will hardly return."""
-        if len(raw) <= _WORTH_REMEMBERING:
-            if len(self) >= _REMEMBERED:
-                self.clear()
-            self[raw] = terms
-        return terms
 
+class _KnownWhole(_Remembered[Terms]):
+    """The terms of a stretch of ASCII between two spaces: a word with the marks around it, or several."""
 
-class _KnownWhole(_Known):
-    """What each stretch of ASCII between two spaces gives: a word with the marks around it, or several."""
-
-    def __missing__(self, raw: str) -> tuple[str, ...]:
-        terms = tuple(chain.from_iterable(map(_known.__getitem__, _RAW_ASCII.findall(raw))))
-        return self.remember(raw, terms)
+    def __missing__(self, raw: str) -> Terms:
+        return self.remember(raw, _terms_of(analyse(raw)))
 
 
 _known = _Known()

@@ -76,9 +76,9 @@ class Database:
         token: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self.engine = dialect.build(url, pool_size=pool_size, prepare=prepare, simulated=simulated)
-        self.readers = self.engine.execution_options(holdfast_read=True)
-        self._light = self.engine.execution_options(holdfast_light=True)
-        self._lookers = self.engine.execution_options(holdfast_read=True, holdfast_look=True)
+        self._idle: list[Connection] = []
+        self._of_parent: list[Connection] = []
+        self._most_idle = pool_size
         self.statements = Statements()
         self.token = token
         self._patience = patience
@@ -102,10 +102,10 @@ class Database:
 
         Raises StoreUnavailableError when the database stays away; what happened is then unknown.
         """
-        engine = self._light if light else self.engine
+        mode = dialect.LIGHT if light else dialect.WRITE
 
         def attempt(again: bool) -> T:
-            with self._connect(engine) as connection, connection.begin() as transaction:
+            with self._connect(mode) as connection, connection.begin() as transaction:
                 answer = body(Tx(self, connection, again=again))
                 faults.point(f"{name}.commit")
                 transaction.commit()
@@ -118,7 +118,7 @@ class Database:
         """The answer of `body`, which saw one snapshot of the database and wrote nothing."""
 
         def attempt(again: bool) -> T:
-            with self._connect(self.readers) as connection, connection.begin():
+            with self._connect(dialect.READ) as connection, connection.begin():
                 return body(Tx(self, connection, again=again))
 
         return self._persist(attempt)
@@ -127,7 +127,7 @@ class Database:
         """The rows of one statement that only reads. One statement is its own snapshot: no transaction."""
 
         def attempt(_again: bool) -> Sequence[Row[Any]]:
-            with self._connect(self._lookers) as connection:
+            with self._connect(dialect.LOOK) as connection:
                 return self.statements.on(connection).execute(statement, values).all()
 
         return self._persist(attempt)
@@ -175,16 +175,41 @@ class Database:
         return self._back_at is not None and now - self._back_at < within
 
     @contextlib.contextmanager
-    def _connect(self, engine: Any) -> Iterator[Connection]:
+    def _connect(self, mode: Mapping[str, bool]) -> Iterator[Connection]:
+        """A connection for one transaction.
+
+        One whose transaction ended well is kept as it is: to make it ready anew costs more time than most
+        statements do. All others go back to the pool, which sees to what is left of them.
+        """
+        connection, ended_well = self._taken(), False
+        try:
+            yield connection.execution_options(**mode)
+            ended_well = not connection.in_transaction() and not connection.invalidated
+        finally:
+            if ended_well and len(self._idle) < self._most_idle:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def _taken(self) -> Connection:
+        self._let_go_of_the_parents()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self.engine.connect()
+
+    def _let_go_of_the_parents(self) -> None:
+        """A forked child must not use its parent's sockets; it lets go of them without closing."""
         if self._pid != os.getpid():
-            # A forked child must not use its parent's sockets; it lets go of them without closing.
+            self._of_parent, self._idle = self._idle, []
             self.engine.dispose(close=False)
             self._pid = os.getpid()
-        with engine.connect() as connection:
-            yield connection
 
     def close(self) -> None:
-        """Close every pooled connection."""
+        """Every connection that nobody uses is closed."""
+        self._let_go_of_the_parents()
+        while self._idle:
+            self._idle.pop().close()
         self.engine.dispose()
 
 

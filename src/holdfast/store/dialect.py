@@ -60,6 +60,13 @@ IDLE_IN_TRANSACTION_MS = 10_000
 APPLICATION = "holdfast"  # the name of every session of ours
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
+# What a connection is for, told to the hooks below: a transaction that writes, one whose commit is light, one
+# that only reads, or a single statement that reads and needs none.
+WRITE = {"holdfast_read": False, "holdfast_look": False, "holdfast_light": False}
+LIGHT = WRITE | {"holdfast_light": True}
+READ = WRITE | {"holdfast_read": True}
+LOOK = READ | {"holdfast_look": True}
+
 # PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections; with every
 # connection exception (class 08) these mean that the transaction as a whole may be tried again.
 AGAIN_STATES = frozenset({"25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05", "53300"})

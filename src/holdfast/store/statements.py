@@ -13,6 +13,8 @@ found out one by one, and `Database` tries again as often as that takes.
 import weakref
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Delete, Executable, Insert, Select, Update, exc
@@ -62,10 +64,13 @@ class Told:
 class _Ready:
     """One statement, compiled for one dialect and one set of values."""
 
-    __slots__ = ("_columns", "_convert", "_defaults", "_dialect", "_places", "_read", "_row", "text")
+    __slots__ = ("_columns", "_convert", "_defaults", "_dialect", "_pick", "_read", "_row", "many", "text")
 
-    def __init__(self, compiled: Any, dialect: Any, columns: Sequence[Any], given: Sequence[str]) -> None:
+    def __init__(
+        self, compiled: Any, dialect: Any, columns: Sequence[Any], given: Sequence[str], *, many: bool
+    ) -> None:
         self.text = str(compiled)
+        self.many = many
         self._dialect = dialect
         self._defaults = {name: value for name, value in compiled.params.items() if name not in given}
         converts: dict[str, Convert] = {}
@@ -74,23 +79,28 @@ class _Ready:
             if convert is not None:
                 converts[name] = convert
         places = compiled.positiontup
-        self._places = None if places is None else [(name, converts.get(name)) for name in places]
-        self._convert = converts
+        self._pick = None if places is None else _picker(places)
+        self._convert: list[tuple[Any, Convert]] = (
+            list(converts.items())
+            if places is None
+            else [(at, converts[name]) for at, name in enumerate(places) if name in converts]
+        )
         self._columns = columns
         self._read: list[Convert | None] | None = None
         names = [column.key or "" for column in columns]
         row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024 - known at run time
-        self._row: Callable[[Sequence[Any]], Any] | None = row._make if names else None
+        self._row: Callable[[Sequence[Any]], Any] | None = partial(tuple.__new__, row) if names else None
 
     def values(self, given: Mapping[str, Any]) -> Any:
-        """The values as the driver takes them."""
+        """The values as the driver takes them: by place or, where there are no places, by name."""
         if self._defaults:
             given = {**self._defaults, **given}
-        if self._places is not None:
-            return [given[name] if to is None else to(given[name]) for name, to in self._places]
-        if not self._convert:
+        if self._pick is None and not self._convert:
             return given
-        return {**given, **{name: to(given[name]) for name, to in self._convert.items()}}
+        found: Any = dict(given) if self._pick is None else list(self._pick(given))
+        for place, to in self._convert:
+            found[place] = to(found[place])
+        return found
 
     def rows(self, cursor: Any) -> list[Any]:
         """What there is to fetch."""
@@ -113,6 +123,13 @@ class _Ready:
         ]
 
 
+def _picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
+    """What takes the values of these names, in this order."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda given: [given[name] for name in names]
+
+
 Seen = weakref.WeakKeyDictionary[Any, dict[Any, _Ready | None]]
 
 
@@ -130,32 +147,29 @@ class Statements:
 class Executing:
     """Executes the statements of one transaction."""
 
-    __slots__ = ("_connection", "_heard", "_seen")
+    __slots__ = ("_connection", "_cursor", "_heard", "_seen")
 
     def __init__(self, seen: Seen, connection: Connection) -> None:
         self._seen = seen
         self._connection = connection
+        self._cursor: Any = connection.connection.cursor()
         self._heard = bool(connection.dispatch.before_cursor_execute)
 
     def execute(self, statement: Executable, values: Values) -> Told:
         """Run one statement."""
-        connection = self._connection
         ready = None if self._heard else self._ready(statement, values)
         if ready is None:
-            result = connection.execute(statement, values)
+            result = self._connection.execute(statement, values)
             return Told(result.all() if result.returns_rows else (), result.rowcount)
-        dialect = connection.dialect
-        cursor = connection.connection.cursor()
+        cursor, dialect = self._cursor, self._connection.dialect
         try:
-            if _is_one(values):
-                dialect.do_execute(cursor, ready.text, ready.values(values or {}))  # type: ignore[arg-type]
-            else:
+            if ready.many:
                 dialect.do_executemany(cursor, ready.text, [ready.values(each) for each in values or ()])  # type: ignore[arg-type]
+            else:
+                dialect.do_execute(cursor, ready.text, ready.values(values or {}))  # type: ignore[arg-type]
             return Told(ready.rows(cursor), cursor.rowcount)
         except dialect.loaded_dbapi.Error as error:
-            raise lost_or_wrong(connection, ready.text, error, cursor) from error
-        finally:
-            cursor.close()
+            raise lost_or_wrong(self._connection, ready.text, error, cursor) from error
 
     def _ready(self, statement: Any, values: Any) -> _Ready | None:
         known = self._seen.get(statement)
@@ -165,9 +179,11 @@ class Executing:
             return None
         many = not _is_one(values)
         names = tuple((values[0] if many else values) or ())
-        if (many, names) not in known:
-            known[many, names] = _made(statement, self._connection.dialect, many, names)
-        return known[many, names]
+        try:
+            return known[many, names]
+        except KeyError:
+            ready = known[many, names] = _made(statement, self._connection.dialect, many, names)
+            return ready
 
 
 def _is_one(values: Values) -> bool:
@@ -187,4 +203,4 @@ def _made(statement: Any, dialect: Any, many: bool, names: Sequence[str]) -> _Re
         or compiled.insert_prefetch
         or compiled.update_prefetch
     )
-    return None if needs_more else _Ready(compiled, dialect, columns, names)
+    return None if needs_more else _Ready(compiled, dialect, columns, names, many=many)

@@ -13,7 +13,7 @@ Run status changes only under the head's exclusive lock, so it is read, not lock
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import (
@@ -34,11 +34,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.core import decide, progress
 from holdfast.core.records import Chunk, Claim, Copy, FencedOut, Head, Landed, Outcome, Slice, Spent, Task
 from holdfast.core.states import OPEN, Status, TaskState, Verb
-from holdfast.store import actions, deliveries, journal, publish_seq, requests, rows
+from holdfast.store import actions, deliveries, journal, publish_seq, requests, rows, staging
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
 from holdfast.store.schema import chunks, heads, lines, runs, tasks
+from holdfast.store.schema_follow_ups import follow_ups as follow_up_table
 
 MOST_LINES = 3000
 _open_states = [literal(state) for state in sorted(OPEN)]
@@ -105,8 +106,6 @@ DELETE_LEFTOVERS = delete(chunks).where(
     chunks.c.slice == bindparam("b_slice"),
     chunks.c.epoch < bindparam("b_epoch"),
 )
-STAGE = insert(chunks)
-STAGE_AGAIN = upsert(chunks).on_conflict_do_nothing()
 SIGN = update(tasks).where(tasks.c.id == bindparam("b_task")).values(signed_at=now())
 
 
@@ -124,7 +123,7 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
 
     Keep batches short (about 250 ms): on SQLite a long write starves the renewals of every lease.
     """
-    values = _rows(claim, batch)
+    prepared = staging.prepared(claim, batch)
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=False)
@@ -134,29 +133,11 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
             return held
         if claim.epoch > 1:
             tx.execute(DELETE_LEFTOVERS, _place(claim))
-        tx.execute(STAGE_AGAIN if tx.again else STAGE, values)
+        staging.put(tx, prepared, again=tx.again)
         tx.execute(SIGN, {"b_task": claim.task_id})
         return Landed()
 
-    return db.write("stage", body, light=True) if values else Landed()
-
-
-def _rows(claim: Claim, batch: Sequence[Chunk]) -> list[dict[str, Any]]:
-    return [
-        {
-            "head_id": claim.head_id,
-            "generation": claim.generation,
-            "slice": claim.ordinal,
-            "epoch": claim.epoch,
-            "position": chunk.position,
-            "page": chunk.page,
-            "text": chunk.text,
-            "call_key": chunk.call_key,
-            "data": dict(chunk.data) or None,
-            "words": chunk.words,
-        }
-        for chunk in batch
-    ]
+    return db.write("stage", body, light=True) if prepared else Landed()
 
 
 _copied = ("position", "page", "text", "call_key", "data", "words")
@@ -377,17 +358,17 @@ def finish(
     transaction takes effect with the publication or not at all. It may run more than once, so it must
     have no effect outside the transaction.
     """
-    staging = _rows(claim, batch)
+    prepared = staging.prepared(claim, batch)
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=True)
         if isinstance(held, FencedOut):
             return _fenced(tx, Verb.FINISH, claim, held)
         if isinstance(held, Landed):
-            return held
+            return replace(held, follow_ups=_followed(tx, claim) if held.published else 0)
         if claim.epoch > 1:
             tx.execute(DELETE_LEFTOVERS, _place(claim))
-        _leave_behind(tx, claim, staging, copy, also)
+        _leave_behind(tx, claim, prepared, copy, also)
         values = _done_values(claim, spent, staged, result)
         alone = held.slices is None and claim.ordinal == 0
         if not alone and tx.execute(OTHERS_OPEN, {"b_run": claim.run_id, "b_task": claim.task_id}).scalar():
@@ -395,21 +376,36 @@ def finish(
             return Landed()
         values |= _place(claim) | {"b_run": claim.run_id, "b_slices": held.slices or 0}
         tx.together(FINISHED_AND_PUBLISHED, values | journal.of_claim(Verb.PUBLISH, "all_slices_done", claim))
-        after_publish(tx, held.head, claim.generation, claim.run_id)
+        follow_ups = after_publish(tx, held.head, claim.generation, claim.run_id)
         if publish is not None:
             publish(tx)
         if held.calls_back:
             deliveries.call_back(tx, claim.run_id, Status.SUCCESS)
-        return Landed(published=True)
+            follow_ups += 1
+        return Landed(published=True, follow_ups=follow_ups)
 
     return db.write("finish", body, light=True)
 
 
+FOLLOWED = select(
+    select(func.count())
+    .select_from(follow_up_table)
+    .where(follow_up_table.c.head_id == runs.c.head_id, follow_up_table.c.generation == runs.c.generation)
+    .scalar_subquery(),
+    runs.c.callback.is_not(null()).label("calls_back"),
+).where(runs.c.id == bindparam("run_id"))
+
+
+def _followed(tx: Tx, claim: Claim) -> int:
+    """How many follow-ups and callbacks the publication by this claim has made, whose answer was lost."""
+    made, calls_back = tx.execute(FOLLOWED, {"run_id": claim.run_id}).one()
+    return int(made) + bool(calls_back)
+
+
 def _leave_behind(
-    tx: Tx, claim: Claim, staging: Sequence[Mapping[str, Any]], copy: Copy | None, also: Publish | None
+    tx: Tx, claim: Claim, prepared: staging.Staging, copy: Copy | None, also: Publish | None
 ) -> None:
-    if staging:
-        tx.execute(STAGE, staging)
+    staging.put(tx, prepared)
     if copy is not None:
         old = {"b_old_generation": copy.generation, "b_old_slice": copy.slice}
         if tx.execute(COPY, _place(claim) | old).rowcount != copy.chunks:
@@ -418,12 +414,13 @@ def _leave_behind(
         also(tx)
 
 
-def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> None:
-    """The collection's `publish_seq` is bumped and its follow-ups are queued, in the same transaction."""
+def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> int:
+    """The collection's `publish_seq` is bumped, its follow-ups are queued, and are so many."""
     if head.collection is None:
-        return
-    actions.follow_up(tx, head, generation, run_id)
+        return 0
+    made = actions.follow_up(tx, head, generation, run_id)
     publish_seq.bump(tx, head.tenant, head.collection)
+    return made
 
 
 FAILED = (

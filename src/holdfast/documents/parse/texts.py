@@ -9,7 +9,6 @@ from holdfast.documents.parse import encodings, tables
 from holdfast.documents.parse.records import Block, Page, Role
 
 _BLANK = re.compile(r"\n[^\S\n]*\n\s*")
-_TRAILING = re.compile(r"[^\S\n]+\n")
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
@@ -42,7 +41,7 @@ def plain_pages(text: str) -> list[Page]:
 
 
 def _paragraphs(text: str) -> tuple[Block, ...]:
-    text = _TRAILING.sub("\n", text.strip("\n").rstrip())
+    text = "\n".join(map(str.rstrip, text.strip("\n").split("\n"))).rstrip()
     return tuple(Block(Role.PARAGRAPH, part) for part in _BLANK.split(text) if part.strip())
 
 
