@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.demo.cast import ended_like_interrupted
+from holdfast.cli.demo.telling import Narrator
+
 MAIN = [sys.executable, "-c", "from holdfast.cli import main; main()", "demo"]
 
 
@@ -63,3 +66,21 @@ def test_an_interrupted_demonstration_ends_everything_that_it_started(tmp_path, 
     assert demo.returncode == 130
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
+
+
+class Forgotten:
+    """An object that meets a signal while it is cleaned up."""
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interruption_that_python_ignores_is_heard_at_the_next_line():
+    """What a signal raises in the middle of a cleaning-up goes nowhere."""
+    narrator = Narrator(silent=True)
+    with ended_like_interrupted(narrator):
+        Forgotten()
+        assert narrator.interrupted
+        with pytest.raises(KeyboardInterrupt):
+            narrator.line("the story goes on")

@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from holdfast import faults
+from holdfast.engine.sweep import Rules
 from holdfast.ledger.pay import Policy
 from holdfast.ledger.prices import DEFAULT
 from holdfast.service.billing import Billing
@@ -89,7 +90,10 @@ def published(arena):
 
 def part(arena, meter, **more):
     patient = Policy(poll=0.01, wait=10.0, budget_delay=3600.0)
-    return actor.Part(arena.url, meter.base_url, **{"terms": actor.SHORT, "policy": patient} | more)
+    # The oldest task is claimed by whoever comes next: four deaths in a row would be put down to the task.
+    rules = Rules(interval=0.1, tidy_every=0.1, attempt_cap=100)
+    given = {"terms": actor.SHORT, "policy": patient, "rules": rules}
+    return actor.Part(arena.url, meter.base_url, **given | more)
 
 
 def test_eight_processes_stop_at_the_cap_and_go_on_when_it_is_raised(arena, meter):

@@ -15,6 +15,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
+from holdfast.cli.demo.telling import Narrator
+
 PATIENCE = 30.0
 
 
@@ -221,13 +223,19 @@ class Cast:
 
 
 @contextlib.contextmanager
-def ended_like_interrupted() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the block as Ctrl-C does, so that what was started is ended too."""
+def ended_like_interrupted(narrator: Narrator) -> Iterator[None]:
+    """SIGTERM and a closed terminal end the block as Ctrl-C does, so that what was started is ended too.
+
+    Python ignores what is raised while it cleans up an object, so the narrator is told as well: it raises
+    again before it tells anything more.
+    """
 
     def interrupt(*_: object) -> None:
+        narrator.interrupted = True
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:

@@ -25,7 +25,7 @@ def tell(*, plain: bool = False) -> Exit:
     narrator = Narrator(plain=plain)
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder,
-        ended_like_interrupted(),
+        ended_like_interrupted(narrator),
         Cast(Path(folder)) as cast,
     ):
         try:
@@ -33,6 +33,7 @@ def tell(*, plain: bool = False) -> Exit:
         except StageError as error:
             narrator.promise(str(error), kept=False)
         except KeyboardInterrupt:
+            narrator.interrupted = False
             narrator.line("interrupted; everything that was started is being ended", "care")
             return Exit.INTERRUPTED
     return _end(narrator)

@@ -29,6 +29,7 @@ class Narrator:
         self._marks = ("✓", "✗") if fits else ("kept:", "BROKEN:")
         self._began = time.monotonic()
         self.broken: list[str] = []
+        self.interrupted = False
 
     @property
     def seconds(self) -> float:
@@ -40,7 +41,10 @@ class Narrator:
         self.console.print(f"\n[head]{number}  {escape(title)}[/head]")
 
     def line(self, text: str, style: str = "") -> None:
-        """Something happened."""
+        """Something happened. KeyboardInterrupt, once, when nobody wants to hear it any more."""
+        if self.interrupted:
+            self.interrupted = False
+            raise KeyboardInterrupt
         self._row(
             f"[quiet]{self.seconds:.1f} s[/quiet]", f"[{style}]{escape(text)}[/]" if style else escape(text)
         )
