@@ -12,6 +12,7 @@ import pytest
 from holdfast.api import connections, slow
 from tests.acceptance.patience import until
 from tests.api.house import PREFIX, House
+from tests.api.test_hostile_clients import heard_or_cut
 from tests.api.test_stream import listening
 
 ROOM = 4
@@ -36,14 +37,6 @@ def deaf(house):
 
 def ask(line, path):
     line.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-
-
-def said(line):
-    """All that is said until the connection is closed."""
-    found = b""
-    while part := line.recv(65536):
-        found += part
-    return found
 
 
 def is_reset(line):
@@ -175,7 +168,7 @@ def test_a_flood_is_turned_away_before_it_asks(narrow, monkeypatch):
         for _ in range(connections.BESIDE + 20)
     ]
     until(lambda: len(taken(narrow)) <= ROOM + connections.BESIDE, 20, "no more are kept")
-    heard = [cut_or_said(line) for line in flood]
+    heard = [heard_or_cut(line) for line in flood]
     assert len(taken(narrow)) == ROOM
     for line in [*lines, *flood]:
         line.close()
@@ -187,14 +180,6 @@ def test_a_flood_is_turned_away_before_it_asks(narrow, monkeypatch):
         assert b"retry-after: 5" in head
         assert json.loads(body)["error"]["code"] == "too_many_connections"
     until(lambda: narrow.client.get("collections").status == 200, 20, "there is room again")
-
-
-def cut_or_said(line):
-    """What is said until the end; nothing, if the end is a cut."""
-    try:
-        return said(line)
-    except ConnectionResetError:
-        return b""
 
 
 def test_the_system_has_the_last_word_on_how_many_there_can_be(monkeypatch):
