@@ -13,11 +13,12 @@ import ipaddress
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request
-from fastapi.concurrency import run_in_threadpool
+from fastapi import Request
 from fastapi.security.utils import get_authorization_scheme_param
 
-from holdfast.api.parts import AnyId, Parts, known
+from holdfast.api import parts
+from holdfast.api.before import Before, found
+from holdfast.api.parts import Parts, known
 from holdfast.api.turnstile import SLOT
 from holdfast.core.errors import HoldfastError
 from holdfast.service.access import NEIGHBOUR, Identity, KeyNeededError, Scope
@@ -34,8 +35,8 @@ SCHEMES: dict[str, dict[str, str]] = {
     "HTTPBearer": {"type": "http", "description": "The same key, as a bearer token.", "scheme": "bearer"},
 }
 """For OpenAPI: how a key is shown."""
-CALLER = "holdfast.caller"
-"""Where a request keeps who makes it, once that is known."""
+COLLECTION, DOCUMENT = "collection_id", "document_id"
+"""What the ids are called in the paths."""
 COOKIE = "holdfast_session"
 PAGE = "X-Holdfast-Page"
 SAFE = {"GET", "HEAD"}
@@ -59,12 +60,13 @@ def is_loopback(host: str) -> bool:
 
 def identified(request: Request) -> Identity:
     """Who makes the request, and that they may make one more; found out once. Asks the database."""
-    caller: Identity | None = request.scope.get(CALLER)
-    if caller is None:
-        parts: Parts = request.app.state.parts
-        caller = _who(request, parts, _shown(request))
-        request.scope[SLOT] = parts.turnstile.enter(caller)
-        request.scope[CALLER] = caller
+    return found(request, _caller)
+
+
+def _caller(request: Request) -> Identity:
+    its = parts.of(request)
+    caller = _who(request, its, _shown(request))
+    request.scope[SLOT] = its.turnstile.enter(caller)
     return caller
 
 
@@ -77,23 +79,18 @@ def _shown(request: Request) -> str | None:
     return shown.pop() if shown else None
 
 
-def _who(request: Request, parts: Parts, shown: str | None) -> Identity:
+def _who(request: Request, its: Parts, shown: str | None) -> Identity:
     session = request.cookies.get(COOKIE)
     if shown:
-        return parts.access.who(shown)
-    if session is None or not parts.access.has_keys():
-        return _neighbour(request, parts)
-    caller = parts.access.signed_in(session)
+        return its.access.who(shown)
+    if session is None or not its.access.has_keys():
+        return _neighbour(request, its)
+    caller = its.access.signed_in(session)
     if request.method not in SAFE:
         check_own(request)
         if request.headers.get(PAGE) is None:
             raise ForeignOriginError(f"with a session, what changes something needs the header {PAGE}")
     return caller
-
-
-async def _caller(request: Request) -> Identity:
-    caller: Identity | None = request.scope.get(CALLER)
-    return await run_in_threadpool(identified, request) if caller is None else caller
 
 
 def check_own(request: Request) -> None:
@@ -108,14 +105,14 @@ def check_own(request: Request) -> None:
 
 def visitor(request: Request) -> Identity:
     """Who looks at a page, as `identified`; a page is only looked at, so a cookie is enough."""
-    parts: Parts = request.app.state.parts
-    caller = _who(request, parts, None)
-    request.scope[SLOT] = parts.turnstile.enter(caller)
+    its = parts.of(request)
+    caller = _who(request, its, None)
+    request.scope[SLOT] = its.turnstile.enter(caller)
     return caller
 
 
-def _neighbour(request: Request, parts: Parts) -> Identity:
-    if parts.access.has_keys() or request.client is None or not is_loopback(request.client.host):
+def _neighbour(request: Request, its: Parts) -> Identity:
+    if its.access.has_keys() or request.client is None or not is_loopback(request.client.host):
         raise KeyNeededError("send a key as X-API-Key or bearer token; holdfast keys create makes one")
     host = request.headers.get("host", "")
     if not is_loopback(urlsplit(f"//{host}").hostname or ""):
@@ -126,52 +123,48 @@ def _neighbour(request: Request, parts: Parts) -> Identity:
     return NEIGHBOUR
 
 
-Reader = Annotated[Identity, Depends(_caller)]
-
-
-async def _writer(request: Request) -> Identity:
-    caller = await _caller(request)
+def writer(request: Request) -> Identity:
+    """Who makes the request, and that they may change something."""
+    caller = identified(request)
     caller.require(Scope.WRITE)
     return caller
 
 
-async def _admin(request: Request) -> Identity:
-    caller = await _caller(request)
+def _admin(request: Request) -> Identity:
+    caller = identified(request)
     caller.require(Scope.ADMIN)
     return caller
 
 
-Writer = Annotated[Identity, Depends(_writer)]
-Admin = Annotated[Identity, Depends(_admin)]
-
-# None of these depends on another: the framework would go through all that is below each of them once more,
-# also where the answer is known. What they have in common is kept by the request.
+def _collection(request: Request) -> Collection:
+    name = known(request.path_params[COLLECTION])
+    return parts.of(request).library.collection(identified(request).tenant, name)
 
 
-def _collection(collection_id: AnyId, request: Request) -> Collection:
-    parts: Parts = request.app.state.parts
-    return parts.library.collection(identified(request).tenant, known(collection_id))
-
-
-def _own_collection(collection_id: AnyId, request: Request) -> Collection:
+def own_collection(request: Request) -> Collection:
+    """The collection of the path, if the caller may change it."""
     # The scope after the look: 403 is told of one's own things alone.
-    found = _collection(collection_id, request)
-    identified(request).require(Scope.WRITE)
-    return found
+    its = found(request, _collection)
+    found(request, writer)
+    return its
 
 
-def _document(document_id: AnyId, request: Request) -> Document:
-    parts: Parts = request.app.state.parts
-    return parts.library.document(identified(request).tenant, known(document_id))
+def _document(request: Request) -> Document:
+    name = known(request.path_params[DOCUMENT])
+    return parts.of(request).library.document(identified(request).tenant, name)
 
 
-def _own_document(document_id: AnyId, request: Request) -> Document:
-    found = _document(document_id, request)
-    identified(request).require(Scope.WRITE)
-    return found
+def own_document(request: Request) -> Document:
+    """The document of the path, if the caller may change it."""
+    its = found(request, _document)
+    found(request, writer)
+    return its
 
 
-ItsCollection = Annotated[Collection, Depends(_collection)]
-OwnCollection = Annotated[Collection, Depends(_own_collection)]
-ItsDocument = Annotated[Document, Depends(_document)]
-OwnDocument = Annotated[Document, Depends(_own_document)]
+Reader = Annotated[Identity, Before(_caller)]
+Writer = Annotated[Identity, Before(writer)]
+Admin = Annotated[Identity, Before(_admin)]
+ItsCollection = Annotated[Collection, Before(_collection, (COLLECTION,))]
+OwnCollection = Annotated[Collection, Before(own_collection, (COLLECTION,))]
+ItsDocument = Annotated[Document, Before(_document, (DOCUMENT,))]
+OwnDocument = Annotated[Document, Before(own_document, (DOCUMENT,))]

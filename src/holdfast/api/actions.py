@@ -1,22 +1,20 @@
 """Actions of a collection, what they did with a document, and what is delivered to other addresses."""
 
-# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
-
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
-from holdfast.api import parts, shapes_actions
+from holdfast.api import parts, routing, shapes_actions
 from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, Reader
 from holdfast.api.collections import wish
-from holdfast.api.errors import RESPONSES, ConflictError, Problem
+from holdfast.api.errors import ConflictError, Problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import PartsOf
 from holdfast.core.errors import NotFoundError
 from holdfast.service.access import Scope
 
-router = APIRouter(tags=["actions"], responses=RESPONSES)
+router = routing.router("actions")
 
 
 @router.post(

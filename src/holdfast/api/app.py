@@ -116,13 +116,13 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
 
 
 def routers() -> list[APIRouter]:
-    """The routes below the prefix."""
+    """The routes below the prefix, those asked for most in front: they are looked through one by one."""
     modules: tuple[Any, ...] = (
-        collections,
         documents,
+        searching,
+        collections,
         moving,
         history,
-        searching,
         actions,
         jobs,
         money,

@@ -15,7 +15,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from holdfast.api.access import OwnCollection, OwnDocument
+from holdfast.api.access import own_collection, own_document
+from holdfast.api.before import ahead
 from holdfast.api.shapes import LaneName, NewContent, NewDocument, Priority, Shape
 from holdfast.core.errors import BadRequestError
 from holdfast.documents.blobs import Blobs
@@ -159,7 +160,8 @@ def is_form(request: Request) -> bool:
     return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
 
 
-async def _new_document(request: Request, _for: OwnCollection) -> AsyncIterator[Handed]:
+async def _new_document(request: Request) -> AsyncIterator[Handed]:
+    await ahead(request, own_collection)
     if is_form(request):
         async for handed in _form(request):
             yield handed
@@ -172,7 +174,8 @@ async def _new_document(request: Request, _for: OwnCollection) -> AsyncIterator[
     yield Handed(known.title, known.priority, known.lane, known.options, known.text, known.url)
 
 
-async def _new_content(request: Request, _for: OwnDocument) -> AsyncIterator[Handed]:
+async def _new_content(request: Request) -> AsyncIterator[Handed]:
+    await ahead(request, own_document)
     if is_form(request):
         async for handed in _form(request):
             yield handed

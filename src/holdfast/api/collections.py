@@ -1,15 +1,13 @@
 """Collections: make, look, change, delete."""
 
-# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
-
 import secrets
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 
-from holdfast.api import shapes
+from holdfast.api import routing, shapes
 from holdfast.api.access import ItsCollection, OwnCollection, Reader, Writer
-from holdfast.api.errors import RESPONSES, ConflictError, Problem
+from holdfast.api.errors import ConflictError, Problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.errors import NotFoundError
@@ -17,7 +15,7 @@ from holdfast.service.access import Identity
 from holdfast.service.library import Wish
 from holdfast.store.collections import Collection
 
-router = APIRouter(tags=["collections"], responses=RESPONSES)
+router = routing.router("collections")
 
 
 def wish(caller: Identity) -> Wish:

@@ -1,17 +1,15 @@
 """Documents: hand in, look, change, ask again, cancel, delete."""
 
-# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
-
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from holdfast.api import bodies, parts, shapes
+from holdfast.api import bodies, parts, routing, shapes
 from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDocument, Reader
 from holdfast.api.bodies import ContentBody, DocumentBody
 from holdfast.api.collections import wish
-from holdfast.api.errors import RESPONSES, ConflictError, Problem, problem
+from holdfast.api.errors import ConflictError, Problem, problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.errors import BadRequestError
@@ -26,7 +24,7 @@ from holdfast.store.documents import Document
 from holdfast.store.listing import Sort, Wanted
 from holdfast.store.text import plain
 
-router = APIRouter(tags=["documents"], responses=RESPONSES)
+router = routing.router("documents")
 
 StatusName = Literal["not_indexed", "queued", "indexing", "success", "failed"]
 SortName = Literal[
@@ -147,11 +145,11 @@ def some_documents(
     return Response(shapes.Documents.written(found, follows), media_type=JSONResponse.media_type)
 
 
-@router.get("/documents/{document_id}")
-def one_document(response: Response, its: PartsOf, found: ItsDocument) -> shapes.Document:
+@router.get("/documents/{document_id}", response_model=shapes.Document)
+def one_document(its: PartsOf, found: ItsDocument) -> Response:
     """Show a document and how its indexing stands; `ETag` is its generation."""
-    response.headers["ETag"] = f'"{found.generation}"'
-    return shapes.Document.of(its.viewing.view(found))
+    told = shapes.Document.of(its.viewing.view(found)).model_dump_json()
+    return Response(told, headers={"ETag": f'"{found.generation}"'}, media_type=JSONResponse.media_type)
 
 
 @router.patch("/documents/{document_id}", status_code=202, response_model=shapes.Taking, responses=ASKED)

@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, HTTPException, Query, Request
+from fastapi import Header, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 
-from holdfast.api import parts, shapes, shapes_more
+from holdfast.api import parts, routing, shapes, shapes_more
 from holdfast.api.access import Reader
-from holdfast.api.errors import BESIDE, RESPONSES
+from holdfast.api.errors import BESIDE
 from holdfast.api.feed import Crew, FullError, Happening
 from holdfast.api.history import page_of
 from holdfast.api.parts import Parts, PartsOf
@@ -17,7 +17,7 @@ from holdfast.core.states import shown
 from holdfast.store import events
 from holdfast.store.events import Event, Standing
 
-router = APIRouter(tags=["events"], responses=RESPONSES)
+router = routing.router("events")
 
 
 class ProgressEvent(shapes.Shape):

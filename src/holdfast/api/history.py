@@ -1,13 +1,10 @@
 """What became of a document: its runs, its journal, its chunks, its first page, and why."""
 
-# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
-
-from fastapi import APIRouter
 from fastapi.responses import Response
 
-from holdfast.api import parts, shapes_more
+from holdfast.api import parts, routing, shapes_more
 from holdfast.api.access import ItsDocument, Reader
-from holdfast.api.errors import BESIDE, RESPONSES, ConflictError
+from holdfast.api.errors import BESIDE, ConflictError
 from holdfast.api.parts import PartsOf
 from holdfast.api.shapes import Cost
 from holdfast.core.errors import NotFoundError
@@ -20,7 +17,7 @@ from holdfast.store.reads import TaskDetail
 
 MOST_LINES = 3000
 
-router = APIRouter(tags=["history"], responses=RESPONSES)
+router = routing.router("history")
 
 
 @router.get("/documents/{document_id}/runs")

@@ -1,30 +1,30 @@
 """Jobs: ask for one, look, read what it left, end it."""
 
-# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
-
 import csv
 import io
 import json
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from holdfast.api import parts, shapes_jobs
-from holdfast.api.access import OwnCollection, OwnDocument, Reader, identified
-from holdfast.api.errors import RESPONSES, ConflictError, Problem, problem
+from holdfast.api import parts, routing, shapes_jobs
+from holdfast.api.access import OwnCollection, OwnDocument, Reader, identified, writer
+from holdfast.api.before import Before, found
+from holdfast.api.errors import ConflictError, Problem, problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.records import Answer
 from holdfast.core.states import Disposition, shown
-from holdfast.service.access import Identity, Scope
+from holdfast.service.access import Identity
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
 from holdfast.store.jobs import Wanted
 
-router = APIRouter(tags=["jobs"], responses=RESPONSES)
+router = routing.router("jobs")
 
+JOB = "job_id"
 # Rows of a table that are read at a time.
 STEP = 500
 # Signs at which a spreadsheet would take a text for a formula.
@@ -37,19 +37,19 @@ TAKEN: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _view(job_id: parts.AnyId, request: Request) -> View:
-    its: Parts = request.app.state.parts
-    return its.jobs.view(identified(request).tenant, parts.known(job_id))
+def _view(request: Request) -> View:
+    name = parts.known(request.path_params[JOB])
+    return parts.of(request).jobs.view(identified(request).tenant, name)
 
 
-def _own_view(job_id: parts.AnyId, request: Request) -> View:
-    found = _view(job_id, request)
-    identified(request).require(Scope.WRITE)
-    return found
+def _own_view(request: Request) -> View:
+    its = found(request, _view)
+    found(request, writer)
+    return its
 
 
-ItsJob = Annotated[View, Depends(_view)]
-OwnJob = Annotated[View, Depends(_own_view)]
+ItsJob = Annotated[View, Before(_view, (JOB,))]
+OwnJob = Annotated[View, Before(_own_view, (JOB,))]
 
 
 def _order(body: shapes_jobs.NewJob) -> Order:

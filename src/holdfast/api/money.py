@@ -3,14 +3,14 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import AfterValidator, Field
 
 from holdfast import bootstrap
-from holdfast.api import parts, shapes_money
+from holdfast.api import parts, routing, shapes_money
 from holdfast.api.access import Admin, Reader
-from holdfast.api.errors import RESPONSES, ConflictError, Problem
+from holdfast.api.errors import ConflictError, Problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.shapes import Shape, dollars
@@ -23,7 +23,7 @@ from holdfast.store import billing
 from holdfast.store import orders as store_orders
 from holdfast.store.billing import By, OpenOrder, Span
 
-router = APIRouter(tags=["money"], responses=RESPONSES)
+router = routing.router("money")
 
 Unsettled = Literal["intent", "sent", "in_doubt", "parked"]
 Moment = datetime | None

@@ -1,22 +1,21 @@
 """From one place to another: documents between collections, collections out of a tenant and into one."""
 
-# ruff: noqa: FAST003 - the ids in the paths are parameters of the dependencies in `access`
-
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Annotated, Any, BinaryIO, Literal
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 from starlette.datastructures import UploadFile
 
-from holdfast.api import bodies, jobs, shapes, shapes_jobs
-from holdfast.api.access import OwnCollection, OwnDocument, Reader, Writer
+from holdfast.api import bodies, jobs, routing, shapes, shapes_jobs
+from holdfast.api.access import OwnCollection, OwnDocument, Reader, Writer, writer
+from holdfast.api.before import ahead
 from holdfast.api.documents import TAKEN, IfMatch, condition, taken
-from holdfast.api.errors import BESIDE, RESPONSES, Problem
+from holdfast.api.errors import BESIDE, Problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import PartsOf
 from holdfast.api.shapes import LaneName, Priority, Shape
@@ -24,7 +23,7 @@ from holdfast.core.errors import BadRequestError
 from holdfast.service.bundles import File
 from holdfast.service.library import Wish
 
-router = APIRouter(tags=["moving"], responses=RESPONSES)
+router = routing.router("moving")
 
 STEP = 1024 * 1024
 ASKED: dict[int | str, dict[str, Any]] = {
@@ -153,7 +152,8 @@ class HandedBundle:
         return json.dumps([self.fields.model_dump_json(), bodies.digest_of(self.file)])
 
 
-async def _bundle(request: Request, _by: Writer) -> AsyncIterator[HandedBundle]:
+async def _bundle(request: Request) -> AsyncIterator[HandedBundle]:
+    await ahead(request, writer)
     async with bodies.form_of(request) as form:
         file = form.get("file")
         if not isinstance(file, UploadFile):

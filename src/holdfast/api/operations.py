@@ -8,13 +8,12 @@ how much another tenant has to do; that is for the operator's key, with the scop
 import time
 from threading import Lock
 
-from fastapi import APIRouter
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, generate_latest
 
-from holdfast.api import shapes, shapes_money
+from holdfast.api import routing, shapes, shapes_money
 from holdfast.api.access import Admin, Reader
-from holdfast.api.errors import BESIDE, RESPONSES
+from holdfast.api.errors import BESIDE
 from holdfast.api.parts import Depths, Parts, PartsOf
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import LANE_RANK
@@ -24,8 +23,8 @@ from holdfast.store.workers import WorkerState
 
 KEPT = 5.0
 
-router = APIRouter(tags=["operations"], responses=RESPONSES)
-open_router = APIRouter(tags=["operations"], responses=RESPONSES)
+router = routing.router("operations")
+open_router = routing.router("operations")
 
 
 class Alive(shapes.Shape):

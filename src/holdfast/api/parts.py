@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Path, Query, Request
 from pydantic import AfterValidator
 
+from holdfast.api.before import Before
 from holdfast.api.counting import Counting
 from holdfast.api.feed import Feed
 from holdfast.api.once import Once
@@ -48,12 +49,13 @@ class Parts:
     bundles: Bundles
 
 
-async def _parts(request: Request) -> Parts:
+def of(request: Request) -> Parts:
+    """The parts of the application that was asked."""
     found: Parts = request.app.state.parts
     return found
 
 
-PartsOf = Annotated[Parts, Depends(_parts)]
+PartsOf = Annotated[Parts, Before(of)]
 
 
 def known(text: str) -> str:

@@ -2,11 +2,10 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
-from holdfast.api import parts
+from holdfast.api import parts, routing
 from holdfast.api.access import Reader
-from holdfast.api.errors import RESPONSES
 from holdfast.api.parts import PartsOf
 from holdfast.api.shapes import Shape
 from holdfast.core.records import TENANT
@@ -14,7 +13,7 @@ from holdfast.search.query import MOST_HITS, Found
 
 LONGEST = 10_000
 
-router = APIRouter(tags=["search"], responses=RESPONSES)
+router = routing.router("search")
 
 
 class Hit(Shape):

@@ -1,0 +1,38 @@
+"""What a route must know before it begins: who asks, and what the ids in its path stand for.
+
+A parameter of a route that is marked with `Before` is filled in by `routing.Route`; the framework does not
+hear of it. It is found once for a request, whoever asks for it first.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastapi import Request
+from fastapi.concurrency import run_in_threadpool
+
+T = TypeVar("T")
+
+FOUND = "holdfast.found"
+"""Where a request keeps what was found for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Marks a parameter as what `find` answers; `ids` are the parts of the path that it reads."""
+
+    find: Callable[[Request], Any]
+    ids: tuple[str, ...] = ()
+
+
+def found(request: Request, find: Callable[[Request], T]) -> T:
+    """What `find` answers for this request. May wait for the database."""
+    known: dict[object, T] = request.scope.setdefault(FOUND, {})
+    if find not in known:
+        known[find] = find(request)
+    return known[find]
+
+
+async def ahead(request: Request, find: Callable[[Request], T]) -> T:
+    """The same where nobody may wait: a body is read once it is known who sends it, and for what."""
+    return await run_in_threadpool(found, request, find)

@@ -1,0 +1,102 @@
+"""Routes that are carried out in one visit to a thread.
+
+What may wait for the database has to leave the event loop. The framework sends it there piece by piece: each
+dependency, then the route, then the check of its answer; and each visit costs as much as a statement of the
+database. Here what is to be known beforehand (who asks, what the ids in the path stand for) is found in the
+visit of the route, and its answer is written there.
+
+What is marked with `before.Before` is found in the order of the parameters.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, get_args
+
+import pydantic
+from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from fastapi.routing import APIRoute
+
+from holdfast.api.before import Before, found
+from holdfast.api.errors import RESPONSES
+from holdfast.api.parts import AnyId
+
+
+class Route(APIRoute):
+    """A route that is carried out in one visit."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        taken = inspect.signature(endpoint).parameters
+        self._before = {name: mark for name, one in taken.items() if (mark := _mark(one)) is not None}
+        if any(one.annotation is Response for one in taken.values()):
+            raise TypeError(f"{endpoint.__name__} answers with a Response instead of changing one")
+        self._passes = "request" in taken
+        super().__init__(path, self._visiting(endpoint), **more)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler of the route: whoever may not ask is told that, not what is wrong with the request."""
+        handle = super().get_route_handler()
+
+        async def told(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError:
+                if self._before:
+                    await run_in_threadpool(self._found, request)
+                raise
+
+        return told
+
+    def _found(self, request: Request) -> dict[str, Any]:
+        values = {name: found(request, mark.find) for name, mark in self._before.items()}
+        return {"request": request, **values} if self._passes else values
+
+    def _visiting(self, endpoint: Callable[..., Any]) -> Callable[..., Any]:
+        ids = {name for mark in self._before.values() for name in mark.ids}
+
+        def given(values: dict[str, Any]) -> dict[str, Any]:
+            return {name: value for name, value in values.items() if name not in ids}
+
+        @functools.wraps(endpoint)
+        def visit(request: Request, **values: Any) -> Any:
+            return _written(endpoint(**self._found(request), **given(values)), self.status_code or 200)
+
+        @functools.wraps(endpoint)
+        async def attend(request: Request, **values: Any) -> Any:
+            return await endpoint(**await run_in_threadpool(self._found, request), **given(values))
+
+        made: Callable[..., Any] = attend if inspect.iscoroutinefunction(endpoint) else visit
+        made.__signature__ = self._signature(endpoint, ids)  # type: ignore[attr-defined]
+        return made
+
+    def _signature(self, endpoint: Callable[..., Any], ids: set[str]) -> inspect.Signature:
+        """What the framework fills in: all that is not marked, the ids, and the request for ourselves."""
+        whole = inspect.signature(endpoint)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        own = [inspect.Parameter(name, kind, annotation=AnyId) for name in sorted(ids)]
+        own.append(inspect.Parameter("request", kind, annotation=Request))
+        rest = [
+            one.replace(kind=kind)
+            for name, one in whole.parameters.items()
+            if name not in self._before and name != "request"
+        ]
+        return whole.replace(parameters=own + rest)
+
+
+def router(tag: str) -> APIRouter:
+    """A router of such routes; their errors have the one shape."""
+    return APIRouter(route_class=Route, tags=[tag], responses=RESPONSES)
+
+
+def _mark(parameter: inspect.Parameter) -> Before | None:
+    return next((one for one in get_args(parameter.annotation)[1:] if isinstance(one, Before)), None)
+
+
+def _written(value: object, status: int) -> object:
+    """The answer as it is sent, where the route has answered with a shape."""
+    if not isinstance(value, pydantic.BaseModel):
+        return value
+    return Response(value.model_dump_json(by_alias=True), status, media_type=JSONResponse.media_type)

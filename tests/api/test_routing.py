@@ -1,0 +1,84 @@
+"""One visit to a thread for a request, and nobody learns of a request's form who may not make it."""
+
+import pytest
+from anyio import to_thread
+from fastapi import Request
+from fastapi.responses import Response
+
+from holdfast.api import routing
+from holdfast.api.before import found
+from holdfast.service.access import Scope
+from tests.api.house import Client, House
+
+
+@pytest.fixture
+def visits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was sent to a thread, by name."""
+    sent: list[str] = []
+    plain = to_thread.run_sync
+
+    async def noted(do, *arguments, **more):
+        sent.append(getattr(do, "__name__", str(do)))
+        return await plain(do, *arguments, **more)
+
+    monkeypatch.setattr(to_thread, "run_sync", noted)
+    return sent
+
+
+def test_a_request_visits_a_thread_once(small: House, visits: list[str]) -> None:
+    """Whoever asks, whatever is found first and however the answer is checked; a body is read in between."""
+    client = small.client
+    made = client.text("Some words.")
+    for method, path, body, most in (
+        ("GET", "collections", None, 1),
+        ("GET", "collections/shelf/documents", None, 1),
+        ("GET", f"documents/{made['id']}", None, 1),
+        ("GET", "search?collection=shelf&q=words", None, 1),
+        ("GET", "jobs", None, 1),
+        ("POST", f"documents/{made['id']}/index", {"mode": "retry"}, 1),
+        ("POST", "collections/shelf/documents", {"text": "Other words."}, 2),
+    ):
+        visits.clear()
+        assert client.call(method, path, body).status < 500
+        assert len(visits) == most, (path, visits)
+
+
+@pytest.mark.parametrize("raw", [b'{"mode": 7}', b"{", b""])
+def test_who_may_not_ask_is_told_that_and_not_the_form(small: House, raw: bytes) -> None:
+    """Without a key 401, of another's document 404, with too small a scope 403: malformed or not."""
+    made = small.key("default").text("Some words.")
+    path, json = f"documents/{made['id']}/index", {"Content-Type": "application/json"}
+    assert small.client.post(path, raw=raw, headers=json).status == 401
+    assert small.key("other").post(path, raw=raw, headers=json).status == 404
+    assert small.key("default", "read").post(path, raw=raw, headers=json).status == 403
+    assert small.key("default").post(path, raw=raw, headers=json).code == "bad_request"
+    assert small.client.get("search?k=none").status == 401
+
+
+def test_a_malformed_request_counts_against_the_limit(small: House) -> None:
+    """Once, as any other does."""
+    made = small.access.make(tenant="default", name="slow", scopes=[Scope.READ], rate=0.001)
+    client = Client(small, made.token)
+    assert [client.get("search?k=none").code for _ in range(2)] == ["bad_request", "rate_limited"]
+
+
+def test_what_is_found_is_found_once() -> None:
+    """For one request; another asks anew."""
+    asked: list[Request] = []
+    one, other = Request({"type": "http"}), Request({"type": "http"})
+
+    def find(request: Request) -> int:
+        asked.append(request)
+        return len(asked)
+
+    assert [found(each, find) for each in (one, one, other, one)] == [1, 1, 2, 1]
+
+
+def test_a_route_that_would_change_its_response_is_refused() -> None:
+    """Its headers would be lost: what a route answers is already written when the framework sees it."""
+
+    def route(response: Response) -> None:
+        """Answer nothing."""
+
+    with pytest.raises(TypeError, match="route answers with a Response"):
+        routing.router("t").get("/")(route)
