@@ -1,5 +1,7 @@
 """What became of documents and what it cost, as a program asks for it."""
 
+import re
+import socket
 import time
 
 from PIL import Image
@@ -7,6 +9,7 @@ from sqlalchemy import insert
 
 from holdfast.store import events
 from holdfast.store.schema import orders
+from tests.acceptance.patience import until
 
 
 def test_runs_and_their_logs_are_told(client):
@@ -142,6 +145,13 @@ def test_health_readiness_status_and_metrics(client):
         "follow-up": 0,
     }
     assert standing["installation"]["lanes"][0]["queued"] == 1
+    with socket.create_connection(("127.0.0.1", client.house.port)):  # it says nothing, and is counted
+        until(lambda: _connections(client) == 2, 20, "both are counted, this one and the one that asks")
     told = client.get("/metrics").raw.decode()
     assert 'holdfast_lane_tasks{lane="interactive",state="queued"} 1.0' in told
     assert 'holdfast_api_requests_total{method="GET",route="/healthz",status="200"} 1.0' in told
+
+
+def _connections(client):
+    told = client.get("/metrics").raw.decode()
+    return float(re.search(r"^holdfast_api_connections (.+)$", told, re.MULTILINE)[1])

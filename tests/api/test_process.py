@@ -1,6 +1,7 @@
 """`holdfast api` as a process: what it refuses, what it needs, and how it ends."""
 
 import contextlib
+import gc
 import json
 import os
 import re
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import cli
+from holdfast import bootstrap, cli
+from holdfast.api import server
 from tests.api.house import PREFIX
 
 MIB = 1024 * 1024
@@ -84,6 +86,21 @@ def test_a_port_that_is_taken_is_told(holdfast):
         code, _, complaint = holdfast("api", "--port", str(taken.getsockname()[1]))
     assert code == 4
     assert "[port_in_use]" in complaint
+
+
+def test_what_was_loaded_at_the_start_is_not_looked_through_for_garbage_again(holdfast, monkeypatch):
+    """A look through all of it would stop every request for longer than most of them take."""
+    frozen = []
+    monkeypatch.setattr(server.Server, "run", lambda *_, **__: frozen.append(gc.get_freeze_count()))
+    thresholds = gc.get_threshold()
+    try:
+        code, _, _ = holdfast("api", "--port", "0")
+        looked_at = len(gc.get_objects())
+        assert (code, gc.get_threshold()) == (0, bootstrap.GARBAGE)
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+    assert frozen[0] > 10 * looked_at
 
 
 def test_keys_are_made_listed_and_revoked(holdfast):

@@ -47,11 +47,12 @@ DESCRIPTION = (
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The application, what stands before it, and the feed that must be closed for it to end."""
+    """The application, what stands before it, the feed that must be closed for it to end, and what counts."""
 
     app: FastAPI
     gate: Gate
     feed: Feed
+    counting: Counting
     threads: int
     clients: int
 
@@ -112,7 +113,8 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
         app.include_router(router)
     limits = Limits(settings.most_bytes, settings.most_json, settings.body_pause, settings.most_import)
     gate = Gate(connections.Room(app), limits, parts.counting.note)
-    return Built(app, gate, parts.feed, settings.api_threads, connections.most(settings.api_clients))
+    most = connections.most(settings.api_clients)
+    return Built(app, gate, parts.feed, parts.counting, settings.api_threads, most)
 
 
 def routers() -> list[APIRouter]:

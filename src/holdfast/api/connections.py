@@ -53,7 +53,7 @@ class Bounded(asyncio.Protocol):
     """What is put before the protocol of the server: one connection, among `limit` others.
 
     It needs of that protocol what all of uvicorn's have: the set of all connections, and the state that is
-    given to each request. Both are one object: no name of its own may be one of the protocol's (`slow`).
+    given to each request. Both are one object: no name of its own may be one of the protocol's (`heads`).
     """
 
     limit = 4000

@@ -68,6 +68,7 @@ class Counting:
         self._seconds: Counter[str] = Counter()
         self._sums = Sums()
         self.listeners = 0
+        self.connected: Callable[[], int] = lambda: 0
         self.refused: Callable[[], int] = lambda: 0
         self.sender: object = None
 
@@ -110,6 +111,7 @@ class Counting:
         for route, total in seconds.items():
             took.add_metric([route], total)
         yield took
+        yield GaugeMetricFamily("holdfast_api_connections", "Open connections", value=self.connected())
         yield GaugeMetricFamily("holdfast_api_listeners", "Open event streams", value=self.listeners)
         yield CounterMetricFamily(
             "holdfast_api_rate_limited", "Requests refused because of a key's limits", value=self.refused()

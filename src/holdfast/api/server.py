@@ -6,7 +6,7 @@ from types import FrameType
 import uvicorn
 from anyio import to_thread
 
-from holdfast.api import connections, slow
+from holdfast.api import connections, heads
 from holdfast.api.access import is_loopback
 from holdfast.api.app import Built
 from holdfast.core.errors import NotReadyError
@@ -21,7 +21,7 @@ class Server(uvicorn.Server):
     def __init__(self, built: Built) -> None:
         config = uvicorn.Config(
             built.gate,
-            http=connections.bounded(slow.within(built.gate.pause), built.gate.pause, built.clients),
+            http=connections.bounded(heads.within(built.gate.pause), built.gate.pause, built.clients),
             loop="asyncio",
             ws="none",
             lifespan="off",
@@ -33,6 +33,7 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=GRACE,
         )
         super().__init__(config)
+        built.counting.connected = lambda: len(self.server_state.connections)
         self._feed = built.feed
         self._threads = built.threads
 

@@ -1,4 +1,4 @@
-"""Connections: the head of a request has a time, as its body has (see `limits`), a size and a form.
+"""The head of a request has a time, as its body has (see `limits`), a size and a form.
 
 The server itself only closes a connection that is quiet after an answer. One that says nothing at all, or
 adds a byte to its head now and then, would stay for ever, and whoever opens enough of them leaves no
