@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import event
 
+from holdfast.api.searching import Hits
 from tests.api.house import Client, House
 
 
@@ -72,3 +73,27 @@ def test_a_page_tells_of_a_document_what_the_document_tells_of_itself(house: Hou
     listed = client.get("collections/shelf/documents").json["documents"]
     assert len(listed) == 3
     assert listed == [client.get(f"documents/{each['id']}").json for each in listed]
+
+
+def test_a_search_of_a_collection_at_rest_is_three_looks(house: House, client: Client) -> None:
+    """Caller, collection and hits; what was published since the last one is read in a snapshot."""
+    client.indexed("The anchor holds fast.")
+    client.get("search?collection=shelf&q=anchor")
+    with statements(house) as sent:
+        assert client.get("search?collection=shelf&q=anchor").json["hits"]
+    assert "BEGIN" not in sent
+    assert len(sent) <= 3, sent
+    client.indexed("A second anchor, published later.")
+    with statements(house) as sent:
+        assert len(client.get("search?collection=shelf&q=anchor").json["hits"]) == 2
+    assert sent.count("BEGIN") == 1
+
+
+def test_hits_are_written_as_their_model_describes_them(house: House, client: Client) -> None:
+    """They are written without the model: every field is there, in its form and order."""
+    client.indexed("The anchor “holds” fast.\n\tÜber alles.")
+    for query in ("q=anchor", "q=anchor&mode=keyword", "q=zebra&mode=keyword"):
+        said = client.get(f"search?collection=shelf&{query}")
+        assert said.headers["content-type"] == "application/json"
+        assert Hits.model_validate(said.json, strict=True).model_dump(mode="json") == said.json
+        assert list(said.json) == list(Hits.model_fields)

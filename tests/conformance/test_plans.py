@@ -179,13 +179,14 @@ def work(world):
 
 
 def search(world):
-    """Rare words and commoner ones; within some documents; the nearest; a title; at a new stamp."""
+    """Rare words and commoner ones; within some documents; the nearest; a title; a new stamp; from memory."""
     searcher = Searcher(world.db, lambda _text: np.ones(4, dtype=np.float32))
     for words in ("w77", "week", "week w3 w4999", "title 101"):
         searcher.search("default", "c1", words)
     searcher.search("default", "c1", "week all", documents=["old-1", "old-101"])
     actions.move(world.db, 2, "c1")
-    searcher.search("default", "c1", "week")
+    found = searcher.search("default", "c1", "week")
+    assert searcher.search("default", "c1", "week", seen=found.publish_seq) == found
 
 
 def jobs_of_collection(world, collection):

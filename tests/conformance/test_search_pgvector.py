@@ -198,3 +198,19 @@ def test_two_fillers_at_once_do_the_work_once(world, shelf, filling):
         filling._thread.join(60)
         assert not filling._thread.is_alive()
     assert filling.round() == 1
+
+
+def test_memory_alone_answers_only_while_there_are_no_tables_to_ask(world, shelf, filling):
+    """Whether there are any is looked up from time to time; tables that are there are always asked."""
+    time = [1000.0]
+    index = PgvectorIndex(ExactIndex(), clock=lambda: time[0])
+    shelf.publish("a", "copper one")
+    assert not index.is_at("acme", "c", 1)
+    searcher = Searcher(world.db, meaning, vectors=index)
+    found = searcher.search("acme", "c", "copper")
+    assert index.is_at("acme", "c", found.publish_seq)
+    filling.round()
+    time[0] += 60
+    assert not index.is_at("acme", "c", found.publish_seq)
+    assert searcher.search("acme", "c", "copper", seen=found.publish_seq) == found
+    assert not index.is_at("acme", "c", found.publish_seq)

@@ -163,3 +163,25 @@ def test_a_writer_that_must_wait_begins_as_soon_as_it_can(sqlite_url, monkeypatc
         sqlite_world.db.write("by_hand", lambda tx: tx.execute(BUDGET, {"scope": "y"}))
     other.close()
     sqlite_world.db.close()
+
+
+def test_rows_in_the_binary_format_are_the_same_as_in_text(world):
+    """Numbers, bytes, JSON and nothing; what is asked after them in the same transaction is as ever."""
+    world.db.write("by_hand", lambda tx: tx.execute(NOTE, {"at": 1.5, "data": {"b": "ü"}, "epoch": 7}))
+    for _ in range(TIMES):
+
+        def read(tx):
+            return [ask(NOTES, {"tenant": "t"}) for ask in (tx.in_binary, tx.all, tx.in_binary, tx.all)]
+
+        for rows in world.db.read(read):
+            assert list(map(tuple, rows)) == [(1.5, {"b": "ü"}, 7, 4)]
+
+
+def test_binary_rows_of_a_statement_made_for_the_occasion(world):
+    """It goes the long way, and nobody hears of it afterwards."""
+
+    def read(tx):
+        found = tx.in_binary(text("SELECT 41 + 1 AS answer"))
+        return [row.answer for row in (*found, *tx.all(text("SELECT 43 AS answer")))]
+
+    assert [world.db.read(read) for _ in range(2)] == [[42, 43]] * 2

@@ -1,6 +1,8 @@
 """Two rankings made one."""
 
-from holdfast.search.fuse import Part, fuse
+import random
+
+from holdfast.search.fuse import COSINES, WEIGHTS, ZERO_AT, Part, fuse
 from holdfast.vectors.base import Ranked
 
 
@@ -62,3 +64,32 @@ def test_the_order_does_not_depend_on_how_many_are_asked_for():
     few, many = ({"keyword": words, "vector": near[:depth]} for depth in (100, 200))
     assert order(few, 20) == order(many, 20)
     assert min(one.score for one in fuse(many, 200)) >= 0
+
+
+def plainly(legs, k):
+    """What `fuse` promises, each score worked out and every chunk put in order."""
+    scores, first = {}, {}
+    for leg, ranking in legs.items():
+        least = ranking[min(ZERO_AT, len(ranking)) - 1].score if ranking and leg in COSINES else 0.0
+        for one in ranking:
+            span = ranking[0].score - least
+            share = max(0.0, (one.score - least) / span) if span > 0 else 1.0
+            scores[one.chunk_id] = scores.get(one.chunk_id, 0.0) + WEIGHTS[leg] * one.trust * share
+            first.setdefault(one.chunk_id, list(legs).index(leg))
+    best = sorted(scores, key=lambda number: (-round(scores[number], 9), first[number], number))
+    return [(number, scores[number]) for number in best[:k]]
+
+
+def test_the_order_is_that_of_all_chunks_whatever_is_asked_for():
+    """Scores that are equal, nearly equal and apart; few and many hits."""
+    numbers = random.Random(11)
+    for turn in range(200):
+        steps = numbers.choice([2, 5, 1000])
+        legs = {}
+        for leg in WEIGHTS:
+            ids = numbers.sample(range(150), numbers.choice([0, 1, 20, 120]))
+            scores = sorted((numbers.randrange(steps) / steps for _ in ids), reverse=True)
+            near = [score + numbers.choice([0.0, 1e-10, 1e-9]) for score in scores]
+            legs[leg] = [Ranked(*one, numbers.choice([1.0, 0.5])) for one in zip(ids, near, strict=True)]
+        k = numbers.choice([1, 5, 10, 400])
+        assert [(one.chunk_id, one.score) for one in fuse(legs, k)] == plainly(legs, k), turn

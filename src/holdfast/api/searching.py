@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
+import pydantic_core
 from fastapi import Query
+from fastapi.responses import JSONResponse, Response
 
 from holdfast.api import parts, routing
 from holdfast.api.access import Reader
@@ -33,14 +35,17 @@ class Hits(Shape):
     hits: list[Hit]
     legs: list[str]
 
-    @classmethod
-    def of(cls, found: Found) -> "Hits":
-        """The hits as they are shown."""
-        hits = [Hit(**{name: getattr(one, name) for name in Hit.model_fields}) for one in found.hits]
-        return cls(hits=hits, legs=list(found.legs))
+    @staticmethod
+    def written(found: Found) -> bytes:
+        """The hits as they go over the wire."""
+        hits = [{name: getattr(one, name) for name in SHOWN} for one in found.hits]
+        return pydantic_core.to_json({"hits": hits, "legs": found.legs})
 
 
-@router.get("/search")
+SHOWN = tuple(Hit.model_fields)
+
+
+@router.get("/search", response_model=Hits)
 def search(
     its: PartsOf,
     caller: Reader,
@@ -49,9 +54,9 @@ def search(
     k: Annotated[int, Query(ge=1, le=MOST_HITS, description="How many hits.")] = 10,
     mode: Annotated[Literal["hybrid", "keyword", "vector"], Query()] = "hybrid",
     document: Annotated[list[str] | None, Query(max_length=100, description="Only these.")] = None,
-) -> Hits:
+) -> Response:
     """Find the passages that answer best, by words and by meaning."""
     # What has the form of no id is no document, and nothing that a database should see.
     wanted = None if document is None else [each for each in document if TENANT.fullmatch(each)]
     found = its.searching.search(caller.tenant, collection, q, k=k, documents=wanted, mode=mode)
-    return Hits.of(found)
+    return Response(Hits.written(found), media_type=JSONResponse.media_type)

@@ -6,13 +6,18 @@ from holdfast import bootstrap
 from holdfast.cli import opening, terminal
 from holdfast.search.query import Found, Hit, Mode
 
+SHOWN = tuple(
+    "document_id title page text snippet score generation slice position chunk_id parts".split()  # noqa: SIM905
+)
+
 
 def search(question: str, *, collection: str, tenant: str, k: int, mode: Mode, as_json: bool) -> None:
     """The hits are on standard output, the best at the top."""
     with bootstrap.open_runtime(opening.loaded()) as runtime:
         found = bootstrap.searching(runtime).search(tenant, collection, question, k=k, mode=mode)
     if as_json:
-        terminal.show_json(found)
+        hits = [{name: getattr(hit, name) for name in SHOWN} for hit in found.hits]
+        terminal.show_json({"hits": hits, "publish_seq": found.publish_seq, "legs": found.legs})
     else:
         _print(found)
 

@@ -17,6 +17,9 @@ COSINES = frozenset({"vector"})
 ZERO_AT = 100
 
 
+_TIE = 1e-8  # more than rounding to nine digits can move a score
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What one leg said of a hit: its rank there, from 1, and the leg's own score."""
@@ -42,19 +45,42 @@ def fuse(
 
     A hit adds its leg's weight, times its share of the leg's best score, times the leg's trust in it.
     """
-    parts: dict[int, list[Part]] = {}
     scores: dict[int, float] = {}
-    for leg, ranking in legs.items():
+    first: dict[int, int] = {}
+    for place, (leg, ranking) in enumerate(legs.items()):
         if not ranking:
             continue
         least = ranking[min(ZERO_AT, len(ranking)) - 1].score if leg in COSINES else 0.0
         span = ranking[0].score - least
-        for rank, one in enumerate(ranking, start=1):
-            parts.setdefault(one.chunk_id, []).append(Part(leg, rank, one.score))
-            share = max(0.0, (one.score - least) / span) if span > 0 else 1.0
-            adds = weights[leg] * one.trust * share
-            scores[one.chunk_id] = scores.get(one.chunk_id, 0.0) + adds
-    names = list(legs)
-    first = {chunk_id: names.index(found[0].leg) for chunk_id, found in parts.items()}
-    best = sorted(scores, key=lambda chunk_id: (-round(scores[chunk_id], 9), first[chunk_id], chunk_id))
-    return [Fused(chunk_id, scores[chunk_id], tuple(parts[chunk_id])) for chunk_id in best[:k]]
+        weight = weights[leg]
+        for chunk_id, score, trust in ranking:
+            share = max(0.0, (score - least) / span) if span > 0 else 1.0
+            adds = weight * trust * share
+            if chunk_id in scores:
+                scores[chunk_id] += adds
+            else:
+                scores[chunk_id], first[chunk_id] = adds, place
+    best = _best(scores, first, k)
+    parts = _parts(legs, best)
+    return [Fused(chunk_id, scores[chunk_id], tuple(parts[chunk_id])) for chunk_id in best]
+
+
+def _best(scores: Mapping[int, float], first: Mapping[int, int], k: int) -> list[int]:
+    """The chunks with the best scores. To look at those alone that may be among them is half the work."""
+    least = sorted(scores.values(), reverse=True)[k - 1] - _TIE if 0 < k < len(scores) else None
+    order = [
+        (-round(score, 9), first[chunk_id], chunk_id)
+        for chunk_id, score in scores.items()
+        if least is None or score >= least
+    ]
+    order.sort()
+    return [chunk_id for _, _, chunk_id in order[:k]]
+
+
+def _parts(legs: Mapping[str, Sequence[Ranked]], best: Sequence[int]) -> dict[int, list[Part]]:
+    parts: dict[int, list[Part]] = {chunk_id: [] for chunk_id in best}
+    for leg, ranking in legs.items():
+        for rank, (chunk_id, score, _) in enumerate(ranking, start=1):
+            if chunk_id in parts:
+                parts[chunk_id].append(Part(leg, rank, score))
+    return parts

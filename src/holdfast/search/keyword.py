@@ -32,6 +32,7 @@ MOST_TERMS = 24  # of a query, those worth most
 MOST_COMMON = 7  # terms of which several are asked for together
 EXPECTED = 500  # candidates aimed at
 MOST = 1000  # candidates fetched at most by one statement
+MANY = 20  # times what is wanted: so many are looked through block by block, fewer all together
 DIGITS = 6  # scores that differ by less are equal
 TRUSTING = 0.25  # of the share that is matched; 1 would make every long query distrust its words
 
@@ -81,8 +82,10 @@ def rank(
         return []
     if statistics.has_postings:
         among = None if heads is None else np.array(heads, dtype=np.int64)
-        parts = [_scored(one, terms.known, statistics.average, among, depth) for one in statistics.blocks]
-        scored = Scored(*map(np.concatenate, zip(*parts, strict=True)))
+        worth = [term.weight for term in terms.known]
+        numbers = counts.numbers_of(term.term for term in terms.known)
+        parts = [_scored(one, worth, numbers, statistics.average, among, depth) for one in statistics.blocks]
+        scored = parts[0] if len(parts) == 1 else Scored(*map(np.concatenate, zip(*parts, strict=True)))
     else:
         found = _candidates(tx, tenant, collection, terms.known, statistics.chunks, heads, depth)
         scores = bm25.scores([one.words for one in found], terms.known, statistics.average)
@@ -101,16 +104,21 @@ class Scored(NamedTuple):
 
 
 def _scored(
-    block: Block, terms: Sequence[Term], average: float, among: postings.Ids | None, depth: int
+    block: Block,
+    worth: Sequence[float],
+    numbers: counts.Numbers,
+    average: float,
+    among: postings.Ids | None,
+    depth: int,
 ) -> Scored:
-    """The best chunks of one block; of the heads `among` where given."""
-    numbers = counts.numbers_of(term.term for term in terms)
-    found = [(term.weight, *block.of(number)) for term, number in zip(terms, numbers, strict=True)]
+    """The chunks of one block that have a score, the best alone if they are many; of `among` where given."""
+    found = [(weight, *block.of(number)) for weight, number in zip(worth, numbers, strict=True)]
     total, matched = bm25.posted(found, block.lengths, average)
     if among is not None:
         total[~np.isin(block.heads, among)] = 0.0
-    rows = np.flatnonzero(total)
-    return _best(Scored(block.ids[rows], total[rows], matched[rows]), depth)
+    (rows,) = total.nonzero()
+    scored = Scored(block.ids[rows], total[rows], matched[rows])
+    return _best(scored, depth) if len(rows) > MANY * depth else scored
 
 
 def _best(scored: Scored, depth: int) -> Scored:

@@ -8,9 +8,9 @@ The embedding of the query is asked for before the snapshot opens: it may be a p
 waits for a provider.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, NoReturn, get_args
 
 from holdfast.core.errors import BadRequestError
 from holdfast.search import fuse, keyword, snippet, statistics, titles, words
@@ -42,13 +42,18 @@ class Hit:
     title: str
     page: int | None
     text: str
-    snippet: Snippet
     score: float
     generation: int
     slice: int
     position: int
     chunk_id: int
     parts: tuple[Part, ...]
+    weights: Mapping[str, float] = field(compare=False, repr=False)
+
+    @property
+    def snippet(self) -> Snippet:
+        """The stretch of the text that shows best why it was found: cut when it is asked for."""
+        return snippet.cut(self.text, self.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +122,15 @@ class Searcher:
         mode: Mode = "hybrid",
         embed: Embed | None = None,
         model: str | None = None,
+        seen: int | None = None,
     ) -> Found:
         """The best `k` published chunks of the collection, or of these `documents` in it.
 
         `embed` is asked once, where the mode wants it and there is a query; None from it leaves the keyword
         leg alone to answer. It stands in for the one given at the start, `model` names the model it uses:
-        then only vectors of that model are compared, else all of the same number of dimensions.
+        then only vectors of that model are compared, else all of the same number of dimensions. `seen` is the
+        collection's `publish_seq` as somebody has just read it: what is in memory at that stamp answers with
+        one statement instead of a snapshot.
         """
         if mode not in get_args(Mode):
             raise BadRequestError(f"mode {mode!r} is unknown; use one of: {', '.join(get_args(Mode))}")
@@ -140,42 +148,107 @@ class Searcher:
         )
         if not all(map(texts.is_plain, (tenant, collection))):
             return Found((), 0, asked.legs)
+        if seen is not None and (found := self._remembered(asked, seen)) is not None:
+            return found
         return self._db.read(lambda tx: self._answer(tx, asked))
 
     def _embedded(self, text: str, embed: Embed | None) -> Vector | None:
         asked = embed or self._embed
         return asked(text) if asked is not None and text.strip() else None
 
+    def _remembered(self, asked: "_Asked", seen: int) -> Found | None:
+        """The answer from what is kept at this stamp; None when more is needed or the stamp has changed.
+
+        The statement that reads the hits reads the stamp with them: while that is the one by which they were
+        ranked, its snapshot shows exactly what is kept, and is the moment that this answer is of.
+        """
+        if asked.documents is not None or not self._is_at(asked, seen):
+            return None
+        try:
+            ranked = self._ranked(_Nobody(self._db), asked, stored.Stamp(seen, 0.0), None)
+        except _AskedError:
+            return None
+        if not ranked.best:
+            return Found((), seen, asked.legs)
+        ids = [one.chunk_id for one in ranked.best]
+        shown = stored.chunks_at(self._db, asked.tenant, asked.collection, seen, ids)
+        return None if shown is None else _found(asked, seen, ranked, shown)
+
+    def _is_at(self, asked: "_Asked", seen: int) -> bool:
+        name = (asked.tenant, asked.collection)
+        return (
+            self._views.known(name, seen) is not None
+            and (not asked.terms or (self._statistics.is_at(*name, seen) and self._titles.is_at(*name, seen)))
+            and (asked.vector is None or self._vectors.is_at(*name, seen))
+        )
+
     def _answer(self, tx: Tx, asked: "_Asked") -> Found:
         name = (asked.tenant, asked.collection)
         stamp = stored.stamp(tx, *name)
         if not stamp.publish_seq or not asked.legs:
             return Found((), stamp.publish_seq, asked.legs)
-        at = stamp.publish_seq
-        view = self._views.at(name, at, lambda _: _Seen(stored.view(tx, *name, at))).view
         heads = None
         if asked.documents is not None:
             heads = stored.heads_of(tx, *name, filter(texts.is_plain, asked.documents))
+        ranked = self._ranked(tx, asked, stamp, heads)
+        shown = stored.chunks_of(tx, asked.tenant, [one.chunk_id for one in ranked.best])
+        return _found(asked, stamp.publish_seq, ranked, shown)
+
+    def _ranked(
+        self, tx: Tx, asked: "_Asked", stamp: stored.Stamp, heads: Sequence[int] | None
+    ) -> "_RankedChunks":
+        """The best chunks at this stamp, of `heads` alone where given."""
+        name, at = (asked.tenant, asked.collection), stamp.publish_seq
+        view = self._views.at(name, at, lambda _: _Seen(stored.view(tx, *name, at))).view
         legs: dict[str, Sequence[Ranked]] = {}
         weights: dict[str, float] = {}
+        titled: Sequence[titles.Titled] = ()
         depth = max(DEPTH, asked.k)
         if asked.terms:
             counted = self._statistics.at(tx, *name, view)
             terms = keyword.terms_of(asked.terms, counted)
+            known = self._titles.at(tx, *name, stamp)
+            titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=heads)
             legs[KEYWORD] = keyword.rank(tx, *name, terms, counted, heads=heads, depth=depth)
             weights = {term.term: term.weight for term in terms.known}
         if asked.vector is not None:
             legs[VECTOR] = self._vectors.nearest(
                 tx, *name, view, asked.vector, depth, heads=heads, model=asked.model
             )
-        if asked.terms:
-            known = self._titles.at(tx, *name, stamp)
-            titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=heads)
-            legs |= {TITLE: _by_title(tx, legs, titled)} if titled else {}
-        fused = fuse.fuse(legs, asked.k)
-        shown = stored.chunks_of(tx, asked.tenant, [one.chunk_id for one in fused])
-        hits = (_hit(one, shown[one.chunk_id], weights) for one in fused if one.chunk_id in shown)
-        return Found(tuple(hits), at, asked.legs)
+        if titled:
+            legs[TITLE] = _by_title(tx, legs, titled)
+        return _RankedChunks(fuse.fuse(legs, asked.k), weights)
+
+
+class _AskedError(Exception):
+    """More is needed than what is in memory."""
+
+
+class _Nobody(Tx):
+    """Stands in for a transaction where everything should be in memory: whoever asks it gives the try up."""
+
+    __slots__ = ()
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+
+    def execute(self, *_: Any, **__: Any) -> NoReturn:
+        """Raises _AskedError."""
+        raise _AskedError
+
+    in_binary = execute
+
+
+class _RankedChunks(NamedTuple):
+    """The best chunks, best first, and what each term of the query is worth."""
+
+    best: Sequence[Fused]
+    weights: Mapping[str, float]
+
+
+def _found(asked: "_Asked", at: int, ranked: _RankedChunks, shown: Mapping[int, stored.StoredChunk]) -> Found:
+    hits = (_hit(one, shown[one.chunk_id], ranked.weights) for one in ranked.best if one.chunk_id in shown)
+    return Found(tuple(hits), at, asked.legs)
 
 
 def _by_title(tx: Tx, legs: dict[str, Sequence[Ranked]], titled: Sequence[titles.Titled]) -> list[Ranked]:
@@ -205,17 +278,17 @@ class _Asked:
         return ((KEYWORD,) if self.terms else ()) + ((VECTOR,) if self.vector is not None else ())
 
 
-def _hit(one: Fused, chunk: stored.StoredChunk, weights: dict[str, float]) -> Hit:
+def _hit(one: Fused, chunk: stored.StoredChunk, weights: Mapping[str, float]) -> Hit:
     return Hit(
         chunk.document_id,
         chunk.title,
         chunk.page,
         chunk.text,
-        snippet.cut(chunk.text, weights),
         one.score,
         chunk.generation,
         chunk.slice,
         chunk.position,
         chunk.chunk_id,
         one.parts,
+        weights,
     )

@@ -73,6 +73,11 @@ class Keeper:
         """About how much memory they take."""
         return self._kept.nbytes
 
+    def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
+        """True when the words of the collection are in memory at this stamp: no database has to be asked."""
+        found = self._kept.known((tenant, collection), publish_seq)
+        return found is not None and found.has_postings
+
     def at(self, tx: Tx, tenant: str, collection: str, view: stored.View) -> Statistics:
         """The statistics of exactly what this snapshot shows."""
         return self._kept.at((tenant, collection), view.publish_seq, partial(_bring, tx, view))

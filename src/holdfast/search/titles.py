@@ -46,6 +46,10 @@ class Keeper:
     def __init__(self, budget: int = BUDGET) -> None:
         self._kept: Kept[Titles] = Kept(budget)
 
+    def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
+        """True when the titles are in memory at this stamp."""
+        return self._kept.known((tenant, collection), publish_seq) is not None
+
     def at(self, tx: Tx, tenant: str, collection: str, stamp: stamps.Stamp) -> Titles:
         """The titles at this stamp."""
         return self._kept.at(

@@ -56,6 +56,7 @@ class Searching:
             mode=mode,
             model=chosen.model,
             embed=lambda text: self._embed(tenant, collection, chosen, text),
+            seen=found.publish_seq,
         )
 
     def _embed(self, tenant: str, collection: str, chosen: index.Choices, text: str) -> Vector | None:

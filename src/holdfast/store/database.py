@@ -34,13 +34,14 @@ BACKOFF = Backoff(first=0.01, factor=2.0, most=1.0)
 class Tx:
     """One open transaction. `again` is true when an earlier try may have committed."""
 
-    __slots__ = ("_execute", "again", "connection", "db")
+    __slots__ = ("_execute", "_executing", "again", "connection", "db")
 
     def __init__(self, db: "Database", connection: Connection, *, again: bool) -> None:
         self.db = db
         self.connection = connection
         self.again = again
-        self._execute = db.statements.on(connection).execute
+        self._executing = db.statements.on(connection)
+        self._execute = self._executing.execute
 
     def execute(self, statement: Executable, values: Values = None) -> Told:
         """Run one statement."""
@@ -53,6 +54,12 @@ class Tx:
     def all(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
         """All rows of a statement."""
         return self.execute(statement, values).all()
+
+    def in_binary(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+        """All rows of a statement, sent as they are stored: the text of PostgreSQL doubles every byte."""
+        if not self.db.postgresql:
+            return self.all(statement, values)
+        return self._executing.in_binary(statement, values).all()
 
     def together(self, writes: dialect.Together, values: Mapping[str, Any]) -> None:
         """Carry out independent writes with the fewest round trips."""

@@ -168,6 +168,27 @@ def _key_in_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
     )
 
 
+class in_usual_order(FunctionElement[str]):  # noqa: N801 - reads as SQL
+    """A text as the index of another column compares it, whatever order its own column has.
+
+    Subjects are compared byte by byte on PostgreSQL, and no index over a column of the usual order would
+    serve a comparison with them.
+    """
+
+    inherit_cache = True
+    type = Text()
+
+
+@compiles(in_usual_order, "postgresql")
+def _in_usual_order_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    return f'({compiler.process(element.clauses, **kw)}) COLLATE "default"'
+
+
+@compiles(in_usual_order, "sqlite")
+def _in_usual_order_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+    return str(compiler.process(element.clauses, **kw))
+
+
 # Ours among whatever advisory locks the database's other users take: "HOLD".
 QUEUE_CLASS = 0x484F4C44
 

@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy import Row, and_, bindparam, literal, or_, select
 
 from holdfast.core.states import CallState
-from holdfast.store import search
 from holdfast.store.database import Tx
 from holdfast.store.schema import calls, chunks, documents, heads, runs
 
@@ -98,6 +97,6 @@ def chunks_of(tx: Tx, tenant: str, head_id: int, generation: int) -> Iterator[Ro
     """The chunks of a generation in their order, each with its vector where it has one."""
     place = {"slice": -1, "position": -1}
     where = {"tenant": tenant, "head_id": head_id, "generation": generation}
-    while found := search.in_binary(tx, CHUNKS, where | place):
+    while found := tx.in_binary(CHUNKS, where | place):
         yield from found
         place = {"slice": found[-1].slice, "position": found[-1].position}

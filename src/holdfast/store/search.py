@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Executable, Row, bindparam, event, func, literal_column, select, text
+from sqlalchemy import Executable, bindparam, func, literal_column, select, text
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.records import Claim
-from holdfast.store.database import Tx
-from holdfast.store.dialect import Keys, Numbers, key_in, now
+from holdfast.store.database import Database, Tx
+from holdfast.store.dialect import Keys, Numbers, in_usual_order, key_in, now
 from holdfast.store.schema import calls, chunks, collections, documents, heads, word_counts
 
 KIND = "index"
@@ -106,7 +106,7 @@ VISIBLE_HEADS = {
 HEADS_OF = select(heads.c.id).where(
     heads.c.tenant == bindparam("tenant"),
     heads.c.kind == KIND,
-    heads.c.subject.in_(bindparam("subjects", expanding=True)),
+    key_in(heads.c.subject, bindparam("subjects", type_=Keys())),
     heads.c.collection == bindparam("collection"),
     heads.c.visible,
 )
@@ -125,7 +125,7 @@ def stamp(tx: Tx, tenant: str, collection: str) -> Stamp:
 def view(tx: Tx, tenant: str, collection: str, publish_seq: int) -> View:
     """The heads that are visible in the collection, with the generation that answers."""
     name = {"tenant": tenant, "collection": collection}
-    row = tx.execute(VISIBLE_HEADS["postgresql" if tx.db.postgresql else "sqlite"], name).one()
+    (row,) = tx.in_binary(VISIBLE_HEADS["postgresql" if tx.db.postgresql else "sqlite"], name)
     if not tx.db.postgresql:
         return View(publish_seq, dict(zip(json.loads(row.ids), json.loads(row.generations), strict=True)))
     return View(publish_seq, dict(zip(row.ids or (), row.generations or (), strict=True)))
@@ -139,6 +139,9 @@ def heads_of(tx: Tx, tenant: str, collection: str, documents: Iterable[str]) -> 
         values = {"tenant": tenant, "collection": collection, "subjects": part}
         found += [row.id for row in tx.all(HEADS_OF, values)]
     return found
+
+
+THESE_HEADS = key_in(heads.c.id, bindparam("heads", type_=Numbers()))
 
 
 class SliceCounts(NamedTuple):
@@ -164,7 +167,7 @@ COUNTS_OF = (
         word_counts,
         (word_counts.c.head_id == heads.c.id) & (word_counts.c.generation == heads.c.published_generation),
     )
-    .where(heads.c.id.in_(bindparam("heads", expanding=True)), heads.c.visible)
+    .where(THESE_HEADS, heads.c.visible)
     .order_by(word_counts.c.head_id, word_counts.c.slice)
 )
 
@@ -172,7 +175,7 @@ COUNTS_OF = (
 def counts_of(tx: Tx, heads: Sequence[int]) -> Iterator[SliceCounts]:
     """The counts of the visible slices of these heads, in reading order."""
     for part in _parts(heads):
-        yield from map(SliceCounts._make, in_binary(tx, COUNTS_OF, {"heads": part}))
+        yield from map(SliceCounts._make, tx.in_binary(COUNTS_OF, {"heads": part}))
 
 
 class ChunkWords(NamedTuple):
@@ -191,7 +194,7 @@ WORDS_OF = (
         chunks,
         (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation),
     )
-    .where(heads.c.id.in_(bindparam("heads", expanding=True)), heads.c.visible)
+    .where(THESE_HEADS, heads.c.visible)
     .order_by(chunks.c.head_id, *_READING_ORDER)
 )
 # A list to each head: a hundred thousand rows, each made into an object, take several times as long. SQLite
@@ -214,7 +217,7 @@ def ids_of(tx: Tx, heads: Sequence[int]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for part in _parts(heads):
         if tx.db.postgresql:
-            found |= {row.head_id: row.ids for row in in_binary(tx, IDS_OF["postgresql"], {"heads": part})}
+            found |= {row.head_id: row.ids for row in tx.in_binary(IDS_OF["postgresql"], {"heads": part})}
         else:
             found |= {row.head_id: json.loads(row.ids) for row in tx.all(IDS_OF["sqlite"], {"heads": part})}
     return found
@@ -242,29 +245,14 @@ VECTORS_OF = (
             chunks, (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation)
         ).join(calls, (calls.c.tenant == heads.c.tenant) & (calls.c.key == chunks.c.call_key))
     )
-    .where(heads.c.id.in_(bindparam("heads", expanding=True)), heads.c.visible, calls.c.result.is_not(None))
+    .where(THESE_HEADS, heads.c.visible, calls.c.result.is_not(None))
 )
 
 
 def vectors_of(tx: Tx, heads: Sequence[int]) -> Iterator[list[StoredVector]]:
     """The embeddings of the visible chunks of these heads, some thousand at a time, in no order."""
     for part in _parts(heads):
-        yield [StoredVector._make(row) for row in in_binary(tx, VECTORS_OF, {"heads": part})]
-
-
-def in_binary(tx: Tx, statement: Executable, values: dict[str, Any]) -> Sequence[Row[Any]]:
-    """All rows of a statement, sent as they are stored."""
-    if not tx.db.postgresql:
-        return tx.all(statement, values)
-    event.listen(tx.connection, "before_cursor_execute", _ask_for_binary)
-    try:
-        return tx.all(statement, values)
-    finally:
-        event.remove(tx.connection, "before_cursor_execute", _ask_for_binary)
-
-
-def _ask_for_binary(_connection: Any, cursor: Any, *_: Any) -> None:
-    cursor.format = 1
+        yield [StoredVector._make(row) for row in tx.in_binary(VECTORS_OF, {"heads": part})]
 
 
 def _parts(names: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -352,10 +340,18 @@ class StoredChunk(NamedTuple):
     position: int
 
 
+_document = func.substr(heads.c.subject, len(SUBJECT) + 1)
+_title = (
+    select(documents.c.title)
+    .where(documents.c.tenant == heads.c.tenant, documents.c.id == in_usual_order(_document))
+    .correlate(heads)
+    .scalar_subquery()
+)
 CHUNKS_OF = (
     select(
         chunks.c.id,
-        heads.c.subject,
+        _document.label("document_id"),
+        func.coalesce(_title, literal_column("''")).label("title"),
         chunks.c.page,
         chunks.c.text,
         chunks.c.generation,
@@ -373,21 +369,27 @@ CHUNKS_OF = (
         heads.c.visible,
     )
 )
-# Not a join: subjects are compared byte by byte and documents' ids are not, so no index would serve it.
-TITLES_OF = select(documents.c.id, documents.c.title).where(
-    documents.c.tenant == bindparam("tenant"), key_in(documents.c.id, bindparam("ids", type_=Keys()))
+
+
+# The stamp beside every row: one statement is one snapshot, so the rows are of the moment that it names.
+CHUNKS_AT = CHUNKS_OF.add_columns(
+    select(collections.c.publish_seq)
+    .where(collections.c.tenant == bindparam("tenant"), collections.c.id == bindparam("collection"))
+    .scalar_subquery()
+    .label("publish_seq")
 )
+
+
+def chunks_at(
+    db: Database, tenant: str, collection: str, publish_seq: int, ids: Sequence[int]
+) -> dict[int, StoredChunk] | None:
+    """As `chunks_of`, at this stamp of the collection; None when it has another by now, or none is there."""
+    found = db.look(CHUNKS_AT, {"tenant": tenant, "collection": collection, "ids": ids})
+    if not found or found[0].publish_seq != publish_seq:
+        return None
+    return {row[0]: StoredChunk._make(row[:-1]) for row in found}
 
 
 def chunks_of(tx: Tx, tenant: str, ids: Sequence[int]) -> dict[int, StoredChunk]:
     """The visible ones of these chunks, by their id."""
-    found = tx.all(CHUNKS_OF, {"tenant": tenant, "ids": ids})
-    names = list(dict.fromkeys(row.subject.removeprefix(SUBJECT) for row in found))
-    titles = {row.id: row.title for row in tx.all(TITLES_OF, {"tenant": tenant, "ids": names})}
-    return {
-        row.id: StoredChunk(
-            row.id, name, titles.get(name, ""), row.page, row.text, row.generation, row.slice, row.position
-        )
-        for row in found
-        for name in [row.subject.removeprefix(SUBJECT)]
-    }
+    return {row[0]: StoredChunk._make(row) for row in tx.all(CHUNKS_OF, {"tenant": tenant, "ids": ids})}

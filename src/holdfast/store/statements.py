@@ -17,7 +17,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Delete, Executable, Insert, Select, Update, exc
+from sqlalchemy import Connection, Delete, Executable, Insert, Select, Update, event, exc
 
 from holdfast.store.dialect import lost_or_wrong
 
@@ -25,6 +25,7 @@ Values = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 Convert = Callable[[Any], Any]
 KEPT = (Select, Insert, Update, Delete)
 _ONE = (dict, Mapping)
+TEXT, BINARY = 0, 1  # the formats of PostgreSQL, as the driver names them
 
 
 class Told:
@@ -161,6 +162,24 @@ class Executing:
         if ready is None:
             result = self._connection.execute(statement, values)
             return Told(result.all() if result.returns_rows else (), result.rowcount)
+        return self._executed(ready, values)
+
+    def in_binary(self, statement: Executable, values: Values) -> Told:
+        """Run one statement of PostgreSQL, whose answer comes in its binary format."""
+        ready = None if self._heard else self._ready(statement, values)
+        if ready is None:
+            event.listen(self._connection, "before_cursor_execute", _ask_for_binary)
+            try:
+                return Told(self._connection.execute(statement, values).all(), 0)
+            finally:
+                event.remove(self._connection, "before_cursor_execute", _ask_for_binary)
+        self._cursor.format = BINARY
+        try:
+            return self._executed(ready, values)
+        finally:
+            self._cursor.format = TEXT
+
+    def _executed(self, ready: _Ready, values: Values) -> Told:
         cursor, dialect = self._cursor, self._connection.dialect
         try:
             if ready.many:
@@ -184,6 +203,10 @@ class Executing:
         except KeyError:
             ready = known[many, names] = _made(statement, self._connection.dialect, many, names)
             return ready
+
+
+def _ask_for_binary(_connection: Any, cursor: Any, *_: Any) -> None:
+    cursor.format = BINARY
 
 
 def _is_one(values: Values) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, select
 
 from holdfast.store.database import Tx
+from holdfast.store.dialect import Keys, Numbers, key_in
 from holdfast.store.schema import chunks, documents, heads
 from holdfast.store.search import KIND, SUBJECT
 
@@ -50,7 +51,7 @@ _first = (
 BEGINNINGS = select(heads.c.id, heads.c.subject, _first.label("chunk_id")).where(
     heads.c.tenant == bindparam("tenant"),
     heads.c.kind == KIND,
-    heads.c.subject.in_(bindparam("subjects", expanding=True)),
+    key_in(heads.c.subject, bindparam("subjects", type_=Keys())),
     heads.c.collection == bindparam("collection"),
     heads.c.visible,
 )
@@ -68,7 +69,7 @@ def beginnings(tx: Tx, tenant: str, collection: str, ids: Sequence[str]) -> dict
 
 
 HEADS_OF_CHUNKS = select(chunks.c.id, chunks.c.head_id).where(
-    chunks.c.id.in_(bindparam("ids", expanding=True))
+    key_in(chunks.c.id, bindparam("ids", type_=Numbers()))
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import text
 
 from holdfast.store.database import Tx
-from holdfast.store.search import StoredVector, in_binary
+from holdfast.store.search import StoredVector
 from holdfast.store.vector_tables import Space
 
 # Of the vectors met, those of other generations are passed over and the scan goes on. What comes is scored
@@ -57,4 +57,4 @@ _BY_ID = text(
 def vectors(tx: Tx, tenant: str, collection: str, ids: Sequence[int]) -> list[StoredVector]:
     """The ledger's own vectors of those of these chunks that are visible."""
     values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
-    return [StoredVector._make(row) for row in in_binary(tx, _BY_ID, values)]
+    return [StoredVector._make(row) for row in tx.in_binary(_BY_ID, values)]

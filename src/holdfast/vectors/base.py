@@ -4,16 +4,14 @@ Whoever answers must answer from the caller's snapshot and no other, for the wor
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holdfast.store.database import Tx
 from holdfast.store.search import View
 from holdfast.vectors.form import Vector
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A chunk, the score that one leg of a search gives it, and how far the leg trusts it (0 to 1)."""
 
     chunk_id: int
@@ -27,6 +25,9 @@ class VectorIndex(Protocol):
     @property
     def nbytes(self) -> int:
         """The memory it takes in this process."""
+
+    def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
+        """True when it would answer from memory at this stamp: `nearest` would ask the database nothing."""
 
     def nearest(
         self,

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -51,6 +52,10 @@ class ExactIndex:
         """The memory of all vectors that are kept."""
         return self._kept.nbytes
 
+    def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
+        """See `base.VectorIndex`."""
+        return self._kept.known((tenant, collection), publish_seq) is not None
+
     def nearest(
         self,
         tx: Tx,
@@ -69,12 +74,13 @@ class ExactIndex:
         if not towards.any():
             return []
         found = [
-            near
+            one.nearest(towards, k, heads)
             for (of, dimensions), one in loaded.spaces.items()
             if dimensions == len(towards) and model in {None, of}
-            for near in one.nearest(towards, k, heads)
         ]
-        return sorted(found, key=lambda near: (-near.score, near.chunk_id))[:k]
+        if len(found) == 1:
+            return found[0]
+        return sorted(chain.from_iterable(found), key=lambda near: (-near.score, near.chunk_id))[:k]
 
 
 def _load(tx: Tx, view: View, old: Loaded | None) -> Loaded:

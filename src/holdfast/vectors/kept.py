@@ -58,6 +58,11 @@ class Kept(Generic[T]):
             if waited:
                 turn.release()
 
+    def known(self, name: Name, publish_seq: int) -> T | None:
+        """What is kept at exactly this stamp; None when that would have to be made."""
+        found = self._latest.get(name)
+        return found if found is not None and found.publish_seq == publish_seq else None
+
     @property
     def nbytes(self) -> int:
         """About how much memory everything kept takes."""

@@ -124,4 +124,4 @@ class Matrix:
         ids = np.concatenate([ids for ids, _ in found])
         scores = np.round(np.concatenate([scores for _, scores in found]).astype(np.float64), DIGITS)
         order = np.lexsort((ids, -scores))[:k]
-        return [Ranked(int(ids[at]), float(scores[at])) for at in order]
+        return list(map(Ranked, ids[order].tolist(), scores[order].tolist()))

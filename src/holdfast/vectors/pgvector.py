@@ -59,6 +59,11 @@ class PgvectorIndex:
         """The memory of what is compared in this process."""
         return self._exact.nbytes + self._beside.nbytes
 
+    def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
+        """See `base.VectorIndex`. Tables that are there are asked, and from time to time whether they are."""
+        looked = not self._there and self._clock() < self._look_at
+        return looked and self._exact.is_at(tenant, collection, publish_seq)
+
     def nearest(
         self,
         tx: Tx,
