@@ -121,7 +121,7 @@ def test_only_the_difference_is_loaded(world, shelf, monkeypatch):
     """A publication costs its own document, not the collection."""
     monkeypatch.setattr(statistics, "_is_worn", lambda *_: False)
     loaded = []
-    for name in ("counts_of", "vectors_of"):
+    for name in ("counted", "vectors_of"):
         plain = getattr(stored, name)
         monkeypatch.setattr(
             stored, name, lambda tx, heads, plain=plain: loaded.append(len(heads)) or plain(tx, heads)

@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import delete, text, update
 
 from holdfast.search import statistics
 from holdfast.search.query import Searcher
@@ -160,3 +160,53 @@ def test_readers_beside_a_publisher_see_one_whole_generation(world, shelf, searc
         for reader in readers:
             reader.join()
     assert wrong == []
+
+
+def test_hits_and_their_titles_are_looked_up_by_key(world, shelf):
+    """Also in a database without statistics of chunks and heads: what a tenant has is not gone through."""
+    for n in range(3):
+        shelf.publish(f"d{n}", "copper")
+    if world.db.postgresql:
+        # Of an empty table it cannot tell one index from another.
+        world.write(text("ANALYZE documents"))
+    compiled = stored.CHUNKS_AT.compile(dialect=world.db.engine.dialect)
+    values = {"tenant": "acme", "collection": "c", "ids": [1] if world.db.postgresql else "[1]"}
+
+    def explain(tx):
+        driver = tx.connection.connection.cursor()
+        if world.db.postgresql:
+            tx.execute(text("SET LOCAL enable_seqscan = off"))
+            driver.execute(f"EXPLAIN {compiled}", compiled.params | values)
+        else:
+            given = [(compiled.params | values)[name] for name in compiled.positiontup]
+            driver.execute(f"EXPLAIN QUERY PLAN {compiled}", given)
+        return "\n".join(str(row) for row in driver.fetchall())
+
+    plan = world.db.read(explain)
+    if world.db.postgresql:
+        assert "Index Cond: ((tenant = heads.tenant) AND (id = (substr(" in plan, plan
+        assert "pk_heads" in plan, plan
+    else:
+        assert "SEARCH chunks USING INTEGER PRIMARY KEY" in plan, plan
+        assert "SEARCH heads USING INTEGER PRIMARY KEY" in plan, plan
+        assert "SEARCH documents USING INDEX sqlite_autoindex_documents_1 (tenant=? AND id=?)" in plan, plan
+
+
+def test_the_stamp_is_read_with_what_it_shows(world, shelf):
+    """One statement tells what two do, of an empty collection and of none as well."""
+    shelf.publish("a", "copper")
+    shelf.publish("b", "tin")
+    shelf.publish("a", "lead")
+    Shelf(world.db, collection="empty").publish("x", "zinc")
+    Shelf(world.db, collection="empty").delete("x")
+
+    def both(tx, collection):
+        stamp, view = stored.stamp_and_view(tx, "acme", collection)
+        plain = stored.stamp(tx, "acme", collection)
+        assert stamp.publish_seq == plain.publish_seq == view.publish_seq
+        assert abs(stamp.read_at - plain.read_at) < 60
+        assert view == stored.view(tx, "acme", collection, plain.publish_seq)
+        return sorted(view.heads.values())
+
+    found = [world.db.read(lambda tx, name=name: both(tx, name)) for name in ("c", "empty", "none") * 3]
+    assert found == [[1, 2], [], []] * 3

@@ -54,8 +54,8 @@ def fuse(
         span = ranking[0].score - least
         weight = weights[leg]
         for chunk_id, score, trust in ranking:
-            share = max(0.0, (score - least) / span) if span > 0 else 1.0
-            adds = weight * trust * share
+            share = (score - least) / span if span > 0 else 1.0
+            adds = weight * trust * share if share > 0.0 else 0.0
             if chunk_id in scores:
                 scores[chunk_id] += adds
             else:

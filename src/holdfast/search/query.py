@@ -150,7 +150,8 @@ class Searcher:
             return Found((), 0, asked.legs)
         if seen is not None and (found := self._remembered(asked, seen)) is not None:
             return found
-        return self._db.read(lambda tx: self._answer(tx, asked))
+        is_new = seen is not None and self._views.known((tenant, collection), seen) is None
+        return self._db.read(lambda tx: self._answer(tx, asked, is_new=is_new))
 
     def _embedded(self, text: str, embed: Embed | None) -> Vector | None:
         asked = embed or self._embed
@@ -182,11 +183,15 @@ class Searcher:
             and (asked.vector is None or self._vectors.is_at(*name, seen))
         )
 
-    def _answer(self, tx: Tx, asked: "_Asked") -> Found:
+    def _answer(self, tx: Tx, asked: "_Asked", *, is_new: bool) -> Found:
+        """The answer by the snapshot of `tx`; a stamp that `is_new` is read with what it shows."""
         name = (asked.tenant, asked.collection)
-        stamp = stored.stamp(tx, *name)
+        shows = stored.stamp_and_view(tx, *name) if is_new else None
+        stamp = stored.stamp(tx, *name) if shows is None else shows[0]
         if not stamp.publish_seq or not asked.legs:
             return Found((), stamp.publish_seq, asked.legs)
+        if shows is not None:
+            self._views.at(name, stamp.publish_seq, lambda _: _Seen(shows[1]))
         heads = None
         if asked.documents is not None:
             heads = stored.heads_of(tx, *name, filter(texts.is_plain, asked.documents))

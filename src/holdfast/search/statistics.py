@@ -136,23 +136,20 @@ def _made(view: stored.View, blocks: Sequence[Block], *, has_postings: bool) -> 
 
 def _loaded(tx: Tx, fresh: Sequence[int]) -> Block:
     """The chunks of these documents, from their counts; from their words where the counts do not fit them."""
-    ids = stored.ids_of(tx, fresh)
-    slices: dict[int, list[Slice | None]] = {}
-    for row in stored.counts_of(tx, fresh):
-        slices.setdefault(row.head_id, []).append(counts.decode(row.terms))
+    there = stored.counted(tx, fresh)
     whole: dict[int, list[Slice]] = {}
-    for head, chunk_ids in ids.items():
-        found = [one for one in slices.get(head, ()) if one is not None]
-        if sum(len(one.lengths) for one in found) == len(chunk_ids):
+    for head, one in there.items():
+        found = [made for terms in one.terms if (made := counts.decode(terms)) is not None]
+        if sum(len(made.lengths) for made in found) == len(one.ids):
             whole[head] = found
-    said: dict[int, list[str | None]] = {head: [] for head in ids if head not in whole}
+    said: dict[int, list[str | None]] = {head: [] for head in there if head not in whole}
     for chunk in stored.words_of(tx, list(said)):
         said[chunk.head_id].append(chunk.words)
     for head, words in said.items():
         if (made := counts.decode(encode(words)[2])) is not None:
             whole[head] = [made]
     return postings.block(
-        [chunk_id for head in whole for chunk_id in ids[head]],
-        [head for head in whole for _ in ids[head]],
+        [chunk_id for head in whole for chunk_id in there[head].ids],
+        [head for head in whole for _ in there[head].ids],
         [one for found in whole.values() for one in found],
     )

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Executable, bindparam, func, literal_column, select, text
+from sqlalchemy import Select, bindparam, func, literal_column, null, select, text, true, union_all
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.records import Claim
 from holdfast.store.database import Database, Tx
-from holdfast.store.dialect import Keys, Numbers, in_usual_order, key_in, now
+from holdfast.store.dialect import Keys, Numbers, in_usual_order, key_in, now, only_tested
 from holdfast.store.schema import calls, chunks, collections, documents, heads, word_counts
 
 KIND = "index"
@@ -56,8 +56,10 @@ class View:
         """
         if (found := self._since.get(id(known))) is not None and found[0] is known:
             return found[1:]
-        gone = [head for head, generation in known.items() if self.heads.get(head) != generation]
         fresh = [head for head, generation in self.heads.items() if known.get(head) != generation]
+        gone = [head for head in fresh if head in known]
+        if len(self.heads) - (len(fresh) - len(gone)) < len(known):
+            gone = [head for head, generation in known.items() if self.heads.get(head) != generation]
         self._since.clear()
         self._since[id(known)] = known, gone, fresh
         return gone, fresh
@@ -103,6 +105,13 @@ VISIBLE_HEADS = {
     ).where(*_visible_heads)
     for name, listed in (("postgresql", func.array_agg), ("sqlite", func.json_group_array))
 }
+_listed = {name: one.subquery("listed") for name, one in VISIBLE_HEADS.items()}
+STAMP_AND_VIEW = {
+    name: stamped.add_columns(_listed[name].c.ids, _listed[name].c.generations).join_from(
+        collections, _listed[name], true()
+    )
+    for name, stamped in (("postgresql", PUBLISH_SEQ_POSTGRESQL), ("sqlite", PUBLISH_SEQ))
+}
 HEADS_OF = select(heads.c.id).where(
     heads.c.tenant == bindparam("tenant"),
     heads.c.kind == KIND,
@@ -125,10 +134,30 @@ def stamp(tx: Tx, tenant: str, collection: str) -> Stamp:
 def view(tx: Tx, tenant: str, collection: str, publish_seq: int) -> View:
     """The heads that are visible in the collection, with the generation that answers."""
     name = {"tenant": tenant, "collection": collection}
-    (row,) = tx.in_binary(VISIBLE_HEADS["postgresql" if tx.db.postgresql else "sqlite"], name)
-    if not tx.db.postgresql:
-        return View(publish_seq, dict(zip(json.loads(row.ids), json.loads(row.generations), strict=True)))
-    return View(publish_seq, dict(zip(row.ids or (), row.generations or (), strict=True)))
+    (row,) = tx.in_binary(VISIBLE_HEADS[_database(tx)], name)
+    return _view(publish_seq, row)
+
+
+def stamp_and_view(tx: Tx, tenant: str, collection: str) -> tuple[Stamp, View]:
+    """What `stamp` and `view` tell, by one statement."""
+    rows = tx.in_binary(STAMP_AND_VIEW[_database(tx)], {"tenant": tenant, "collection": collection})
+    if not rows:
+        return Stamp(0, 0.0), View(0, {})
+    return Stamp(int(rows[0].publish_seq), rows[0].read_at), _view(int(rows[0].publish_seq), rows[0])
+
+
+def _database(tx: Tx) -> str:
+    return "postgresql" if tx.db.postgresql else "sqlite"
+
+
+def _view(publish_seq: int, row: Any) -> View:
+    return View(publish_seq, dict(zip(_numbers(row.ids), _numbers(row.generations), strict=True)))
+
+
+def _numbers(found: Sequence[int] | str | None) -> Sequence[int]:
+    """A list of numbers: PostgreSQL gives an array, or nothing where there are none; SQLite gives JSON."""
+    told: Sequence[int] = json.loads(found) if isinstance(found, str) else found or ()
+    return told
 
 
 def heads_of(tx: Tx, tenant: str, collection: str, documents: Iterable[str]) -> list[int]:
@@ -142,40 +171,6 @@ def heads_of(tx: Tx, tenant: str, collection: str, documents: Iterable[str]) -> 
 
 
 THESE_HEADS = key_in(heads.c.id, bindparam("heads", type_=Numbers()))
-
-
-class SliceCounts(NamedTuple):
-    """The counts of one published slice."""
-
-    head_id: int
-    generation: int
-    chunks: int
-    length: int
-    terms: bytes
-
-
-COUNTS_OF = (
-    select(
-        word_counts.c.head_id,
-        word_counts.c.generation,
-        word_counts.c.chunks,
-        word_counts.c.length,
-        word_counts.c.terms,
-    )
-    .join_from(
-        heads,
-        word_counts,
-        (word_counts.c.head_id == heads.c.id) & (word_counts.c.generation == heads.c.published_generation),
-    )
-    .where(THESE_HEADS, heads.c.visible)
-    .order_by(word_counts.c.head_id, word_counts.c.slice)
-)
-
-
-def counts_of(tx: Tx, heads: Sequence[int]) -> Iterator[SliceCounts]:
-    """The counts of the visible slices of these heads, in reading order."""
-    for part in _parts(heads):
-        yield from map(SliceCounts._make, tx.in_binary(COUNTS_OF, {"heads": part}))
 
 
 class ChunkWords(NamedTuple):
@@ -200,7 +195,7 @@ WORDS_OF = (
 # A list to each head: a hundred thousand rows, each made into an object, take several times as long. SQLite
 # before 3.44 orders no aggregate; it takes the rows as they come, and they come as the inner query has them.
 _ordered = WORDS_OF.with_only_columns(chunks.c.head_id, chunks.c.id).subquery()
-IDS_OF: Mapping[str, Executable] = {
+_IDS_OF: Mapping[str, Select[Any]] = {
     "postgresql": WORDS_OF.with_only_columns(
         chunks.c.head_id, func.array_agg(aggregate_order_by(chunks.c.id, *_READING_ORDER)).label("ids")
     )
@@ -210,17 +205,44 @@ IDS_OF: Mapping[str, Executable] = {
         _ordered.c.head_id
     ),
 }
+_counts = select(
+    word_counts.c.head_id, null().label("ids"), word_counts.c.slice, word_counts.c.terms
+).join_from(
+    heads,
+    word_counts,
+    (word_counts.c.head_id == heads.c.id) & (word_counts.c.generation == heads.c.published_generation),
+)
+# Rows of two sorts: of each head its chunks, and of each of its slices the counts.
+COUNTED = {
+    name: select(
+        union_all(
+            ids.add_columns(null().label("slice"), null().label("terms")),
+            _counts.where(THESE_HEADS, heads.c.visible),
+        ).subquery()
+    )
+    for name, ids in _IDS_OF.items()
+}
 
 
-def ids_of(tx: Tx, heads: Sequence[int]) -> dict[int, list[int]]:
-    """The visible chunks of each of these heads, in reading order."""
-    found: dict[int, list[int]] = {}
+class Counted(NamedTuple):
+    """The visible chunks of a head and the packed counts of its slices, both in reading order."""
+
+    ids: Sequence[int]
+    terms: Sequence[bytes]
+
+
+def counted(tx: Tx, heads: Sequence[int]) -> dict[int, Counted]:
+    """What there is of each of these heads that has visible chunks."""
+    ids: dict[int, Sequence[int]] = {}
+    terms: dict[int, dict[int, bytes]] = {}
     for part in _parts(heads):
-        if tx.db.postgresql:
-            found |= {row.head_id: row.ids for row in tx.in_binary(IDS_OF["postgresql"], {"heads": part})}
-        else:
-            found |= {row.head_id: json.loads(row.ids) for row in tx.all(IDS_OF["sqlite"], {"heads": part})}
-    return found
+        for row in tx.in_binary(COUNTED[_database(tx)], {"heads": part}):
+            if row.terms is None:
+                ids[row.head_id] = _numbers(row.ids)
+            else:
+                terms.setdefault(row.head_id, {})[row.slice] = row.terms
+    slices = {head: [packed for _, packed in sorted(found.items())] for head, found in terms.items()}
+    return {head: Counted(found, slices.get(head, ())) for head, found in ids.items()}
 
 
 def words_of(tx: Tx, heads: Sequence[int]) -> Iterator[ChunkWords]:
@@ -365,7 +387,7 @@ CHUNKS_OF = (
     )
     .where(
         key_in(chunks.c.id, bindparam("ids", type_=Numbers())),
-        heads.c.tenant == bindparam("tenant"),
+        only_tested(heads.c.tenant) == bindparam("tenant"),
         heads.c.visible,
     )
 )

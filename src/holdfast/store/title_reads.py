@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Integer, bindparam, select, type_coerce
 
 from holdfast.store.database import Tx
 from holdfast.store.dialect import Keys, Numbers, key_in
@@ -15,8 +15,13 @@ from holdfast.store.search import KIND, SUBJECT
 SLACK = 10.0
 
 
+# Many of the rows are thrown away at once: of what a driver gives as it is, none is made into anything else.
 TITLES = select(
-    documents.c.id, documents.c.title, documents.c.name, documents.c.updated_at, documents.c.deleted
+    documents.c.id,
+    documents.c.title,
+    documents.c.name,
+    documents.c.updated_at,
+    type_coerce(documents.c.deleted, Integer).label("deleted"),
 ).where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
