@@ -7,6 +7,9 @@ SERVICES := $(PY) -m scripts.services
 # Half of the time a test waits for a process, so three of them keep two cores busy.
 PYTEST := $(PY) -m pytest -n 3 --dist loadfile
 
+# A process that may keep no bytecode compiles all of Holdfast at every start, and tests start hundreds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install run demo test lint docs simulate mutants bench chaos services-up services-down services-status lock clean
 

@@ -1,12 +1,10 @@
 """What became of documents and what it cost, as a program asks for it."""
 
-import time
-
 from PIL import Image
 from sqlalchemy import insert
 
-from holdfast.store import events
 from holdfast.store.schema import orders
+from tests.acceptance.patience import until
 
 
 def test_runs_and_their_logs_are_told(client):
@@ -29,7 +27,8 @@ def test_the_journal_is_read_on_from_where_the_last_page_ended(client):
     """Of a document, of a collection, or of everything; `next` is good for later, too."""
     made = client.indexed("Some words.")
     client.text("Elsewhere.", to="other")
-    time.sleep(events.HOLD_BACK)
+    newest = lambda: client.get("events").json["events"][-1]["collection"]
+    until(lambda: newest() == "other", 10, "the newest entry is held back for ever")
     everything = client.get("events").json
     first = client.get("events?limit=2").json
     rest = client.get(f"events?cursor={first['next']}").json
