@@ -5,7 +5,8 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 SERVICES := $(PY) -m scripts.services
 # Half of the time a test waits for a process, so three of them keep two cores busy.
-PYTEST := $(PY) -m pytest -n 3 --dist loadfile
+# The order of the files is that of tests/order.py.
+PYTEST := $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # A process that may keep no bytecode compiles all of Holdfast at every start, and tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE

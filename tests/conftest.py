@@ -22,6 +22,7 @@ import redis
 
 from holdfast.providers.base import Provider
 from holdfast.testing.meter import Meter
+from tests import order
 
 RECORD = Path(__file__).resolve().parents[1] / ".services" / "services.json"
 
@@ -52,11 +53,13 @@ LONG = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is `long`."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is `long`; for several workers, put the files in an order that keeps all of them busy."""
     for item in items:
         if any(all(part in item.nodeid for part in parts) for parts in LONG):
             item.add_marker(pytest.mark.long)
+    if hasattr(config, "workerinput"):
+        items[:] = order.spread(items)
 
 
 @pytest.fixture(autouse=True)
