@@ -1,11 +1,11 @@
 """What is the same in every test and dear to make: made once in a process, not once for every test.
 
 Each test opens databases and installations of its own, as each process of a service does once in its life.
-Three things that it then works out depend on nothing but the installed code: the text that a statement is
-compiled to on a dialect, the newest migration, and the weights of the model that comes with the package.
-They took half of the processor time of all tests. A process that lives long has them as they are kept here,
-which also shows a statement that is taken for another. Nothing else is shared: no connection, no row, nor
-which statements a database has seen before.
+Four things that it then works out depend on nothing but what is installed: the text that a statement is
+compiled to on a dialect, the newest migration, the weights of the model that comes with the package, and the
+certificates that are trusted. They took half of the processor time of all tests. A process that lives long
+has them as they are kept here, which also shows a statement that is taken for another. Nothing else is
+shared: no connection, no row, nor which statements a database has seen before.
 """
 
 import functools
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpcore
 import pytest
 from sqlalchemy import Engine
 from sqlalchemy.util import LRUCache
@@ -42,6 +43,7 @@ def once() -> Iterator[None]:
         patch.setattr(statements, "_made", _remembering(statements._made))
         patch.setattr(migrate, "known", functools.cache(migrate.known))
         patch.setattr(local, "_load", functools.cache(local._load))
+        patch.setattr(httpcore, "default_ssl_context", functools.cache(httpcore.default_ssl_context))
         yield
 
 
