@@ -5,7 +5,11 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 SERVICES := $(PY) -m scripts.services
 # Half of the time a test waits for a process, so three of them keep two cores busy.
-PYTEST := $(PY) -m pytest -n 3 --dist loadfile
+# The order of the files is that of tests/order.py.
+PYTEST := $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+# A process that may keep no bytecode compiles all of Holdfast at every start, and tests start hundreds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install run demo test lint docs simulate mutants bench chaos services-up services-down services-status lock clean

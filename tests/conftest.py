@@ -22,6 +22,7 @@ import redis
 
 from holdfast.providers.base import Provider
 from holdfast.testing.meter import Meter
+from tests import order
 
 RECORD = Path(__file__).resolve().parents[1] / ".services" / "services.json"
 
@@ -52,11 +53,13 @@ LONG = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is `long`."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what is `long`; for several workers, put the files in an order that keeps all of them busy."""
     for item in items:
         if any(all(part in item.nodeid for part in parts) for parts in LONG):
             item.add_marker(pytest.mark.long)
+    if hasattr(config, "workerinput"):
+        items[:] = order.spread(items)
 
 
 @pytest.fixture(autouse=True)
@@ -137,24 +140,40 @@ class Slate:
         self.name = f"hf_test_{secrets.token_hex(8)}"
         self.url = _named(server, self.name)
         self.tables: list[str] = []
+        # Kept from test to test: a new one costs more than all that is done with it.
+        self._janitor: psycopg.Connection | None = None
 
     def wiped(self) -> str:
-        """Its address, with nobody connected and nothing in it; made anew if the last test broke it."""
-        _execute(self.server, END_OTHERS, self.name)
-        try:
-            with psycopg.connect(self.url, autocommit=True) as connection:
-                if self._tables(connection) != self.tables or not self.tables:
-                    raise psycopg.OperationalError("not as it was made")
-                self._wipe(connection)
-        except psycopg.Error:
-            self.drop()
-            _execute(self.server, f'CREATE DATABASE "{self.name}" TEMPLATE "{self.template}"')
-            with psycopg.connect(self.url) as connection:
-                self.tables = self._tables(connection)
+        """Its address, with nobody else connected and nothing in it; made anew if the last test broke it."""
+        for _ in range(2):  # a test that cut everybody off cut the janitor off as well
+            try:
+                if self._janitor is None or self._janitor.closed:
+                    self._janitor = psycopg.connect(self.url, autocommit=True)
+                self._janitor.execute(END_OTHERS)
+                if not self.tables or self._tables(self._janitor) != self.tables:
+                    break
+                self._wipe(self._janitor)
+            except psycopg.Error:
+                self._dismiss()
+            else:
+                return self.url
+        return self._made_anew()
+
+    def _made_anew(self) -> str:
+        self.drop()
+        _execute(self.server, f'CREATE DATABASE "{self.name}" TEMPLATE "{self.template}"')
+        self._janitor = psycopg.connect(self.url, autocommit=True)
+        self.tables = self._tables(self._janitor)
         return self.url
+
+    def _dismiss(self) -> None:
+        if self._janitor is not None:
+            self._janitor.close()
+        self._janitor = None
 
     def drop(self) -> None:
         """It is gone, with whoever is still connected."""
+        self._dismiss()
         _execute(self.server, f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
 
     @staticmethod
@@ -173,15 +192,20 @@ class Slate:
             "SELECT relname, pg_relation_size(oid) FROM pg_class"
             " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'alembic_version'"
         ).fetchall()
+        emptied = [
+            f'TRUNCATE "{name}" CASCADE' if size > 1_000_000 else f'DELETE FROM "{name}"'
+            for name, size in found
+        ]
         with connection.transaction():
             connection.execute("SET LOCAL session_replication_role = replica")  # no foreign keys while wiping
-            for name, size in found:
-                emptied = f'TRUNCATE "{name}" CASCADE' if size > 1_000_000 else f'DELETE FROM "{name}"'
-                connection.execute(emptied)
+            connection.execute("; ".join(emptied))
             connection.execute("SELECT setval(oid::regclass, 1, false) FROM pg_class WHERE relkind = 'S'")
 
 
-END_OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+END_OTHERS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 
 
 @pytest.fixture(scope="session")
@@ -193,7 +217,16 @@ def postgresql_slate(require: Callable[[str], str], postgresql_template: str) ->
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _kept() -> Iterator[None]:
+    """What is the same for every database that a test opens is made once."""
+    from tests import kept  # noqa: PLC0415  tests without a database must not need it
+
+    with kept.once():
+        yield
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(_kept: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated SQLite file to copy, with nothing left in its write-ahead log."""
     from holdfast.store import migrate  # noqa: PLC0415  tests without a database must not need it
 
@@ -206,7 +239,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgresql_template(require: Callable[[str], str], worker_id: str) -> Iterator[str]:
+def postgresql_template(_kept: None, require: Callable[[str], str], worker_id: str) -> Iterator[str]:
     """The name of a migrated PostgreSQL database to copy: one per worker, for copying bears no visitor."""
     from holdfast.store import migrate  # noqa: PLC0415  as above
 
@@ -234,6 +267,6 @@ def _named(server: str, database: str) -> str:
     return urlsplit(server)._replace(path=f"/{database}").geturl()
 
 
-def _execute(server: str, statement: str, *values: str) -> None:
+def _execute(server: str, statement: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(statement, values or None)
+        connection.execute(statement)

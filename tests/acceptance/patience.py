@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+LEAST = 30.0  # a busy machine takes many times what an idle one does, and what has failed still ends
 
 
 class TooLateError(AssertionError):
@@ -12,7 +13,11 @@ class TooLateError(AssertionError):
 
 
 def until(true: Callable[[], T], seconds: float, what: str, every: float = 0.05) -> T:
-    """The first true answer of `true`; TooLateError, which says `what`, when there is none in time."""
+    """The first true answer of `true`; TooLateError, which says `what`, when there is none in time.
+
+    `seconds` are how long it may take, and never an assertion of speed: who needs one measures it.
+    """
+    seconds = max(seconds, LEAST)
     deadline = time.monotonic() + seconds
     while not (answer := true()):
         if time.monotonic() > deadline:

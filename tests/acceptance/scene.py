@@ -188,9 +188,10 @@ class Scene:
     # ---- what is on record
 
     def rows(self, table: str, **where: Any) -> list[Any]:
-        """The rows of a table with these values."""
+        """The rows of a table with these values, by their keys."""
         source = schema.metadata.tables[table]
         query = select(source).where(*(source.c[name] == value for name, value in where.items()))
+        query = query.order_by(*source.primary_key)
         return list(self.db.read(lambda tx: tx.all(query)))
 
     def claims(self, *, since: float = 0.0, **where: Any) -> list[Any]:

@@ -42,7 +42,10 @@ def test_a_head_that_does_not_come_to_its_end_is_not_waited_for(small, first):
     with connected(small) as line:
         if first:
             line.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert line.recv(65536).startswith(b"HTTP/1.1 200")
+            answered = line.recv(65536)
+            while not answered.endswith(b"}"):  # head and body may come apart
+                answered += line.recv(65536)
+            assert answered.startswith(b"HTTP/1.1 200")
         line.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
         over, dripped = threading.Event(), []
 

@@ -56,9 +56,24 @@ def hall(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     made.close()
 
 
+@pytest.fixture(scope="module")
+def shelves(hall: House) -> dict[str, list[str]]:
+    """What `stock` found; empty when it may be there no more."""
+    return {}
+
+
 @pytest.fixture
-def stock(hall: House) -> dict[str, list[str]]:
-    """Ids of things that are there, whatever was deleted before, in every state that is easy to be had."""
+def stock(hall: House, shelves: dict[str, list[str]], method: str) -> Iterator[dict[str, list[str]]]:
+    """Ids of things that are there, whatever was deleted before; who only reads leaves them as they were."""
+    if not shelves:
+        shelves.update(_stocked(hall))
+    yield shelves
+    if method != "GET":
+        shelves.clear()
+
+
+def _stocked(hall: House) -> dict[str, list[str]]:
+    """Ids of new things, in every state that is easy to be had."""
     client = hall.client
     client.collection("shelf")
     client.post("collections/shelf/actions", {"sort": "prompt", "params": {"instruction": "Sum up."}})

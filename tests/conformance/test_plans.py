@@ -128,6 +128,8 @@ def grow(world):
     def body(tx):
         if world.db.postgresql:  # which runs are of which head is worked out by the number of the row
             tx.execute(text("TRUNCATE heads RESTART IDENTITY CASCADE"))
+            # A third of the time would go into looking up, row by row, that each has the other it names.
+            tx.execute(text("SET LOCAL session_replication_role = replica"))
         for name, wanted in GROWN.items():
             columns, source = wanted.replace("document:", r"document\:").split("SELECT", 1)
             for table in ("orders", "calls", "deliveries"):  # PostgreSQL does not take text for bytes

@@ -79,7 +79,7 @@ def test_the_deadline_is_for_the_whole_exchange(meter, provider, behaviour):
     started = boot_time()
     outcome = orders.embed(provider, "a", within=0.3)
     assert outcome == Unknown("deadline passed", None)
-    assert 0.3 <= boot_time() - started < 2.0
+    assert 0.3 <= boot_time() - started < 20  # by itself it would never end
 
 
 def test_a_body_that_drips_is_cut_too():

@@ -33,6 +33,9 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.races.actor"])
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the meter speaks plainly; reading certificates takes long
 DEADLINE = 20.0
+HEARD_WITHIN = (
+    60.0  # the first process of a run waits until all is imported; only what has failed takes as long
+)
 LONG = Terms(60.0, 20.0, 5.0)
 SHORT = Terms(1.0, 0.3, 0.2)
 KILL, WAIT = "kill", "wait"
@@ -173,7 +176,7 @@ class Process:
         """What it says with this word, which must be its next."""
         if not self._ready and word != "ready":
             self.ready()
-        assert self._pipe.poll(DEADLINE), f"the process says nothing; {word} was expected"
+        assert self._pipe.poll(HEARD_WITHIN), f"the process says nothing; {word} was expected"
         said, value = self._pipe.recv()
         assert said == word, f"the process says {said} {value}; {word} was expected"
         return value

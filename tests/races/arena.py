@@ -19,7 +19,7 @@ from holdfast.core.states import Lane
 from holdfast.store import calls, claims, dialect, duties, reads, requests, schema
 from holdfast.store.database import Database
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 PATIENCE = decide.Patience()
 SUBJECT = "document:1"
 UNPROVEN = ("journal", "duties", "turns")
@@ -216,9 +216,10 @@ class Arena:
         return [one.chunk.text for one in page.chunks] if page is not None else []
 
     def rows(self, table: str, **where: Any) -> list[Any]:
-        """The rows of a table with these values."""
+        """The rows of a table with these values, by their keys: by itself PostgreSQL keeps no order."""
         source = schema.metadata.tables[table]
         query = select(source).where(*(source.c[name] == value for name, value in where.items()))
+        query = query.order_by(*source.primary_key)
         return list(self.db.read(lambda tx: tx.all(query)))
 
     def count(self, table: str, **where: Any) -> int:

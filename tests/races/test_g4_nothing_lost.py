@@ -95,6 +95,7 @@ def test_the_list_of_points_is_complete(arena, keyed_meter):
 
 @pytest.mark.chaos
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # dozens of processes are started, however busy the machine is
 def test_a_worker_killed_at_any_point_loses_nothing(arena, keyed_meter):
     """One victim for every fault point; another process finishes, and each word costs once."""
     with worker(arena, keyed_meter) as survivor:

@@ -141,5 +141,5 @@ def test_a_failed_load_is_not_kept_and_blocks_nobody():
     answers = []
     other = threading.Thread(target=lambda: answers.append(kept.at(("t", "c"), 1, lambda _old: Thing(1))))
     other.start()
-    other.join(timeout=5)
+    other.join(timeout=60)
     assert answers == [Thing(1)]

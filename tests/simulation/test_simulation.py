@@ -17,7 +17,7 @@ from tests.simulation.runner import run_seed
 from tests.simulation.storage import Storage
 
 FIXED = range(200)
-FRESH = 250
+FRESH = 100  # `make simulate` explores as many as one likes
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from holdfast.worker.brokers import MOST_OUTSTANDING
 from tests.acceptance.patience import until
 from tests.acceptance.proxy import Proxy
 
-BRIEFLY = 0.05
+# Less than whoever waited for a broker would: half a second before a second try, for ever for an answer.
+BRIEFLY = 0.4
 WRONG = {
     "nobody-listens": "redis://127.0.0.1:9/0",
     "no-such-host": "amqp://u:p@no-such-host.invalid/v",
@@ -93,7 +94,7 @@ def test_nobody_waits_for_a_broker_that_cannot_be_reached(settings, require, why
     until(lambda: sending.failed, 10, "the failure is not counted")
     began = time.monotonic()
     sending.close()
-    assert time.monotonic() - began < sender.CLOSE_PATIENCE + 1
+    assert time.monotonic() - began < sender.CLOSE_PATIENCE + 2
 
 
 @pytest.mark.parametrize("sort", ["redis", "rabbitmq"])
@@ -111,7 +112,7 @@ def test_nobody_waits_for_a_broker_in_a_black_hole(settings, request, sort, monk
         assert longest(sending) < BRIEFLY
         began = time.monotonic()
         sending.close()
-        assert time.monotonic() - began < sender.CLOSE_PATIENCE + 1
+        assert time.monotonic() - began < sender.CLOSE_PATIENCE + 2
 
 
 def test_wake_ups_go_to_both_of_two_brokers(settings, redis_broker, rabbit_broker):
@@ -133,7 +134,8 @@ def test_a_dead_broker_does_not_hold_up_the_other(settings, redis_broker):
         for _ in range(5):
             sending.wake("bulk")
         until(lambda: sending.sent == 5, 10, "they do not arrive")
-        assert time.monotonic() - began < 1.5
+        # Who waited with the dead one would wait 0.5, 1, 2 and 4 seconds between the five.
+        assert time.monotonic() - began < 5
     assert waiting(told)[1] == 5
 
 

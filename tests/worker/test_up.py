@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import time
 import urllib.request
 from pathlib import Path
 
@@ -40,8 +39,8 @@ def test_what_dies_is_started_again_and_ctrl_c_ends_all(premises, up):
     assert part(up) != made
     assert len(up.tree()) >= 4
     up.tell(signal.SIGINT)
-    code, seconds = up.ended(15)
-    assert (code, seconds < 10) == (0, True)
+    code, seconds = up.ended(30)
+    assert (code, seconds < 20) == (0, True)  # no part waited for its drain of 25 s to be over
     assert "Traceback" not in up.said()
 
 
@@ -98,9 +97,8 @@ def test_a_part_that_cannot_work_now_is_tried_less_and_less(premises, require):
     url = require("redis").replace("redis://:", "redis://:wr0ng")
     up = premises.start("up", "-c", "1", broker_url=url)
     up.says("(?s)broker_refused.*starting it again.*broker_refused.*starting it again", 40)
-    began = time.monotonic()
     up.tell()
-    assert up.ended(15)[0] == 0
-    assert time.monotonic() - began < 10
+    code, seconds = up.ended(30)
+    assert (code, seconds < 20) == (0, True)  # as above
     assert len(up.said().splitlines()) < 30
     assert "wr0ng" not in up.said()
