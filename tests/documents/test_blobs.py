@@ -183,3 +183,24 @@ def test_a_writer_that_is_killed_leaves_no_blob(blobs):
     assert blobs.discard_partial(60) == 0
     assert blobs.discard_partial(0) == 1
     assert left_over(blobs) == []
+
+
+def test_the_folder_of_a_shard_is_made_to_last_once(tmp_path, monkeypatch):
+    """A blob in a shard that is known to last flushes that shard alone; one that was made anew, all again."""
+    flushed = []
+    flush = module._flush
+    monkeypatch.setattr(module, "_flush", lambda folder: (flushed.append(folder.name), flush(folder)))
+    shelf = LocalBlobs(tmp_path / "shelf")
+    alike = [data for data in (b"%d" % n for n in range(2000)) if shard_of(data) == shard_of(b"0")][:3]
+    for data in alike[:2]:
+        shelf.put(data)
+    assert flushed == [shard_of(b"0"), "shelf", shard_of(b"0")]
+    for data in alike[:2]:
+        shelf.delete(hashlib.sha256(data).hexdigest())
+    (tmp_path / "shelf" / shard_of(b"0")).rmdir()
+    shelf.put(alike[2])
+    assert flushed[3:] == [shard_of(b"0"), "shelf"]
+
+
+def shard_of(data):
+    return hashlib.sha256(data).hexdigest()[:2]

@@ -4,6 +4,7 @@ A commit that did not wait for the disk may be lost with the machine. So at ever
 there could be is taken: everything after the last commit that waited is gone.
 """
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -27,6 +28,7 @@ POINTS = [
     *("send.first_byte", "send.begun", "send.answered", "send.heard"),
     *("settle.commit", "settle.committed", "finish.commit", "finish.committed"),
 ]
+AT_ONCE = ["send_at_once.commit", "send_at_once.committed", "send.begun", "send.heard", "settle.commit"]
 
 
 class Disk:
@@ -62,11 +64,32 @@ class Disk:
         return f"sqlite:///{folder / self.file.name}"
 
 
+@pytest.fixture
+def on_board(meter, monkeypatch):
+    """The meter takes its orders as a provider in this process does: intended and marked sent at once."""
+    provider, profile = meter.provider, dataclasses.replace(meter.profile(), on_board=True)
+    monkeypatch.setattr(meter, "provider", lambda: provider(profile))
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_after_a_power_cut_the_document_is_indexed_and_nothing_is_paid_twice(
     point, sqlite_url, tmp_path, meter, parser, monkeypatch
 ):
     """G4, G5: the request, the order under way and the results are there; no key is made a second time."""
+    survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch)
+
+
+@pytest.mark.usefixtures("on_board")
+@pytest.mark.parametrize("point", AT_ONCE)
+def test_after_a_power_cut_an_order_that_was_marked_at_once_is_known(
+    point, sqlite_url, tmp_path, meter, parser, monkeypatch
+):
+    """G5: the mark waited for the disk, and its order with it."""
+    survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch)
+
+
+def survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch):
+    """The power is cut at the point; with what is left on the disk the document is indexed and paid once."""
     disk = Disk(sqlite_url, monkeypatch)
     before = House(sqlite_url, tmp_path / "data", meter, parser)
     document = before.upload(TEXT, "harbours.txt").document
@@ -90,6 +113,19 @@ def test_after_a_power_cut_the_document_is_indexed_and_nothing_is_paid_twice(
 
 def test_light_commits_are_not_waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch):
     """Only the request, the mark before the first byte and the settled order wait for the disk."""
+    waited = waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch)
+    assert waited == ["make_collection", "add_documents", "send", "settle"]
+
+
+@pytest.mark.usefixtures("on_board")
+def test_a_mark_made_at_once_is_waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch):
+    """It is the mark before the first byte, whoever answers."""
+    waited = waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch)
+    assert waited == ["make_collection", "add_documents", "send_at_once", "settle"]
+
+
+def waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch):
+    """The names of the transactions that wait for the disk until a document is indexed."""
     waited: list[str] = []
     write = Database.write
 
@@ -106,4 +142,4 @@ def test_light_commits_are_not_waited_for(sqlite_url, tmp_path, meter, parser, m
     waited.clear()
     house.indexed(TEXT, "harbours.txt")
     house.close()
-    assert waited == ["make_collection", "add_documents", "send", "settle"]
+    return waited

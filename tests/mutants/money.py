@@ -1,6 +1,8 @@
 """Breaks of the ledger (G5)."""
 
-from tests.mutants.catalogue import CALLS, G4, G5, ORDERS, PAY, Patch, mutant
+from tests.mutants.catalogue import CALLS, G2, G4, G5, ORDERS, PAY, Patch, mutant
+
+AT_ONCE = "tests/conformance/ledger/test_ledger_5_at_once.py::test_"
 
 MONEY = (
     mutant(
@@ -51,6 +53,38 @@ MONEY = (
         ),
         by="tests/indexing/test_power_cut.py::"
         "test_after_a_power_cut_the_document_is_indexed_and_nothing_is_paid_twice[send.heard]",
+    ),
+    mutant(
+        "mark_at_once_does_not_wait_for_the_disk",
+        "G5: after a power cut an order was sent that nobody knows of",
+        Patch(
+            CALLS,
+            '    return db.write("send_at_once", body)\n',
+            '    return db.write("send_at_once", body, light=True)\n',
+        ),
+        by="tests/indexing/test_power_cut.py::"
+        "test_after_a_power_cut_an_order_that_was_marked_at_once_is_known[send.heard]",
+    ),
+    mutant(
+        "mark_at_once_without_the_fence",
+        "G5: a fenced worker sends",
+        Patch(
+            CALLS,
+            "        if (refused := _fence(tx, claim)) is not None:\n            return refused\n"
+            "        if tx.again and (known := ",
+            "        if tx.again and (known := ",
+        ),
+        by=f"{G2}a_write_after_the_right_to_it_was_taken_changes_nothing[sqlite-send_at_once]",
+    ),
+    mutant(
+        "doubt_is_taken_for_a_fresh_mark",
+        "G5: an order that was put in doubt meanwhile is sent as if it had just been marked",
+        Patch(
+            CALLS,
+            "            return order(known) if mine else FencedOut(INTENT_LOST)\n",
+            "            return order(known)\n",
+        ),
+        by=f"{AT_ONCE}a_mark_put_in_doubt_while_its_answer_was_lost_is_sent_once[sqlite]",
     ),
     mutant(
         "mark_is_not_all_or_none",
@@ -140,7 +174,7 @@ MONEY = (
     mutant(
         "budget_not_reserved_before_the_call",
         "G5: the cap is looked at when the money is gone",
-        Patch(CALLS, "        budgets.reserve(tx, claim.tenant, draft.scopes, estimate)\n", ""),
+        Patch(CALLS, "    budgets.reserve(tx, claim.tenant, draft.scopes, estimate)\n", ""),
         by=f"{G5}a_budget_is_not_passed_by_eight_who_spend_at_once[sqlite]",
     ),
     mutant(

@@ -7,7 +7,7 @@ predicate, with a deadline that only ends a test that has failed.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import event, func, select, text
@@ -264,7 +264,14 @@ class Arena:
 
     def intend(self, claim: Claim, *texts: str, keyed: bool = True, weight: int = 10) -> Any:
         """An order of `claim` for these texts, with its price reserved and not yet sent."""
-        draft = calls.Draft(
+        return calls.intend(self.db, claim, self._draft(texts, keyed, weight))
+
+    def send_at_once(self, claim: Claim, *texts: str) -> Any:
+        """An order of `claim` for these texts, with its price reserved and marked sent."""
+        return calls.send_at_once(self.db, claim, self._draft(texts, keyed=True, weight=10))
+
+    def _draft(self, texts: Sequence[str], keyed: bool, weight: int) -> calls.Draft:
+        return calls.Draft(
             id=self.db.token(),
             provider="meter",
             endpoint="embeddings",
@@ -276,4 +283,3 @@ class Arena:
             stale_after=60.0,
             scopes=("tenant",),
         )
-        return calls.intend(self.db, claim, draft)

@@ -33,6 +33,7 @@ WRITES = {
     "fail": lambda arena, claim: tasks.fail(arena.db, claim, code="late", message="late"),
     "send": late_send,
     "resend": late_resend,
+    "send_at_once": lambda arena, claim: arena.send_at_once(claim, f"{claim.subject}/x"),
 }
 
 EVENTS = {

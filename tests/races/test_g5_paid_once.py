@@ -99,6 +99,18 @@ def test_threads_that_intend_the_same_keys_in_the_same_moment_share_them_out(pg_
     assert second.result().call_keys == ("a", "d")
 
 
+def test_threads_that_mark_the_same_keys_at_once_share_them_out(pg_arena):
+    """The intent is inserted under the fence, and the other takes only what is left."""
+    one, two = pg_arena.taken(subject="document:1"), pg_arena.taken(subject="document:2")
+    first = pg_arena.start(
+        lambda: pg_arena.send_at_once(one, "b", "c"), stop_at="send_at_once.commit"
+    ).stands()
+    second = pg_arena.start(lambda: pg_arena.send_at_once(two, "a", "b", "c", "d"))
+    pg_arena.waits(second)
+    assert first.result().call_keys == ("b", "c")
+    assert second.result().call_keys == ("a", "d")
+
+
 @pytest.mark.chaos
 def test_a_worker_killed_with_an_order_open_costs_nothing_extra_under_a_key(arena, keyed_meter):
     """Charged, unanswered, killed: the resend carries the same key and body, and is a replay."""

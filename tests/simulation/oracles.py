@@ -32,6 +32,7 @@ R_HEAD, R_GENERATION, R_STATUS, R_SLICES, R_CONTENT, R_ERROR, R_SUBJECT, R_KIND 
 T_RUN, T_HEAD, T_GENERATION, T_ORDINAL, T_STATE, T_EPOCH, T_TOKEN, T_OWNER, T_LEASE, T_DONE = range(1, 11)
 O_TENANT, O_STATE, O_HOLDER, O_TASK, O_SENDS, O_DOUBTS, O_ESTIMATE, O_KEYED, O_SCOPES, O_KEYS = range(1, 11)
 B_TENANT, B_SCOPE, B_LIMIT, B_SPENT, B_RESERVED = range(1, 6)
+RESERVING = ("intend", "send_at_once")
 
 Row = tuple[Any, ...]
 
@@ -251,7 +252,7 @@ class Check:
             was = old["orders"].get(order_id)
             if was is not None and was[O_STATE] == "settled" and order[O_STATE] != "settled":
                 raise Violation("G5", f"order {order_id[:8]} was settled and is {order[O_STATE]}")
-            if was is None or order[O_SENDS] == was[O_SENDS]:
+            if order[O_SENDS] == (0 if was is None else was[O_SENDS]):
                 continue
             task = old["tasks"].get(order[O_TASK])
             self._may_write(actor, task, old, "a mark")
@@ -267,7 +268,7 @@ class Check:
             if budget[B_RESERVED] < 0:
                 raise Violation("G5", f"the reservation of {name} is negative")
             limit = budget[B_LIMIT]
-            if was is None or limit is None or actor.verb != "intend":
+            if was is None or limit is None or actor.verb not in RESERVING:
                 continue
             if budget[B_RESERVED] > was[B_RESERVED] and budget[B_SPENT] + budget[B_RESERVED] > limit:
                 raise Violation("G5", f"an order was reserved in {name} above its hard limit")

@@ -20,6 +20,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "finish": (),
     "intend": (),
     "send": (),
+    "send_at_once": ("on_board",),
     "settle": (),
     "enrol": (),
     "win": (),
@@ -90,9 +91,9 @@ WEIGHTS = tuple(RARE.get(point.partition(".")[0], 1) for point in POINTS)
 EXTRAS = (
     "slow", "sliced", "drain", "wait", "raise", "cancel", "delete", "cuts", "kill", "park", "refusals",
     "poison", "hang", "nonsense", "reject", "deliver", "tidy", "again", "budget", "action", "takeover",
-    "outage", "broker", "flaky", "rivals",
+    "outage", "broker", "flaky", "rivals", "on_board",
 )  # fmt: skip
-EXTRA_CHANCE = {"poison": 0.03, "hang": 0.02, "park": 0.1, "budget": 0.1, "takeover": 0.06, "tidy": 0.3}
+EXTRA_CHANCE = {"poison": 0.03, "hang": 0.02, "takeover": 0.06, "on_board": 0.25, "tidy": 0.3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ def draw(seed: int) -> Scenario:
         clients=rng.choice((1, 2)),
         tight=rng.random() < 0.6,
         terms=Terms(ttl=ttl, renew_every=ttl / 3, margin=ttl / 6),
-        profile=_profile(rng, keyed=keyed),
+        profile=_profile(rng, keyed=keyed, on_board="on_board" in features),
         policy=_policy(rng, park="park" in features),
         patience=Patience(1.0, 3.0) if "takeover" in features else Patience(),
         tidy_every=4.0 if "tidy" in features else 30.0,
@@ -178,7 +179,7 @@ def draw(seed: int) -> Scenario:
     return scenario
 
 
-def _profile(rng: random.Random, *, keyed: bool) -> Profile:
+def _profile(rng: random.Random, *, keyed: bool, on_board: bool) -> Profile:
     return Profile(
         name="sim",
         honours_keys=keyed,
@@ -187,6 +188,7 @@ def _profile(rng: random.Random, *, keyed: bool) -> Profile:
         max_tokens=1000,
         deadline=rng.choice((3.0, 8.0)),
         uncharged=frozenset({503}) if rng.random() < 0.5 else frozenset(),
+        on_board=on_board,
     )
 
 
@@ -286,8 +288,10 @@ def _faults(rng: random.Random, features: set[str], scenario: Scenario, target: 
     if rng.random() < 0.4:
         planned.append(Fault("crash", rng.choice(COMMON), rng.choice((1, 1, 2, 3, 5))))
     if "kill" in features:
-        point = rng.choice(("send.begun", "send.heard", "intend.committed", "send.committed", "stage.commit"))
-        planned.append(Fault("crash", point, 1))
+        marks = (
+            ("send_at_once.committed",) if "on_board" in features else ("intend.committed", "send.committed")
+        )
+        planned.append(Fault("crash", rng.choice(("send.begun", "send.heard", *marks, "stage.commit")), 1))
     if "drain" in features:
         planned.append(Fault("drain", at=rng.uniform(0.05, 3.0)))
     if "outage" in features:

@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from holdfast.core.errors import BadRequestError
 
 KEY_VERSION = b"holdfast-call-1"
+# Made once: `json.dumps` would make one for every value.
+_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical(value: object) -> str:
     """The one JSON spelling of `value`: sorted keys, no spaces, no NaN."""
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return _encoder.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         message = (
             f"value cannot be written as JSON ({error}); use strings, numbers, booleans, lists and objects"
@@ -27,12 +29,11 @@ def canonical(value: object) -> str:
 
 def digest(*parts: bytes | str) -> str:
     """Hex digest of the parts, each prefixed with its length."""
-    hasher = hashlib.blake2b(digest_size=32)
+    prefixed: list[bytes] = []
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        hasher.update(len(raw).to_bytes(8, "big"))
-        hasher.update(raw)
-    return hasher.hexdigest()
+        prefixed += (len(raw).to_bytes(8, "big"), raw)
+    return hashlib.blake2b(b"".join(prefixed), digest_size=32).hexdigest()
 
 
 def call_key(

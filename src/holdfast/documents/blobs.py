@@ -81,6 +81,7 @@ class LocalBlobs:
         self._folder = folder
         self._partial = folder / "partial"
         self._partial.mkdir(parents=True, exist_ok=True)
+        self._lasting: set[Path] = set()  # folders whose own entry is known to be on the disk
 
     def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
         """See `Blobs.put`. What the source itself raises is passed on."""
@@ -180,18 +181,19 @@ class LocalBlobs:
     def _settle(self, written: Path, digest: str) -> None:
         """The file is in its place, and stays there through a loss of power."""
         place = self._place(digest)
-        place.parent.mkdir(exist_ok=True)
+        shard = place.parent
+        with contextlib.suppress(FileExistsError):
+            shard.mkdir()
+            self._lasting.discard(shard)
         with self._locked():
             if place.exists():
                 os.utime(place)
             else:
                 written.rename(place)
-        for folder in (place.parent, self._folder):
-            descriptor = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        _flush(shard)
+        if shard not in self._lasting:
+            _flush(self._folder)
+            self._lasting.add(shard)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -200,7 +202,16 @@ class LocalBlobs:
             yield
 
     def _place(self, digest: str) -> Path:
-        return self._folder / digest_checked(digest)[:2] / digest
+        return self._folder.joinpath(digest_checked(digest)[:2], digest)
+
+
+def _flush(folder: Path) -> None:
+    """What is in the folder is on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def digest_checked(text: str) -> str:

@@ -7,8 +7,10 @@ block falls apart depends on that block alone, so that an edit elsewhere cannot 
 
 import re
 import unicodedata
-import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from zlib import crc32
 
 from holdfast.documents.parse.records import Block, Role
 
@@ -64,28 +66,30 @@ class Units:
         rank = max(1, min(block.level, 6)) if heading else PARAGRAPH
         gap = "\n" if role is self._last and (role is Role.ROW or role is Role.LIST) else "\n\n"
         weight = weigh(text)
-        if weight <= most:
-            self._append(text, gap, weight, rank, path, heading)
-        else:
-            parts: list[tuple[str, int, int]] = []
+        parts = [(text, weight, rank)]
+        if weight > most:
+            parts = []
             _take_apart(text, most, rank, 1 if role is Role.CODE else 0, parts)
-            for part, own, inner in parts:
-                self._append(part, gap, own, inner, path, heading)
-                gap = ""
+        self._append(parts, gap, path, heading)
         self._last = role
 
     def _append(
-        self, text: str, gap: str, weight: int, rank: int, path: tuple[str, ...], heading: bool
+        self, parts: Sequence[tuple[str, int, int]], gap: str, path: tuple[str, ...], heading: bool
     ) -> None:
-        # A heading does not stay behind at the end of a chunk, and is not torn.
-        if self.headings and self.headings[-1]:
-            rank = NEVER
-        self.texts.append(text)
-        self.gaps.append(gap)
-        self.ranks.append(rank << 32 | zlib.crc32(text[:DECIDING].encode("utf-8", "surrogatepass")))
-        self.paths.append(path)
-        self.headings.append(heading)
-        self.starts.append(self.starts[-1] + weight + 2 * len(gap))
+        texts, gaps, ranks, starts = self.texts, self.gaps, self.ranks, self.starts
+        start = starts[-1]
+        under = bool(self.headings) and self.headings[-1]
+        for text, weight, rank in parts:
+            texts.append(text)
+            gaps.append(gap)
+            # A heading does not stay behind at the end of a chunk, and is not torn.
+            best = NEVER if under else rank
+            ranks.append(best << 32 | crc32(text[:DECIDING].encode("utf-8", "surrogatepass")))
+            start += weight + 2 * len(gap)
+            starts.append(start)
+            gap, under = "", heading
+        self.paths += [path] * len(parts)
+        self.headings += [heading] * len(parts)
 
     def text(self, first: int, last: int) -> str:
         """The units `first` up to but not including `last`, as one text."""
@@ -93,7 +97,7 @@ class Units:
             joined = self.texts[first]
         else:
             joined = "".join(
-                [value for at in range(first, last) for value in (self.gaps[at], self.texts[at])]
+                chain.from_iterable(zip(self.gaps[first:last], self.texts[first:last], strict=True))
             )
         return joined.strip("\n").rstrip()
 

@@ -229,9 +229,31 @@ class Ledger:
         """
         first = batch[0][1]
         provider = self.provider(first.provider)
-        self._respect_throttle(holder, first.provider, first.endpoint, first.model)
+        on_board = provider.profile.on_board
+        if tries or not on_board:
+            self._respect_throttle(holder, first.provider, first.endpoint, first.model)
+        draft = self._draft(holder.claim, provider, batch)
+        holder.check()
+        began = self._host.clock()
+        try:
+            marked = (calls.send_at_once if on_board else calls.intend)(self._db, holder.claim, draft)
+        except budgets.OverBudgetError as error:
+            raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
+        except ValueError as error:  # from `encode`; the intent went with its transaction
+            raise WorkError(f"the call cannot be sent as asked: {error}", code="bad_call") from error
+        if isinstance(marked, Order) and marked.state is CallState.INTENT:
+            began = self._host.clock()
+            marked = self._send(holder, marked)
+        if isinstance(marked, Order):
+            return self._exchange(holder, marked, began, tries)
+        if marked is None or marked.reason == calls.INTENT_LOST:
+            return {}  # others hold them; or it was put right by another, and the task is still ours
+        raise FencedOutError(f"fenced out before sending: {marked.reason}")
+
+    def _draft(self, claim: Claim, provider: Provider, batch: Sequence[tuple[str, Call]]) -> calls.Draft:
+        first = batch[0][1]
         texts = {key: call.text for key, call in batch}
-        draft = calls.Draft(
+        return calls.Draft(
             id=self._host.token(),
             provider=first.provider,
             endpoint=first.endpoint,
@@ -243,27 +265,15 @@ class Ledger:
             keyed=provider.profile.honours_keys,
             deadline=provider.profile.deadline,
             stale_after=self._policy.stale_intent,
-            scopes=_scopes(holder.claim),
+            scopes=_scopes(claim),
         )
-        holder.check()
-        try:
-            intended = calls.intend(self._db, holder.claim, draft)
-        except budgets.OverBudgetError as error:
-            raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
-        except ValueError as error:  # from `encode`; the intent went with its transaction
-            raise WorkError(f"the call cannot be sent as asked: {error}", code="bad_call") from error
-        if intended is None:
-            return {}
-        began = self._host.clock()
+
+    def _send(self, holder: Holder, intended: Order) -> Order | FencedOut:
         marked = calls.send(self._db, holder.claim, intended)
         if isinstance(marked, FencedOut):
-            orders.void(
-                self._db, intended.id, intended.sends, reason=f"fenced out before sending: {marked.reason}"
-            )
-            if marked.reason == calls.INTENT_LOST:
-                return {}  # too slow, so it was put right by another; the task is still ours
-            raise FencedOutError(f"fenced out before sending: {marked.reason}")
-        return self._exchange(holder, marked, began, tries)
+            reason = f"fenced out before sending: {marked.reason}"
+            orders.void(self._db, intended.id, intended.sends, reason=reason)
+        return marked
 
     def place_again(self, holder: Holder, order_id: str, tries: int) -> dict[str, Entry]:
         """The in-doubt order was resent byte for byte, or parked by the rules."""
@@ -415,7 +425,7 @@ class Ledger:
         own: AbstractSet[str | None],
     ) -> Payment:
         results = []
-        spent = Spent()
+        paid_calls = reused_calls = tokens = paid = saved = 0
         carriers = sorted({entry.order_id or "" for entry in found.values()} - own)
         if carriers:
             own = own | calls.paid_by(self._db, claim.task_id, carriers)
@@ -426,10 +436,10 @@ class Ledger:
                 continue
             counted.add(entry.key)
             if entry.order_id in own:
-                spent += Spent(paid_calls=1, tokens=entry.tokens, paid=entry.cost)
+                paid_calls, tokens, paid = paid_calls + 1, tokens + entry.tokens, paid + entry.cost
             else:
-                spent += Spent(reused_calls=1, saved=entry.cost)
-        return Payment(tuple(results), spent)
+                reused_calls, saved = reused_calls + 1, saved + entry.cost
+        return Payment(tuple(results), Spent(paid_calls, reused_calls, tokens, paid, saved))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ class Profile:
     """What is known of a provider's behaviour with money.
 
     `key_retention` and `deadline` are seconds; `max_inputs` and `max_tokens` bound one order; `uncharged` are
-    the statuses, such as 503, for which this provider is known never to charge.
+    the statuses, such as 503, for which this provider is known never to charge. `on_board`: it answers out of
+    this process and needs no connection, so that an order is intended and marked sent at once.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Profile:
     max_tokens: int
     deadline: float
     uncharged: frozenset[int] = frozenset()
+    on_board: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ def free(name: str, max_inputs: int) -> Profile:
         max_inputs=max_inputs,
         max_tokens=1_000_000,
         deadline=60.0,
+        on_board=True,
     )
 
 

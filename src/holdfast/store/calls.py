@@ -5,6 +5,9 @@ exactly one inserts the intent, or takes over a void one under its lock. Only th
 mark it sent, only under the fence, all calls of an order or none; and only what was marked and *confirmed*
 is sent. The rest is `orders`: what became of it.
 
+Where nothing comes between the intent and the first byte (`Profile.on_board`) both are one transaction,
+`send_at_once`: what holds of either holds of it, and an order that it made was never unsent.
+
 Intents are inserted in sorted key order and read back in a second statement: insert-or-read in one returns
 no row when another transaction inserts the same key at the same moment.
 """
@@ -32,23 +35,24 @@ ENTRIES = select(
 ).where(calls.c.tenant == bindparam("tenant"), key_in(calls.c.key, _keys))
 ENTRIES_FOR_CHANGE = ENTRIES.order_by(calls.c.key).with_for_update()
 
-NEW_INTENT = (
+NEW_CALL = (
     upsert(calls)
     .values(
         tenant=bindparam("b_tenant"),
         key=bindparam("b_key"),
-        state=literal(CallState.INTENT),
+        state=bindparam("b_state"),
         order_id=bindparam("b_order"),
         run_id=bindparam("b_run"),
         model=bindparam("b_model"),
         estimate=bindparam("b_estimate"),
     )
     .on_conflict_do_nothing()
+    .execution_options(preserve_rowcount=True)  # not kept by itself for INSERT
 )
 TAKE_VOID = (
     update(calls)
     .where(calls.c.tenant == bindparam("b_tenant"), calls.c.key == bindparam("b_key"))
-    .values(state=literal(CallState.INTENT), order_id=bindparam("b_order"), run_id=bindparam("b_run"))
+    .values(state=bindparam("b_state"), order_id=bindparam("b_order"), run_id=bindparam("b_run"))
 )
 ORDER_COLUMNS = [orders.c[name] for name in Order.__dataclass_fields__]
 ORDER = select(*ORDER_COLUMNS, now().label("now")).where(orders.c.id == bindparam("order_id"))
@@ -58,11 +62,16 @@ ORDER_FOR_CHANGE = (
     .where(orders.c.id == bindparam("order_id"))
     .with_for_update()
 )
-NEW_ORDER = (
-    insert(orders)
-    .values(state=literal(CallState.INTENT), created_at=now(), deadline_at=now() + bindparam("b_stale"))
-    .returning(orders.c.created_at, orders.c.deadline_at)
-)
+_made_now = {"created_at": now(), "deadline_at": now() + bindparam("b_lasts")}
+_times = (orders.c.created_at, orders.c.deadline_at, orders.c.first_sent_at, orders.c.sent_at, orders.c.sends)
+NEW_ORDER = {
+    CallState.INTENT: insert(orders)
+    .values(state=literal(CallState.INTENT), sends=0, **_made_now)
+    .returning(*_times),
+    CallState.SENT: insert(orders)
+    .values(state=literal(CallState.SENT), sends=1, first_sent_at=now(), sent_at=now(), **_made_now)
+    .returning(*_times),
+}
 
 
 def entry(row: Row[Any]) -> Entry:
@@ -120,30 +129,36 @@ def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
     def body(tx: Tx) -> Order | None:
         if tx.again and (known := tx.one(ORDER, {"order_id": draft.id})) is not None:
             return order(known)
-        wanted = sorted(draft.weights)
-        common = {"b_tenant": claim.tenant, "b_order": draft.id, "b_run": claim.run_id or None}
-        tx.execute(
-            NEW_INTENT,
-            [
-                common | {"b_key": key, "b_model": draft.model, "b_estimate": draft.weights[key]}
-                for key in wanted
-            ],
-        )
-        found = tx.all(ENTRIES_FOR_CHANGE, {"tenant": claim.tenant, "keys": wanted})
-        free = [row.key for row in found if row.state == CallState.VOID]
-        if free:
-            tx.execute(TAKE_VOID, [common | {"b_key": key} for key in free])
-        mine = sorted([row.key for row in found if row.order_id == draft.id] + free)
-        if not mine:
-            return None
-        estimate = sum(draft.weights[key] for key in mine)
-        budgets.reserve(tx, claim.tenant, draft.scopes, estimate)
-        return _ordered(tx, claim, draft, mine, estimate)
+        return _ordered(tx, claim, draft, CallState.INTENT)
 
     return db.write("intend", body, light=True)
 
 
-def _ordered(tx: Tx, claim: Claim, draft: Draft, mine: Sequence[str], estimate: int) -> Order:
+def send_at_once(db: Database, claim: Claim, draft: Draft) -> Order | FencedOut | None:
+    """An order for those keys of `draft` that nobody holds, marked sent under the fence; None if all are.
+
+    It is `intend` and `send` in one transaction, for a provider that needs nothing between them: what is
+    fenced out has left no intent. Raises OverBudgetError, and then nothing was kept.
+    """
+
+    def body(tx: Tx) -> Order | FencedOut | None:
+        if (refused := _fence(tx, claim)) is not None:
+            return refused
+        if tx.again and (known := tx.one(ORDER, {"order_id": draft.id})) is not None:
+            mine = known.state == CallState.SENT and known.holder == claim.token and known.sends == 1
+            return order(known) if mine else FencedOut(INTENT_LOST)
+        return _ordered(tx, claim, draft, CallState.SENT)
+
+    return db.write("send_at_once", body)
+
+
+def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | None:
+    """The order for what of the draft is free, its calls and itself in `state`, with its price reserved."""
+    mine = _taken(tx, claim, draft, state)
+    if not mine:
+        return None
+    estimate = sum(draft.weights[key] for key in mine)
+    budgets.reserve(tx, claim.tenant, draft.scopes, estimate)
     frozen: dict[str, Any] = {
         "id": draft.id,
         "tenant": claim.tenant,
@@ -161,12 +176,27 @@ def _ordered(tx: Tx, claim: Claim, draft: Draft, mine: Sequence[str], estimate: 
         "estimate": estimate,
         "deadline": draft.deadline,
     }
-    more = {"scopes": list(draft.scopes), "b_stale": draft.stale_after}
-    made = tx.execute(NEW_ORDER, frozen | more).one()
+    lasts = draft.stale_after if state is CallState.INTENT else draft.deadline
+    more = {"scopes": list(draft.scopes), "b_lasts": lasts}
+    made = tx.execute(NEW_ORDER[state], frozen | more).one()
     lists = {"call_keys": tuple(mine), "weights": tuple(frozen["weights"])}
-    times = {"created_at": made.created_at, "deadline_at": made.deadline_at}
-    unsent = {"state": CallState.INTENT, "sends": 0, "first_sent_at": None, "sent_at": None}
-    return Order(**frozen | lists | times | unsent)
+    return Order(**frozen | lists | made._asdict(), state=state)
+
+
+def _taken(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> list[str]:
+    """The keys of the draft that this order has now: those that were new, and those that were void."""
+    wanted = sorted(draft.weights)
+    common = {"b_tenant": claim.tenant, "b_order": draft.id, "b_run": claim.run_id or None, "b_state": state}
+    values = [
+        common | {"b_key": key, "b_model": draft.model, "b_estimate": draft.weights[key]} for key in wanted
+    ]
+    if tx.execute(NEW_CALL, values).rowcount == len(wanted):
+        return wanted  # every one was inserted here: there is nothing to read back
+    found = tx.all(ENTRIES_FOR_CHANGE, {"tenant": claim.tenant, "keys": wanted})
+    free = [row.key for row in found if row.state == CallState.VOID]
+    if free:
+        tx.execute(TAKE_VOID, [common | {"b_key": key} for key in free])
+    return sorted([row.key for row in found if row.order_id == draft.id] + free)
 
 
 _sent_values = {

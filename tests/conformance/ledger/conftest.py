@@ -22,8 +22,22 @@ def keyed(world):
         yield Till(world, meter, stack)
 
 
-@pytest.fixture(params=["keyed", "unkeyed"])
+@pytest.fixture(params=["keyed", "unkeyed", "on_board"])
 def till(request, world):
-    """Either provider: what is told with it holds for both."""
+    """Any provider: what is told with it holds for all. One on board is intended and marked sent at once."""
+    with Meter(honour_keys=request.param != "unkeyed") as meter, contextlib.ExitStack() as stack:
+        yield Till(world, meter, stack, on_board=request.param == "on_board")
+
+
+@pytest.fixture(params=["keyed", "unkeyed"])
+def afar(request, world):
+    """A provider over a network: an order is intended before it is sent, and may be asked to wait."""
     with Meter(honour_keys=request.param == "keyed") as meter, contextlib.ExitStack() as stack:
         yield Till(world, meter, stack)
+
+
+@pytest.fixture
+def on_board(world):
+    """A provider in this process, as far as the ledger can tell: intended and marked sent at once."""
+    with Meter(honour_keys=True) as meter, contextlib.ExitStack() as stack:
+        yield Till(world, meter, stack, on_board=True)

@@ -99,14 +99,14 @@ def test_reservations_are_recomputed_from_open_orders(keyed):
     assert budgets.recompute(keyed.db) == 0
 
 
-def test_a_void_order_gives_its_reservation_back(till):
+def test_a_void_order_gives_its_reservation_back(afar):
     """An unsent order that its worker left behind frees its money when it is put right."""
-    till.set_budget(1000)
-    till.crash(till.hand(), "chunk-01", at="intend.committed")
-    assert till.budget() == (0, CENT)
-    till.pass_deadline()
-    assert orders.recover_forgotten(till.db) == 1
-    assert till.budget() == (0, 0)
+    afar.set_budget(1000)
+    afar.crash(afar.hand(), "chunk-01", at="intend.committed")
+    assert afar.budget() == (0, CENT)
+    afar.pass_deadline()
+    assert orders.recover_forgotten(afar.db) == 1
+    assert afar.budget() == (0, 0)
 
 
 @pytest.mark.parametrize("limit", [-5, 0, True, "many", 10**30])

@@ -26,29 +26,29 @@ def test_an_order_is_resent_byte_for_byte(keyed):
 
 
 @pytest.mark.g5
-def test_an_unsent_order_is_void_and_its_keys_are_free(till):
+def test_an_unsent_order_is_void_and_its_keys_are_free(afar):
     """Dead between intent and mark: nothing was sent, so the successor pays under a new order."""
-    successor = till.crash(till.hand(), "chunk-01", at="intend.committed")
-    till.pay(successor, "chunk-01")
-    assert till.orders("state") == [("void",), ("settled",)]
-    assert till.bill() == [("paid", 1, CENT, False)]
+    successor = afar.crash(afar.hand(), "chunk-01", at="intend.committed")
+    afar.pay(successor, "chunk-01")
+    assert afar.orders("state") == [("void",), ("settled",)]
+    assert afar.bill() == [("paid", 1, CENT, False)]
 
 
 @pytest.mark.g5
-def test_a_worker_that_was_too_slow_begins_a_new_order(till):
+def test_a_worker_that_was_too_slow_begins_a_new_order(afar):
     """Its unsent order was put right by another; it still holds its task, so it simply goes on."""
-    hand, stale = till.hand(), []
+    hand, stale = afar.hand(), []
 
     def slow(name):
         if name == "intend.committed" and not stale:
-            stale.append(till.orders("id")[0][0])
-            till.pass_deadline()
-            orders.recover(till.db, stale[0])
+            stale.append(afar.orders("id")[0][0])
+            afar.pass_deadline()
+            orders.recover(afar.db, stale[0])
 
     with faults.armed(slow):
-        assert till.pay(hand, "chunk-01").spent.paid == CENT
-    assert till.orders("state") == [("void",), ("settled",)]
-    assert till.meter.totals().charges == 1
+        assert afar.pay(hand, "chunk-01").spent.paid == CENT
+    assert afar.orders("state") == [("void",), ("settled",)]
+    assert afar.meter.totals().charges == 1
 
 
 @pytest.mark.g5
@@ -74,12 +74,12 @@ def test_settling_survives_a_lost_connection(till, lose, moment):
 
 @pytest.mark.g5
 @pytest.mark.parametrize("verb", ["intend", "send"])
-def test_a_lost_answer_before_the_send_sends_once(till, lose, verb):
+def test_a_lost_answer_before_the_send_sends_once(afar, lose, verb):
     """The mark is read back before a byte leaves; nothing is intended or sent twice."""
     with lose(f"{verb}.committed"):
-        till.pay(till.hand(), "chunk-01")
-    assert till.orders("sends", "state") == [(1, "settled")]
-    assert till.meter.totals().charges == 1
+        afar.pay(afar.hand(), "chunk-01")
+    assert afar.orders("sends", "state") == [(1, "settled")]
+    assert afar.meter.totals().charges == 1
 
 
 def test_a_busy_provider_is_asked_again_after_its_own_time(till):
@@ -90,18 +90,18 @@ def test_a_busy_provider_is_asked_again_after_its_own_time(till):
     assert till.bill() == [("paid", 1, CENT, False)]
 
 
-def test_a_long_retry_after_is_shared_by_all_workers(till):
+def test_a_long_retry_after_is_shared_by_all_workers(afar):
     """One worker is told to come back in a minute; no other asks meanwhile."""
-    till.meter.plan(script=["rate_limit"], retry_after=60.0)
-    one, two = till.hand("document:1"), till.hand("document:2")
+    afar.meter.plan(script=["rate_limit"], retry_after=60.0)
+    one, two = afar.hand("document:1"), afar.hand("document:2")
     for hand, text in ((one, "chunk-01"), (two, "chunk-02")):
         with pytest.raises(MustWaitError) as told:
-            till.pay(hand, text)
+            afar.pay(hand, text)
         assert told.value.reason == "rate"
         assert 50 < told.value.delay <= 60
-    assert till.meter.totals().exchanges == 1
-    till.end_throttle()
-    assert till.pay(two, "chunk-02").spent.paid_calls == 1
+    assert afar.meter.totals().exchanges == 1
+    afar.end_throttle()
+    assert afar.pay(two, "chunk-02").spent.paid_calls == 1
 
 
 def test_another_model_is_not_held_back(till):

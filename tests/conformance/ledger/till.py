@@ -61,16 +61,17 @@ def embed(text, model="small", **params):
 class Till:
     """Workers that pay at one meter."""
 
-    def __init__(self, world, meter, stack):
+    def __init__(self, world, meter, stack, **profile):
         self.world = world
         self.db = world.db
         self.meter = meter
         self.sent = []
         self._stack = stack
+        self._profile = profile
 
     def ledger(self, *, profile=None, provider=None, **policy):
         if provider is None:
-            changed = dataclasses.replace(self.meter.profile(), **profile or {})
+            changed = dataclasses.replace(self.meter.profile(), **self._profile | (profile or {}))
             provider = self._stack.enter_context(contextlib.closing(self.meter.provider(changed)))
         quick = {"poll": 0.005, "wait": 10.0, "backoff": Backoff(0.001, 1.0, 0.002)}
         rules = Policy(**quick | policy)
