@@ -1,12 +1,15 @@
 """What a request costs in statements: a page of documents costs no more than one of them."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+import pytest
 from sqlalchemy import event
 
 from holdfast.api.searching import Hits
+from holdfast.providers.local import LocalProvider
 from tests.api.house import Client, House
 
 
@@ -97,3 +100,26 @@ def test_hits_are_written_as_their_model_describes_them(house: House, client: Cl
         assert said.headers["content-type"] == "application/json"
         assert Hits.model_validate(said.json, strict=True).model_dump(mode="json") == said.json
         assert list(said.json) == list(Hits.model_fields)
+
+
+def test_a_question_that_is_asked_again_is_not_embedded_again(
+    house: House, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model on board says the same of it each time; of a very long question nothing is kept."""
+    client.indexed("The anchor holds fast.")
+    embedded: list[str] = []
+    plain = LocalProvider.embed
+
+    def embed(provider: LocalProvider, texts: Sequence[str]) -> np.ndarray:
+        embedded.extend(texts)
+        return plain(provider, texts)
+
+    monkeypatch.setattr(LocalProvider, "embed", embed)
+    long = "anchors " * 50
+    answers = [
+        client.get(f"search?collection=shelf&q={q.strip().replace(' ', '+')}").json
+        for q in ("anchors", "ropes", "anchors", long, long)
+    ]
+    assert embedded == ["anchors", "ropes", long.strip(), long.strip()]
+    assert answers[0] == answers[2]
+    assert answers[3] == answers[4]

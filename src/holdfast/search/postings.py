@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from holdfast.search.counts import Numbers, Slice, Whole
 
 WORTH_A_SORT = 48  # terms asked for
+_LOOKED = 200  # terms of a block whose postings are at hand
 _AT_ONCE = 1 << 20  # postings that are put in order together: the copies of more would not be small
 
 Ids = NDArray[np.int64]
@@ -148,7 +149,10 @@ class Block:
             if self.alive is not None:
                 counts = self.alive[found.rows]
                 found = Posting(found.rows[counts], found.times[counts])
-            if not entries.is_sorted:
+            if not entries.is_sorted or self.alive is None:
+                # Asked for how many and then for which. Of a sorted block these are stretches of its arrays.
+                if len(self._looked) >= _LOOKED:
+                    self._looked.clear()
                 self._looked[number] = found
         return found
 

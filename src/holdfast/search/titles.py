@@ -127,18 +127,19 @@ def _bring(tx: Tx, tenant: str, collection: str, stamp: stamps.Stamp, old: Title
             own[term] = set(having.get(term, ()))
         return own[term]
 
-    for row in stored.titles(tx, tenant, collection, since=old.read_at if old is not None else 0.0):
-        if changed.get(row.id) == row.updated_at:
+    rows = stored.titles(tx, tenant, collection, since=old.read_at if old is not None else 0.0)
+    for document, title, name, updated_at, deleted in rows:
+        if changed.get(document) == updated_at:
             continue
-        changed[row.id] = row.updated_at
-        terms = frozenset() if row.deleted else _terms(row.title, row.name)
-        before = known.pop(row.id, frozenset())
+        changed[document] = updated_at
+        terms = frozenset() if deleted else _terms(title, name)
+        before = known.pop(document, frozenset())
         for gone in before - terms:
-            those(gone).discard(row.id)
+            those(gone).discard(document)
         for come in terms - before:
-            those(come).add(row.id)
+            those(come).add(document)
         if terms:
-            known[row.id] = terms
+            known[document] = terms
     return Titles(stamp.publish_seq, stamp.read_at, known, having | own, changed)
 
 

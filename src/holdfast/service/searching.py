@@ -5,6 +5,7 @@ ledger, so that the same question is paid once; the model on board is asked dire
 keep account of.
 """
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,6 +22,14 @@ from holdfast.vectors.base import VectorIndex
 from holdfast.vectors.form import Vector
 
 PATIENCE = 10.0
+# Questions whose vectors by the model on board are kept, and the most characters of one: about 2 MB.
+REMEMBERED, SHORT = 1000, 200
+
+
+def _embedded(provider: LocalProvider, text: str) -> Vector:
+    found: Vector = provider.embed([text])[0]
+    found.flags.writeable = False
+    return found
 
 
 class Searching:
@@ -30,6 +39,7 @@ class Searching:
         self._engine = engine
         self._library = library
         self._searcher = Searcher(engine.db, vectors=vectors)
+        self._embedded = functools.lru_cache(REMEMBERED)(_embedded)
 
     def search(
         self,
@@ -62,8 +72,7 @@ class Searching:
     def _embed(self, tenant: str, collection: str, chosen: index.Choices, text: str) -> Vector | None:
         provider = self._engine.parts.providers.get(chosen.provider)
         if isinstance(provider, LocalProvider):
-            found: Vector = provider.embed([text])[0]
-            return found
+            return self._embedded(provider, text) if len(text) <= SHORT else _embedded(provider, text)
         visitor = Visitor(self._engine.host, tenant, collection, PATIENCE)
         call = Call(chosen.provider, "embeddings", chosen.model, text)
         try:
