@@ -36,8 +36,13 @@ def digest(*parts: bytes | str) -> str:
     return hashlib.blake2b(b"".join(prefixed), digest_size=32).hexdigest()
 
 
+def spelled(params: Mapping[str, object]) -> str:
+    """The parameters of a call in their one spelling; most have none."""
+    return canonical(dict(params)) if params else "{}"
+
+
 def call_key(
     *, tenant: str, provider: str, endpoint: str, model: str, params: Mapping[str, object], text: str
 ) -> str:
     """The content key of one paid call."""
-    return digest(KEY_VERSION, tenant, provider, endpoint, model, canonical(dict(params)), text)
+    return digest(KEY_VERSION, tenant, provider, endpoint, model, spelled(params), text)

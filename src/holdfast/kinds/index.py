@@ -9,6 +9,7 @@ anywhere in the tenant, is in the ledger and costs nothing.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from holdfast.core import keys
@@ -91,13 +92,14 @@ def choices(defaults: Choices, *layers: Mapping[str, Any] | None) -> Choices:
 
 def frozen(chosen: Choices, name: str) -> dict[str, Any]:
     """The options of a run: the choices, the file's name as a hint, and the versions that count."""
-    versions = {
-        "parsers": keys.digest(*sorted(records.PARSER_VERSIONS.values()))[:16],
-        "chunker": chunk.VERSION,
-        "words": words.VERSION,
-    }
+    versions = {"parsers": _parsers(), "chunker": chunk.VERSION, "words": words.VERSION}
     kept = {field: getattr(chosen, field) for field in Choices.__dataclass_fields__}
     return {**kept, "name": name, "versions": versions}
+
+
+@cache
+def _parsers() -> str:
+    return keys.digest(*sorted(records.PARSER_VERSIONS.values()))[:16]
 
 
 class Index:

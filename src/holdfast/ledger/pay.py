@@ -202,7 +202,7 @@ class Ledger:
         for key, call in sorted(free.items()):
             provider = self.provider(call.provider)
             profile = provider.profile
-            group = (call.provider, call.endpoint, call.model, keys.canonical(dict(call.params)))
+            group = (call.provider, call.endpoint, call.model, keys.spelled(call.params))
             most = 1 if call.endpoint.startswith("chat") else profile.max_inputs
             size = provider.count_tokens(call.text)
             batch, used = filling.get(group, ([], 0))

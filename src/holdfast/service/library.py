@@ -106,6 +106,7 @@ class Library:
         self._defaults = defaults
         self._fetching = fetching or fetch.FetchLimits()
         self._most_bytes = most_bytes
+        self._usual: tuple[Collection, index.Choices] | None = None
         self.rounds = Rounds(self._db, self._ask_again, self._end_for)
 
     # Collections
@@ -274,7 +275,7 @@ class Library:
         return request
 
     def _ask(self, wish: Wish, collection: Collection, found: Document, *, force: bool) -> Ask:
-        chosen = index.choices(self._defaults, collection.options, found.options)
+        chosen = self._chosen(collection, found)
         return Ask(
             kind=index.NAME,
             subject=documents.subject(found.id),
@@ -287,6 +288,15 @@ class Library:
             actor=wish.actor,
             force=force,
         )
+
+    def _chosen(self, collection: Collection, found: Document) -> index.Choices:
+        """How the document is indexed; most of a collection have no options of their own, and are alike."""
+        if found.options:
+            return index.choices(self._defaults, collection.options, found.options)
+        usual = self._usual
+        if usual is None or usual[0] is not collection:
+            self._usual = usual = (collection, self.choices(collection))
+        return usual[1]
 
     def document(self, tenant: str, document_id: str) -> Document:
         """The document; NotFoundError when there is none."""

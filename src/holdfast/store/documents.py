@@ -260,7 +260,7 @@ def row_of(tenant: str, collection: str, draft: Draft) -> dict[str, Any]:
         "collection": collection,
         "title": draft.title,
         "options": dict(draft.options) if draft.options else None,
-        **dataclasses.asdict(draft.source),
+        **{name: getattr(draft.source, name) for name in Source.__dataclass_fields__},
     }
 
 

@@ -96,8 +96,8 @@ class _Ready:
         """The values as the driver takes them: by place or, where there are no places, by name."""
         if self._defaults:
             given = {**self._defaults, **given}
-        if self._pick is None and not self._convert:
-            return given
+        if not self._convert:
+            return given if self._pick is None else self._pick(given)
         found: Any = dict(given) if self._pick is None else list(self._pick(given))
         for place, to in self._convert:
             found[place] = to(found[place])

@@ -89,6 +89,8 @@ def _decode(data: bytes, declared: str | None) -> str:
 
 def _utf16(head: bytes) -> str | None:
     """UTF-16 without a mark shows by the zeros of its ASCII characters, all on one side."""
+    if b"\0" not in head:
+        return None
     pairs = len(head) // 2
     even, odd = head[0 : pairs * 2 : 2].count(0), head[1 : pairs * 2 : 2].count(0)
     if pairs < 2 or max(even, odd) * 10 < pairs * 4 or min(even, odd) * 20 > max(even, odd):
