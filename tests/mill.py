@@ -6,13 +6,26 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from holdfast import bootstrap, settings
+from holdfast.core.states import CallState
 from holdfast.service.library import Upload, Wish
+from holdfast.store.database import Database
+from holdfast.store.schema import orders
 from holdfast.worker import sender
 from tests.acceptance.workers import Worker
 
 Start = Callable[[str], Worker]
+
+
+def in_flight(db: Database) -> int:
+    """The inputs of orders that were sent and are not settled: what a kill just now may charge twice.
+
+    The provider may have answered some of them. Until its answer is kept, the order is on its way.
+    """
+    sent = select(orders.c.call_keys).where(orders.c.state == CallState.SENT)
+    return sum(len(row.call_keys) for row in db.read(lambda tx: tx.all(sent)))
 
 
 @contextlib.contextmanager
