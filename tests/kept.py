@@ -3,8 +3,8 @@
 Each test opens databases and installations of its own, as each process of a service does once in its life.
 Four things that it then works out depend on nothing but what is installed: the text that a statement is
 compiled to on a dialect, the newest migration, the weights of the model that comes with the package, and the
-certificates that are trusted. They took half of the processor time of all tests. A process that lives long
-has them as they are kept here, which also shows a statement that is taken for another. Nothing else is
+certificates that are trusted. They took a large part of the processor time of all tests. A process that lives
+long has them as they are kept here, which also shows a statement that is taken for another. Nothing else is
 shared: no connection, no row, nor which statements a database has seen before.
 """
 

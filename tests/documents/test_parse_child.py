@@ -241,6 +241,16 @@ def test_a_parser_that_cannot_run_is_not_the_fault_of_the_document(make, page, m
     assert caught.value.code == "parser_unfit"
 
 
+def test_a_child_that_died_before_it_was_asked_is_heard_all_the_same(monkeypatch):
+    """It may start and fail while its owner waits for the processor: why it did is not thrown away."""
+    monkeypatch.setattr(children, "_BOOT", "raise ImportError('no such parser')")
+    child = children.Child(Limits())
+    child._process.wait(60)
+    with pytest.raises(children.DiedError) as caught:
+        child.ask({})
+    assert (caught.value.cause, "no such parser" in caught.value.words) == ("unfit", True)
+
+
 def test_a_library_of_the_parser_that_is_missing_is_not_the_fault_of_the_document(make, page, monkeypatch):
     """It is found out with the first document that needs it, inside the child."""
     gone = f"import sys; sys.modules['selectolax'] = None; {children._BOOT.removeprefix('import sys; ')}"

@@ -80,10 +80,11 @@ class Child:
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """The child's answer, within the time limit. After DiedError the child has been ended."""
+        if self._served:  # what it says while it starts is why its first document is not read
+            self._said.truncate(0)
         self._served += 1
         self._largest = 0
         self._waiting = True
-        self._said.truncate(0)
         deadline = time.monotonic() + self._limits.seconds
         assert self._process.stdin is not None  # noqa: S101 (PIPE above)
         assert self._process.stdout is not None  # noqa: S101 (as above)
