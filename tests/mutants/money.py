@@ -59,7 +59,7 @@ MONEY = (
         "G5: after a power cut an order was sent that nobody knows of",
         Patch(
             CALLS,
-            '    return db.write("send_at_once", body)\n',
+            '    return db.write("send_at_once", body, light=free)\n',
             '    return db.write("send_at_once", body, light=True)\n',
         ),
         by="tests/indexing/test_power_cut.py::"

@@ -149,7 +149,9 @@ def send_at_once(db: Database, claim: Claim, draft: Draft) -> Order | FencedOut 
             return order(known) if mine else FencedOut(INTENT_LOST)
         return _ordered(tx, claim, draft, CallState.SENT)
 
-    return db.write("send_at_once", body)
+    # What is free is told to nobody outside, and costs nothing to do again if the machine forgets it.
+    free = not any(draft.weights.values())
+    return db.write("send_at_once", body, light=free)
 
 
 def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | None:
