@@ -116,7 +116,7 @@ class Settings(pydantic_settings.BaseSettings):
         default=0, description="How far they step back for the API on the same machine, as `nice` has it."
     )
     api_threads: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=4, description="Requests that one API process works on at a time; more wait for their turn."
+        default=3, description="Requests that one API process works on at a time; more wait for their turn."
     )
     health_host: str = Field(
         default="127.0.0.1", description="Address on which a worker serves its health and metrics."

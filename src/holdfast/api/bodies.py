@@ -17,6 +17,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from holdfast.api.access import own_collection, own_document
 from holdfast.api.before import ahead
+from holdfast.api.routing import WAITS
 from holdfast.api.shapes import LaneName, NewContent, NewDocument, Priority, Shape
 from holdfast.core.errors import BadRequestError
 from holdfast.documents.blobs import Blobs
@@ -171,6 +172,8 @@ async def _new_document(request: Request) -> AsyncIterator[Handed]:
         raise BadRequestError("give a `text` or a `url`, or a form with a `file`", code="bad_request")
     if known.url is not None and known.options is not None:
         raise BadRequestError("what comes from a url has the options of its collection", code="bad_option")
+    if known.url is not None:
+        request.scope[WAITS] = True
     yield Handed(known.title, known.priority, known.lane, known.options, known.text, known.url)
 
 

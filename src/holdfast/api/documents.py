@@ -206,6 +206,7 @@ def put_content(
 @router.post(
     "/documents/{document_id}/refresh", status_code=202, response_model=shapes.Taking, responses=ASKED
 )
+@routing.waits(lambda _: True)
 def refresh_document(
     request: Request,
     its: PartsOf,

@@ -130,8 +130,8 @@ class Recent:
 
 
 @open_router.get("/healthz")
-def healthz() -> Alive:
-    """Say that this process answers."""
+async def healthz() -> Alive:
+    """Say that this process answers, also while everything waits for the database."""
     return Alive(alive=True)
 
 

@@ -6,14 +6,18 @@ database. Here what is to be known beforehand (who asks, what the ids in the pat
 visit of the route, and its answer is written there.
 
 What is marked with `before.Before` is found in the order of the parameters.
+
+Nobody waits in such a thread for anything but the database; who waits for somebody else's server has another
+(`waits`, `web.patience`).
 """
 
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import pydantic
+from anyio import to_thread
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
@@ -23,6 +27,25 @@ from fastapi.routing import APIRoute
 from holdfast.api.before import Before, found
 from holdfast.api.errors import RESPONSES
 from holdfast.api.parts import AnyId
+from holdfast.web import patience
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+WAITS = "holdfast.waits"
+"""Set by a request that will wait for somebody else's server."""
+
+Asked = Callable[[Request], bool]
+
+
+def waits(when: Asked) -> Callable[[T], T]:
+    """Says of a route that its requests wait for somebody else's server, when `when` says so."""
+
+    def marked(endpoint: T) -> T:
+        setattr(endpoint, WAITS, when)
+        return endpoint
+
+    return marked
 
 
 class Route(APIRoute):
@@ -34,6 +57,7 @@ class Route(APIRoute):
         if any(one.annotation is Response for one in taken.values()):
             raise TypeError(f"{endpoint.__name__} answers with a Response instead of changing one")
         self._passes = "request" in taken
+        self._waits: Asked = getattr(endpoint, WAITS, _said_so)
         super().__init__(path, self._visiting(endpoint), **more)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -60,15 +84,20 @@ class Route(APIRoute):
         def given(values: dict[str, Any]) -> dict[str, Any]:
             return {name: value for name, value in values.items() if name not in ids}
 
-        @functools.wraps(endpoint)
-        def visit(request: Request, **values: Any) -> Any:
+        def carried_out(request: Request, values: dict[str, Any]) -> Any:
             return _written(endpoint(**self._found(request), **given(values)), self.status_code or 200)
 
         @functools.wraps(endpoint)
-        async def attend(request: Request, **values: Any) -> Any:
-            return await endpoint(**await run_in_threadpool(self._found, request), **given(values))
+        async def visit(request: Request, **values: Any) -> Any:
+            limiter = patience.places() if self._waits(request) else None
+            return await to_thread.run_sync(carried_out, request, values, limiter=limiter)
 
-        made: Callable[..., Any] = attend if inspect.iscoroutinefunction(endpoint) else visit
+        @functools.wraps(endpoint)
+        async def attend(request: Request, **values: Any) -> Any:
+            known = await run_in_threadpool(self._found, request) if self._before else {}
+            return await endpoint(**known, **given(values))
+
+        made = attend if inspect.iscoroutinefunction(endpoint) else visit
         made.__signature__ = self._signature(endpoint, ids)  # type: ignore[attr-defined]
         return made
 
@@ -89,6 +118,10 @@ class Route(APIRoute):
 def router(tag: str) -> APIRouter:
     """A router of such routes; their errors have the one shape."""
     return APIRouter(route_class=Route, tags=[tag], responses=RESPONSES)
+
+
+def _said_so(request: Request) -> bool:
+    return WAITS in request.scope
 
 
 def _mark(parameter: inspect.Parameter) -> Before | None:

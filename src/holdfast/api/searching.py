@@ -46,6 +46,7 @@ SHOWN = tuple(Hit.model_fields)
 
 
 @router.get("/search", response_model=Hits)
+@routing.waits(lambda request: parts.of(request).searching.waits)
 def search(
     its: PartsOf,
     caller: Reader,

@@ -145,6 +145,11 @@ class Library:
             raise NotFoundError(f"there is no collection {collection_id!r}", code="unknown_collection")
         return found
 
+    @property
+    def provider(self) -> str:
+        """Who embeds what the collections hold."""
+        return self._defaults.provider
+
     def choices(self, collection: Collection) -> index.Choices:
         """How documents of the collection are indexed, unless they say otherwise."""
         return index.choices(self._defaults, collection.options)

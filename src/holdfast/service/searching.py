@@ -41,6 +41,12 @@ class Searching:
         self._searcher = Searcher(engine.db, vectors=vectors)
         self._embedded = functools.lru_cache(REMEMBERED)(_embedded)
 
+    @property
+    def waits(self) -> bool:
+        """True when questions are embedded by somebody else's server."""
+        provider = self._engine.parts.providers.get(self._library.provider)
+        return not isinstance(provider, LocalProvider)
+
     def search(
         self,
         tenant: str,

@@ -2,13 +2,15 @@
 
 from typing import Annotated
 
+from anyio import to_thread
 from fastapi import Query, Request
 from fastapi.responses import Response
 
 from holdfast.core.records import TENANT
 from holdfast.search.query import Found
-from holdfast.web import rendering
-from holdfast.web.parts import ItsOf
+from holdfast.service.access import Identity
+from holdfast.web import patience, rendering
+from holdfast.web.parts import Its, ItsOf
 
 LONGEST = 10_000
 HITS = 20
@@ -17,7 +19,7 @@ router = rendering.router()
 
 
 @router.get("/search")
-def search(
+async def search(
     request: Request,
     its: ItsOf,
     who: rendering.Who,
@@ -25,6 +27,11 @@ def search(
     collection: str = "",
 ) -> Response:
     """Show what answers a question. Nothing is looked for, or paid, before somebody asks."""
+    limiter = patience.places() if its.searching.waits else None
+    return await to_thread.run_sync(_answered, request, its, who, q, collection, limiter=limiter)
+
+
+def _answered(request: Request, its: Its, who: Identity, q: str, collection: str) -> Response:
     known = its.library.collections(who.tenant)
     chosen = next((each for each in known if each.id == collection), known[0] if known else None)
     found: Found | None = None
