@@ -22,7 +22,7 @@ SETTINGS_PAGE = ROOT / "docs/reference/settings.md"
 SETTINGS_HEAD = """\
 # Settings
 
-<!-- Written by `make docs` from src/holdfast/settings.py. Change it there. -->
+<!-- Written by `make docs` from src/holdfast/settings/. Change it there. -->
 
 Each setting is an environment variable `HOLDFAST_NAME`, or a key `name` (lower case) of `holdfast.toml` in
 the current folder. The environment wins over the file; an empty variable counts as unset. A name that is

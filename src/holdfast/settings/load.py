@@ -1,0 +1,173 @@
+"""Settings: one frozen object, and the only reader of the environment.
+
+Values come from `HOLDFAST_*` variables, then from `holdfast.toml` in the current folder (the same names,
+lower case, without the prefix), then from the defaults below. A name that no field has is an error, for a
+misspelt setting that is silently ignored is found out in production. `load()` is the door: it turns every
+mistake into a `SettingsError` of one line that never shows a value of a secret.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import pydantic
+import pydantic_settings
+from pydantic_settings import PydanticBaseSettingsSource
+
+from holdfast.settings.documents import DocumentSettings
+from holdfast.settings.paying import PayingSettings
+from holdfast.settings.service import ServiceSettings
+from holdfast.settings.storage import StorageSettings
+from holdfast.settings.workers import WorkerSettings
+
+PREFIX = "HOLDFAST_"
+FILE = "holdfast.toml"
+
+# By backend: the lease time, and into how many parts renewals cut it.
+_LEASE_DEFAULTS = {"sql": (12.0, 3), "redis": (120.0, 4)}
+
+
+class SettingsError(Exception):
+    """A setting is unknown, malformed or at odds with another; the message is one line and names it."""
+
+
+class Settings(
+    DocumentSettings,
+    PayingSettings,
+    ServiceSettings,
+    WorkerSettings,
+    StorageSettings,
+    pydantic_settings.BaseSettings,
+):
+    """Every setting, checked and complete. Build it with `load()`."""
+
+    model_config = pydantic_settings.SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        toml_file=FILE,
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        hide_input_in_errors=True,
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[pydantic_settings.BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  part of the hook's shape
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments win over the environment, the environment over the file."""
+        file = pydantic_settings.TomlConfigSettingsSource(settings_cls)
+        return init_settings, env_settings, file
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Fills in the defaults that depend on other settings."""
+        data_dir = Path(given.get("data_dir") or cls.model_fields["data_dir"].default).expanduser().absolute()
+        filled = {**given, "data_dir": data_dir}
+        filled.setdefault("database_url", f"sqlite:///{data_dir}/holdfast.db")
+        for name in ("analysers", "broker_urls", "kinds", "worker_lanes"):
+            if isinstance(value := given.get(name), str):
+                filled[name] = tuple(part.strip() for part in value.split(",") if part.strip())
+        published = filled.get("broker_urls") or ()
+        if not given.get("broker_url"):
+            filled["broker_url"] = published[0] if published else f"filesystem://{data_dir}/broker"
+        if not published:
+            filled["broker_urls"] = (filled["broker_url"],)
+        ttl, parts = _LEASE_DEFAULTS.get(str(given.get("lease_backend", "sql")), _LEASE_DEFAULTS["sql"])
+        filled.setdefault("lease_ttl", ttl)
+        try:
+            filled.setdefault("lease_renew_every", float(filled["lease_ttl"]) / parts)
+        except (TypeError, ValueError):
+            # A lease time that is no number is reported by its own check; any renewal does until then.
+            filled.setdefault("lease_renew_every", ttl / parts)
+        return filled
+
+    @pydantic.model_validator(mode="after")
+    def _agree(self) -> Self:
+        """Settings that contradict each other are refused at the start, not at the first lease or order."""
+        if self.lease_renew_every * 2 >= self.lease_ttl:
+            raise ValueError(
+                f"{PREFIX}LEASE_RENEW_EVERY ({self.lease_renew_every:g}) should be less than half of "
+                f"{PREFIX}LEASE_TTL ({self.lease_ttl:g}), so that one lost renewal does not lose the lease"
+            )
+        if self.vector_index == "pgvector" and self.database_url.get_secret_value().startswith("sqlite"):
+            raise ValueError(
+                f"{PREFIX}VECTOR_INDEX is pgvector, so {PREFIX}DATABASE_URL should be PostgreSQL"
+            )
+        if (self.blobs_access_key is None) != (self.blobs_secret_key is None):
+            raise ValueError(f"{PREFIX}BLOBS_ACCESS_KEY and {PREFIX}BLOBS_SECRET_KEY belong together")
+        if self.lease_backend == "redis" and self.redis_url is None:
+            raise ValueError(f"{PREFIX}LEASE_BACKEND is redis, so {PREFIX}REDIS_URL is needed")
+        published = {url.get_secret_value() for url in self.broker_urls}
+        if self.broker_url.get_secret_value() not in published:
+            raise ValueError(
+                f"{PREFIX}BROKER_URL should be one of {PREFIX}BROKER_URLS, or nothing wakes its workers"
+            )
+        for part in ("embedding", "llm"):
+            openai = getattr(self, f"{part}_provider") == "openai"
+            name = f"{PREFIX}{part.upper()}"
+            if openai and not getattr(self, f"{part}_base_url") and not getattr(self, f"{part}_api_key"):
+                raise ValueError(
+                    f"{name}_PROVIDER is openai, so {name}_API_KEY is needed, "
+                    f"or {name}_BASE_URL of a server that asks for none"
+                )
+        if self.llm_provider == "local" and (self.llm_base_url or self.llm_api_key):
+            # Else the stand-in would answer in the name of the server that was meant.
+            raise ValueError(f"{PREFIX}LLM_PROVIDER is local; set it to openai to use the server you name")
+        return self
+
+
+def load() -> Settings:
+    """The settings of this process.
+
+    Raises `SettingsError` for anything unknown, malformed or contradictory.
+    """
+    file = _read_file(Path(FILE))
+    _refuse_unknown((name for name in os.environ if name.upper().startswith(PREFIX)), prefix=PREFIX, place="")
+    _refuse_unknown(file, prefix="", place=f" in {FILE}")
+    try:
+        return Settings()
+    except pydantic_settings.SettingsError as error:
+        raise SettingsError(str(error)) from None
+    except pydantic.ValidationError as error:
+        # From None: pydantic's own text would follow in a traceback.
+        raise SettingsError(
+            "; ".join(_explain(each, file) for each in error.errors(include_input=False))
+        ) from None
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{path.name} cannot be read: {error}") from None
+
+
+def _refuse_unknown(names: Iterable[str], *, prefix: str, place: str) -> None:
+    known = {(prefix + field.upper() if prefix else field) for field in Settings.model_fields}
+    for name in sorted(names):
+        spelt = name.upper() if prefix else name
+        if spelt not in known:
+            close = difflib.get_close_matches(spelt.lower(), [each.lower() for each in known], n=1, cutoff=0)
+            suggestion = close[0].upper() if prefix else close[0]
+            raise SettingsError(f"{name}{place} is not a setting; the closest is {suggestion}")
+
+
+def _explain(error: Any, file: dict[str, Any]) -> str:
+    message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    if not error["loc"]:
+        return message
+    name = str(error["loc"][0])
+    in_file = name in file and PREFIX + name.upper() not in os.environ
+    return f"{f'{name} in {FILE}' if in_file else PREFIX + name.upper()} {message}"

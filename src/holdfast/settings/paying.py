@@ -1,0 +1,80 @@
+"""Providers of embeddings and answers, and how orders are paid."""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+import pydantic
+from pydantic import Field, SecretStr
+
+_PROVIDER = r"^(local|openai|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$"
+
+
+class PayingSettings(pydantic.BaseModel):
+    """Providers of embeddings and answers, and how orders are paid."""
+
+    embedding_provider: Annotated[str, Field(pattern=_PROVIDER)] = Field(
+        default="local",
+        description=(
+            "Who embeds: `openai`, a server of that wire format; `local`, a small model on board; or "
+            "`module:name`, a function of yours that makes a provider."
+        ),
+    )
+    embedding_base_url: str | None = Field(
+        default=None,
+        description="Address of the embedding server with its `/v1`; unset means the provider's own.",
+    )
+    embedding_model: str | None = Field(
+        default=None, description="Name of the embedding model; unset means the provider's default."
+    )
+    embedding_api_key: SecretStr | None = Field(default=None, description="Key for the embedding server.")
+    embedding_key_retention: Annotated[float, Field(ge=0)] = Field(
+        default=0.0,
+        description=(
+            "Seconds for which the embedding server honours an `Idempotency-Key`; 0: it does not. "
+            "With it, an order in doubt is sent again at no cost."
+        ),
+    )
+    llm_provider: Annotated[str, Field(pattern=_PROVIDER)] = Field(
+        default="local",
+        description=(
+            "Who writes answers: `openai`, a server of that wire format; `module:name`, a provider of yours; "
+            "or `local`, a stand-in on board that copies out of the text and is no language model."
+        ),
+    )
+    llm_base_url: str | None = Field(
+        default=None,
+        description="Address of the language model's server with its `/v1`; unset means the provider's own.",
+    )
+    llm_model: str | None = Field(
+        default=None, description="Name of the language model; unset means the provider's default."
+    )
+    llm_api_key: SecretStr | None = Field(default=None, description="Key for the language model's server.")
+    llm_key_retention: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="As `EMBEDDING_KEY_RETENTION`, for the language model's server."
+    )
+    in_doubt: Literal["resend", "park"] = Field(
+        default="resend",
+        description="An order whose outcome a crash hid is sent again with its key, or kept for a person.",
+    )
+    park_above: Annotated[Decimal, Field(ge=0)] | None = Field(
+        default=None,
+        description="Price in US dollars above which an order in doubt waits for a person anyway.",
+    )
+    order_deadline: Annotated[float, Field(ge=1, le=3600)] = Field(
+        default=60.0,
+        description="Seconds that one paid exchange may take in all; then its connection is closed.",
+    )
+    pay_concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=4, description="Orders that one task may have in flight at once."
+    )
+    pay_wait: Annotated[float, Field(ge=0, le=3600)] = Field(
+        default=30.0,
+        description="Seconds to wait for a worker that pays for the same input, before a task is put back.",
+    )
+
+    @pydantic.field_validator("embedding_base_url", "llm_base_url")
+    @classmethod
+    def _web_address(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ValueError("should start with http:// or https://")
+        return None if url is None else url.rstrip("/")
