@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast import bootstrap
+from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Ask
 from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
@@ -143,7 +144,7 @@ def test_a_database_that_is_away_fails_ready_only(overseer, health, answers, mon
     healthy(overseer, answers)
 
     def away(*_):
-        raise bootstrap.StoreUnavailableError("the database does not answer (gone); check that it runs")
+        raise StoreUnavailableError("the database does not answer (gone); check that it runs")
 
     monkeypatch.setattr(overseer._runtime.engine.sweeper, "sweep", away)
     until(lambda: answers("/readyz")[0] == 503, 5, "it stays ready")

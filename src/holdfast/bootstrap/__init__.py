@@ -1,0 +1,27 @@
+"""The composition root: `Settings` in, a wired `Runtime` out. Nothing below here reads settings."""
+
+from holdfast.bootstrap.database import migrated, reached, sqlite_file
+from holdfast.bootstrap.kinds import load_kinds, pipelines_of, webhook_key
+from holdfast.bootstrap.providers import supplies_of
+from holdfast.bootstrap.runtime import GARBAGE, Runtime, settle_down
+from holdfast.bootstrap.services import bundles, estimating, jobs, library, searching
+from holdfast.bootstrap.wiring import open_runtime
+
+__all__ = [
+    "GARBAGE",
+    "Runtime",
+    "bundles",
+    "estimating",
+    "jobs",
+    "library",
+    "load_kinds",
+    "migrated",
+    "open_runtime",
+    "pipelines_of",
+    "reached",
+    "searching",
+    "settle_down",
+    "sqlite_file",
+    "supplies_of",
+    "webhook_key",
+]

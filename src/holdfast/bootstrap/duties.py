@@ -1,0 +1,80 @@
+"""The duties of the sweep, and the rules by which work is leased, paid and given up."""
+
+from holdfast.core import decide
+from holdfast.documents.blobs import Blobs
+from holdfast.engine.engine import Parts
+from holdfast.engine.sweep import Duty, Rules
+from holdfast.leases.base import Leases, Terms
+from holdfast.leases.redis import RedisLeases
+from holdfast.leases.sql import SqlLeases
+from holdfast.ledger import prices
+from holdfast.ledger.pay import Policy
+from holdfast.service import upkeep
+from holdfast.service.actions import Visits
+from holdfast.settings import Settings
+from holdfast.store.database import Database
+from holdfast.vectors import filling
+
+DAY = 86_400.0
+DRIFT_EVERY = 60.0
+SHELF_EVERY = 3600.0
+VECTORS_EVERY = 15.0
+VISITS_EVERY = 3.0
+ROUNDS_EVERY = 3.0
+# How much sooner than the keeper its holder stops believing in a lease: 2 s of 12, 10 s of 120.
+MARGINS = {"sql": 1 / 6, "redis": 1 / 12}
+
+
+def duties(
+    settings: Settings, db: Database, shelf: Blobs, parts: Parts, vectors: filling.Filling | None
+) -> tuple[Duty, ...]:
+    """What the sweep does besides its own duties."""
+    drift = upkeep.Drift(db, parts.host, parts.sender, patience_of(settings))
+    duties = (
+        Duty("drift", DRIFT_EVERY, drift),
+        Duty("shelf", SHELF_EVERY, upkeep.Shelf(db, shelf)),
+        Duty("visits", VISITS_EVERY, Visits(db)),
+    )
+    return duties if vectors is None else (*duties, Duty("vectors", VECTORS_EVERY, vectors))
+
+
+def filling_of(settings: Settings, db: Database) -> filling.Filling | None:
+    """Who fills pgvector's tables; None where vectors are compared in memory."""
+    if not db.postgresql or settings.vector_index == "exact":
+        return None
+    return filling.Filling(db, large=filling.LARGE if settings.vector_index == "auto" else 0)
+
+
+def patience_of(settings: Settings) -> decide.Patience:
+    """After how long a run counts as stuck."""
+    return decide.Patience(queued=settings.queued_stuck_after, running=settings.running_stuck_after)
+
+
+def rules(settings: Settings) -> Rules:
+    """How often the sweep runs, and what it gives up and prunes."""
+    kept = settings.history_retention
+    return Rules(
+        interval=settings.sweep_interval,
+        attempt_cap=settings.attempt_cap,
+        history_retention=None if kept is None else kept * DAY,
+    )
+
+
+def leases(settings: Settings, watch: Database) -> Leases:
+    """Where leases are kept, and for how long they last."""
+    margin = settings.lease_ttl * MARGINS[settings.lease_backend]
+    terms = Terms(settings.lease_ttl, settings.lease_renew_every, margin)
+    if settings.redis_url is not None and settings.lease_backend == "redis":
+        return RedisLeases(settings.redis_url.get_secret_value(), terms)
+    return SqlLeases(watch, terms)
+
+
+def policy(settings: Settings) -> Policy:
+    """How orders are paid, and what becomes of one in doubt."""
+    park_above = None if settings.park_above is None else prices.dollars(float(settings.park_above))
+    return Policy(
+        concurrency=settings.pay_concurrency,
+        wait=settings.pay_wait,
+        in_doubt=settings.in_doubt,
+        park_above=park_above,
+    )

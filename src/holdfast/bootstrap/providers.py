@@ -1,0 +1,91 @@
+"""Providers by these settings: who embeds and who writes answers, under which name."""
+
+import importlib
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from holdfast.core.errors import BadRequestError
+from holdfast.engine.kinds import Supplies
+from holdfast.ledger.traced import TracedProvider
+from holdfast.providers import local, local_llm, openai
+from holdfast.providers.base import Provider
+from holdfast.settings import Settings
+from holdfast.telemetry import traces
+
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+DEFAULT_MODELS = {"local": local.MODEL, "openai": "text-embedding-3-small"}
+DEFAULT_LLM_MODELS = {"local": local_llm.MODEL, "openai": "gpt-4o-mini"}
+
+
+def supplies_of(settings: Settings) -> Supplies:
+    """What these settings offer to kinds, without opening anything."""
+    return Supplies(
+        embedding=_provider_name(settings, "embedding"),
+        embedding_model=settings.embedding_model or DEFAULT_MODELS.get(settings.embedding_provider),
+        llm=_provider_name(settings, "llm"),
+        llm_model=settings.llm_model or DEFAULT_LLM_MODELS.get(settings.llm_provider),
+    )
+
+
+def open_providers(settings: Settings, supplies: Supplies) -> dict[str, Provider]:
+    """A client for each provider that these settings name, by its name."""
+    providers: dict[str, Provider] = {}
+    for part, name in (("embedding", supplies.embedding), ("llm", supplies.llm)):
+        if name is not None and name not in providers:
+            made = _provider(settings, part, name)
+            # What is on board is asked directly, and sends nothing.
+            providers[name] = TracedProvider(made) if traces.are_on() and name != local.NAME else made
+    return providers
+
+
+def _provider_name(settings: Settings, part: str) -> str | None:
+    """The name of the provider for `part` (`embedding`, `llm`); None if it is not set up.
+
+    A server other than the provider's own is named with its host: the name is part of the content key, and
+    the answers of two servers must not be taken for each other's.
+    """
+    provider: str | None = getattr(settings, f"{part}_provider")
+    if (part, provider) == ("llm", "local"):
+        return local_llm.NAME  # of its own: both parts are `local` by default, and are two providers
+    if provider != "openai":
+        return provider
+    address = getattr(settings, f"{part}_base_url")
+    return "openai" if address is None else f"openai@{urlsplit(address).netloc}"
+
+
+def _made_provider(part: str, path: str) -> Provider:
+    """A provider made by the user's own function, which is given the name that it must have."""
+    module, _, name = path.partition(":")
+    try:
+        made: Provider = getattr(importlib.import_module(module), name)(path)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        message = f"the {part} provider {path} cannot be made ({error}); it should be a function of one name"
+        raise BadRequestError(message, code="bad_provider") from error
+    if made.name != path:
+        raise BadRequestError(f"the {part} provider {path} calls itself {made.name!r}", code="bad_provider")
+    return made
+
+
+def _provider(settings: Settings, part: str, name: str) -> Provider:
+    if name == local.NAME:
+        return local.LocalProvider()
+    if name == local_llm.NAME:
+        return local_llm.LocalLanguageProvider()
+    if ":" in getattr(settings, f"{part}_provider"):
+        return _made_provider(part, name)
+    address = getattr(settings, f"{part}_base_url")
+    key = getattr(settings, f"{part}_api_key")
+    retention = getattr(settings, f"{part}_key_retention")
+    profile = replace(
+        openai.OPENAI,
+        name=name,
+        honours_keys=retention > 0,
+        key_retention=retention,
+        deadline=settings.order_deadline,
+    )
+    secret = key.get_secret_value() if key is not None else ""
+    try:
+        return openai.OpenAIProvider(address or OPENAI_ADDRESS, secret, profile)
+    except ValueError as error:
+        message = f"the {part} provider cannot be set up: {error}"
+        raise BadRequestError(message, code="bad_provider") from error

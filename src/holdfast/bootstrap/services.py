@@ -1,0 +1,51 @@
+"""The use cases over a runtime."""
+
+from holdfast.bootstrap import kinds
+from holdfast.bootstrap.runtime import Runtime
+from holdfast.documents.fetch import FetchLimits
+from holdfast.service.bundles import Bundles
+from holdfast.service.estimating import Estimating
+from holdfast.service.jobs import Jobs, model_of
+from holdfast.service.library import Library
+from holdfast.service.searching import Searching
+from holdfast.vectors.exact import ExactIndex
+from holdfast.vectors.pgvector import PgvectorIndex
+
+
+def searching(runtime: Runtime) -> Searching:
+    """Search over the documents of this installation."""
+    inside = runtime.db.postgresql and runtime.settings.vector_index != "exact"
+    vectors = PgvectorIndex(ExactIndex()) if inside else ExactIndex()
+    return Searching(runtime.engine, library(runtime), vectors)
+
+
+def jobs(runtime: Runtime) -> Jobs:
+    """The jobs of this installation. The runtime must know their kinds."""
+    return Jobs(runtime.engine, model_of(runtime.supplies))
+
+
+def bundles(runtime: Runtime) -> Bundles:
+    """Exports and imports of this installation. The runtime must know their kinds."""
+    limits = kinds.bundle_limits(runtime.settings)
+    return Bundles(runtime.engine, runtime.shelf, library(runtime), limits)
+
+
+def library(runtime: Runtime) -> Library:
+    """The documents of this installation. The runtime must know the kind `index`."""
+    most, private = runtime.settings.most_bytes, runtime.settings.fetch_private
+    fetching = FetchLimits(bytes=most, allow_private=private)
+    chosen = kinds.choices(runtime.settings, runtime.supplies)
+    return Library(runtime.engine, runtime.shelf, chosen, fetching=fetching, most_bytes=most)
+
+
+def estimating(runtime: Runtime) -> Estimating:
+    """Estimates of what work would cost. The runtime must know the kind `index`."""
+    return Estimating(
+        runtime.engine,
+        library(runtime),
+        kinds.choices(runtime.settings, runtime.supplies),
+        runtime.shelf,
+        runtime.parser,
+        kinds.OUTLOOKS,
+        model_of(runtime.supplies),
+    )

@@ -1,0 +1,111 @@
+"""`Settings` in, a wired `Runtime` out.
+
+`open_runtime` says what to run when the database is not ready; it never migrates by itself, for two releases
+may be side by side and only a person knows which one is to win.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.bootstrap import duties, providers, services
+from holdfast.bootstrap import kinds as own_kinds
+from holdfast.bootstrap.database import reached, sqlite_file
+from holdfast.bootstrap.runtime import Runtime
+from holdfast.core.errors import SchemaError
+from holdfast.documents import blobs_s3
+from holdfast.documents.blobs import Blobs, LocalBlobs
+from holdfast.documents.parse.parser import Parser
+from holdfast.documents.parse.records import MIB, Limits
+from holdfast.engine import happenings, wake
+from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.kinds import Kind
+from holdfast.engine.sweep import Duty
+from holdfast.engine.telling import Telling
+from holdfast.settings import Settings
+from holdfast.store import migrate
+from holdfast.store.database import Database
+from holdfast.telemetry import traces
+
+# A worker holds two connections; its watchdog one of its own, so that no work delays a renewal.
+WORKER_CONNECTIONS = 2
+# A worker would rather wait out a restart of the database than hand its work back.
+PATIENCE = 20.0
+
+
+def open_runtime(
+    settings: Settings,
+    kinds: Sequence[Kind] | None = None,
+    *,
+    sender: wake.Sender | None = None,
+    owner: str = "",
+    tell: happenings.Tell = happenings.nobody,
+    connections: int = WORKER_CONNECTIONS,
+    patience: float = PATIENCE,
+) -> Runtime:
+    """A runtime on a database that is at the revision this code knows, with these kinds or those of KINDS.
+
+    `patience` is for how many seconds a database that is away is waited for. Raises SchemaError, which says
+    what to run, or StoreUnavailableError.
+    """
+    traces.begin(settings.otel_url)
+    url = settings.database_url.get_secret_value()
+    if (file := sqlite_file(url)) is not None and not file.exists():
+        # Connecting would make an empty file; a look must leave nothing behind.
+        raise SchemaError(f"there is no database at {file} yet; run: holdfast migrate")
+    with contextlib.ExitStack() as undo:
+        db = Database(url, pool_size=connections, prepare=settings.database_prepare, patience=patience)
+        undo.callback(db.close)
+        reached(lambda: migrate.check(db.engine))
+        wired = _wired(
+            settings,
+            db,
+            url,
+            kinds,
+            Parts(sender=sender or wake.Nobody(), owner=owner, tell=Telling(db, tell)),
+        )
+        undo.pop_all()
+    return wired
+
+
+def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | None, parts: Parts) -> Runtime:
+    supplies = providers.supplies_of(settings)
+    shelf, vectors = _shelf(settings), duties.filling_of(settings, db)
+    parser = Parser(_limits(settings))
+    if kinds is None:
+        kinds = own_kinds.known_kinds(
+            settings, db, shelf, parser, supplies, parts.host, lambda: services.searching(runtime)
+        )
+    # A renewal that is tried for longer than the pace of renewals delays those of every other task.
+    watch = Database(url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every)
+    clients = providers.open_providers(settings, supplies)
+    parts = replace(
+        parts,
+        kinds=kinds,
+        providers=clients,
+        leases=duties.leases(settings, watch),
+        policy=duties.policy(settings),
+        patience=duties.patience_of(settings),
+        rules=duties.rules(settings),
+        duties=(
+            *duties.duties(settings, db, shelf, parts, vectors),
+            Duty("rounds", duties.ROUNDS_EVERY, lambda: services.library(runtime).rounds()),
+        ),
+    )
+    runtime = Runtime(settings, db, watch, Engine(db, parts), clients, supplies, shelf, parser, vectors)
+    return runtime
+
+
+def _shelf(settings: Settings) -> Blobs:
+    if settings.blobs_url is None:
+        return LocalBlobs(settings.data_dir / "blobs")
+    keys = settings.blobs_access_key, settings.blobs_secret_key
+    given = [None if key is None else key.get_secret_value() for key in keys]
+    where = blobs_s3.place(settings.blobs_url, *given)
+    return blobs_s3.S3Blobs(where, settings.data_dir / "blob-cache", settings.blobs_cache * MIB)
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        seconds=settings.parse_seconds, memory=settings.parse_memory * MIB, bytes=settings.most_bytes
+    )
