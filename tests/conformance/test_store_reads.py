@@ -29,7 +29,7 @@ def test_the_runs_of_a_head_come_newest_first_with_what_was_asked(world):
 
 
 def test_progress_is_derived_from_the_slices(world):
-    """Counts, stages and chunks are sums over the tasks, money is by the bill; planning is no progress."""
+    """Counts, stages and chunks are sums over the tasks, payments are by the bill; a plan is no progress."""
     one, two = world.sliced()
     half = fenced.Report(5, 10, "pages", {"parse": (5, 10)}, "halfway")
     fenced.advance(world.db, one, half, "l1")
@@ -38,7 +38,7 @@ def test_progress_is_derived_from_the_slices(world):
     seen = reads.progress_of(world.db, one.run_id)
     assert (seen.rolled.share, seen.rolled.done, seen.rolled.total) == (0.75, 15, 20)
     assert (seen.unit, seen.stages, seen.chunks) == ("pages", {"parse": (15, 20)}, 7)
-    assert seen.spent == Spent(paid_calls=1, reused_calls=2, tokens=0, paid=0, saved=5)
+    assert seen.spent == Spent(paid_calls=0, reused_calls=2, tokens=0, paid=0, saved=5)
     assert [line.text for line in seen.lines] == ["halfway"]
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 from tests.jobs.house import ask, done, job, kept_rows, paragraphs, results
 from tests.jobs.house import chunks as chunks_of
@@ -205,6 +206,18 @@ def test_results_as_a_table(house):
     assert [(row["question"], row["answer"], row["chunk"]) for row in rows] == [
         ('\'=1+1, "x"?', "Líne\nbreak", "0")
     ]
+
+
+def test_all_results_in_one_download(house):
+    """The JSON that a person downloads has every result, also beyond the largest page."""
+    house.shelf(paragraphs("alpha", 30))
+    made = done(house, per_chunk=20, limit=600)
+    assert made["results"] > 500
+    said = house.client.get(f"jobs/{made['job_id']}/results?all=true")
+    told = json.loads(said.raw)
+    assert told["results"] == results(house.client, made["job_id"])
+    assert (told["job_id"], told["next"], len(told["results"])) == (made["job_id"], None, made["results"])
+    assert f"qa-{made['job_id']}.json" in said.headers["content-disposition"]
 
 
 def test_the_list_of_jobs_is_read_page_by_page(house):

@@ -1,10 +1,13 @@
 """One job of a kind on a subject: duplicates, replacing, cancelling, and requests that make no sense."""
 
+import json
 import threading
 
 import pytest
+from sqlalchemy import select
 
 from holdfast.store import requests
+from holdfast.store.schema_follow_ups import deliveries
 from tests.acceptance.patience import until
 from tests.api.house import Client
 from tests.jobs.house import ask, done, job, kept_rows, paragraphs, results
@@ -157,6 +160,36 @@ def test_an_idempotency_key_gives_the_same_answer_again(house):
     first, second = ask(house.client, headers=key), ask(house.client, headers=key)
     assert (first.status, first.raw) == (second.status, second.raw) == (202, first.raw)
     assert ask(house.client, headers=key, limit=9).code == "idempotency_conflict"
+
+
+def told_of(house, **params):
+    """A job that was carried out to its end, and what its callback says of it."""
+    made = done(house, callback={"url": "https://example.org/told"}, **params)
+    (row,) = house.runtime.db.read(lambda tx: tx.all(select(deliveries.c.body)))
+    return made, json.loads(bytes(row.body))["job"]
+
+
+def test_a_callback_tells_counts_cost_and_where_to_look(house):
+    """So that a program need not ask again: what came out, what it cost, and a link for a person."""
+    house.shelf(paragraphs("alpha", 3))
+    made, told = told_of(house, per_chunk=1)
+    assert (told["results"], told["failed_results"]) == (made["results"], 0) == (3, 0)
+    assert told["counts"]["asked"] == 3
+    assert told["cost"] == made["cost"]
+    assert told["cost"]["paid_calls"] == house.paid == 3
+    assert told["link"] == f"http://127.0.0.1:{house.port}/jobs/{made['job_id']}"
+
+
+def test_a_callback_of_a_failed_job_tells_its_category(house):
+    """And what had been paid before it failed."""
+    house.shelf(paragraphs("alpha", 12))
+    body = '{"error": {"message": "No.", "code": "refused"}}'
+    refused = {"do": "fail", "status": 401, "charge": False, "times": 99, "body": body}
+    house.meter.plan(script=[{"do": "answer", "times": 4}, refused])
+    made, told = told_of(house, per_chunk=1)
+    error = told["error"]
+    assert (told["status"], error["code"], error["category"]) == ("failed", "provider_auth", "auth")
+    assert told["cost"]["paid_calls"] == made["cost"]["paid_calls"] == house.paid > 0
 
 
 def test_a_callback_is_no_part_of_what_is_done(house):

@@ -35,6 +35,32 @@ def test_a_provider_that_refuses_for_good(small):
         assert (small.paid, made["cost"]["paid"]) == (0, 0.0)
 
 
+def test_a_job_that_failed_tells_what_it_paid(house):
+    """What was paid before the refusal is counted in calls and in money, as in the provider's own book."""
+    house.shelf(paragraphs("alpha", 12))
+    house.meter.plan(script=[{"do": "answer", "times": 4}, refusal(401)])
+    made = done(house, per_chunk=1, limit=12)
+    assert (made["state"], house.paid) == ("failed", 4)
+    assert made["cost"]["paid_calls"] == 4
+    assert made["cost"]["paid"] > 0
+    told = house.client.get(f"runs/{made['job_id']}/log").json
+    assert told["cost"] == made["cost"]
+
+
+def test_a_job_that_was_cancelled_tells_what_it_paid_and_reused(house):
+    """Calls that the ledger had are told as reused, those of the cancelled run as paid."""
+    house.shelf(paragraphs("alpha", 12))
+    done(house, per_chunk=1, limit=4)
+    before = house.paid
+    house.meter.plan(script=[{"do": "answer", "times": 4}, "rate_limit"], retry_after=30.0)
+    said = ask(house.client, per_chunk=1, limit=12)
+    house.work()
+    house.client.post(f"jobs/{said.json['job_id']}/cancel")
+    made = job(house.client, said.json["job_id"])
+    assert (made["state"], made["cost"]["paid_calls"]) == ("cancelled", house.paid - before)
+    assert made["cost"]["reused_calls"] > 0
+
+
 def test_one_input_that_is_refused_does_not_bar_the_others(house):
     """It is counted; the rest is asked, paid once and kept."""
     house.shelf(paragraphs("alpha", 3))

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.records import Ask, Landed
 from holdfast.core.states import Status
-from holdfast.store import actions, prune, reads, requests, tries
+from holdfast.store import actions, prune, reads, tries
 from tests.webhooks.conftest import SECRET
 
 
@@ -124,7 +124,7 @@ def test_a_person_sends_an_event_again_and_it_is_the_same_event(office, receiver
 ENDINGS = {
     "job.succeeded": lambda office, _run: office.work(),
     "job.failed": lambda office, _run: office.work(),
-    "job.cancelled": lambda office, head: requests.cancel(office.db, head),
+    "job.cancelled": lambda office, head: office.engine.cancel(head),
     "job.superseded": lambda office, _run: office.engine.request(
         Ask("job", "document:1", content="newer", collection="books")
     ),
@@ -154,6 +154,22 @@ def test_every_end_of_a_run_is_told_to_whoever_asked_for_it(office, receiver, en
     assert [(each["event"], each["job"]["id"]) for each in told] == [(event, answer.run_id)]
     assert free == [True]
     assert (told[0]["job"]["error"] is None) == (event == "job.succeeded")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_whoever_delivers_is_woken_by_the_end_itself(small, ending):
+    """No sweep is needed for it: the wake-up goes out with the commit that ended the run."""
+    content = "fail" if ending == "job.failed" else "a"
+    callback = {"url": "http://elsewhere.example/told"}
+    ask = Ask("job", "document:1", content=content, collection="books", callback=callback)
+    answer = small.engine.request(ask)
+    worked = ending in ("job.succeeded", "job.failed")
+    if worked:
+        small.engine.work_off(lanes=["bulk"])
+    else:
+        ENDINGS[ending](small, answer.head_id)
+    assert [each.state for each in small.sent()] == ["pending"]
+    assert small.sender.lanes["follow-up"] == 1
 
 
 def test_a_run_without_a_callback_tells_nobody(small):

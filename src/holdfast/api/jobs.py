@@ -20,6 +20,7 @@ from holdfast.core.states import Disposition, shown
 from holdfast.service.access import Identity
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
+from holdfast.store.job_results import Kept
 from holdfast.store.jobs import Wanted
 
 router = routing.router("jobs")
@@ -52,8 +53,8 @@ ItsJob = Annotated[View, Before(_view, (JOB,))]
 OwnJob = Annotated[View, Before(_own_view, (JOB,))]
 
 
-def _order(body: shapes_jobs.NewJob) -> Order:
-    callback = body.callback.model_dump(exclude_none=True) if body.callback is not None else None
+def _order(request: Request, body: shapes_jobs.NewJob) -> Order:
+    callback = body.callback.told(request) if body.callback is not None else None
     return Order(body.kind, body.params, body.mode, callback)
 
 
@@ -68,7 +69,7 @@ def _answered(
     mine = Wish(caller.tenant, caller.actor, body.lane, body.priority)
 
     def do() -> Reply:
-        return taken(its, caller.tenant, ask(its.jobs, mine, _order(body)))
+        return taken(its, caller.tenant, ask(its.jobs, mine, _order(request, body)))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
@@ -166,7 +167,7 @@ def one_job(its: PartsOf, found: ItsJob) -> shapes_jobs.JobDetail:
 @router.get(
     "/jobs/{job_id}/results",
     response_model=shapes_jobs.JobResults,
-    responses={200: {"content": {"text/csv": {}}, "description": "A page as JSON, or all as CSV."}},
+    responses={200: {"content": {"text/csv": {}}, "description": "A page as JSON, or all as JSON or CSV."}},
 )
 def job_results(
     its: PartsOf,
@@ -174,13 +175,17 @@ def job_results(
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
     form: Annotated[Literal["json", "csv"], Query(alias="format", description="`csv` gives all.")] = "json",
+    every: Annotated[
+        bool, Query(alias="all", description="All results in one answer, for a download; no page after.")
+    ] = False,
 ) -> Any:
     """Read the results of a job that succeeded, also after a later one has."""
     run = found.job.run
-    if form == "csv":
-        lines = table(its.jobs, found)
-        name = {"Content-Disposition": f'attachment; filename="{run.kind}-{run.id}.csv"'}
-        return StreamingResponse(lines, media_type="text/csv", headers=name)
+    if form == "csv" or every:
+        lines = table(its.jobs, found) if form == "csv" else document(its.jobs, found)
+        name = {"Content-Disposition": f'attachment; filename="{run.kind}-{run.id}.{form}"'}
+        kind = "text/csv" if form == "csv" else "application/json"
+        return StreamingResponse(lines, media_type=kind, headers=name)
     known = parts.numbers(cursor, 2)
     after = (known[0], known[1]) if known is not None else (-1, -1)
     page = its.jobs.results(found, after=after, limit=limit)
@@ -194,14 +199,40 @@ def job_results(
     )
 
 
+def pages(jobs: Jobs, found: View) -> Iterator[list[Kept]]:
+    """All results of a job, a part at a time."""
+    after = (-1, -1)
+    while page := jobs.results(found, after=after, limit=STEP):
+        yield page
+        after = (page[-1].slice, page[-1].position)
+
+
 def table(jobs: Jobs, found: View) -> Iterator[str]:
     """The results as CSV, a part at a time."""
     kind, options = found.job.run.kind, found.job.options
     yield _csv([shapes_jobs.columns(kind, options)])
-    after = (-1, -1)
-    while page := jobs.results(found, after=after, limit=STEP):
+    for page in pages(jobs, found):
         yield _csv([shapes_jobs.row(kind, options, each) for each in page])
-        after = (page[-1].slice, page[-1].position)
+
+
+def document(jobs: Jobs, found: View) -> Iterator[str]:
+    """All results as one `JobResults`, a part at a time: nobody holds all of them in memory."""
+    run = found.job.run
+    frame = shapes_jobs.JobResults(
+        job_id=run.id,
+        state=shown(run.kind, run.status),
+        stand_in=found.model.stand_in,
+        results=[],
+        next=None,
+    )
+    before, after = frame.model_dump_json().split('"results":[]')
+    yield f'{before}"results":['
+    first = True
+    for page in pages(jobs, found):
+        parts = ",".join(shapes_jobs.shape(run.kind, each).model_dump_json() for each in page)
+        yield parts if first else f",{parts}"
+        first = False
+    yield f"]{after}"
 
 
 def _csv(rows: list[list[Any]]) -> str:

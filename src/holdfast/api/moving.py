@@ -103,7 +103,7 @@ def export_collection(
     """
     how = body or NewExport()
     mine = Wish(caller.tenant, caller.actor, how.lane, how.priority)
-    callback = how.callback.model_dump(exclude_none=True) if how.callback is not None else None
+    callback = how.callback.told(request) if how.callback is not None else None
 
     def do() -> Reply:
         return jobs.taken(its, caller.tenant, its.bundles.export(mine, collection, callback))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from fastapi import Request
 from pydantic import Field
 
 from holdfast.api.shapes import Active, Cost, LaneName, Priority, Progress, Shape, moment
@@ -22,6 +23,10 @@ class Callback(Shape):
 
     url: Annotated[str, Field(min_length=1, max_length=2000)]
     secret: Annotated[str, Field(max_length=1000)] | None = None
+
+    def told(self, request: Request) -> dict[str, str]:
+        """What is kept of it, with the address at which whoever asked has reached this installation."""
+        return self.model_dump(exclude_none=True) | {"link": str(request.base_url).rstrip("/")}
 
 
 class NewJob(Shape):

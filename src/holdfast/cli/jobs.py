@@ -27,7 +27,6 @@ from holdfast.store.jobs import Wanted
 from holdfast.worker import sender
 
 LOOK_EVERY = 0.2
-STEP = 500
 STAND_IN = "no language model is set up: a stand-in copied these out of the text (see LLM_PROVIDER)"
 
 
@@ -210,17 +209,14 @@ def results(tenant: str, job_id: str, *, as_csv: bool, as_json: bool) -> None:
         elif as_json:
             kind = view.job.run.kind
             terminal.show_json(
-                [shapes_jobs.shape(kind, each).model_dump(mode="json") for each in _all(jobs, view)]
+                [shapes_jobs.shape(kind, each).model_dump(mode="json") for each in _each(jobs, view)]
             )
         else:
-            _print(terminal.console(), view, _all(jobs, view))
+            _print(terminal.console(), view, _each(jobs, view))
 
 
-def _all(jobs: Jobs, view: View) -> Iterator[Kept]:
-    after = (-1, -1)
-    while page := jobs.results(view, after=after, limit=STEP):
-        yield from page
-        after = (page[-1].slice, page[-1].position)
+def _each(jobs: Jobs, view: View) -> Iterator[Kept]:
+    return (each for page in wire.pages(jobs, view) for each in page)
 
 
 def _print(console: Console, view: View, found: Iterator[Kept]) -> None:

@@ -52,7 +52,8 @@ def _tell(console: Console, told: Told, now: float) -> None:
     console.print(f"[head]{escape(head.subject)}[/head] ({head.kind}, tenant {escape(head.tenant)})", end="")
     console.print(f" is [{style}]{word}[/{style}]; {explaining.visible(head)}")
     for run in told.story.runs:
-        _tell_run(console, run, told.story.tasks.get(run.run.id, ()))
+        run_id = run.run.id
+        _tell_run(console, run, told.story.tasks.get(run_id, ()), told.story.spent.get(run_id, Spent()))
     console.print("\nWhat happened, oldest at the top (UTC):")
     table = terminal.table("", "", "")
     table.show_header = False
@@ -69,7 +70,7 @@ def _tell(console: Console, told: Told, now: float) -> None:
     console.print(f"\n{escape(advice.sentence)} {_advice(told)}")
 
 
-def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail]) -> None:
+def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail], spent: Spent) -> None:
     run = detail.run
     style = STYLES.get(run.status, "quiet")
     word = shown(run.kind, run.status)
@@ -78,7 +79,6 @@ def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail]) 
     console.print(f"  run {run.id}, {_times(detail)}", style="quiet")
     if run.error_code and run.status is Status.FAILED:
         console.print(f"  [bad]{escape(run.error_code)}[/bad]: {escape(run.error_message or '')}")
-    spent = sum((task.spent for task in tasks), Spent())
     if spent.paid_calls or spent.reused_calls:
         console.print(
             f"  paid {figures.count(spent.paid_calls, 'call')} ({figures.money(spent.paid)}), reused "

@@ -162,7 +162,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a request, and the run it concerns (the active one for a duplicate)."""
+    """What became of a request, and the run it concerns (the active one for a duplicate).
+
+    `follow_ups` is how many tasks it made due in the lane of follow-ups: the callbacks of a superseded run.
+    """
 
     disposition: Disposition
     reason: str
@@ -170,6 +173,7 @@ class Answer:
     run_id: str | None
     generation: int
     status: Status | None
+    follow_ups: int = 0
 
     @property
     def created(self) -> bool:

@@ -8,6 +8,7 @@ import contextlib
 import os
 import socket
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -15,8 +16,8 @@ from typing import Self
 from holdfast.core import decide
 from holdfast.core.errors import BadRequestError, StoreUnavailableError
 from holdfast.core.ports import Host
-from holdfast.core.records import Answer, Ask, Outcome, Skipped
-from holdfast.core.states import LANE_RANK, Disposition
+from holdfast.core.records import Answer, Ask, Landed, Outcome, Skipped
+from holdfast.core.states import LANE_RANK, Disposition, Lane
 from holdfast.engine import happenings, wake
 from holdfast.engine.execute import Executor
 from holdfast.engine.happenings import Done
@@ -81,8 +82,7 @@ class Engine:
         """What became of the request; when it made a generation, the workers have been woken."""
         checked = self.checked(ask)
         answer = requests.request(self.db, checked, run_id=self.host.token(), patience=self.parts.patience)
-        if answer.created:
-            self.wake({checked.lane: 1})
+        self.wake_for(checked, answer)
         return answer
 
     def checked(self, ask: Ask) -> Ask:
@@ -99,6 +99,11 @@ class Engine:
         """Say that so many tasks became due in these lanes."""
         wake.wake_lanes(self.parts.sender, due)
 
+    def wake_for(self, ask: Ask, answer: Answer) -> None:
+        """Say what the request made due: its own run, and callbacks of a run that it superseded."""
+        due = Counter({ask.lane: int(answer.created)}) + Counter({Lane.FOLLOW_UP.value: answer.follow_ups})
+        self.wake(due)
+
     def again(self, tenant: str, kind: str, subject: str, *, force: bool = False, actor: str = "") -> Answer:
         """The latest request of the subject, asked once more: a retry, or with `force` a new generation."""
         last = requests.last_ask(self.db, tenant, kind, subject)
@@ -107,12 +112,18 @@ class Engine:
         return self.request(replace(last, force=force, actor=actor))
 
     def cancel(self, head_id: int, *, run_id: str | None = None, actor: str = "") -> Outcome:
-        """The live run is cancelled; what is published stays."""
-        return requests.cancel(self.db, head_id, run_id=run_id, actor=actor)
+        """The live run is cancelled; what is published stays. Its callback is sent at once."""
+        outcome = requests.cancel(self.db, head_id, run_id=run_id, actor=actor)
+        if isinstance(outcome, Landed):
+            self.wake({Lane.FOLLOW_UP: outcome.follow_ups})
+        return outcome
 
     def delete(self, tenant: str, subject: str, *, actor: str = "") -> list[int]:
         """Nothing of the subject is visible or running any more."""
-        return requests.delete(self.db, tenant, subject, actor=actor)
+        deleted = requests.delete(self.db, tenant, subject, actor=actor)
+        if deleted:
+            self.wake({Lane.FOLLOW_UP: 1})  # a run that was under way may have had a callback
+        return deleted
 
     def work_off(self, lanes: Sequence[str] = tuple(LANE_RANK), most: int = 100) -> list[Done]:
         """Due tasks were carried out one after another until none was left, or `most` were done."""

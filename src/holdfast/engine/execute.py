@@ -28,7 +28,7 @@ from holdfast.core.errors import (
     WorkError,
     WorkStopped,
 )
-from holdfast.core.records import Claim, FencedOut, Outcome, Skipped, Slice
+from holdfast.core.records import Claim, FencedOut, Landed, Outcome, Skipped, Slice
 from holdfast.core.states import Lane
 from holdfast.engine import happenings, wake
 from holdfast.engine.happenings import Done, Ending
@@ -145,10 +145,10 @@ class Executor:
             log.warning("task %s: %s", claim.task_id, error.message)
             return self._let_go(claim, error.code)
         except HoldfastError as error:
-            return self._fail(claim, error.code, error.message)
+            return self._fail(work, error.code, error.message)
         except Exception as error:  # outermost loop: whatever a kind raises ends its run
             log.exception("task %s of %s raised", claim.task_id, claim.subject)
-            return self._fail(claim, "work_raised", f"{type(error).__name__}: {error}")
+            return self._fail(work, "work_raised", f"{type(error).__name__}: {error}")
 
     def _plan_or_run(self, work: Work, kind: Kind) -> Done:
         if work.claim.ordinal == 0 and kind.plan is not None:
@@ -194,12 +194,15 @@ class Executor:
             wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
         return Done(claim, Ending.PUBLISHED if landed.published else Ending.FINISHED)
 
-    def _fail(self, claim: Claim, code: str, message: str) -> Done:
+    def _fail(self, work: Work, code: str, message: str) -> Done:
+        claim = work.claim
         try:
-            landed = tasks.fail(self._tools.db, claim, code=code, message=plain(message))
+            landed = tasks.fail(self._tools.db, claim, code=code, message=plain(message), spent=work.spent)
         except StoreUnavailableError as error:
             log.warning("task %s failed (%s) but could not say so: %s", claim.task_id, code, error.message)
             return Done(claim, Ending.RELEASED, error.code)
+        if isinstance(landed, Landed):
+            wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
         return self._done(claim, landed, Ending.FAILED, code)
 
     def _put_back(self, claim: Claim, reason: str, delay: float, message: str) -> Done:

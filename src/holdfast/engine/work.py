@@ -150,7 +150,8 @@ class Work:
                 raise WorkError(
                     f"progress {count!r} is not a count from 0 to {MOST_COUNT}", code="bad_progress"
                 )
-        report = tasks.Report(done, total, plain(unit), stages, None if line is None else plain(line))
+        said = None if line is None else plain(line)
+        report = tasks.Report(done, total, plain(unit), stages, said, self.spent)
         # Of lines that the clock cannot tell apart the ids tell which came before.
         self._reports += 1
         line_id = f"{self._reports:08d}-{self._tools.host.token()}"

@@ -197,11 +197,15 @@ class Visits:
 
 
 def checked_callback(callback: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Whom to tell when a run ends, as it is kept with the run; BadRequestError for what is no address."""
+    """Whom to tell when a run ends, as it is kept with the run; BadRequestError for what is no address.
+
+    `link` is where this installation is, as whoever asked knows it: the event links to the run there.
+    """
     if callback is None:
         return None
     secret = checked_secret(callback.get("secret"))
-    return {"url": kinds.checked_url(callback["url"]), **({"secret": secret} if secret else {})}
+    more = {"secret": secret, "link": callback.get("link")}
+    return {"url": kinds.checked_url(callback["url"])} | {key: text for key, text in more.items() if text}
 
 
 def checked_secret(secret: object) -> str | None:

@@ -159,8 +159,7 @@ class Jobs:
             # The very same job is under way: it is ended, and only it.
             self._engine.cancel(answer.head_id, run_id=answer.run_id, actor=ask.actor)
             answer = request()
-        if answer.created:
-            self._engine.wake({ask.lane: 1})
+        self._engine.wake_for(ask, answer)
         return answer
 
     def view(self, tenant: str, job_id: str) -> View:

@@ -6,19 +6,20 @@ of its own, so that none supersedes another: they arrive at least once, in no or
 a second arrival from a second event. What became of a delivery is the status of its head, kept nowhere else.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import bindparam, insert, null, select
 
-from holdfast.core import decide, keys
-from holdfast.core.records import Ask
-from holdfast.core.states import Disposition, Lane, Status
-from holdfast.store import opening
+from holdfast.core import categories, decide, keys
+from holdfast.core.records import Ask, Spent
+from holdfast.core.states import Disposition, Lane, Status, TaskState
+from holdfast.store import opening, paid
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
-from holdfast.store.schema import heads, runs
+from holdfast.store.schema import heads, runs, tasks
 from holdfast.store.schema_follow_ups import deliveries
 
 KIND = "webhook"
@@ -26,6 +27,7 @@ VERSION = 1
 PIPELINE = f"{KIND}@{VERSION}"
 READY = "document.ready"
 TEST = "webhook.test"
+NANO = 1_000_000_000
 ENDINGS = {
     Status.SUCCESS: "job.succeeded",
     Status.FAILED: "job.failed",
@@ -83,19 +85,30 @@ def post(tx: Tx, notice: Notice, event_id: str) -> None:
 
 
 CALLBACK = (
-    select(runs.c.tenant, runs.c.kind, runs.c.subject, runs.c.generation, runs.c.callback, heads.c.collection)
+    select(
+        *(runs.c[name] for name in ("tenant", "kind", "subject", "generation", "callback", "result")),
+        heads.c.collection,
+    )
     .join(heads, heads.c.id == runs.c.head_id)
     .where(runs.c.id == bindparam("run_id"), runs.c.callback.is_not(null()))
 )
 
 
+SLICES = select(tasks.c.state, tasks.c.result, tasks.c.reused_calls, tasks.c.saved).where(
+    tasks.c.run_id == bindparam("run_id")
+)
+
+
 def call_back(
     tx: Tx, run_id: str, status: Status, *, code: str | None = None, message: str | None = None
-) -> None:
-    """Whoever asked to be told of the end of the run will be, once this transaction has committed."""
+) -> int:
+    """Whoever asked to be told of the end of the run will be, once this transaction has committed.
+
+    Answers how many deliveries that made due: 1, or 0 when nobody asked.
+    """
     row = tx.one(CALLBACK, {"run_id": run_id})
     if row is None:
-        return
+        return 0
     job = {
         "id": run_id,
         "kind": row.kind,
@@ -103,7 +116,9 @@ def call_back(
         "collection": row.collection,
         "generation": row.generation,
         "status": status.value,
-        "error": None if code is None else {"code": code, "message": message or ""},
+        **_figures(tx, run_id, row.result or {}),
+        "error": None if code is None else _error(status, code, message),
+        "link": f"{row.callback.get('link', '')}/jobs/{run_id}",
     }
     notice = Notice(
         row.tenant,
@@ -116,6 +131,36 @@ def call_back(
         {"job": job},
     )
     post(tx, notice, tx.db.token())
+    return 1
+
+
+def _error(status: Status, code: str, message: str | None) -> dict[str, str]:
+    """Why a run ended as it did; what failed has a category that a program can act on."""
+    told = {"code": code, "message": message or ""}
+    return told | {"category": categories.of_code(code)} if status is Status.FAILED else told
+
+
+def _figures(tx: Tx, run_id: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """How many results, what the finished slices add up to, and what it cost, in US dollars."""
+    slices = tx.all(SLICES, {"run_id": run_id})
+    counts: Counter[str] = Counter()
+    for each in slices:
+        if each.state == TaskState.DONE:
+            counts.update({name: n for name, n in (each.result or {}).items() if type(n) is int})
+    spent = paid.by_run(tx, [run_id]).get(run_id, Spent())
+    good = int(result.get("good", 0))
+    return {
+        "results": good,
+        "failed_results": int(result.get("results", good)) - good,
+        "counts": dict(counts),
+        "cost": {
+            "paid": spent.paid / NANO,
+            "saved": sum(each.saved for each in slices) / NANO,
+            "tokens": spent.tokens,
+            "paid_calls": spent.paid_calls,
+            "reused_calls": sum(each.reused_calls for each in slices),
+        },
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from sqlalchemy import Row, Select, Text, bindparam, case, cast, func, select
 from holdfast.core import progress
 from holdfast.core.records import Run, Spent
 from holdfast.core.states import LIVE, Status, TaskState
-from holdfast.store import refusals, rows
+from holdfast.store import paid, refusals, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.rows import literal
@@ -153,7 +153,6 @@ class _Step(NamedTuple):
     weight: int
     unit: str
     stages: Mapping[str, Sequence[int]] | None
-    paid_calls: int
     reused_calls: int
     saved: int
 
@@ -166,9 +165,9 @@ def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
     """
     fields = [tasks.c[name] if name != "stages" else within(tasks.c.stages) for name in _Step._fields]
     steps = select(many(several(*fields))).where(tasks.c.run_id == runs.c.id).scalar_subquery()
-    # Money by the bill, not by the tasks: a run that failed or was superseded has paid, too.
     bill = (
-        select(several(func.sum(charges.c.amount), func.sum(charges.c.tokens)))
+        select(several(func.sum(charges.c.amount), func.sum(charges.c.tokens), func.sum(paid.CALLS)))
+        .select_from(paid.CHARGED)
         .where(charges.c.run_id == runs.c.id, charges.c.sort != literal("in_doubt"))
         .scalar_subquery()
     )
@@ -234,7 +233,7 @@ def _standings(found: Sequence[Row[Any]]) -> dict[str, Standing]:
 
 def _standing(row: Row[Any]) -> Standing:
     run = rows.run(row)
-    told, (paid, tokens) = json.loads(row.tally)
+    told, (amount, tokens, paid_calls) = json.loads(row.tally)
     found = [_Step._make(step) for step in told or ()]
     if len(found) > 1:
         found.sort()
@@ -247,10 +246,10 @@ def _standing(row: Row[Any]) -> Standing:
             before = stages.get(name, (0, 0))
             stages[name] = (before[0] + done, before[1] + total)
     spent = Spent(
-        sum([one.paid_calls for one in found]),
+        paid_calls or 0,
         sum([one.reused_calls for one in found]),
         tokens or 0,
-        paid or 0,
+        amount or 0,
         sum([one.saved for one in found]),
     )
     unit = next((one.unit for one in counted if one.unit), "")

@@ -1,20 +1,21 @@
 """What people see of actions and follow-ups. Nothing here writes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Row, bindparam, func, literal, select
+from sqlalchemy import Row, Select, bindparam, func, literal, select
 
 from holdfast.core.records import Spent
 from holdfast.core.states import LIVE, Status
 from holdfast.store import deliveries as made
-from holdfast.store.database import Database
+from holdfast.store import paid
+from holdfast.store.database import Database, Tx
 from holdfast.store.schema import heads, runs, tasks
 from holdfast.store.schema_follow_ups import actions, deliveries, follow_ups
 
 SHOWN = 200
-_SPENT = ("paid_calls", "reused_calls", "tokens", "paid", "saved")
+_SUMMED = ("reused_calls", "saved")
 # A delivery that was sent again has another run; its head knows the latest.
 _status = func.coalesce(heads.c.status, runs.c.status)
 _joined = (
@@ -144,7 +145,7 @@ _listed = (
             .correlate(follow_ups)
             .scalar_subquery()
             .label(name)
-            for name in _SPENT
+            for name in _SUMMED
         ),
     )
     .where(actions.c.tenant == bindparam("tenant"))
@@ -166,30 +167,36 @@ OF_ACTION = (
 
 def of_document(db: Database, tenant: str, head_id: int, limit: int = SHOWN) -> Sequence[FollowUp]:
     """The follow-ups of a document, those of the latest generation first."""
-    return _follow_ups(db.look(OF_DOCUMENT, {"tenant": tenant, "head_id": head_id, "limit": limit}))
+    return _follow_ups(db, OF_DOCUMENT, {"tenant": tenant, "head_id": head_id, "limit": limit})
 
 
 def of_action(db: Database, tenant: str, action_id: int, limit: int = SHOWN) -> Sequence[FollowUp]:
     """What an action did lately, the newest first; `subject` names the document."""
-    return _follow_ups(db.look(OF_ACTION, {"tenant": tenant, "action_id": action_id, "limit": limit}))
+    return _follow_ups(db, OF_ACTION, {"tenant": tenant, "action_id": action_id, "limit": limit})
 
 
-def _follow_ups(found: Sequence[Row[Any]]) -> list[FollowUp]:
-    return [
-        FollowUp(
-            action_id=row.action_id,
-            sort=str(row.options.get("sort", "")),
-            name=row.name,
-            generation=row.generation,
-            run_id=row.run_id,
-            status=row.status or Status.SUPERSEDED,
-            result=row.result,
-            error_code=row.error_code,
-            error_message=row.error_message,
-            queued_at=row.queued_at,
-            finished_at=row.finished_at,
-            spent=Spent(**{name: int(getattr(row, name)) for name in _SPENT}),
-            subject=row.subject,
-        )
-        for row in found
-    ]
+def _follow_ups(db: Database, query: Select[Any], values: Mapping[str, Any]) -> list[FollowUp]:
+    def body(tx: Tx) -> list[FollowUp]:
+        listed = tx.all(query, values)
+        bill = paid.by_run(tx, {row.run_id for row in listed})
+        return [_follow_up(row, bill.get(row.run_id, Spent())) for row in listed]
+
+    return db.read(body)
+
+
+def _follow_up(row: Row[Any], charged: Spent) -> FollowUp:
+    return FollowUp(
+        action_id=row.action_id,
+        sort=str(row.options.get("sort", "")),
+        name=row.name,
+        generation=row.generation,
+        run_id=row.run_id,
+        status=row.status or Status.SUPERSEDED,
+        result=row.result,
+        error_code=row.error_code,
+        error_message=row.error_message,
+        queued_at=row.queued_at,
+        finished_at=row.finished_at,
+        spent=replace(charged, **{name: int(getattr(row, name)) for name in _SUMMED}),
+        subject=row.subject,
+    )

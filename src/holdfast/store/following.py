@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import bindparam, func, select
 
 from holdfast.core.states import LIVE, Status
+from holdfast.store import paid
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in
 from holdfast.store.schema import documents, runs, tasks
@@ -20,10 +21,7 @@ STATUSES = (
     .group_by(runs.c.status)
 )
 SUMS = select(
-    *(
-        func.coalesce(func.sum(tasks.c[name]), 0).label(name)
-        for name in ("paid_calls", "reused_calls", "tokens", "paid", "saved", "chunks")
-    )
+    *(func.coalesce(func.sum(tasks.c[name]), 0).label(name) for name in ("reused_calls", "saved", "chunks"))
 ).where(key_in(tasks.c.run_id, _runs))
 FAILURES = (
     select(runs.c.subject, documents.c.name, documents.c.title, runs.c.error_code, runs.c.error_message)
@@ -110,6 +108,8 @@ def tally(db: Database, run_ids: Sequence[str]) -> Tally:
             statuses.update({row.status: row.number for row in tx.all(STATUSES, values)})
             row = tx.execute(SUMS, values).one()
             sums.update({name: int(number) for name, number in row._asdict().items()})
+            for spent in paid.by_run(tx, values["runs"]).values():
+                sums.update(paid_calls=spent.paid_calls, tokens=spent.tokens, paid=spent.paid)
             failures += [
                 Failure(
                     one.subject, one.name or one.title or "", one.error_code or "", one.error_message or ""

@@ -4,13 +4,40 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, bindparam, func, select
+from sqlalchemy import Row, bindparam, case, func, select
 
-from holdfast.store.database import Database
+from holdfast.core.records import Spent
+from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in
+from holdfast.store.rows import literal
 from holdfast.store.schema import calls, charges, orders
 
 MOST = 500
+
+# What a run has paid is told by the bill, not by its tasks: a run that failed, was cancelled or superseded
+# has paid, too. A second charge of an order pays for no further call.
+CHARGED = charges.join(orders, orders.c.id == charges.c.order_id)
+CALLS = case((charges.c.sort == literal("paid"), func.json_array_length(orders.c.call_keys)), else_=0)
+OF_RUNS = (
+    select(
+        charges.c.run_id,
+        func.sum(CALLS).label("paid_calls"),
+        func.sum(charges.c.tokens).label("tokens"),
+        func.sum(charges.c.amount).label("paid"),
+    )
+    .select_from(CHARGED)
+    .where(key_in(charges.c.run_id, bindparam("runs", type_=Keys())), charges.c.sort != literal("in_doubt"))
+    .group_by(charges.c.run_id)
+)
+
+
+def by_run(tx: Tx, runs: Collection[str]) -> dict[str, Spent]:
+    """By run, what was paid: calls, tokens and money. A run that paid nothing is not there."""
+    return {
+        # PostgreSQL adds 64-bit numbers up to a numeric.
+        row.run_id: Spent(paid_calls=int(row.paid_calls), tokens=int(row.tokens), paid=int(row.paid))
+        for row in (tx.all(OF_RUNS, {"runs": list(runs)}) if runs else ())
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ gives belong together (G3).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Row, bindparam, func, literal_column, select, tuple_
@@ -13,11 +13,11 @@ from sqlalchemy import Row, bindparam, func, literal_column, select, tuple_
 from holdfast.core import progress
 from holdfast.core.records import Chunk, Head, Run, Spent, Task
 from holdfast.core.states import TaskState
-from holdfast.store import journal, rows
+from holdfast.store import journal, paid, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
-from holdfast.store.schema import charges, chunks, heads, lines, runs, tasks
+from holdfast.store.schema import chunks, heads, lines, runs, tasks
 
 LINES_SHOWN = 200
 RUNS_SHOWN = 100
@@ -177,13 +177,6 @@ LINES = (
 )
 
 
-# Money by the bill, not by the tasks: a run that failed or was superseded has paid, too.
-CHARGED_TO_RUN = select(
-    func.coalesce(func.sum(charges.c.amount), 0).label("paid"),
-    func.coalesce(func.sum(charges.c.tokens), 0).label("tokens"),
-).where(charges.c.run_id == bindparam("run_id"), charges.c.sort != "in_doubt")
-
-
 def progress_of(db: Database, run_id: str, limit: int = LINES_SHOWN) -> RunProgress | None:
     """The run's progress with its latest `limit` log lines, oldest first; None for an unknown run."""
 
@@ -193,10 +186,15 @@ def progress_of(db: Database, run_id: str, limit: int = LINES_SHOWN) -> RunProgr
             return None
         said = tx.all(LINES, {"run_id": run_id, "limit": limit})
         rolled = _rolled(rows.run(row), _tasks(tx, run_id), tuple(Line(*line) for line in reversed(said)))
-        bill = tx.execute(CHARGED_TO_RUN, {"run_id": run_id}).one()
-        return replace(rolled, spent=replace(rolled.spent, paid=int(bill.paid), tokens=int(bill.tokens)))
+        return replace(rolled, spent=_spent(rolled.spent, paid.by_run(tx, [run_id]).get(run_id)))
 
     return db.read(body)
+
+
+def _spent(by_tasks: Spent, by_bill: Spent | None) -> Spent:
+    """What a run has reused by its tasks, and what it has paid by the bill."""
+    known = by_bill or Spent()
+    return replace(by_tasks, paid_calls=known.paid_calls, tokens=known.tokens, paid=known.paid)
 
 
 def _rolled(run: Run, found: Sequence[TaskDetail], said: tuple[Line, ...]) -> RunProgress:
@@ -297,12 +295,13 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """All that is known about a head: decisions oldest first, runs newest first, the tasks of each run."""
+    """All that is known about a head: decisions oldest first, runs newest first with their tasks and cost."""
 
     head: Head
     journal: tuple[Noted, ...]
     runs: tuple[RunDetail, ...]
     tasks: Mapping[str, tuple[TaskDetail, ...]]
+    spent: Mapping[str, Spent] = field(default_factory=dict)
 
 
 def story(db: Database, head_id: int, *, limit: int = RUNS_SHOWN) -> Story | None:
@@ -314,7 +313,13 @@ def story(db: Database, head_id: int, *, limit: int = RUNS_SHOWN) -> Story | Non
             return None
         noted = tuple(Noted(**entry) for entry in journal.of_head(tx, head_id))
         found = tuple(_run_detail(run) for run in tx.all(RUNS_OF, {"head_id": head_id, "limit": limit}))
-        return Story(rows.head(row), noted, found, {one.run.id: _tasks(tx, one.run.id) for one in found})
+        by_run = {one.run.id: _tasks(tx, one.run.id) for one in found}
+        bill = paid.by_run(tx, by_run)
+        spent = {
+            run_id: _spent(sum((one.spent for one in some), Spent()), bill.get(run_id))
+            for run_id, some in by_run.items()
+        }
+        return Story(rows.head(row), noted, found, by_run, spent)
 
     return db.read(body)
 

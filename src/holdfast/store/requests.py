@@ -105,8 +105,9 @@ def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: deci
         verdict = decide.Verdict(Disposition.REFUSED, f"over_budget:{broke.scope}")
     elif made.created:
         kept_age = age if verdict.disposition is Disposition.TAKEOVER else None
-        open_generation(tx, ask, head, run, verdict, run_id, kept_age)
-        return made
+        return dataclasses.replace(
+            made, follow_ups=open_generation(tx, ask, head, run, verdict, run_id, kept_age)
+        )
     refusals.note(tx, ask, head, verdict, run_id)
     return Answer(
         verdict.disposition,
@@ -152,10 +153,14 @@ def open_generation(
     verdict: decide.Verdict,
     run_id: str,
     age: float | None = None,
-) -> None:
-    """The head's next generation is queued with its plan task; a live older run is superseded."""
+) -> int:
+    """The head's next generation is queued with its plan task; a live older run is superseded.
+
+    Answers how many deliveries the end of that made due.
+    """
+    callbacks = 0
     if old is not None and old.status in LIVE:
-        end_run(
+        callbacks = end_run(
             tx,
             old.id,
             Status.SUPERSEDED,
@@ -163,16 +168,17 @@ def open_generation(
             message=f"generation {head.generation + 1} was requested",
         )
     opening.insert_run(tx, ask, head.id, head.generation + 1, verdict, run_id, age)
+    return callbacks
 
 
-def end_run(tx: Tx, run_id: str, status: Status, *, code: str | None, message: str | None) -> None:
+def end_run(tx: Tx, run_id: str, status: Status, *, code: str | None, message: str | None) -> int:
     """The live run has ended as `status`: its open tasks are closed, whoever holds one is fenced out.
 
-    Whoever wanted to be told of it will be.
+    Whoever wanted to be told of it will be; answers how many deliveries that made due.
     """
     values = {"b_old_run": run_id, "b_old_status": status.value, "b_code": code, "b_message": message}
     tx.together(END, values)
-    deliveries.call_back(tx, run_id, status, code=code, message=message)
+    return deliveries.call_back(tx, run_id, status, code=code, message=message)
 
 
 SET_STATUS = (
@@ -182,10 +188,11 @@ SET_STATUS = (
 )
 
 
-def end_failed(tx: Tx, head: Head, run_id: str, *, code: str, message: str) -> None:
-    """Run and head have failed; what was published stays visible."""
-    end_run(tx, run_id, Status.FAILED, code=code, message=message[:2000])
+def end_failed(tx: Tx, head: Head, run_id: str, *, code: str, message: str) -> int:
+    """Run and head have failed; what was published stays visible. Answers as `end_run`."""
+    callbacks = end_run(tx, run_id, Status.FAILED, code=code, message=message[:2000])
     tx.execute(SET_STATUS, {"b_head": head.id, "b_status": Status.FAILED.value})
+    return callbacks
 
 
 def cancel(db: Database, head_id: int, *, run_id: str | None = None, actor: str = "") -> Outcome:
@@ -206,10 +213,11 @@ def cancel(db: Database, head_id: int, *, run_id: str | None = None, actor: str 
         aim = run.id  # a try after a lost answer must not cancel a later run
         if run.status not in LIVE:
             return FencedOut(f"run_{run.status}")
-        end_run(tx, run.id, Status.CANCELLED, code="cancelled", message=f"cancelled by {actor or 'request'}")
+        message = f"cancelled by {actor or 'request'}"
+        callbacks = end_run(tx, run.id, Status.CANCELLED, code="cancelled", message=message)
         tx.execute(SET_STATUS, {"b_head": head.id, "b_status": decide.after_cancel(head).value})
         journal.write(tx, _about(Verb.CANCEL, "requested", head, run.id, actor))
-        return Landed()
+        return Landed(follow_ups=callbacks)
 
     return db.write("cancel", body)
 

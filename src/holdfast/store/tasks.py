@@ -13,7 +13,7 @@ Run status changes only under the head's exclusive lock, so it is read, not lock
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import (
@@ -177,6 +177,8 @@ ADVANCE = (
         signed_at=now(),
     )
 )
+_reused: dict[str, Any] = {"reused_calls": bindparam("b_reused_calls"), "saved": bindparam("b_saved")}
+ADVANCE_HAVING_REUSED = ADVANCE.values(**_reused)
 _spoken = (
     select(func.count())
     .select_from(lines)
@@ -207,6 +209,7 @@ class Report:
     unit: str = ""
     stages: Mapping[str, Sequence[int]] | None = None
     line: str | None = None
+    spent: Spent = field(default_factory=Spent)
 
 
 def advance(db: Database, claim: Claim, report: Report, line_id: str) -> Outcome:
@@ -226,8 +229,11 @@ def advance(db: Database, claim: Claim, report: Report, line_id: str) -> Outcome
             "b_unit": report.unit,
             "b_stages": {name: list(counts) for name, counts in (report.stages or {}).items()} or None,
             "b_advanced": done > held.done,
+            # What was paid is in the bill; what was reused is known here alone, also of a run that fails.
+            "b_reused_calls": report.spent.reused_calls,
+            "b_saved": report.spent.saved,
         }
-        tx.execute(ADVANCE, values)
+        tx.execute(ADVANCE_HAVING_REUSED, values)
         if report.line is not None:
             line = {"b_run": claim.run_id, "b_line": line_id, "b_text": report.line[:2000]}
             tx.execute(SAY, line)
@@ -428,10 +434,12 @@ FAILED = (
     .where(tasks.c.id == bindparam("b_task"))
     .values(state=literal(TaskState.FAILED), lease_until=0.0)
 )
+FAILED_HAVING_REUSED = FAILED.values(**_reused)
 
 
-def fail(db: Database, claim: Claim, *, code: str, message: str) -> Outcome:
+def fail(db: Database, claim: Claim, *, code: str, message: str, spent: Spent | None = None) -> Outcome:
     """The run has failed with `code`; what was published before still answers."""
+    spent = spent or Spent()
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=True)
@@ -439,9 +447,10 @@ def fail(db: Database, claim: Claim, *, code: str, message: str) -> Outcome:
             return _fenced(tx, Verb.FAIL, claim, held)
         if isinstance(held, Landed):
             return held
-        tx.execute(FAILED, {"b_task": claim.task_id})
-        requests.end_failed(tx, held.head, claim.run_id, code=code, message=message)
+        values = {"b_reused_calls": spent.reused_calls, "b_saved": spent.saved}
+        tx.execute(FAILED_HAVING_REUSED, {"b_task": claim.task_id, **values})
+        told = requests.end_failed(tx, held.head, claim.run_id, code=code, message=message)
         journal.write(tx, journal.of_claim(Verb.FAIL, code, claim, {"message": message[:500]}))
-        return Landed()
+        return Landed(follow_ups=told)
 
     return db.write("fail", body)

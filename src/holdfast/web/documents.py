@@ -34,17 +34,13 @@ class Chapter:
     tasks: Sequence[TaskDetail]
     exchanges: Sequence[Exchange]
     published: bool
+    spent: Spent
 
     @property
     def asked(self) -> str:
         """What became of the request, and who made it."""
         run = self.detail.run
         return explaining.of_request(f"{run.disposition}:{self.detail.reason}", self.detail.actor)
-
-    @property
-    def spent(self) -> Spent:
-        """What its tasks paid and saved."""
-        return sum((each.spent for each in self.tasks), Spent())
 
     @property
     def copied(self) -> int:
@@ -148,6 +144,7 @@ def _chapters(its: Its, found: Document, story: Story | None) -> list[Chapter]:
             story.tasks.get(each.run.id, ()),
             exchanges.get(each.run.id, ()),
             found.visible and each.run.generation == found.published_generation,
+            story.spent.get(each.run.id, Spent()),
         )
         for each in story.runs
     ]
