@@ -7,8 +7,8 @@ from holdfast.core.records import FencedOut, Landed, Spent
 from holdfast.core.states import Lane, Status, TaskState
 from holdfast.store import duties, reads
 from holdfast.store import tasks as fenced
-from holdfast.store.schema import duties as duty_rows
 from holdfast.store.schema import runs, tasks
+from holdfast.store.schema_operations import duties as duty_rows
 
 
 @pytest.mark.g7
@@ -38,6 +38,24 @@ def test_a_lease_that_lives_elsewhere_is_spared(world):
     world.lapse(claim)
     assert duties.expire(world.db, cap=3, alive=lambda pairs: {task_id for task_id, _ in pairs}) == {}
     assert world.task(claim).state == TaskState.RUNNING
+
+
+@pytest.mark.g7
+def test_dead_tasks_behind_many_that_live_elsewhere_are_found(world, monkeypatch):
+    """The oldest leases may all be alive in Redis: a sweep looks past them, and the next one goes on."""
+    monkeypatch.setattr(duties, "BATCH", 2)
+    monkeypatch.setattr(duties, "MOST_PAGES", 2)
+    claims = [world.start(subject=f"document:{number}") for number in range(7)]
+    for number, claim in enumerate(claims):
+        world.set_task(claim, lease_until=1.0 + number // 3)  # several of the same moment
+    living = {claim.task_id for claim in claims[:6]}
+    cursor = duties.ExpiryCursor()
+    alive = lambda pairs: {task_id for task_id, _ in pairs} & living
+    woken = [duties.expire(world.db, cap=3, alive=alive, cursor=cursor) for _ in range(3)]
+    assert woken == [{}, {Lane.BULK: 1}, {}]
+    assert [world.task(claim).state for claim in claims] == [TaskState.RUNNING] * 6 + [TaskState.QUEUED]
+    living.clear()
+    assert sum(duties.expire(world.db, cap=3, alive=alive, cursor=cursor)[Lane.BULK] for _ in range(3)) == 6
 
 
 @pytest.mark.g4

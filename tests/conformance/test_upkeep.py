@@ -1,14 +1,16 @@
 """What the sweep does for documents: whole again without paying, and no bytes that nobody names."""
 
 import os
+import re
 import time
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 
 from holdfast import bootstrap, settings
 from holdfast.service import upkeep
 from holdfast.service.library import Upload, Wish
+from holdfast.store import drift as stored
 from holdfast.store import reads
 from holdfast.store.schema import calls, chunks
 
@@ -16,6 +18,7 @@ TEXT = "\n\n".join(
     f"Paragraph {number} tells of anchors, ropes and the sea." for number in range(40)
 ).encode()
 WISH = Wish()
+OTHER = Wish("other")
 
 
 @pytest.fixture
@@ -74,6 +77,27 @@ def test_vectors_that_vanished_are_made_again(indexed):
     document, shown = repaired(runtime, library, document_id)
     assert shown == document.chunks
     assert drift(runtime)() == 0
+
+
+def test_a_call_of_another_tenant_is_no_vector_of_this_one(indexed):
+    """A row of the ledger counts for its own tenant alone, whatever else that tenant has published."""
+    runtime, library, document_id = indexed
+    library.make_collection(OTHER, "books")
+    library.add(OTHER, "books", [Upload(TEXT, "a.txt")])
+    runtime.engine.run_until_idle()
+    taken = update(calls).where(calls.c.tenant == "default").values(tenant=OTHER.tenant)
+    runtime.db.write("by_hand", lambda tx: tx.execute(taken))
+    gaps, _ = stored.look(runtime.db, after=0, limit=100)
+    whole = library.document("default", document_id)
+    assert [(gap.tenant, gap.missing_vectors) for gap in gaps] == [("default", whole.chunks)]
+
+
+def test_the_look_for_gaps_reads_each_table_once(indexed):
+    """A table named again inside a condition would be gone through for every chunk."""
+    runtime, _, _ = indexed
+    compiled = str(stored.LOOK.compile(dialect=runtime.db.engine.dialect))
+    read = re.findall(r"(?:FROM|JOIN) ([\w, ]+?)(?= JOIN| ON|\s*\n)", compiled)
+    assert sorted(read) == ["calls", "chunks", "chunks", "documents", "heads"]
 
 
 def test_what_is_whole_is_left_alone(indexed):

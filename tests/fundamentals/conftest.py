@@ -14,7 +14,8 @@ from holdfast.engine.sweep import Rules
 from holdfast.engine.wake import Recorder
 from holdfast.store import claims, reads
 from holdfast.store.database import Database
-from holdfast.store.schema import duties, journal, metadata, tasks
+from holdfast.store.schema import journal, metadata, tasks
+from holdfast.store.schema_operations import duties
 
 
 class Story:

@@ -6,8 +6,9 @@ from sqlalchemy import insert, select, update
 from holdfast.service import library as libraries
 from holdfast.service import rounds as service
 from holdfast.store import rounds
-from holdfast.store.schema import budgets, heads
+from holdfast.store.schema import budgets, documents, heads
 from holdfast.store.schema_rounds import rounds as table
+from tests.acceptance.patience import until
 
 COUNT = 5
 
@@ -125,3 +126,30 @@ def test_deleting_ends_a_round_of_options(house, client, shelf):
     while under_way(house):
         turn(house)
     assert house.worker.engine.work_off() == []
+
+
+def test_options_that_contradict_a_documents_own_are_refused_before_anything_changes(house, client, shelf):
+    """The answer names the document; the collection keeps its options, and no round begins."""
+    odd = client.text("A kettle cut with a wide overlap.", options={"overlap": 100})
+    house.work()
+    said = client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 64}})
+    assert (said.status, said.code) == (409, "options_conflict")
+    assert odd["id"] in said.json["error"]["message"]
+    assert client.get("collections/shelf").json["options"] == {}
+    assert under_way(house) == []
+    assert client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 300}}).status == 200
+
+
+def test_a_document_that_cannot_be_asked_for_is_told_of_and_the_round_goes_on(house, client, shelf):
+    """Its own options contradict the collection's all the same: its journal says so, the others go on."""
+    odd = min(each["id"] for each in shelf)
+    client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 64}})
+    own = update(documents).where(documents.c.id == odd).values(options={"overlap": 100})
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(own))
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(update(table).values(after="", due_at=0.0)))
+    while under_way(house):
+        turn(house)
+    assert generations(client) == [2] * COUNT
+    events = lambda: client.get(f"documents/{odd}/events").json["events"]
+    until(lambda: "refused:bad_chunk_options" in [each["reason"] for each in events()], 10, "nothing is told")
+    assert "at most half overlap" in str(client.get(f"documents/{odd}/why").json)

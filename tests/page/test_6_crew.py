@@ -6,7 +6,7 @@ from sqlalchemy import update
 from holdfast.api.feed import CREW_EVERY, Crew, Watch
 from holdfast.store import workers
 from holdfast.store.database import Database
-from holdfast.store.schema import workers as table
+from holdfast.store.schema_operations import workers as table
 from holdfast.store.workers import Worker, WorkerState
 
 

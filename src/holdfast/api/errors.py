@@ -77,6 +77,7 @@ BY_CODE = {
     "same_content": 409,
     "nothing_ready": 409,
     "collection_emptying": 409,
+    "options_conflict": 409,
     "unknown_order": 404,
     "blob_missing": 404,
     "url_forbidden": 400,

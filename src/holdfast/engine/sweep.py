@@ -83,6 +83,7 @@ class Sweeper:
         self._sender = sender
         self._rules = rules
         self._enrolled = False
+        self._expired_up_to = duties.ExpiryCursor()
 
     def sweep(self) -> Swept:
         """One round: whatever was due, not won by another sweeper and not kept by others has been done."""
@@ -142,7 +143,7 @@ class Sweeper:
     def _expire(self) -> None:
         alive = None if self._leases.kept_in_database else self._leases.alive
         try:
-            duties.expire(self._db, cap=self._rules.attempt_cap, alive=alive)
+            duties.expire(self._db, cap=self._rules.attempt_cap, alive=alive, cursor=self._expired_up_to)
         except LeaseBackendError as error:
             # Who is alive cannot be told, so nobody is called dead; the other duties go on.
             log.warning("no lease was looked at: %s", error.message)

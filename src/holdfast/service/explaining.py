@@ -99,7 +99,8 @@ def of(noted: Noted | Event, tasks: Mapping[int, str] | None = None) -> str:
         return f"{who} was fenced out at {noted.verb}: {FENCES.get(cause, cause)}; nothing was written"
     match noted.verb:
         case Verb.REQUEST:
-            return of_request(noted.reason, noted.actor)
+            told = of_request(noted.reason, noted.actor)
+            return f"{told}: {data['message']}" if "message" in data else told
         case Verb.CLAIM:
             over = " after another's lease ran out" if noted.reason == "over_expired" else ""
             return f"{who} took {task} under epoch {noted.epoch}{over}"

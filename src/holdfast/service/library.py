@@ -17,6 +17,7 @@ from holdfast.documents import fetch
 from holdfast.documents.blobs import Blob, Blobs
 from holdfast.engine.engine import Engine
 from holdfast.kinds import index
+from holdfast.service import own_options
 from holdfast.service.rounds import Rounds
 from holdfast.store import actions, collections, documents, moving, requests, rounds
 from holdfast.store.collections import Collection
@@ -183,6 +184,7 @@ class Library:
             options=chosen,
             actor=wish.actor,
             ask_again=options is not None,
+            check=lambda own: own_options.check(self._defaults, chosen, own),
         )
         changed = self.collection(wish.tenant, collection_id)
         return Changed(changed, *(self.rounds.begin(begun) if begun is not None else (0, 0)))

@@ -4,10 +4,11 @@ A turn of the sweep sees to a bounded number of documents. So changed options as
 documents over the better part of an hour, behind everything else that is due, and not all in one moment.
 """
 
-import contextlib
+import logging
 from collections.abc import Callable
 
-from holdfast.core.errors import NotFoundError
+from holdfast.core import isolation
+from holdfast.core.errors import HoldfastError, NotFoundError, StoreUnavailableError
 from holdfast.core.records import Answer
 from holdfast.core.states import Disposition
 from holdfast.store import documents, rounds
@@ -19,6 +20,9 @@ AT_ONCE = 100
 PER_TURN = {rounds.OPTIONS: 200, rounds.DELETE: 500}
 ROUNDS_PER_TURN = 5
 WAIT_FOR_BUDGET = 60.0
+WAIT_AFTER_ERROR = 60.0
+
+log = logging.getLogger(__name__)
 
 
 class Rounds:
@@ -33,7 +37,22 @@ class Rounds:
 
     def __call__(self) -> int:
         """One turn of the sweep; answers for how many documents something was done."""
-        return sum(self.go_on(each, PER_TURN[each.sort]) for each in rounds.due(self._db, ROUNDS_PER_TURN))
+        return isolation.for_each(
+            rounds.due(self._db, ROUNDS_PER_TURN), self._take_turn, name=lambda each: each.collection
+        )
+
+    def _take_turn(self, which: Round) -> int:
+        """The round was carried on; one that cannot be waits, so that it does not hold the others up."""
+        try:
+            return self.go_on(which, PER_TURN[which.sort])
+        except StoreUnavailableError:
+            raise
+        except isolation.SomeFailedError:  # it went on past them
+            raise
+        except Exception:
+            # Outermost of a round: whatever is wrong with it is told by the sweep, once a minute.
+            rounds.step(self._db, which, which.after, pause=WAIT_AFTER_ERROR)
+            raise
 
     def begin(self, which: Round) -> tuple[int, int]:
         """Some documents are seen to: for how many something was done, and how many are to follow."""
@@ -46,26 +65,54 @@ class Rounds:
         return self._ask_some(which, most) if which.sort == rounds.OPTIONS else self._end_some(which, most)
 
     def _ask_some(self, which: Round, most: int) -> int:
-        """Documents are asked for by the options of now; a refused request makes the round wait."""
-        asked, after = 0, which.after
-        found = documents.page(self._db, which.tenant, which.collection, after=after, limit=most)
-        for each in found:
-            with contextlib.suppress(NotFoundError):  # deleted, or moved, meanwhile
-                answer = self._ask(which, each.id)
+        """Documents are asked for by the options of now; a refused request makes the round wait.
+
+        A document that cannot be asked for is noted in its journal, and the round goes on with the next.
+        """
+        done, after = 0, which.after
+        page = documents.page(self._db, which.tenant, which.collection, after=after, limit=most)
+        for document in page:
+            try:
+                answer = self._ask(which, document.id)
+            except NotFoundError:  # deleted, or moved, meanwhile
+                pass
+            except StoreUnavailableError:
+                raise
+            except Exception as error:  # noqa: BLE001 - one bad document never holds up the others
+                self._skip(which, document, error)
+            else:
                 if answer.disposition is Disposition.REFUSED:
                     rounds.step(self._db, which, after, pause=WAIT_FOR_BUDGET)
-                    return asked
-                asked += answer.created
-            after = each.id
-        self._tell(which, after, is_over=len(found) < most)
-        return asked
+                    return done
+                done += answer.created
+            after = document.id
+        self._tell(which, after, is_over=len(page) < most)
+        return done
+
+    def _skip(self, which: Round, document: documents.Document, error: Exception) -> None:
+        reason = isolation.explain(error)
+        log.warning("the round over %s passes over document %s: %s", which.collection, document.id, reason)
+        code = error.code if isinstance(error, HoldfastError) else "error"
+        rounds.note_skipped(self._db, which, document.head_id, code, reason)
 
     def _end_some(self, which: Round, most: int) -> int:
-        found = rounds.remains(self._db, which.tenant, which.collection, after=which.after, limit=most)
-        for each in found:
-            self._end(which, each)
-        self._tell(which, found[-1] if found else which.after, is_over=len(found) < most)
-        return len(found)
+        """The work of some documents that are gone has ended; what could not be is tried again later."""
+        page = rounds.remains(self._db, which.tenant, which.collection, after=which.after, limit=most)
+
+        def end(document_id: str) -> int:
+            self._end(which, document_id)
+            return 1
+
+        try:
+            return isolation.for_each(page, end, name=str)
+        finally:
+            after = page[-1] if page else which.after
+            if len(page) < most and rounds.remains(
+                self._db, which.tenant, which.collection, after="", limit=1
+            ):
+                rounds.step(self._db, which, "", pause=WAIT_AFTER_ERROR)  # from the first that is left
+            else:
+                self._tell(which, after, is_over=len(page) < most)
 
     def _tell(self, which: Round, after: str, *, is_over: bool) -> None:
         if is_over:

@@ -1,10 +1,10 @@
 """Collections: what is searched together, and how its documents are indexed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, bindparam, select, update
+from sqlalchemy import Row, bindparam, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.errors import NotFoundError
@@ -132,6 +132,21 @@ def make_collection(
     return db.write("make_collection", body)
 
 
+OwnOptions = Iterable[tuple[str, Mapping[str, Any]]]
+"""Ids of documents with the options that are their own."""
+
+OWN_OPTIONS = (
+    select(documents.c.id, documents.c.options)
+    .where(
+        documents.c.tenant == bindparam("b_tenant"),
+        documents.c.collection == bindparam("b_id"),
+        # As in the partial index over just those.
+        literal_column("options IS NOT NULL AND NOT deleted"),
+    )
+    .order_by(documents.c.id)
+)
+
+
 def set_collection(
     db: Database,
     tenant: str,
@@ -141,10 +156,12 @@ def set_collection(
     options: Mapping[str, Any],
     actor: str = "",
     ask_again: bool = False,
+    check: Callable[[OwnOptions], None] = lambda _own: None,
 ) -> Round | None:
     """The collection has this title and these options from now on; with `ask_again` a round over it begins.
 
-    NotFoundError when it is deleted.
+    `check` is given the documents with options of their own before anything is written, and may raise.
+    NotFoundError when the collection is deleted.
     """
     values = {"b_tenant": tenant, "b_id": collection_id, "b_title": title, "b_options": dict(options) or None}
     token = db.token()
@@ -153,6 +170,11 @@ def set_collection(
         row = tx.one(COLLECTION_FOR_CHANGE, {"b_tenant": tenant, "b_id": collection_id})
         if row is None or row.deleted:
             raise no_collection(collection_id)
+        if ask_again:
+            check(
+                (row.id, row.options)
+                for row in tx.all(OWN_OPTIONS, {"b_tenant": tenant, "b_id": collection_id})
+            )
         tx.execute(SET_COLLECTION, values)
         if not ask_again:
             return None

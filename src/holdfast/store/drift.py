@@ -9,6 +9,17 @@ from holdfast.core.states import LIVE, CallState, Status
 from holdfast.store.database import Database
 from holdfast.store.schema import calls, chunks, documents, heads, runs
 
+# Correlated by name: without that, a condition two levels deep that names `heads` reads a `heads` of its own,
+# all of it for every chunk, and any tenant's call counts as present.
+_vector = (
+    exists()
+    .where(
+        calls.c.tenant == heads.c.tenant,
+        calls.c.key == chunks.c.call_key,
+        calls.c.state == CallState.SETTLED.value,
+    )
+    .correlate(heads, chunks)
+)
 _published = (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation)
 _here = select(func.count()).select_from(chunks).where(_published).correlate(heads).scalar_subquery()
 _without_vector = (
@@ -17,11 +28,7 @@ _without_vector = (
     .where(
         _published,
         chunks.c.call_key.is_not(None),
-        ~exists().where(
-            calls.c.tenant == heads.c.tenant,
-            calls.c.key == chunks.c.call_key,
-            calls.c.state == CallState.SETTLED.value,
-        ),
+        ~_vector,
     )
     .correlate(heads)
     .scalar_subquery()

@@ -5,11 +5,11 @@ function is a transition of its own: it locks, tests the locked rows, writes and
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, exists, func, not_, select, update
+from sqlalchemy import Row, Select, bindparam, exists, func, not_, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide
@@ -19,9 +19,12 @@ from holdfast.store import tasks as fenced
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
-from holdfast.store.schema import duties, orders, runs, tasks
+from holdfast.store.schema import orders, runs, tasks
+from holdfast.store.schema_operations import duties
 
 BATCH = 200
+# Pages of expired leases that one sweep looks at.
+MOST_PAGES = 25
 _open_states = [literal(state) for state in sorted(OPEN)]
 
 
@@ -108,9 +111,14 @@ EXPIRED = (
         tasks.c.lane,
         rows.ADVANCED.label("has_advanced"),
     )
-    .where(tasks.c.state == literal(TaskState.RUNNING), tasks.c.lease_until < now())
-    .order_by(tasks.c.lease_until)
-    .limit(BATCH)
+    .where(
+        tasks.c.state == literal(TaskState.RUNNING),
+        tasks.c.lease_until < now(),
+        tasks.c.lease_until >= bindparam("since"),
+        or_(tasks.c.lease_until > bindparam("since"), tasks.c.id > bindparam("after")),
+    )
+    .order_by(tasks.c.lease_until, tasks.c.id)
+    .limit(bindparam("limit"))
     .with_for_update(key_share=True, skip_locked=True, of=tasks)
 )
 EXPIRE = (
@@ -131,15 +139,45 @@ Alive = Callable[[list[tuple[int, str]]], set[int]]
 """Given (task id, token) pairs whose database lease has run out, which are alive by another lease backend."""
 
 
-def expire(db: Database, *, cap: int, alive: Alive | None = None) -> dict[str, int]:
-    """Tasks whose lease ran out are due again, per lane; those over the attempt cap fail their run."""
-    woken: dict[int, str] = {}  # over all tries: a spare wake-up is harmless, a lost one costs a sweep
+@dataclass(slots=True)
+class ExpiryCursor:
+    """Up to which task the expired leases were looked at; (0, 0) before the first."""
 
-    def body(tx: Tx) -> list[Row[Any]]:
-        found = tx.all(EXPIRED)
-        spared = alive([(row.id, row.token) for row in found]) if alive is not None and found else set()
+    lease_until: float = 0.0
+    task_id: int = 0
+
+
+def expire(
+    db: Database, *, cap: int, alive: Alive | None = None, cursor: ExpiryCursor | None = None
+) -> dict[str, int]:
+    """Tasks whose lease ran out are due again, per lane; those over the attempt cap fail their run.
+
+    At most `MOST_PAGES` pages are looked at. The next call with the same `cursor` goes on after them, so that
+    any number of tasks that are alive by another lease backend cannot hide a dead one behind them.
+    """
+    position = cursor or ExpiryCursor()
+    woken: dict[int, str] = {}
+    for _ in range(MOST_PAGES):
+        if not _expire_page(db, position, woken, cap=cap, alive=alive):
+            position.lease_until, position.task_id = 0.0, 0
+            break
+    return Counter(woken.values())
+
+
+def _expire_page(
+    db: Database, position: ExpiryCursor, woken: dict[int, str], *, cap: int, alive: Alive | None
+) -> bool:
+    """One page after `position`, which is moved past it, is dealt with; False when it was the last one.
+
+    `woken` is filled over all tries: a spare wake-up is harmless, a lost one costs a sweep.
+    """
+    values = {"since": position.lease_until, "after": position.task_id, "limit": BATCH}
+
+    def body(tx: Tx) -> tuple[Sequence[Row[Any]], list[Row[Any]]]:
+        page = tx.all(EXPIRED, values)
+        spared = alive([(row.id, row.token) for row in page]) if alive is not None and page else set()
         abandoned = []
-        for row in found:
+        for row in page:
             if row.id in spared:
                 continue
             expiry = decide.expire(row.attempts, cap, advanced=row.has_advanced)
@@ -149,11 +187,14 @@ def expire(db: Database, *, cap: int, alive: Alive | None = None) -> dict[str, i
             tx.execute(EXPIRE, {"b_task": row.id, "b_attempts": expiry.attempts})
             journal.write(tx, _of_task(Verb.EXPIRE, "lease_expired", row))
             woken[row.id] = row.lane
-        return abandoned
+        return page, abandoned
 
-    for row in db.write("expire", body):
+    page, abandoned = db.write("expire", body)
+    for row in abandoned:
         abandon(db, row, cap)
-    return Counter(woken.values())
+    if page:
+        position.lease_until, position.task_id = page[-1].lease_until, page[-1].id
+    return len(page) == BATCH
 
 
 def _of_task(verb: Verb, reason: str, row: Row[Any]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from typing import Any
 from sqlalchemy import and_, bindparam, delete, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from holdfast.core.states import Disposition, Verb
+from holdfast.store import journal
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.schema import documents, heads
@@ -102,6 +104,19 @@ def step(db: Database, which: Round, after: str, *, pause: float = 0.0) -> None:
 def end(db: Database, which: Round) -> None:
     """The round is over; nothing if it began anew since."""
     db.write("end_round", lambda tx: tx.execute(END, _name(which)))
+
+
+def note_skipped(db: Database, which: Round, head_id: int | None, code: str, message: str) -> None:
+    """The journal of the document says that the round could not ask for it, and why."""
+    noted = journal.entry(
+        Verb.REQUEST,
+        f"{Disposition.REFUSED}:{code}",
+        tenant=which.tenant,
+        head_id=head_id,
+        actor=which.actor,
+        data={"round": which.token, "message": message},
+    )
+    db.write("skip_in_round", lambda tx: journal.once(tx, noted))
 
 
 _live = ~documents.c.deleted

@@ -431,6 +431,14 @@ documents = Table(
     Index("ix_documents_collection", "tenant", "collection", "id"),
     Index("ix_documents_name", "tenant", "collection", "name"),
     Index("ix_documents_digest", "digest"),
+    Index(
+        "ix_documents_own_options",
+        "tenant",
+        "collection",
+        "id",
+        sqlite_where=text("options IS NOT NULL AND NOT deleted"),
+        postgresql_where=text("options IS NOT NULL AND NOT deleted"),
+    ),
 )
 
 journal = Table(
@@ -458,35 +466,4 @@ journal = Table(
         postgresql_where=text("reason = 'duplicate:in_progress'"),
     ),
     sqlite_autoincrement=True,
-)
-
-duties = Table(
-    "duties",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("next_at", Double, nullable=False, server_default="0"),
-    Column("last_at", Double, nullable=False, server_default="0"),
-    Column("grace_until", Double, nullable=False, server_default="0"),
-)
-
-# What a worker says of itself, every few seconds. Nothing depends on it: a row may be late, or lost.
-workers = Table(
-    "workers",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("host", Text, nullable=False),
-    Column("pid", BigInteger, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("broker", Text, nullable=False),
-    Column("health", Text, nullable=False),
-    Column("lanes", JSON, nullable=False),
-    Column("pipelines", JSON, nullable=False),
-    Column("processes", Integer, nullable=False),
-    Column("busy", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("counts", JSON, nullable=False),
-    Column("started_at", Double, nullable=False),
-    Column("seen_at", Double, nullable=False),
-    Index("ix_workers_seen", "seen_at"),
 )

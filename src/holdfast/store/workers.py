@@ -16,7 +16,8 @@ from holdfast.core.states import TaskState
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.rows import literal
-from holdfast.store.schema import tasks, workers
+from holdfast.store.schema import tasks
+from holdfast.store.schema_operations import workers
 
 LOST_AFTER = 30.0
 FORGOTTEN_AFTER = 86_400.0
