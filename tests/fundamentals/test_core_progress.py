@@ -65,26 +65,38 @@ def test_a_slice_that_moves_on_never_lowers_the_share(found, data):
     ("found", "planned", "rolled"),
     [
         ([], False, Rolled(0.0, 0, 0, failed=False, complete=False)),
-        ([Step(TaskState.QUEUED, 0, 0)], True, Rolled(0.0, 0, 0, failed=False, complete=False)),
-        ([Step(TaskState.RUNNING, 3, 12)], True, Rolled(0.25, 3, 12, failed=False, complete=False)),
+        ([Step(TaskState.QUEUED, 0, 0)], True, Rolled(0.0, 0, 0, failed=False, complete=False, parts=1)),
+        ([Step(TaskState.RUNNING, 3, 12)], True, Rolled(0.25, 3, 12, failed=False, complete=False, parts=1)),
         # Planned and done is done; done before the plan is known is not.
-        ([Step(TaskState.DONE, 12, 12)], True, Rolled(1.0, 12, 12, failed=False, complete=True)),
-        ([Step(TaskState.DONE, 12, 12)], False, Rolled(0.999, 12, 12, failed=False, complete=False)),
+        (
+            [Step(TaskState.DONE, 12, 12)],
+            True,
+            Rolled(1.0, 12, 12, failed=False, complete=True, parts_done=1, parts=1),
+        ),
+        (
+            [Step(TaskState.DONE, 12, 12)],
+            False,
+            Rolled(0.999, 12, 12, failed=False, complete=False, parts_done=1, parts=1),
+        ),
         # A done slice counts whole, whatever its last report said.
-        ([Step(TaskState.DONE, 5, 12)], True, Rolled(1.0, 12, 12, failed=False, complete=True)),
+        (
+            [Step(TaskState.DONE, 5, 12)],
+            True,
+            Rolled(1.0, 12, 12, failed=False, complete=True, parts_done=1, parts=1),
+        ),
         # Weights: one heavy slice done of four parts.
         (
             [Step(TaskState.DONE, 9, 9, weight=3), Step(TaskState.QUEUED, 0, 3)],
             True,
-            Rolled(0.75, 9, 12, failed=False, complete=False),
+            Rolled(0.75, 9, 12, failed=False, complete=False, parts_done=1, parts=2),
         ),
         # All reported, none finished: almost.
-        ([Step(TaskState.RUNNING, 4, 4)], True, Rolled(0.999, 4, 4, failed=False, complete=False)),
+        ([Step(TaskState.RUNNING, 4, 4)], True, Rolled(0.999, 4, 4, failed=False, complete=False, parts=1)),
         # One failed slice fails the run, however much is done.
         (
             [Step(TaskState.DONE, 1, 1), Step(TaskState.FAILED, 0, 1)],
             True,
-            Rolled(0.5, 1, 2, failed=True, complete=False),
+            Rolled(0.5, 1, 2, failed=True, complete=False, parts_done=1, parts=2),
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_second_click_shows_what_runs_and_can_end_it(reader, api, stand):
     answer = page.wait_for_selector(f"{row(name)} .answer")
     assert "already in progress" in answer.inner_text()
     assert answer.query_selector("progress") is not None
-    page.click(f"{row(name)} .answer >> text=Cancel it")
+    page.click(f"{row(name)} .answer >> text=Cancel run")
     page.wait_for_selector(f"{row(name)}[data-status=not_indexed]")
     page.wait_for_selector(f"{row(name)} .answer", state="detached")
     stand.meter.release()
@@ -100,7 +100,7 @@ def test_a_worker_that_is_killed_is_shown_and_the_document_heals(reader, api, st
     assert "took the plan under epoch 3." in story
     assert "is in doubt: its holder is gone. Nobody knows whether it was charged." in story
     assert "sent the order in doubt again, with its own key." in story
-    assert "2\N{MULTIPLICATION SIGN}" in reader.text("[aria-label='Paid exchanges of generation 1']")
+    assert "2\N{MULTIPLICATION SIGN}" in reader.text("[aria-label='Paid exchanges of version 1']")
     assert api.document(name)["ready"] is True
 
 
@@ -113,7 +113,7 @@ def test_many_are_chosen_and_deleted(reader, api):
         page.check(f"{row(name)} input[name=pick]")
     assert reader.text("#n-chosen") == "2"
     page.click("#bulk >> text=Delete")
-    page.click("#sure >> text=Yes, do it")
+    page.click("#sure-yes")
     page.wait_for_selector(row(names[0]), state="detached")
     page.wait_for_selector(row(names[1]), state="detached")
     reader.shows("#n-documents", "1")
@@ -178,7 +178,7 @@ def test_an_action_is_added_shows_its_results_and_is_removed(reader, api):
     reader.shows("#follow-ups + .plain-list", "Abstract")
     page = reader.open("/collections/acted/actions")
     page.click(".action >> text=Remove")
-    page.click("#sure >> text=Yes, do it")
+    page.click("#sure-yes")
     page.wait_for_selector("text=No actions yet")
     assert api.get("collections/acted/actions")["actions"] == []
 

@@ -37,8 +37,8 @@ def test_a_lease_that_nobody_takes_is_told_with_its_document(house, seen):
     assert "Why does it wait? somebody is gone: the lease ran out 1.7 min ago, and no worker" in told
     assert "somebody, whose lease ran out" in told
     house.worker.engine.run_until_idle(patience=30.0)
-    assert "Needs a look" not in seen("/operations")
-    assert "It is done: generation 1 is visible." in seen(f"/documents/{document['id']}")
+    assert "Needs attention" not in seen("/operations")
+    assert "It is done: version 1 is visible." in seen(f"/documents/{document['id']}")
 
 
 def test_a_budget_is_told_when_it_is_used_up_and_not_before(house, seen):
@@ -59,7 +59,10 @@ def test_events_that_did_not_arrive_are_told(house, seen):
         client.post(f"collections/shelf/actions/{made.json['action']['id']}/test")
         house.work()
     told = seen("/operations")
-    assert "1 webhook of the latest 1 did not arrive. Repair the receiver" in told
+    assert (
+        "1 webhook delivery failed for good: the address answered with status 410. Repair the receiver"
+        in told
+    )
     assert re.search(r"webhook\.test .* Failed Answered 410 Send again", told)
 
 

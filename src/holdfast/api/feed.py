@@ -17,7 +17,8 @@ from holdfast.store.database import Database
 from holdfast.store.events import Event, Standing
 
 EVERY = 0.25
-BEAT = 15.0
+# Who hears nothing for several of these may take the connection, or this process, to be dead.
+BEAT = 4.0
 MOST_WAITING = 2000
 MOST_LISTENERS = 2000
 # Transactions that write to the journal are over after this many seconds.
@@ -78,6 +79,7 @@ class Feed:
         self._watching: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
+        self._looked = 0.0
 
     @property
     def listeners(self) -> int:
@@ -100,7 +102,11 @@ class Feed:
             raise FullError
 
     async def listen(self, tenant: str, after: int | None) -> AsyncIterator[Happening | None]:
-        """What happens to the tenant, from after the event `after` or from now on; None now and then."""
+        """What happens to the tenant, from after the event `after` or from now on.
+
+        None now and then says that nothing happened. While the database cannot be read nobody knows that, and
+        nothing is said.
+        """
         self._loop = asyncio.get_running_loop()
         listener = Listener(tenant)
         listener.start = await asyncio.to_thread(events.latest, self._db) if after is None else after
@@ -119,7 +125,8 @@ class Feed:
                 try:
                     happening = await asyncio.wait_for(listener.waiting.get(), self._beat)
                 except TimeoutError:
-                    yield None
+                    if self._loop.time() - self._looked < 2 * self._beat:
+                        yield None
                     continue
                 if happening is None:
                     return
@@ -152,6 +159,7 @@ class Feed:
         try:
             for happening in await asyncio.to_thread(watch.look, tenants, start):
                 self._tell(happening)
+            self._looked = asyncio.get_running_loop().time()
         except StoreUnavailableError as error:
             log.warning("the event stream waits for the database: %s", error.message)
 
@@ -214,4 +222,11 @@ class Watch:
 
 
 def _measure(one: Standing) -> tuple[object, ...]:
-    return one.run.status, one.rolled.done, one.rolled.total, one.rolled.share, tuple(one.stages.items())
+    return (
+        one.run.status,
+        one.rolled.done,
+        one.rolled.total,
+        one.rolled.share,
+        one.rolled.parts_done,
+        tuple(one.stages.items()),
+    )

@@ -61,7 +61,8 @@ def all_events(
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
             "description": (
                 "Entries of the journal, each with its id and its verb as `event`; and `progress`, without "
-                "an id, when the progress of a run changes, or `workers`, when one comes, goes or is lost."
+                "an id, when the progress of a run changes, or `workers`, when one comes, goes or is lost. "
+                "`beat` comes every few seconds while nothing else does: without it, take the stream as lost."
             ),
         },
         **BESIDE,
@@ -108,7 +109,7 @@ def _frame(happening: Happening | None) -> str:
         case Crew():
             return f"event: workers\ndata: {WorkersEvent(states=happening.states).model_dump_json()}\n\n"
         case _:
-            return ": still here\n\n"
+            return "event: beat\ndata: {}\n\n"
 
 
 def _progress(found: Standing) -> ProgressEvent:

@@ -90,13 +90,18 @@ class Collections(Shape):
 
 
 class Progress(Shape):
-    """True counts; `share` is from 0 to 1, `stages` has done and total of each."""
+    """True counts; `share` is from 0 to 1, `stages` has done and total of each.
+
+    `done` and `total` count in the parts that were begun; `parts_done` of `parts` are finished.
+    """
 
     done: int
     total: int
     unit: str
     share: float
     stages: dict[str, tuple[int, int]]
+    parts_done: int
+    parts: int
 
     @classmethod
     def of(cls, found: Standing | RunProgress) -> "Progress":
@@ -113,6 +118,8 @@ class Progress(Shape):
             "unit": found.unit,
             "share": rolled.share,
             "stages": dict(found.stages),
+            "parts_done": rolled.parts_done,
+            "parts": rolled.parts,
         }
 
 

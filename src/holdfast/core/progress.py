@@ -23,13 +23,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """Progress of a run."""
+    """Progress of a run. `done` and `total` count only in tasks that were begun: of a run with several parts,
+    `parts_done` of `parts` says how much is left.
+    """
 
     share: float
     done: int
     total: int
     failed: bool
     complete: bool
+    parts_done: int = 0
+    parts: int = 0
 
 
 def forward(old: tuple[int, int], new: tuple[int, int]) -> tuple[int, int]:
@@ -42,6 +46,7 @@ def roll_up(steps: Iterable[Step], *, planned: bool) -> Rolled:
     """The run's progress: any failed slice fails it, all done is done, otherwise the weighted share."""
     share, weights, done, total = 0.0, 0, 0, 0
     failed, complete = False, planned
+    parts_done, parts = 0, 0
     for step in steps:
         failed = failed or step.state is TaskState.FAILED
         finished = step.state is TaskState.DONE
@@ -51,9 +56,8 @@ def roll_up(steps: Iterable[Step], *, planned: bool) -> Rolled:
         weights += step.weight
         total += step.total
         done += step.total if finished else step.done
-    if failed:
-        complete = False
-    if complete:
-        return Rolled(1.0, done, total, failed=False, complete=True)
-    portion = min(share / weights, 0.999) if weights else 0.0
-    return Rolled(portion, done, total, failed=failed, complete=False)
+        parts_done += finished
+        parts += 1
+    complete = complete and not failed
+    portion = 1.0 if complete else min(share / weights, 0.999) if weights else 0.0
+    return Rolled(portion, done, total, failed, complete, parts_done, parts)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from holdfast.core.records import Head, Task
 from holdfast.core.states import OPEN, CallState, Status, TaskState, Verb, shown
 from holdfast.service import figures
-from holdfast.store import billing, reads, workers
+from holdfast.store import billing, documents, reads, workers
 from holdfast.store.billing import OpenOrder
 from holdfast.store.database import Database
 from holdfast.store.documents import Document
@@ -236,6 +236,8 @@ def advise(
             return _queued(story, at_work=at_work)
         case Status.RUNNING:
             return _running(story, at_work=at_work, now=now or 0.0)
+        case Status.SUCCESS if head.visible and head.published_generation != head.generation:
+            return _kept(story)
         case Status.SUCCESS:
             return Advice(f"It is done: {visible(head)}.", Step.NOTHING, "Nothing to do.")
         case _:
@@ -249,6 +251,19 @@ def about(db: Database, document: Document, story: Story | None) -> Advice:
     orders = [each for each in billing.open_orders(db, document.tenant) if each.run_id in story.tasks]
     at_work = any(each.state is WorkerState.WORKING for each in workers.known(db))
     return advise(story, orders, at_work=at_work, now=reads.moment(db))
+
+
+def _kept(story: Story) -> Advice:
+    """For a head whose published generation answers although a newer one was asked for and has ended."""
+    head = story.head
+    ended = story.runs[0].run.status if story.runs else Status.CANCELLED
+    answers = " and answers searches" if head.kind == documents.KIND else ""
+    return Advice(
+        f"Generation {head.generation} was {ended}."
+        f" Generation {head.published_generation} is published{answers}.",
+        Step.RETRY,
+        "Try again when you want the newer content or options; what was paid for is kept.",
+    )
 
 
 def _failed(story: Story) -> Advice:

@@ -36,9 +36,9 @@ def number(value: int | None) -> str:
     return NOTHING if value is None else f"{value:,}"
 
 
-def count(value: int, noun: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
+def count(value: int, noun: str, plural: str = "") -> str:
+    """`1 call`, `2 calls`; `1 delivery`, `2 deliveries` where the plural is given."""
+    return f"{value:,} {noun}" if value == 1 else f"{value:,} {plural or noun + 's'}"
 
 
 def size(octets: int) -> str:

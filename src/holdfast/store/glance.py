@@ -17,6 +17,8 @@ DAY = 86_400
 # Refusals are looked for among so many of the latest entries: a quiet tenant's journal is not read whole.
 LOOKED_AT = 20_000
 SHOWN = 20
+# The reason of a run that only records a deletion: nothing was indexed by it.
+DELETION = "delete"
 # Transactions that write to the journal are over after this many seconds.
 SETTLED = 5.0
 
@@ -27,6 +29,7 @@ TODAY = (
         runs.c.finished_at >= _midnight,
         runs.c.tenant == bindparam("tenant"),
         runs.c.kind == bindparam("kind"),
+        runs.c.reason != literal(DELETION),
     )
     .group_by(runs.c.status)
 )

@@ -19,7 +19,8 @@ from holdfast.store.rows import literal
 from holdfast.store.schema import tasks
 from holdfast.store.schema_operations import workers
 
-LOST_AFTER = 30.0
+# Workers report every three seconds: three reports are missing.
+LOST_AFTER = 10.0
 FORGOTTEN_AFTER = 86_400.0
 
 

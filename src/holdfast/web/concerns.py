@@ -15,6 +15,9 @@ from holdfast.web.parts import Its
 STUCK_AFTER = 600.0
 # The sweep of any worker takes a lease that ran out within seconds.
 NOT_SWEPT_AFTER = 30.0
+# Deliveries are tried for a day; one that failed for good is worth a look for some days more.
+GIVEN_UP_SHOWN = 4 * 86_400.0
+MOST_DELIVERIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +30,13 @@ class Concern:
 
 
 def all_of(
-    its: Its,
-    who: Identity,
-    known: Sequence[Worker],
-    leases: Sequence[Lease],
-    deliveries: Sequence[Delivery],
+    its: Its, who: Identity, known: Sequence[Worker], leases: Sequence[Lease] | None = None
 ) -> list[Concern]:
     """What the caller should know, the worst first. Of others' work only the operator is told."""
-    found = [*_of_workers(known), *_of_orders(its, who), *_of_budgets(its, who), *_of_deliveries(deliveries)]
+    found = [*_of_workers(known), *_of_orders(its, who), *_of_budgets(its, who), *_of_deliveries(its, who)]
     if who.may(Scope.ADMIN):
-        found += [*_of_leases(leases), *_of_lanes(its)]
+        held = reads.leases(its.runtime.db) if leases is None else leases
+        found += [*_of_leases(held), *_of_lanes(its)]
     return sorted(found, key=lambda one: one.level)
 
 
@@ -46,8 +46,8 @@ def _of_workers(known: Sequence[Worker]) -> list[Concern]:
     return [
         Concern(
             "care",
-            f"Worker {each.name} has not been heard of for {figures.span(each.silent)}.",
-            "Others take over what it held, by themselves. If it should be there, look at its log.",
+            f"Worker {each.name} is lost: it was last seen {figures.span(each.silent)} ago.",
+            "Other workers take over its tasks by themselves. If it should be running, look at its log.",
         )
         for each in lost
     ] + [
@@ -91,12 +91,48 @@ def _of_budgets(its: Its, who: Identity) -> list[Concern]:
     return found
 
 
-def _of_deliveries(deliveries: Sequence[Delivery]) -> list[Concern]:
-    failed = sum(each.state == "failed" for each in deliveries)
-    if not failed:
-        return []
-    told = f"{figures.count(failed, 'webhook')} of the latest {len(deliveries)} did not arrive."
-    return [Concern("care", told, "Repair the receiver, test it below, then send them again.")]
+def _of_deliveries(its: Its, who: Identity) -> list[Concern]:
+    """Webhooks that do not get through: those that are tried again, and those that were given up."""
+    hooks = {each.id for each in its.actions.hooks(who.tenant)}
+    pending, failed = (
+        [
+            each
+            for each in its.deliveries.page(who.tenant, state=state, before=None, limit=MOST_DELIVERIES)
+            if each.action_id is None or each.action_id in hooks
+        ]
+        for state in ("pending", "failed")
+    )
+    failing = [each for each in pending if each.last_error is not None]
+    since = reads.moment(its.runtime.db) - GIVEN_UP_SHOWN
+    given_up = [each for each in failed if each.created_at > since]
+    concerns = []
+    if failing:
+        are = "is" if len(failing) == 1 else "are"
+        concerns.append(
+            Concern(
+                "care",
+                f"{_deliveries(failing)} {are} failing: {_reason(failing[0])}.",
+                "Each is tried again for a day. Repair the receiver, then press Send again below.",
+            )
+        )
+    if given_up:
+        concerns.append(
+            Concern(
+                "care",
+                f"{_deliveries(given_up)} failed for good: {_reason(given_up[0])}.",
+                "Repair the receiver, send a test, then press Send again below.",
+            )
+        )
+    return concerns
+
+
+def _deliveries(some: Sequence[Delivery]) -> str:
+    more = "more than " if len(some) == MOST_DELIVERIES else ""
+    return f"{more}{figures.count(len(some), 'webhook delivery', 'webhook deliveries')}".capitalize()
+
+
+def _reason(delivery: Delivery) -> str:
+    return (delivery.last_error or f"answer {delivery.last_status}").rstrip(".")
 
 
 def _of_leases(leases: Sequence[Lease]) -> list[Concern]:

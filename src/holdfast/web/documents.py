@@ -211,9 +211,9 @@ def _run_of(its: Its, found: Document, generation: int) -> str | None:
 def _facts(found: Document) -> list[tuple[str, Any]]:
     """What is known of a document, for a list of facts."""
     told: list[tuple[str, Any]] = [
-        ("Source", {"upload": "Upload", "text": "Text", "url": "Address"}.get(found.source, found.source)),
+        ("Source", {"upload": "Upload", "text": "Text", "url": "URL"}.get(found.source, found.source)),
         ("File", found.name or None),
-        ("Address", found.url),
+        ("URL", found.url),
         ("Format", (found.format or "").upper() or None),
         ("Size", figures.size(found.size)),
         ("Pages", figures.number(found.pages)),

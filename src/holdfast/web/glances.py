@@ -90,18 +90,21 @@ def crew(its: Its) -> tuple[Worker, ...]:
     )
 
 
-def health(its: Its, known: Sequence[Worker]) -> Health:
-    """The one sentence about workers and broker."""
+def health(its: Its, known: Sequence[Worker], concerns: int = 0) -> Health:
+    """The one sentence about workers and broker. All is good only when nothing needs attention."""
     silent = sorted({broker for broker, _, messages in its.depths() if messages is None})
     states = [each.state for each in known]
-    at_work, lost = states.count(WorkerState.WORKING), states.count(WorkerState.LOST)
+    online, lost = states.count(WorkerState.WORKING), states.count(WorkerState.LOST)
     if silent:
         return Health("bad", f"The broker {silent[0]} does not answer. Work is accepted, and waits for it.")
-    if not at_work:
-        return Health("bad", "No worker is at work. What is accepted waits; start one with: holdfast worker")
-    told = f"{figures.count(at_work, 'worker')} at work, the broker answers."
+    if not online:
+        told = f" {figures.count(lost, 'worker')} lost." if lost else ""
+        return Health(
+            "bad", f"No worker is online.{told} Accepted work waits; start one with: holdfast worker"
+        )
+    told = f"{figures.count(online, 'worker')} online, broker connected."
     if lost:
-        return Health("care", f"{told} {figures.count(lost, 'worker')} lost; others take the work over.")
+        return Health("care", f"{told} {figures.count(lost, 'worker')} lost; others take over its tasks.")
     if WorkerState.SICK in states:
-        return Health("care", f"{told} One says that it makes no progress.")
-    return Health("good", told)
+        return Health("care", f"{told} One reports that it makes no progress.")
+    return Health("care", told) if concerns else Health("good", f"All good: {told}")

@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from holdfast.core.states import Status
 from holdfast.store.collections import Collection
 from holdfast.store.listing import Counts
-from holdfast.web import glances, rendering
+from holdfast.web import concerns, glances, rendering
 from holdfast.web.parts import ItsOf
 
 
@@ -40,6 +40,7 @@ def home(request: Request, its: ItsOf, who: rendering.Who) -> Response:
     """Show the collections, what is under way, and what that costs and saves."""
     counts = its.viewing.counts(who.tenant)
     known = glances.crew(its)
+    needed = concerns.all_of(its, who, known)
     return rendering.page(
         request,
         its,
@@ -48,6 +49,7 @@ def home(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         "Home",
         cards=[Card(each, counts.get(each.id, Counts({}))) for each in its.library.collections(who.tenant)],
         strip=glances.strip(its, who, sum(each.of(Status.FAILED) for each in counts.values())),
-        health=glances.health(its, known),
+        health=glances.health(its, known, len(needed)),
+        concerns=needed,
         refusals=glances.refusals(its, who, 6),
     )

@@ -58,14 +58,15 @@ def operations(request: Request, its: ItsOf, who: rendering.Who) -> Response:
     leases = reads.leases(db)[:LEASES] if whole else ()
     held = _held(its, who.tenant, leases)
     deliveries = its.deliveries.page(who.tenant, state=None, before=None, limit=DELIVERIES)
+    needed = concerns.all_of(its, who, known, leases)
     return rendering.page(
         request,
         its,
         who,
         "operations.html",
         "Operations",
-        health=glances.health(its, known),
-        concerns=concerns.all_of(its, who, known, leases, deliveries),
+        health=glances.health(its, known, len(needed)),
+        concerns=needed,
         posts=[Post(each, _of(each, held)) for each in known] if whole else (),
         lanes=[counted.get(lane, LaneCount(lane)) for lane in LANE_RANK],
         depths={lane: [said for _, of, said in depths if of == lane] for lane in LANE_RANK},
@@ -75,6 +76,7 @@ def operations(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         hooks=its.actions.hooks(who.tenant),
         titles={each.id: each.title for each in its.library.collections(who.tenant)},
         deliveries=deliveries,
+        now=reads.moment(db),
     )
 
 

@@ -106,7 +106,7 @@ def trouble(request: Request, error: HoldfastError) -> Response:
     )
     # Whoever was let in keeps the way to the other pages.
     context: dict[str, Any] = {
-        "title": "Not here" if status == 404 else "Not possible",
+        "title": "Page not found" if status == 404 else "Not possible",
         "who": getattr(request.state, "who", None),
         "path": "",
         "cursor": getattr(request.state, "cursor", 0),

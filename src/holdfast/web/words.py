@@ -1,6 +1,7 @@
 """How numbers, times and states are written on pages."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
@@ -9,7 +10,14 @@ from holdfast.core.states import Status, shown
 from holdfast.search.snippet import Snippet
 from holdfast.service import figures
 from holdfast.store import documents
+from holdfast.store.events import Standing
 
+# The journal and the API speak of generations and slices; people who only use the page do not have to.
+_PAGE_WORDS = (
+    (re.compile(r"\bgeneration(s?)\b"), r"version\1"),
+    (re.compile(r"\bGeneration(s?)\b"), r"Version\1"),
+    (re.compile(r"\bslice(s?)\b"), r"part\1"),
+)
 NAMES = {
     "not_indexed": "Not indexed",
     "in_doubt": "In doubt",
@@ -85,13 +93,38 @@ def leg(name: str) -> str:
     return LEGS.get(name, name)
 
 
+def for_page(text: str) -> str:
+    """A sentence of ours with the words of the page: version for generation, part for slice."""
+    for pattern, word in _PAGE_WORDS:
+        text = pattern.sub(word, text)
+    return text
+
+
+def counted(standing: Standing) -> str:
+    """How much of a run is done, in counts that fit its percentage, or what is left to do.
+
+    Of several parts the later ones have not been read yet: what is counted in those that were is no total.
+    """
+    rolled, unit = standing.rolled, standing.unit
+    if rolled.parts > 1:
+        if rolled.parts_done == rolled.parts:
+            return "publishing"
+        so_far = f" · {figures.number(rolled.done)} {unit} so far" if rolled.done else ""
+        return f"{figures.number(rolled.parts_done)} of {figures.number(rolled.parts)} parts{so_far}"
+    if not rolled.total:
+        return "preparing"
+    if rolled.done >= rolled.total:
+        return f"publishing {figures.number(rolled.total)} {unit}"
+    return f"{figures.number(rolled.done)} of {figures.number(rolled.total)} {unit}"
+
+
 def percent(share: float) -> int:
     """A share as whole percents; not 100 before it is done."""
     return 100 if share >= 1 else min(99, round(share * 100))
 
 
 FILTERS = {
-    **{each.__name__: each for each in (money, moment, clock, sentence, value)},
+    **{each.__name__: each for each in (money, moment, clock, sentence, value, for_page, counted)},
     **{
         each.__name__: each
         for each in (figures.number, figures.size, figures.span, state, status, marked, leg, percent)

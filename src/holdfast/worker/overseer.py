@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 class Pace:
     """How often a main process looks, and how patient it is, in seconds."""
 
-    report_every: float = 10.0
+    report_every: float = 3.0
     look_every: float = 0.5
     # A child that is past its hard limit is given this long to notice it by itself.
     hard_grace: float = 5.0

@@ -5,9 +5,10 @@ import { money, say } from "./words.js";
 
 let changed = () => {};
 
-export function sure(question) {
+export function sure(question, verb = "Delete") {
   const dialog = document.getElementById("sure");
   dialog.querySelector("p").textContent = question;
+  document.getElementById("sure-yes").textContent = verb;
   dialog.returnValue = "no";
   dialog.showModal();
   return new Promise((done) => {
@@ -41,12 +42,12 @@ export function active(place, error) {
   if (run.progress) {
     const bar = element("progress", { max: "1000", value: String(Math.floor(run.progress.share * 1000)), "aria-label": "Progress of the active run" });
     const percent = element("span", { "data-far": "percent" }, String(Math.round(run.progress.share * 100)));
-    const far = element("div", { class: "far", "data-run": run.run_id || "" }, bar, element("span", { class: "far-words" }, percent, ` % · generation ${run.generation}`));
+    const far = element("div", { class: "far", "data-run": run.run_id || "" }, bar, element("span", { class: "far-words" }, percent, ` % · version ${run.generation}`));
     place.append(far);
   }
   const address = id ? `/api/v1/documents/${id}/cancel` : `/api/v1/jobs/${run.run_id}/cancel`;
-  place.append(element("button", { type: "button", class: "button", "data-call": `POST ${address}`, "data-said": "Cancelled; what is published stays" }, "Cancel it"));
-  place.append(element("button", { type: "button", class: "button quiet", "data-dismiss": "" }, "Leave it"));
+  place.append(element("button", { type: "button", class: "button", "data-call": `POST ${address}`, "data-said": "Cancelled; what is published stays" }, "Cancel run"));
+  place.append(element("button", { type: "button", class: "button quiet", "data-dismiss": "" }, "Close"));
 }
 
 function refused(place, problem) {
@@ -60,7 +61,7 @@ function refused(place, problem) {
 
 async function act(button) {
   if (button.getAttribute("aria-busy") === "true") return;
-  if (button.dataset.confirm && !(await sure(button.dataset.confirm))) return;
+  if (button.dataset.confirm && !(await sure(button.dataset.confirm, button.textContent.trim()))) return;
   const [method, path] = button.dataset.call.split(" ");
   button.setAttribute("aria-busy", "true");
   try {

@@ -8,16 +8,24 @@ export class Refused extends Error {
   }
 }
 
+// A server that hangs must not leave a button busy for ever; some requests wait for another server for a while.
+const CALL_SECONDS = 90;
+const PART_SECONDS = 20;
+
 export async function call(method, path, body) {
   const headers = { "X-Holdfast-Page": "1" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
-  } catch {
-    throw new Refused(0, { code: "unreachable", message: "The server cannot be reached. Nothing is lost; try again." });
+    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(1000 * CALL_SECONDS) });
+  } catch (problem) {
+    const late = problem.name === "TimeoutError";
+    throw new Refused(0, {
+      code: late ? "too_slow" : "unreachable",
+      message: late ? `The server has not answered for ${CALL_SECONDS} s. It may still do it: look before you try again.` : "The server cannot be reached. Nothing is lost; try again.",
+    });
   }
-  const text = await answer.text();
+  const text = await answer.text().catch(() => "");
   let told = {};
   try {
     told = text ? JSON.parse(text) : {};
@@ -31,12 +39,11 @@ export async function call(method, path, body) {
 
 // A part of a page as the server renders it; null when it is not there any more, or cannot be had now.
 export async function part(path) {
-  let answer;
   try {
-    answer = await fetch(path, { headers: { "X-Holdfast-Part": "main" } });
+    const answer = await fetch(path, { headers: { "X-Holdfast-Part": "main" }, signal: AbortSignal.timeout(1000 * PART_SECONDS) });
+    if (answer.status === 401) location.assign(`/sign-in?next=${encodeURIComponent(location.pathname)}`);
+    return answer.ok ? await answer.text() : null;
   } catch {
     return null;
   }
-  if (answer.status === 401) location.assign(`/sign-in?next=${encodeURIComponent(location.pathname)}`);
-  return answer.ok ? answer.text() : null;
 }

@@ -55,7 +55,7 @@ function progress(told) {
 
 let away = 0;
 
-function state(word) {
+function state(word, news) {
   // A short drop is nobody's concern; a longer one is said where it is seen.
   const notice = document.getElementById("away");
   if (word !== "lost") {
@@ -63,11 +63,12 @@ function state(word) {
     away = 0;
     notice.hidden = true;
   } else {
+    document.getElementById("last-news").textContent = new Date(news).toLocaleTimeString("en-GB");
     away ||= setTimeout(() => { notice.hidden = false; }, AWAY_AFTER);
   }
   const place = document.getElementById("live");
   place.dataset.state = word;
-  document.getElementById("live-word").textContent = { live: "Live", lost: "Reconnecting …", resting: "Resting" }[word];
+  document.getElementById("live-word").textContent = { live: "Live", lost: "Reconnecting …", resting: "Paused" }[word];
 }
 
 function theme() {

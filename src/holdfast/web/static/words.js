@@ -47,6 +47,17 @@ export function times(inside = document) {
   }
 }
 
+// How much of a run is done, in counts that fit its percentage; the same as `counted` of the server.
+function counted({ done, total, unit, parts_done: partsDone, parts }) {
+  const number = (count) => count.toLocaleString("en");
+  if (parts > 1) {
+    if (partsDone === parts) return "publishing";
+    return `${number(partsDone)} of ${number(parts)} parts${done ? ` · ${number(done)} ${unit} so far` : ""}`;
+  }
+  if (!total) return "preparing";
+  return done >= total ? `publishing ${number(total)} ${unit}` : `${number(done)} of ${number(total)} ${unit}`;
+}
+
 // How far a run is, into an element like the server's `far`.
 export function far(element, told) {
   const { progress } = told;
@@ -56,7 +67,7 @@ export function far(element, told) {
   };
   element.querySelector("progress").value = Math.floor(progress.share * 1000);
   set("percent", String(progress.share >= 1 ? 100 : Math.min(99, Math.round(progress.share * 100))));
-  if (progress.total) set("counts", `${progress.done.toLocaleString("en")} of ${progress.total.toLocaleString("en")} ${progress.unit}`);
+  set("counts", counted(progress));
   const behind = Object.entries(progress.stages).find(([, [done, total]]) => done < total);
   set("stage", behind ? ` · ${behind[0]}` : "");
   const started = Number(element.dataset.started || 0);
