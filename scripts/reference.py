@@ -7,6 +7,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -50,13 +51,16 @@ def _value(field: FieldInfo) -> str:
     if all(isinstance(kind, str) for kind in kinds):
         return ", ".join(f"`{kind}`" for kind in kinds)
     words: dict[object, str] = {
+        bool: "`true` or `false`",
+        Decimal: "amount",
         float: "number",
         int: "whole number",
         str: "text",
         Path: "path",
         SecretStr: "*secret*",
     }
-    return words.get(kinds[0], "amount") + _bounds(field)
+    word = "list" if typing.get_origin(kinds[0]) is tuple else words[kinds[0]]
+    return word + _bounds(field)
 
 
 def _kinds(annotation: object) -> list[object]:
@@ -101,6 +105,10 @@ def _default(field: FieldInfo) -> str:
         return "unset"
     if field.default is PydanticUndefined:
         return "required"
+    if isinstance(field.default, bool):
+        return f"`{str(field.default).lower()}`"
+    if isinstance(field.default, tuple):
+        return f"`{','.join(field.default)}`" if field.default else "none"
     return f"`{field.default}`"
 
 

@@ -13,6 +13,7 @@ LENGTHY = (
     "tests/acceptance/test_redis.py",
     "tests/simulation/test_simulation.py",
     "tests/acceptance/test_embedded.py",
+    "tests/docs/test_how_to.py",
     "tests/page/test_2_looking.py",
     "tests/indexing/test_crash.py",
     "tests/races/test_g4_nothing_lost.py",

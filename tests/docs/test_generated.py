@@ -43,6 +43,16 @@ def test_every_setting_is_described():
     assert [name for name, field in settings.Settings.model_fields.items() if not field.description] == []
 
 
+def test_a_setting_says_what_it_takes():
+    """Switches are `true` or `false`, lists are lists, money is an amount, and defaults can be typed."""
+    rows = dict(
+        re.findall(r"^\| `HOLDFAST_(\w+)` \| (.+? \| .+?) \|", reference.settings_page(), re.MULTILINE)
+    )
+    assert rows["FETCH_PRIVATE"] == "`true` or `false` | `false`"
+    assert rows["WORKER_LANES"] == "list | `interactive,bulk,follow-up`"
+    assert rows["PARK_ABOVE"].startswith("amount from 0")
+
+
 def test_the_lock_names_no_host():
     """The lock holds versions and hashes only, no address, option or path."""
     lock = (ROOT / "requirements.lock").read_text()

@@ -99,7 +99,7 @@ def demo(
 ) -> None:
     """Break real workers on purpose and print both bills.
 
-    Everything happens in a temporary folder and with a provider of its own, offline; it takes about 30 s.
+    Everything happens in a temporary folder and with a provider of its own, offline; it takes half a minute.
     """
     from holdfast.cli.demo import story  # noqa: PLC0415
 
