@@ -18,7 +18,8 @@ from holdfast.api.parts import Depths, Parts, PartsOf
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
-from holdfast.store import budgets, events, reads, workers
+from holdfast.store import budgets, events, provider_troubles, reads, workers
+from holdfast.store.provider_troubles import Trouble
 from holdfast.store.workers import WorkerState
 
 KEPT = 5.0
@@ -95,15 +96,35 @@ class LanguageModel(shapes.Shape):
     stand_in: bool
 
 
+class ProviderTrouble(shapes.Shape):
+    """A provider that does not answer, and what comes instead; `since` and `last` are seconds before now."""
+
+    provider: str
+    endpoint: str
+    reason: str
+    status: int | None
+    tries: int
+    since: float
+    last: float
+    sentence: str
+
+    @classmethod
+    def of(cls, found: Trouble) -> "ProviderTrouble":
+        """The trouble as it is shown."""
+        return cls(**{name: getattr(found, name) for name in cls.model_fields} | {"reason": found.what})
+
+
 class Status(shapes.Shape):
     """How things stand for the tenant; `installation` is there with the scope `admin` alone.
 
     `budgets` are those that are over a limit: at the hard one new work is refused and running work waits.
+    `providers` are those that do not answer: work that needs one waits for it.
     """
 
     tenant: str
     lanes: list[Lane]
     budgets: list[shapes_money.Budget]
+    providers: list[ProviderTrouble]
     language_model: LanguageModel | None
     installation: Installation | None
 
@@ -181,7 +202,14 @@ def status(its: PartsOf, caller: Reader) -> Status:
     model = None
     if asked is not None:
         model = LanguageModel(provider=asked.provider, model=asked.name, stand_in=asked.stand_in)
-    return Status(tenant=caller.tenant, lanes=lanes, budgets=over, language_model=model, installation=whole)
+    return Status(
+        tenant=caller.tenant,
+        lanes=lanes,
+        budgets=over,
+        providers=[ProviderTrouble.of(each) for each in provider_troubles.all_of(its.runtime.db)],
+        language_model=model,
+        installation=whole,
+    )
 
 
 def _installation(its: Parts) -> Installation:

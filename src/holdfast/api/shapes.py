@@ -11,6 +11,7 @@ from pydantic import Field
 from holdfast.core.records import Run, Spent
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.ledger.prices import NANO
+from holdfast.service.explaining import Waiting
 from holdfast.service.viewing import View
 from holdfast.store import collections
 from holdfast.store import documents as stored
@@ -163,6 +164,21 @@ class Failure(Shape):
         return cls(code=run.error_code or "work_failed", message=run.error_message or "")
 
 
+class Wait(Shape):
+    """What live work waits for, in a word and in a sentence; `until` is when it is looked at again."""
+
+    reason: str
+    sentence: str
+    until: datetime | None
+
+    @staticmethod
+    def told(found: Waiting | None) -> "dict[str, Any] | None":
+        """Its fields; None for work that waits for nothing."""
+        if found is None:
+            return None
+        return {"reason": found.reason, "sentence": found.sentence, "until": moment(found.until)}
+
+
 class Document(Shape):
     """A document and how its indexing stands. `chunks` and `pages` are of the published generation."""
 
@@ -182,6 +198,7 @@ class Document(Shape):
     ready: bool
     run_id: str | None
     progress: Progress | None
+    waiting: Wait | None
     queued_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
@@ -221,6 +238,7 @@ def told(view: View) -> dict[str, Any]:
         "ready": found.visible,
         "run_id": found.run_id,
         "progress": Progress.told(standing) if standing is not None else None,
+        "waiting": Wait.told(view.waiting),
         "queued_at": moment(run.queued_at) if run is not None else None,
         "started_at": moment(run.started_at) if run is not None else None,
         "finished_at": moment(run.finished_at) if run is not None else None,

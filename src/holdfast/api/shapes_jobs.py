@@ -59,6 +59,7 @@ class JobWait(Shape):
 
     reason: str
     category: Category
+    sentence: str
     until: datetime | None
 
 
@@ -128,10 +129,11 @@ class Job(Shape):
 
 
 def _waiting(view: View) -> JobWait | None:
-    waiting, category = view.job.waiting, view.category
+    waiting, category = view.waiting, view.category
     if waiting is None or category is None:
         return None
-    return JobWait(reason=waiting.reason, category=category, until=moment(waiting.until))
+    until = moment(waiting.until)
+    return JobWait(reason=waiting.reason, category=category, sentence=waiting.sentence, until=until)
 
 
 def _error(view: View) -> JobError | None:

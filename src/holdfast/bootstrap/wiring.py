@@ -22,6 +22,7 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Duty
 from holdfast.engine.telling import Telling
+from holdfast.ledger import watched
 from holdfast.settings import Settings
 from holdfast.store import migrate
 from holdfast.store.database import Database
@@ -78,7 +79,7 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         )
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
     watch = Database(url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every)
-    clients = providers.open_providers(settings, supplies)
+    clients = watched.watched(providers.open_providers(settings, supplies), db)
     parts = replace(
         parts,
         kinds=kinds,

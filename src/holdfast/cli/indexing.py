@@ -16,11 +16,12 @@ from holdfast.cli.exits import Exit
 from holdfast.kinds import index as kind
 from holdfast.service import figures, folder
 from holdfast.service.library import Wish
-from holdfast.store import following
+from holdfast.store import following, provider_troubles
 from holdfast.store.database import Database
 from holdfast.worker import sender
 
 LOOK_EVERY = 0.1
+TROUBLES_EVERY = 1.0
 MANY = 100
 WATCH_EVERY = 2.0
 
@@ -141,9 +142,14 @@ def _wait(db: Database, console: Console, helper: helping.Helper, run_ids: Seque
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         job = bar.add_task("indexing", total=len(run_ids))
+        notices, look_at = terminal.Notices(console), 0.0
         while left:
             bar.update(job, completed=len(run_ids) - len(left))
             helper.see_to_it()
+            if time.monotonic() >= look_at:
+                troubles = provider_troubles.all_of(db)
+                notices.tell(f"waiting for the {troubles[0].sentence}" if troubles else None)
+                look_at = time.monotonic() + TROUBLES_EVERY
             # A look at many costs as much as a document; the last few are waited for closely.
             time.sleep(LOOK_EVERY if len(left) < MANY else 5 * LOOK_EVERY)
             left = following.live(db, left)

@@ -107,14 +107,16 @@ def asked_for(jobs: Jobs, tenant: str, answer: Answer) -> View:
 def followed(jobs: Jobs, view: View, console: Console, helper: helping.Helper) -> View:
     """The job once it has ended. Whoever works may go away meanwhile."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    trouble = terminal.Notices(console)
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         shown = bar.add_task(view.job.run.kind, total=1.0)
         while view.job.run.status in LIVE:
             helper.see_to_it()
             share = view.standing.rolled.share if view.standing is not None else 0.0
             word = view.stage or view.job.run.status.value
-            waits = f" (waiting: {view.category})" if view.job.waiting is not None else ""
+            waits = f" (waiting: {view.category})" if view.waiting is not None else ""
             bar.update(shown, completed=share, description=f"{view.job.run.kind}: {word}{waits}")
+            trouble.tell(view.waiting.sentence if view.waiting is not None else None)
             time.sleep(LOOK_EVERY)
             view = jobs.view(view.job.run.tenant, view.job.run.id)
     return view
@@ -138,8 +140,8 @@ def _tell(jobs: Jobs, view: View, console: Console) -> None:
     if run.status is Status.FAILED:
         said = terminal.one_line(f"{run.error_message} [{run.error_code}, {view.category}]")
         console.print(said, style="bad", markup=False)
-    if job.waiting is not None:
-        console.print(f"it waits: {job.waiting.reason} ({view.category})", style="care", markup=False)
+    if view.waiting is not None:
+        console.print(f"{view.waiting.sentence} ({view.category})", style="care", markup=False)
     if view.standing is not None:
         spent = view.standing.spent
         console.print(

@@ -10,7 +10,7 @@ from holdfast.cli import money, opening, queries, terminal
 from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
 from holdfast.service import figures
 from holdfast.settings import Settings
-from holdfast.store import billing, budgets, reads, workers
+from holdfast.store import billing, budgets, provider_troubles, reads, workers
 from holdfast.store.workers import WorkerState
 
 MOST_SHOWN = 20
@@ -49,6 +49,7 @@ class Standing:
     live: tuple[queries.Live, ...]
     unsettled: tuple[billing.OpenOrder, ...]
     bill: billing.Bill
+    providers: tuple[provider_troubles.Trouble, ...]
     budgets: tuple[budgets.Budget, ...]
 
 
@@ -70,6 +71,7 @@ def status(*, as_json: bool) -> None:
                 for order in billing.open_orders(runtime.db, None, state)
             ),
             billing.bill(runtime.db, None),
+            tuple(provider_troubles.all_of(runtime.db)),
             budgets.every(runtime.db),
         )
     if as_json:
@@ -106,6 +108,9 @@ def _print(console: Console, standing: Standing) -> None:
         _print_live(console, standing.live)
     else:
         console.print("no run is queued or running")
+    for trouble in standing.providers:
+        said = f"{trouble.sentence}; work that needs it waits, and goes on by itself"
+        console.print(terminal.one_line(said), style="bad", markup=False)
     doubtful = [order for order in standing.unsettled if order.state == CallState.IN_DOUBT]
     parked = len(standing.unsettled) - len(doubtful)
     if standing.unsettled:

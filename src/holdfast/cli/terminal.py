@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
@@ -72,6 +73,26 @@ def cells(*values: object) -> list[str]:
 def complain(message: str, code: str) -> None:
     """One line on standard error."""
     sys.stderr.write(f"holdfast: {' '.join(message.split())} [{code}]\n")
+
+
+class Notices:
+    """Says what is wrong while a command waits: at once, then now and then, and when it is over."""
+
+    def __init__(self, console: Console, every: float = 15.0) -> None:
+        self._console = console
+        self._every = every
+        self._again_at = 0.0
+        self._known = False
+
+    def tell(self, sentence: str | None) -> None:
+        """The sentence was said, unless that was a moment ago; None when all is well."""
+        if sentence is None:
+            if self._known:
+                self._console.print("it goes on", style="quiet")
+            self._known, self._again_at = False, 0.0
+        elif time.monotonic() >= self._again_at:
+            self._console.print(one_line(sentence), style="care", markup=False)
+            self._known, self._again_at = True, time.monotonic() + self._every
 
 
 def one_line(text: str) -> str:

@@ -10,7 +10,8 @@ from holdfast.cli import opening, terminal
 from holdfast.core.records import Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
 from holdfast.service import explaining, figures
-from holdfast.store import billing, reads
+from holdfast.store import billing, provider_troubles, reads
+from holdfast.store.provider_troubles import Trouble
 from holdfast.store.reads import RunDetail, Story, TaskDetail
 
 STYLES = {Status.SUCCESS: "good", Status.FAILED: "bad", Status.RUNNING: "name", Status.QUEUED: "name"}
@@ -30,6 +31,7 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
         heads = opening.some_heads(runtime.db, tenant, subject, kind)
         unsettled = billing.open_orders(runtime.db, None)
         now = reads.moment(runtime.db)
+        troubles = provider_troubles.all_of(runtime.db)
         told = [
             Told(story, tuple(order for order in unsettled if order.run_id in story.tasks))
             for head in heads
@@ -42,10 +44,10 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     for number, each in enumerate(told):
         if number:
             console.print()
-        _tell(console, each, now)
+        _tell(console, each, now, troubles)
 
 
-def _tell(console: Console, told: Told, now: float) -> None:
+def _tell(console: Console, told: Told, now: float, troubles: Sequence[Trouble]) -> None:
     head = told.story.head
     word = shown(head.kind, head.status)
     style = STYLES.get(head.status, "care")
@@ -66,7 +68,7 @@ def _tell(console: Console, told: Told, now: float) -> None:
     console.print(table)
     for order in told.orders:
         console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'on its way'}")
-    advice = explaining.advise(told.story, told.orders, now=now)
+    advice = explaining.advise(told.story, told.orders, now=now, troubles=troubles)
     console.print(f"\n{escape(advice.sentence)} {_advice(told)}")
 
 

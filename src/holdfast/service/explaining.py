@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.core.records import Head, Task
-from holdfast.core.states import OPEN, CallState, Status, TaskState, Verb, shown
+from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, Verb, shown
 from holdfast.service import figures
-from holdfast.store import billing, documents, reads, workers
+from holdfast.store import billing, documents, provider_troubles, reads, workers
 from holdfast.store.billing import OpenOrder
 from holdfast.store.database import Database
 from holdfast.store.documents import Document
-from holdfast.store.events import Event
+from holdfast.store.events import Event, Standing
+from holdfast.store.provider_troubles import Trouble
 from holdfast.store.reads import Noted, Story, TaskDetail
 from holdfast.store.workers import WorkerState
 
@@ -72,6 +73,33 @@ WAITS = {
 def wait(reason: str | None) -> str:
     """What a task waits for."""
     return WAITS.get(reason or "", reason or "its time")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What live work waits for: a word for programs, a sentence for people, and until when it does."""
+
+    reason: str
+    sentence: str
+    until: float | None
+
+
+def waiting(standing: Standing | None) -> Waiting | None:
+    """What a run waits for, or is tried in vain; None for one that has ended or is at work."""
+    if standing is None or standing.run.status not in LIVE:
+        return None
+    waits, trouble = standing.waits, standing.trouble
+    until = waits.until if waits is not None else None
+    if trouble is not None and (waits is None or waits.reason == "provider"):
+        return Waiting(
+            "provider", f"It waits for the {trouble.sentence}.{_next_try(until, standing.now)}", until
+        )
+    return None if waits is None else Waiting(waits.reason, f"It waits for {wait(waits.reason)}.", until)
+
+
+def _next_try(until: float | None, now: float) -> str:
+    left = (until or 0.0) - now
+    return f" Next try in {figures.span(left)}." if left > 0 else ""
 
 
 def of_request(reason: str, actor: str | None) -> str:
@@ -215,13 +243,27 @@ def visible(head: Head) -> str:
 
 
 def advise(
-    story: Story, orders: Sequence[OpenOrder] = (), *, at_work: bool = True, now: float | None = None
+    story: Story,
+    orders: Sequence[OpenOrder] = (),
+    *,
+    at_work: bool = True,
+    now: float | None = None,
+    troubles: Sequence[Trouble] = (),
 ) -> Advice:
     """Why the head of the story is as it is. `orders` are its unsettled ones; `at_work`: is a worker?
 
-    Without the time `now` of the database a lease is taken to be good.
+    Without the time `now` of the database a lease is taken to be good. `troubles` are what providers do not
+    answer; only that of its own is told.
     """
     head = story.head
+    mine = _trouble(story, troubles)
+    if mine is not None and head.status in LIVE:
+        return Advice(
+            f"It waits for the {mine.sentence}.",
+            Step.CANCEL,
+            "It goes on by itself once the provider answers: check its address, its key and whether it runs.",
+            stands_still=True,
+        )
     if any(order.state == CallState.PARKED for order in orders):
         return Advice(
             "It waits for you: a paid order is parked, because nobody knows whether it was charged.",
@@ -244,13 +286,20 @@ def advise(
             return _idle(story)
 
 
+def _trouble(story: Story, troubles: Sequence[Trouble]) -> Trouble | None:
+    """What the provider of the latest run does not answer."""
+    provider = story.runs[0].options.get("provider") if story.runs else None
+    return next((each for each in troubles if each.provider == provider), None)
+
+
 def about(db: Database, document: Document, story: Story | None) -> Advice:
     """Why a document is as it is, by all that is known of it now."""
     if story is None:
         return Advice("Nobody asked for it yet.", Step.INDEX, "Index it when you want.")
     orders = [each for each in billing.open_orders(db, document.tenant) if each.run_id in story.tasks]
     at_work = any(each.state is WorkerState.WORKING for each in workers.known(db))
-    return advise(story, orders, at_work=at_work, now=reads.moment(db))
+    known = provider_troubles.all_of(db)
+    return advise(story, orders, at_work=at_work, now=reads.moment(db), troubles=known)
 
 
 def _kept(story: Story) -> Advice:

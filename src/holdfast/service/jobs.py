@@ -13,7 +13,9 @@ from holdfast.engine.kinds import Supplies
 from holdfast.kinds import asking, corpus, export, extract, import_, qa, summing
 from holdfast.kinds.asking import Model
 from holdfast.kinds.corpus import Scope
+from holdfast.service import explaining
 from holdfast.service.actions import checked_callback
+from holdfast.service.explaining import Waiting
 from holdfast.service.library import Wish
 from holdfast.store import documents, events, job_results, jobs
 from holdfast.store.collections import Collection
@@ -86,7 +88,12 @@ class View:
         run = self.job.run
         if run.status is Status.FAILED:
             return categories.of_code(run.error_code or "")
-        return categories.of_wait(self.job.waiting.reason) if self.job.waiting is not None else None
+        return categories.of_wait(self.waiting.reason) if self.waiting is not None else None
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """What a live job waits for; None for one that is at work, or has ended."""
+        return explaining.waiting(self.standing)
 
     @property
     def model(self) -> Model:

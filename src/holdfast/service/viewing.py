@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import Status, shown
+from holdfast.service import explaining
+from holdfast.service.explaining import Waiting
 from holdfast.store import documents, events, listing, reads
 from holdfast.store.database import Database
 from holdfast.store.documents import Document
@@ -49,6 +51,11 @@ class View:
             return ""
         behind = [name for name, (done, total) in self.standing.stages.items() if done < total]
         return behind[0] if behind else ""
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """What its run waits for; None when it is at work, or nobody asked."""
+        return explaining.waiting(self.standing)
 
     @property
     def eta(self) -> float | None:

@@ -15,11 +15,13 @@ from sqlalchemy import Row, Select, Text, bindparam, case, cast, func, select
 from holdfast.core import progress
 from holdfast.core.records import Run, Spent
 from holdfast.core.states import LIVE, Status, TaskState
-from holdfast.store import paid, refusals, rows
+from holdfast.store import paid, provider_troubles, refusals, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in, now
+from holdfast.store.provider_troubles import Trouble
 from holdfast.store.rows import literal
 from holdfast.store.schema import charges, heads, journal, runs, tasks
+from holdfast.store.schema_providers import provider_troubles as troubles
 
 HOLD_BACK = 0.3
 MOST = 1000
@@ -135,11 +137,22 @@ class Standing:
     stages: Mapping[str, tuple[int, int]]
     spent: Spent
     now: float = 0.0
+    waits: "Waits | None" = None
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What the tasks of a run wait for, while nobody works on any; and until when the first does."""
+
+    reason: str
+    until: float
 
 
 _ids = bindparam("runs", type_=Keys())
 
 
+_TROUBLE = ("provider", "endpoint", "reason", "status", "tries", "since", "last_at")
 _STATES = {str(state): state for state in TaskState}
 
 
@@ -155,6 +168,8 @@ class _Step(NamedTuple):
     stages: Mapping[str, Sequence[int]] | None
     reused_calls: int
     saved: int
+    waiting_for: str | None
+    due_at: float
 
 
 def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
@@ -171,8 +186,19 @@ def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
         .where(charges.c.run_id == runs.c.id, charges.c.sort != literal("in_doubt"))
         .scalar_subquery()
     )
+    # The provider that a live run needs, if it does not answer.
+    trouble = (
+        select(several(*(troubles.c[name] for name in _TROUBLE)))
+        .where(
+            runs.c.status.in_([literal(status) for status in sorted(LIVE)]),
+            troubles.c.provider == runs.c.options["provider"].as_string(),
+            troubles.c.last_at > now() - provider_troubles.TOLD_FOR,
+        )
+        .limit(1)
+        .scalar_subquery()
+    )
     # As a text: the driver would guess the encoding of each, and PostgreSQL has told it.
-    tally = cast(several(within(steps), within(bill)), Text).label("tally")
+    tally = cast(several(within(steps), within(bill), within(trouble)), Text).label("tally")
     return select(*rows.RUN_COLUMNS, tally, now().label("now")).where(key_in(runs.c.id, _ids))
 
 
@@ -233,7 +259,7 @@ def _standings(found: Sequence[Row[Any]]) -> dict[str, Standing]:
 
 def _standing(row: Row[Any]) -> Standing:
     run = rows.run(row)
-    told, (amount, tokens, paid_calls) = json.loads(row.tally)
+    told, (amount, tokens, paid_calls), trouble = json.loads(row.tally)
     found = [_Step._make(step) for step in told or ()]
     if len(found) > 1:
         found.sort()
@@ -254,4 +280,19 @@ def _standing(row: Row[Any]) -> Standing:
     )
     unit = next((one.unit for one in counted if one.unit), "")
     rolled = progress.roll_up(steps, planned=run.slices is not None)
-    return Standing(run, rolled, unit, stages, spent, row.now)
+    return Standing(run, rolled, unit, stages, spent, row.now, _waits(found), _trouble(trouble, row.now))
+
+
+def _waits(found: Sequence[_Step]) -> Waits | None:
+    waiting = [one for one in found if one.state == TaskState.WAITING]
+    if not waiting or any(one.state == TaskState.RUNNING for one in found):
+        return None
+    first = min(waiting, key=lambda one: one.due_at)
+    return Waits(first.waiting_for or "", first.due_at)
+
+
+def _trouble(told: Sequence[Any] | None, at: float) -> Trouble | None:
+    if told is None:
+        return None
+    provider, endpoint, reason, status, tries, since, last = told
+    return Trouble(provider, endpoint, reason, status, tries, max(0.0, at - since), max(0.0, at - last))

@@ -78,16 +78,7 @@ class Job:
     reason: str
     options: Mapping[str, Any]
     tally: Tally
-    waiting: "Waiting | None"
     result: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What the tasks of a live job wait for (`budget`, `rate`, `provider`, …), and until when at least."""
-
-    reason: str
-    until: float
 
 
 def _title(table: Table, sort: str) -> ColumnElement[str]:
@@ -128,21 +119,12 @@ _in_collection = (heads.c.tenant == bindparam("tenant"), heads.c.collection == b
 HEADS_OF = select(heads.c.id).where(*_in_collection, *_are_jobs("heads")).limit(MOST_HEADS + 1)
 # What is true of a head is true of its runs. Said of them as well, it would lead to the list of all jobs.
 _of_heads = _asked.where(*_in_collection, key_in(runs.c.head_id, bindparam("heads", type_=Numbers())))
-WAITING = (
-    select(
-        tasks.c.run_id, func.min(tasks.c.waiting_for).label("reason"), func.min(tasks.c.due_at).label("until")
-    )
-    .where(
-        key_in(tasks.c.run_id, bindparam("runs", type_=Keys())), tasks.c.state == literal(TaskState.WAITING)
-    )
-    .group_by(tasks.c.run_id)
-)
 
 
 def one(db: Database, tenant: str, run_id: str, kinds: Collection[str]) -> Job | None:
     """The job of the tenant with this id, if it is of one of the kinds."""
     values = {"tenant": tenant, "run_id": run_id, "kinds": list(kinds)}
-    found = db.read(lambda tx: _jobs(tx, tx.all(ONE, values)))
+    found = db.read(lambda tx: _jobs(tx.all(ONE, values)))
     return found[0] if found else None
 
 
@@ -176,14 +158,12 @@ def page(db: Database, wanted: Wanted) -> list[Job]:
         if wanted.after is not None:
             query, values["at"], values["id"] = query.where(_AFTER), *wanted.after
         query = query.order_by(runs.c.queued_at.desc(), runs.c.id.desc()).limit(wanted.limit)
-        return _jobs(tx, tx.all(query, values))
+        return _jobs(tx.all(query, values))
 
     return db.read(body)
 
 
-def _jobs(tx: Tx, found: Sequence[Any]) -> list[Job]:
-    ids = [row.id for row in found]
-    waits = {row.run_id: Waiting(row.reason or "", row.until) for row in tx.all(WAITING, {"runs": ids})}
+def _jobs(found: Sequence[Any]) -> list[Job]:
     return [
         Job(
             run=rows.run(row),
@@ -193,7 +173,6 @@ def _jobs(tx: Tx, found: Sequence[Any]) -> list[Job]:
             reason=row.reason,
             options=row.options,
             tally=_tally(row),
-            waiting=waits.get(row.id),
             result=row.result or {},
         )
         for row in found

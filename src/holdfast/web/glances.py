@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from holdfast.service import explaining, figures
 from holdfast.service.access import Identity
 from holdfast.service.billing import Billing
-from holdfast.store import documents, events, glance, workers
+from holdfast.store import documents, events, glance, provider_troubles, workers
 from holdfast.store.billing import Bill, By
 from holdfast.store.documents import Document
 from holdfast.store.workers import Worker, WorkerState
@@ -102,6 +102,11 @@ def health(its: Its, known: Sequence[Worker], concerns: int = 0) -> Health:
         return Health(
             "bad", f"No worker is online.{told} Accepted work waits; start one with: holdfast worker"
         )
+    troubles = provider_troubles.all_of(its.runtime.db)
+    if troubles:
+        trouble = troubles[0].sentence
+        sentence = f"{trouble[:1].upper()}{trouble[1:]}. Work that needs it waits and continues by itself."
+        return Health("bad", sentence)
     told = f"{figures.count(online, 'worker')} online, broker connected."
     if lost:
         return Health("care", f"{told} {figures.count(lost, 'worker')} lost; others take over its tasks.")

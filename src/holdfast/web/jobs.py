@@ -8,7 +8,6 @@ from fastapi.responses import Response
 from holdfast.core.errors import NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import LIVE, Status
-from holdfast.service import explaining
 from holdfast.service.jobs import KNOWN, SORTS, View
 from holdfast.store.jobs import Wanted
 from holdfast.web import rendering
@@ -72,8 +71,8 @@ def job(
 
 def _doing(view: View) -> str:
     """What a job that is under way does, or waits for."""
-    if view.job.waiting is not None:
-        return f"It waits for {explaining.wait(view.job.waiting.reason)}, and goes on by itself after that."
+    if view.waiting is not None:
+        return f"{view.waiting.sentence} It goes on by itself after that."
     if view.job.run.status is Status.QUEUED:
         return "It waits for a free worker."
     return "It is being worked on."

@@ -8,6 +8,7 @@ from holdfast.store import (  # noqa: F401 - they register tables
     schema_jobs,
     schema_operations,
     schema_page,
+    schema_providers,
     schema_rounds,
 )
 from holdfast.store.schema import metadata

@@ -1,0 +1,101 @@
+"""A provider whose silence is told of: at the first exchange that fails, not when the work gives up."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from holdfast.core.errors import HoldfastError
+from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile, Provider, Refused, Unknown
+from holdfast.store import provider_troubles
+from holdfast.store.database import Database
+
+# Tries in between are counted and told together; an answer is looked up no more often than this.
+NOTE_EVERY = 1.0
+LOOK_EVERY = 5.0
+# The work itself was told to stop; the provider has nothing to do with it.
+OWN = frozenset({"gate", "deadline passed"})
+
+log = logging.getLogger(__name__)
+
+
+class WatchedProvider:
+    """Another provider. What it does not answer is in `provider_troubles` until it does again."""
+
+    def __init__(self, inner: Provider, db: Database) -> None:
+        self._inner = inner
+        self._db = db
+        self._lock = threading.Lock()
+        self._tries: dict[str, int] = {}
+        self._told: dict[str, float] = {}
+        self._looked: dict[str, float] = {}
+
+    @property
+    def name(self) -> str:
+        """See `Provider.name`."""
+        return self._inner.name
+
+    @property
+    def profile(self) -> Profile:
+        """See `Provider.profile`."""
+        return self._inner.profile
+
+    def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
+        """See `Provider.encode`."""
+        return self._inner.encode(endpoint, model, params, inputs)
+
+    def count_tokens(self, text: str) -> int:
+        """See `Provider.count_tokens`."""
+        return self._inner.count_tokens(text)
+
+    def close(self) -> None:
+        """See `Provider.close`."""
+        self._inner.close()
+
+    def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
+        """See `Provider.send`."""
+        outcome = self._inner.send(exchange, gate)
+        try:
+            self._heard(exchange.endpoint, outcome)
+        except HoldfastError as error:
+            # Whoever pays has the outcome and goes on; only people know less for a moment.
+            log.warning("what provider %s does was not written down: %s", self.name, error.message)
+        return outcome
+
+    def _heard(self, endpoint: str, outcome: Outcome) -> None:
+        match outcome:
+            case Answered():
+                self._answered(endpoint)
+            case NotSent(reason=reason) if reason not in OWN:
+                self._failed(endpoint, reason, None)
+            case Unknown():
+                self._failed(endpoint, outcome.reason, outcome.status)
+            case Refused() if outcome.code != "rejected":
+                self._failed(endpoint, outcome.message or outcome.code, outcome.status)
+
+    def _failed(self, endpoint: str, reason: str, status: int | None) -> None:
+        with self._lock:
+            self._tries[endpoint] = tries = self._tries.get(endpoint, 0) + 1
+            at = time.monotonic()
+            if at - self._told.get(endpoint, -NOTE_EVERY) < NOTE_EVERY:
+                return
+            self._told[endpoint], self._tries[endpoint] = at, 0
+        provider_troubles.note(self._db, self.name, endpoint, reason=reason, status=status, tries=tries)
+
+    def _answered(self, endpoint: str) -> None:
+        with self._lock:
+            at = time.monotonic()
+            known = endpoint in self._told
+            if not known and at - self._looked.get(endpoint, -LOOK_EVERY) < LOOK_EVERY:
+                return
+            self._looked[endpoint] = at
+            self._told.pop(endpoint, None)
+            self._tries.pop(endpoint, None)
+        provider_troubles.clear(self._db, self.name, endpoint)
+
+
+def watched(providers: Mapping[str, Provider], db: Database) -> dict[str, Provider]:
+    """The providers, watched; those on board need no connection and always answer."""
+    return {
+        name: each if each.profile.on_board else WatchedProvider(each, db) for name, each in providers.items()
+    }

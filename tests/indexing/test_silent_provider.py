@@ -1,0 +1,105 @@
+"""A provider that cannot be reached is told of at once, by every face, and no longer once it answers."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from holdfast import settings
+from holdfast.store import documents, provider_troubles, reads
+from holdfast.store.database import Database
+from holdfast.testing.meter import Meter
+from tests.acceptance.patience import until
+from tests.acceptance.workers import PROGRAM
+from tests.api.house import House
+
+SOON = 5.0
+
+
+def closed_port():
+    with contextlib.closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@pytest.fixture
+def wrong(installed, monkeypatch):
+    """An installation whose embedding provider is at a port where nobody listens."""
+    port = closed_port()
+    monkeypatch.setenv("HOLDFAST_EMBEDDING_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    return port
+
+
+@pytest.fixture
+def office(wrong):
+    database = Database(settings.load().database_url.get_secret_value())
+    yield database
+    database.close()
+
+
+def test_index_says_who_refuses(wrong, office, tmp_path, holdfast):
+    """A real worker meets a closed port: the command, `status` and `why` name provider, reason and tries."""
+    (tmp_path / "alpha.txt").write_text("Alpha begins the alphabet.")
+    told = tmp_path / "told"
+    words = [str(PROGRAM), "index", str(tmp_path / "alpha.txt")]
+    with told.open("wb") as out, subprocess.Popen(words, stdout=out, stderr=out, env=os.environ) as started:
+        try:
+            refused = f"openai@127.0.0.1:{wrong}: connection refused"
+            until(lambda: refused in told.read_text(), 90, "nothing was said")
+            (document,) = documents.page(office, "default", "default")
+            run = reads.run(office, document.run_id).run
+            (trouble,) = provider_troubles.all_of(office)
+            assert reads.moment(office) - trouble.since - run.started_at < SOON
+            assert refused in holdfast("status")[1]
+            assert refused in holdfast("why", f"document:{document.id}")[1].replace("\n", " ")
+        finally:
+            started.terminate()
+
+
+@pytest.fixture
+def house(database_url, tmp_path):
+    address = f"http://127.0.0.1:{closed_port()}/v1"
+    wrong = {"embedding_provider": "openai", "embedding_base_url": address, "embedding_api_key": "key"}
+    made = House(database_url, tmp_path / "data", **wrong)
+    yield made
+    made.worker.engine.drain()
+    made.close()
+
+
+def test_the_api_says_what_a_document_waits_for(house):
+    """`/status`, the document and its story tell of it within seconds of the first try."""
+    made = house.client.text("Alpha begins the alphabet.")
+    thread = threading.Thread(target=house.work)
+    began = time.monotonic()
+    thread.start()
+    try:
+        until(lambda: house.client.get("status").json["providers"], SOON, "the status says nothing")
+        waiting = house.client.get(f"documents/{made['id']}").json["waiting"]
+        assert time.monotonic() - began < SOON
+        assert waiting["reason"] == "provider"
+        assert "connection refused, 1 try" in waiting["sentence"]
+        why = house.client.get(f"documents/{made['id']}/why").json
+        assert why["sentence"].startswith("It waits for the embedding provider openai@127.0.0.1")
+    finally:
+        house.worker.engine.drain()
+        thread.join()
+
+
+def test_a_provider_that_answers_again_is_told_of_no_more(database_url, tmp_path):
+    """The first answer clears it, whoever had written it down."""
+    with Meter() as meter:
+        right = {"embedding_provider": "openai", "embedding_base_url": meter.base_url}
+        house = House(database_url, tmp_path / "data", embedding_api_key="key", **right)
+        try:
+            (name,) = (each for each in house.runtime.providers if each.startswith("openai@"))
+            note = {"reason": "connect: [Errno 111] Connection refused", "status": None, "tries": 3}
+            provider_troubles.note(house.runtime.db, name, "embeddings", **note)
+            assert house.client.get("status").json["providers"][0]["tries"] == 3
+            house.client.indexed("Alpha begins the alphabet.")
+            assert house.client.get("status").json["providers"] == []
+        finally:
+            house.close()
