@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo test lint docs simulate mutants bench chaos services-up services-down services-status lock clean
+.PHONY: help install run demo test lint docs simulate fuzz mutants bench chaos services-up services-down services-status lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ docs: install ## write the generated pages of docs/reference again
 
 simulate: install ## explore interleavings; SEED=123 replays one
 	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+fuzz: install ## feed hostile texts to every parser and cutter; time and memory must grow no faster than the text (ARGS='--seed 7')
+	@$(PY) -m tests.fuzz $(ARGS)
 
 mutants: install ## break the protocol on purpose; every mutant must be caught
 	@$(SERVICES) run -- $(PY) -m tests.mutants $(ARGS)

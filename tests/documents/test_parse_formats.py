@@ -180,3 +180,38 @@ def test_a_form_feed_begins_a_page_of_plain_text(read):
     outline, pages = read(b"one\n\ntwo\n\fthree\n")
     assert outline.units == 2
     assert [[block.text for block in page.blocks] for page in pages] == [["one", "two"], ["three"]]
+
+
+LONG = "h" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("a.md", lambda rows: f"| {LONG} | b |\n|---|---|\n" + "".join(f"| {n} | x |\n" for n in rows)),
+        (
+            "a.html",
+            lambda rows: (
+                f"<html><table><tr><th>{LONG}<th>b" + "".join(f"<tr><td>{n}<td>x" for n in rows) + "</table>"
+            ),
+        ),
+    ],
+)
+def test_a_header_of_any_length_does_not_blow_up_its_table(read, name, make):
+    """It stands once in full and shortened in the rows, of which none loses a cell."""
+    _outline, pages = read(make(range(3000)).encode(), name)
+    texts = [block.text for block in pages[0].blocks if block.role is Role.ROW]
+    assert LONG in texts[0]
+    assert [text.partition("…: ")[2] for text in texts[1:]] == [f"{n}; b: x" for n in range(3000)]
+    assert sum(map(len, texts)) < 10 * len(LONG)
+
+
+def test_names_of_columns_never_outweigh_the_cells_by_much(read):
+    """A sheet of marks under long names keeps every mark; its names are shortened once they are too much."""
+    names = [f"{'question ' * 8}{n}"[-78:] for n in range(200)]
+    rows = ["\t".join(names), *("\t".join("x" for _ in names) for _ in range(2000))]
+    _outline, pages = read("\n".join(rows).encode(), "a.tsv")
+    header, first, *rest = [block.text for block in pages[0].blocks]
+    assert header == " | ".join(names)
+    assert first.count(": x") == 200
+    assert sum(map(len, rest)) < 20 * 2 * len("\n".join(rows))

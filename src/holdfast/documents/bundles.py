@@ -23,11 +23,14 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
 from holdfast.core.errors import BadRequestError
+from holdfast.documents import zip_directory
 
 FORMAT = 1
 MOST_LINE = 4 * 1024 * 1024
 MOST_MANIFEST = 1024 * 1024
 MOST_PARTS = 20_000
+MOST_MEMBERS = 4 * MOST_PARTS + 1
+MOST_DIRECTORY = 16 * 1024 * 1024
 MOST_VECTOR = 4 * 65_536
 # As for documents that are archives: deflate of real text stays far below this.
 MOST_EXPANSION = 200
@@ -282,6 +285,7 @@ def opened(source: Path | BinaryIO, most: int) -> Bundle:
     Only its directory and its manifest were read. What a member holds is found out by whoever reads it.
     """
     with _readable():
+        _check_directory(source)
         archive = zipfile.ZipFile(source)
         try:
             members = archive.infolist()
@@ -299,10 +303,18 @@ def opened(source: Path | BinaryIO, most: int) -> Bundle:
     return Bundle(archive, manifest)
 
 
+def _check_directory(source: Path | BinaryIO) -> None:
+    """Return if the directory of the archive may be loaded."""
+    with source.open("rb") if isinstance(source, Path) else contextlib.nullcontext(source) as file:
+        directory = zip_directory.measure(file, MOST_DIRECTORY)
+    if directory.members > MOST_MEMBERS or directory.size > MOST_DIRECTORY:
+        raise bad("it has too many members")
+
+
 def _check(members: list[zipfile.ZipInfo], most: int) -> None:
     names = [each.filename for each in members]
-    if len(names) > 4 * MOST_PARTS + 1 or len(set(names)) != len(names):
-        raise bad("it has too many members, or one twice")
+    if len(set(names)) != len(names):
+        raise bad("it has a member twice")
     if not all(name == "manifest.json" or _MEMBER.fullmatch(name) for name in names):
         raise bad("it has members that are none of a bundle's")
     if any(each.flag_bits & 1 for each in members):

@@ -22,13 +22,18 @@ whole section, and the same paragraph under two headings paid twice.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from holdfast.core.errors import BadRequestError
+from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.documents.parse.records import Block, Page, Role
 from holdfast.documents.units import NEVER, Units, weigh
 
 # Raised by one whenever the same pages and options would give other chunks.
 VERSION = 2
+# Of one slice. With the least size and the largest text that are allowed there could be millions.
+MOST_PIECES = 400_000
+# So much of a heading is repeated beside each chunk under it; the whole of it stands in its own chunk.
+LONGEST_HEADING = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +72,20 @@ def estimate_tokens(text: str) -> int:
 
 
 def cut(pages: Sequence[Page], options: ChunkOptions) -> list[Piece]:
-    """The chunks of the pages in reading order; the same pages and options always give the same chunks."""
+    """The chunks of the pages in reading order; the same pages and options always give the same chunks.
+
+    Raises `too_large` for pages that would give more than `MOST_PIECES`.
+    """
     cutter = _Cutter(options)
-    return [piece for page in pages for piece in cutter.page(page)]
+    pieces = (piece for page in pages for piece in cutter.page(page))
+    taken = list(islice(pieces, MOST_PIECES))
+    if next(pieces, None) is not None:
+        raise WorkError(
+            f"the text would be cut into more than {MOST_PIECES:,} chunks; split the document, or raise the"
+            " size of a chunk",
+            code="too_large",
+        )
+    return taken
 
 
 class _Cutter:
@@ -113,16 +129,19 @@ class _Cutter:
     def _under(self, heading: Block) -> tuple[str, ...]:
         """The headings from here on, this one included."""
         above = tuple(entry for entry in self._path if entry[0] < heading.level)
-        self._path = (*above, (heading.level, heading.text))
+        text = heading.text
+        if len(text) > LONGEST_HEADING:
+            text = f"{text[: LONGEST_HEADING - 1].rstrip()}…"
+        self._path = (*above, (heading.level, text))
         return tuple(text for _level, text in self._path)
 
     def _ranges(self, run: Units) -> Iterator[tuple[int, int]]:
         end = len(run.texts)
         if end:
             fits = run.starts[end] <= self._most
-            yield from self._divide(run, 0, end, [] if fits else self._anchors(run))
+            yield from self._divide(run, end, [] if fits else self._anchors(run))
 
-    def _divide(self, run: Units, first: int, last: int, anchors: list[int]) -> Iterator[tuple[int, int]]:
+    def _divide(self, run: Units, end: int, anchors: list[int]) -> Iterator[tuple[int, int]]:
         """A stretch that fits, whole; else divided at its best anchor, and each half so again.
 
         One anchor at a time: a chunk that an edit makes too long becomes two, not as many as it has anchors.
@@ -130,15 +149,20 @@ class _Cutter:
         change with every edit anywhere. The parts wait in a list, for a long text could nest them deeper than
         Python does.
         """
-        waiting = [(first, last, anchors)]
+        ranks = [run.ranks[at] for at in anchors]
+        before, behind, best = _tree(ranks)
+        waiting = [(0, end, best, -1)]
         while waiting:
-            first, last, anchors = waiting.pop()
-            if run.starts[last] - run.starts[first] <= self._most:
+            first, last, best, above = waiting.pop()
+            equal = best >= 0 and ranks[best] == above
+            if not equal and run.starts[last] - run.starts[first] <= self._most:
                 yield first, last
-            elif not anchors:
+            elif best < 0:
                 yield from self._windows(run, first, last)
             else:
-                waiting += reversed(_parted(run.ranks, first, last, anchors))
+                at = anchors[best]
+                waiting.append((at, last, behind[best], ranks[best]))
+                waiting.append((first, at, before[best], -1))
 
     def _anchors(self, run: Units) -> list[int]:
         """The boundaries better than all within the horizon; of equals, the first. One pass with a stack."""
@@ -194,17 +218,21 @@ class _Cutter:
         return f"{tail.strip()}\n\n{text}" if tail.strip() else text
 
 
-def _parted(
-    ranks: Sequence[int], first: int, last: int, anchors: list[int]
-) -> list[tuple[int, int, list[int]]]:
-    """The stretch divided at its best anchors, each part with the anchors inside it."""
-    best = min(ranks[at] for at in anchors)
-    parts: list[tuple[int, int, list[int]]] = []
-    inside: list[int] = []
-    for at in anchors:
-        if ranks[at] == best:
-            parts.append((first, at, inside))
-            first, inside = at, []
-        else:
-            inside.append(at)
-    return [*parts, (first, last, inside)]
+def _tree(ranks: Sequence[int]) -> tuple[list[int], list[int], int]:
+    """For each place the best one before it and the best behind it, within its own stretch; and the best.
+
+    That is the Cartesian tree of the ranks, of equals the first on top, made in one pass: to look for the
+    best of each stretch anew takes time that grows with the square of their number when ranks only rise.
+    -1 stands for none.
+    """
+    before, behind = [-1] * len(ranks), [-1] * len(ranks)
+    stack: list[int] = []
+    for place, rank in enumerate(ranks):
+        last = -1
+        while stack and ranks[stack[-1]] > rank:
+            last = stack.pop()
+        before[place] = last
+        if stack:
+            behind[stack[-1]] = place
+        stack.append(place)
+    return before, behind, stack[0] if stack else -1

@@ -116,9 +116,7 @@ def _take_apart(text: str, most: int, rank: int, rung: int, found: list[tuple[st
     pattern, inner = _LADDER[rung]
     is_ascii = text.isascii()
     start = 0
-    ends = [match.end() for match in pattern.finditer(text)]
-    ends.append(len(text))
-    for end in ends:
+    for end in chain((match.end() for match in pattern.finditer(text)), (len(text),)):
         if end == start:
             continue
         part = text[start:end]

@@ -35,6 +35,9 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
     "\uac00-\ud7af\u1100-\u11ff"  # Hangul
 )
+# More marks on one letter than any script has. Sorting them, as a normal form does, takes the square of their
+# number: a hundred thousand of them took minutes.
+_MANY_MARKS = re.compile(f"([{MARKS}]{{30}})[{MARKS}]+")
 UNSPACED = re.compile(f"[{_UNSPACED}]+")
 
 # Letters that no decomposition reaches.
@@ -93,6 +96,8 @@ def fold(text: str) -> str:
     """The text in one case and one form of each letter. What it adds or takes is never shown."""
     if text.isascii():
         return text.lower()
+    if len(text) > 30:
+        text = _MANY_MARKS.sub(r"\1", text)
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return text.translate(_FOLD)
 

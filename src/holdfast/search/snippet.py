@@ -1,5 +1,6 @@
 """The stretch of a chunk that shows best why it was found, and where in it the words of the query stand."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -42,17 +43,19 @@ def _best(
 ) -> tuple[int | None, int]:
     """The first and last match of the window that is worth most; a repeated word adds a tenth."""
     best: tuple[float, int | None, int] = (0.0, None, 0)
-    for first, (start, _, _) in enumerate(found):
-        seen: set[str] = set()
-        worth = 0.0
-        for last in range(first, len(found)):
-            if last > first and found[last][1] - start > width:
-                break
-            for term in sorted(found[last][2]):
-                worth += weights[term] * (0.1 if term in seen else 1.0)
-                seen.add(term)
-            if worth > best[0] + 1e-9:
-                best = (worth, first, last)
+    seen: Counter[str] = Counter()
+    worth, end = 0.0, 0  # of the window from `first` up to but not including `end`
+    for first, (start, _, terms) in enumerate(found):
+        while end < len(found) and (end == first or found[end][1] - start <= width):
+            for term in sorted(found[end][2]):
+                worth += weights[term] * (0.1 if seen[term] else 1.0)
+                seen[term] += 1
+            end += 1
+        if worth > best[0] + 1e-9:
+            best = (worth, first, end - 1)
+        for term in sorted(terms):
+            seen[term] -= 1
+            worth -= weights[term] * (0.1 if seen[term] else 1.0)
     return best[1], best[2]
 
 

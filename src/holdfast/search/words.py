@@ -25,6 +25,7 @@ LONGEST = 40
 MOST_TERMS = 6000  # of one text: so many of the longest, in four bytes a letter, still fit a tsvector
 _REMEMBERED = 200_000
 _WORTH_REMEMBERING = 32
+_FEW_TERMS = 4  # what gives more is rare, and would make the memory of a process as large as a stranger likes
 
 _APOSTROPHES = "'\u2019\u02bc"
 _HYPHENS = "\\-\u2010\u2011"
@@ -129,7 +130,8 @@ class _Known(_Remembered[tuple[str, ...]]):
     """The terms of a word."""
 
     def __missing__(self, raw: str) -> tuple[str, ...]:
-        return self.remember(raw, tuple(_terms(raw)))
+        terms = tuple(_terms(raw))
+        return self.remember(raw, terms) if len(terms) <= _FEW_TERMS else terms
 
 
 class _KnownWhole(_Remembered[Terms]):

@@ -9,12 +9,14 @@ import zipfile
 from pathlib import Path
 
 from holdfast.core.errors import WorkError
+from holdfast.documents import zip_directory
 from holdfast.documents.parse.records import MIB, Limits
 
 # Real documents reach 1:60 for repetitive sheets; deflate itself ends at 1:1032.
 MOST_EXPANSION = 200
 SMALL = 16 * MIB
 MOST_MEMBERS = 20_000
+MOST_DIRECTORY = 8 * MIB
 
 
 def check(path: Path, limits: Limits) -> None:
@@ -27,10 +29,8 @@ def check(path: Path, limits: Limits) -> None:
         )
     expanded = sum(member.file_size for member in members)
     packed = sum(member.compress_size for member in members)
-    if (
-        len(members) > MOST_MEMBERS
-        or expanded > limits.expanded
-        or (expanded > SMALL and expanded > MOST_EXPANSION * max(1, min(packed, path.stat().st_size)))
+    if expanded > limits.expanded or (
+        expanded > SMALL and expanded > MOST_EXPANSION * max(1, min(packed, path.stat().st_size))
     ):
         raise WorkError(
             f"the file would expand from {path.stat().st_size:,} to {expanded:,} bytes in {len(members):,}"
@@ -56,7 +56,16 @@ def first_bytes(path: Path, member: str) -> bytes:
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
+    """The archive, once its directory is known to be of a size that can be loaded."""
     try:
+        with path.open("rb") as file:
+            directory = zip_directory.measure(file, MOST_DIRECTORY)
+        if directory.members > MOST_MEMBERS or directory.size > MOST_DIRECTORY:
+            raise WorkError(
+                f"the file has {directory.members:,} members, listed in {directory.size:,} bytes, more than a"
+                " document is allowed to have; split it into smaller ones",
+                code="archive_bomb",
+            )
         return zipfile.ZipFile(path)
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
         raise WorkError(

@@ -23,22 +23,29 @@ _BLOCKS = frozenset(
 # The first block inside a list item, as in `<li><p>`, goes on with the item.
 _OPEN = frozenset({Role.LIST, Role.HEADING})
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_CHARSET = re.compile(
-    rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)|encoding=["']([\w.-]+)["']""", re.IGNORECASE
-)
+_META = re.compile(rb"<meta[^>]+", re.IGNORECASE)
+_CHARSET = re.compile(rb"""(?<!<meta)charset\s*+=\s*+["']?+\s*+([\w.:-]+)""", re.IGNORECASE)
+_ENCODING = re.compile(rb"""encoding=["']([\w.-]+)["']""", re.IGNORECASE)
 
 
 def read(path: Path, limit: int) -> tuple[str | None, list[Page]]:
     """The title and the one page of an HTML file."""
     data = texts.content(path, limit)
-    found = _CHARSET.search(data[:4096])
-    declared = (found[1] or found[2]).decode("ascii", "replace") if found else None
-    tree = LexborHTMLParser(encodings.decode(data, declared))
+    tree = LexborHTMLParser(encodings.decode(data, _declared(data[:4096])))
     title = tree.css_first("title")
     blocks = tuple(_Walk().blocks(tree.root)) if tree.root is not None else ()
     named = " ".join(title.text().split()) if title is not None else ""
     heading = next((block.text for block in blocks if block.role is Role.HEADING), None)
     return named or heading, [Page(1, blocks)]
+
+
+def _declared(head: bytes) -> str | None:
+    """The encoding that the page names, in whichever way it does so first."""
+    named = [found for found in (_CHARSET.search(meta.group()) for meta in _META.finditer(head)) if found]
+    found = _ENCODING.search(head)
+    if named and (found is None or head.find(named[0].group()) < found.start()):
+        found = named[0]
+    return found[1].decode("ascii", "replace") if found is not None else None
 
 
 class _Walk:
@@ -47,6 +54,7 @@ class _Walk:
     def __init__(self) -> None:
         self._found: list[Block] = []
         self._held: list[str] = []
+        self._inked = False  # something that is no space is held
         self._role = Role.PARAGRAPH
         self._level = 0
 
@@ -80,7 +88,9 @@ class _Walk:
         """Take note of a node; False when what is below it has been dealt with or is not to be seen."""
         tag = node.tag
         if tag == "-text":
-            self._held.append(node.text_content or "")
+            text = node.text_content or ""
+            self._held.append(text)
+            self._inked = self._inked or not (not text or text.isspace())
         elif tag is None or tag in _UNSEEN or tag[0] in "-_!" or "hidden" in node.attributes:
             return False
         elif tag == "br":
@@ -95,7 +105,7 @@ class _Walk:
             self._end()
             self._table(node)
             return False
-        elif tag in _BLOCKS and (self._role not in _OPEN or "".join(self._held).strip()):
+        elif tag in _BLOCKS and (self._role not in _OPEN or self._inked):
             self._end()
         return True
 
@@ -113,6 +123,7 @@ class _Walk:
         if text.strip():
             self._found.append(Block(self._role, text, self._level))
         self._held = []
+        self._inked = False
         self._role, self._level = Role.PARAGRAPH, 0
 
     def _table(self, table: LexborNode) -> None:
@@ -120,10 +131,10 @@ class _Walk:
         if caption is not None and (text := " ".join(caption.text().split())):
             self._found.append(Block(Role.PARAGRAPH, text))
         rows = [[cell.text(separator=" ") for cell in row.css("td, th")] for row in table.css("tr")]
-        headed = bool(table.css("thead th, tr:first-child th")) or None
+        headed = table.css_first("thead th, tr:first-child th") is not None or None
         self._found += [Block(Role.ROW, text) for text in tables.row_texts(rows, headed=headed)]
 
 
 def _is_plain(table: LexborNode) -> bool:
     """True for a table of data; one that holds tables, headings or lists is a way to lay out a page."""
-    return not table.css("td table, td h1, td h2, td h3, td ul, td ol, td pre")
+    return table.css_first("td table, td h1, td h2, td h3, td ul, td ol, td pre") is None

@@ -58,9 +58,14 @@ def _body(element: Any, depth: int) -> Iterator[Any]:
 
 
 def _boxes(paragraph: Any, depth: int) -> Iterator[Any]:
-    for box in paragraph.iter(f"{_W}txbxContent"):
-        if not any(above.tag in _SKIPPED for above in box.iterancestors()):
-            yield from _body(box, depth)
+    """What is in the boxes anchored in a paragraph; boxes inside boxes come with the outer one's text."""
+    waiting = list(reversed(paragraph))
+    while waiting:
+        child = waiting.pop()
+        if child.tag == f"{_W}txbxContent":
+            yield from _body(child, depth)
+        elif child.tag not in _SKIPPED:
+            waiting.extend(reversed(child))
 
 
 def _paragraph(element: Any, styles: dict[str, str]) -> Block | None:

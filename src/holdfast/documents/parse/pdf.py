@@ -222,9 +222,7 @@ def _begins(held: list[_Line], line: _Line, height: float, leading: float) -> bo
 
 
 def _block(lines: list[_Line], height: float) -> Block:
-    text = lines[0].text
-    for line in lines[1:]:
-        text = _joined(text, line.text)
+    text = "".join(_joined([line.text for line in lines]))
     for mark in _SOFT_HYPHENS:
         text = text.replace(mark, "")
     ratio = lines[0].height / height if height > 0 else 1.0
@@ -233,12 +231,17 @@ def _block(lines: list[_Line], height: float) -> Block:
     return Block(Role.LIST if _ITEM.match(text) else Role.PARAGRAPH, text)
 
 
-def _joined(text: str, line: str) -> str:
-    """Two lines of one paragraph: a word broken at the end of the first is made whole."""
-    if text.endswith(_SOFT_HYPHENS):
-        return text[:-1] + line
-    if text[-1:] == "-" and text[-2:-1].islower() and line[:1].islower():
-        return text[:-1] + line
-    if _UNSPACED.match(text[-1:]) and _UNSPACED.match(line[:1]):
-        return text + line
-    return f"{text} {line}"
+def _joined(lines: list[str]) -> Iterator[str]:
+    """The lines of one paragraph and what stands between them: a word broken at a line's end is made whole.
+
+    A line has no space at its ends and is not empty, so that the line before is all that counts.
+    """
+    for text, line in itertools.pairwise(lines):
+        broken = text[-1:] == "-" and text[-2:-1].islower() and line[:1].islower()
+        if broken or text.endswith(_SOFT_HYPHENS):
+            yield text[:-1]
+        elif _UNSPACED.match(text[-1:]) and _UNSPACED.match(line[:1]):
+            yield text
+        else:
+            yield f"{text} "
+    yield lines[-1]

@@ -81,12 +81,20 @@ class Rows:
 def _blocks(sheet: _Sheet, first: int, last: int) -> tuple[Block, ...]:
     taken = itertools.islice(sheet.rows, first - 1 - sheet.at, last - sheet.at)
     sheet.at = last
-    found: list[Block] = []
-    for number, row in enumerate(taken, start=first):
-        text = tables.row_text(sheet.header, [tables.spelled(cell) for cell in row])
-        if text and number != sheet.skip:
-            found.append(Block(Role.ROW, plain(text)))
-    return tuple(found)
+    rows = [[tables.spelled(cell) for cell in row] for row in taken]
+    names: list[str] | None = None
+    if sheet.header is not None:
+        with_header = first <= sheet.skip
+        rows = rows[1:] if with_header else rows
+        names = tables.names_for(sheet.header, rows)
+        if with_header and names != sheet.header:
+            return (*_rows(None, [sheet.header]), *_rows(names, rows))
+    return _rows(names, rows)
+
+
+def _rows(names: list[str] | None, rows: Sequence[Sequence[str]]) -> tuple[Block, ...]:
+    texts = (tables.row_text(names, row) for row in rows)
+    return tuple(Block(Role.ROW, plain(text)) for text in texts if text)
 
 
 def _workbook(path: Path, limits: Limits) -> list[_Sheet]:

@@ -30,11 +30,10 @@ _MEMBERS = (
     ("ppt/presentation.xml", Format.PPTX),
     ("xl/workbook.xml", Format.XLSX),
 )
-_HTML_START = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
-)
-_HTML_TAG = re.compile(r"<(?:html|head|body|div|p|table|h[1-6]|span|ul|article)\b[^>]*>", re.IGNORECASE)
-_MARKDOWN = re.compile(r"^(?:#{1,6} \S|```|~~~|[-*+] \S|> \S|\|.+\|$)|\[[^\]\n]+\]\([^)\n]+\)", re.MULTILINE)
+_HTML_START = re.compile(r"<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_HTML_TAG = re.compile(r"<(?:html|head|body|div|p|table|h[1-6]|span|ul|article)\b", re.IGNORECASE)
+_SPACE = re.compile(r"\s*")
+_MARKDOWN_LINE = re.compile(r"#{1,6} \S|```|~~~|[-*+] \S|> \S")
 _ATX = re.compile(r"^#{1,6} \S", re.MULTILINE)
 
 
@@ -75,19 +74,78 @@ def from_head(head: bytes, name: str = "") -> Format | None:
 
 
 def _textual(text: str, name: str) -> Format:
-    if _HTML_START.match(text):
+    if _begins_as_html(text):
         return Format.HTML
     hint = _NAMED.get(name.rpartition(".")[2].lower()) if "." in name else None
-    if hint is Format.HTML and not _HTML_TAG.search(text):
+    if hint is Format.HTML and not _has_tag(text):
         hint = None
     if hint is not None:
         return hint
     separator = regular_separator(text)
     if separator is not None:
         return Format.TSV if separator == "\t" else Format.CSV
-    if _ATX.search(text) and len(_MARKDOWN.findall(text)) >= 2:
+    if _ATX.search(text) and _is_markdown(text):
         return Format.MARKDOWN
     return Format.TEXT
+
+
+# These go over a text from front to back by hand. One pattern for each tried every beginning against every
+# end: a few hundred bytes kept it busy for ever, a few ten thousand for a minute.
+
+
+def _begins_as_html(text: str) -> bool:
+    """True when nothing but an XML declaration and comments stands before the first tag of a page."""
+    at = _after_space(text, 0)
+    if text[at : at + 5].lower() == "<?xml":
+        end = text.find(">", at)
+        at = _after_space(text, end + 1) if end > 0 else len(text)
+    while text.startswith("<!--", at):
+        end = text.find("-->", at + 4)
+        at = _after_space(text, end + 3) if end > 0 else len(text)
+    return _HTML_START.match(text, at) is not None
+
+
+def _after_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space is not None else at
+
+
+def _has_tag(text: str) -> bool:
+    """True when a tag begins anywhere and ends somewhere behind."""
+    tag = _HTML_TAG.search(text)
+    return tag is not None and text.find(">", tag.end()) >= 0
+
+
+def _is_markdown(text: str) -> bool:
+    """True when there are two marks of Markdown: lines that begin with one, rows of tables, links."""
+    marks = 0
+    for line in text.split("\n"):
+        begins = _MARKDOWN_LINE.match(line)
+        if begins is None and len(line) > 2 and line[0] == line[-1] == "|":
+            marks += 1
+        else:
+            marks += (begins is not None) + _links(line, begins.end() if begins is not None else 0)
+        if marks >= 2:
+            return True
+    return False
+
+
+def _links(line: str, start: int) -> int:
+    """How many `[text](address)` a line has from here on, counted up to two."""
+    count, closed = 0, 0
+    while count < 2:
+        middle = line.find("](", start)
+        if middle < 0:
+            break
+        opened = line.find("[", line.rfind("]", start, middle) + 1 or start, middle)
+        if closed < middle + 2:
+            closed = line.find(")", middle + 2)
+        if closed < 0:
+            break
+        is_link = 0 <= opened < middle - 1 and closed > middle + 2
+        count += is_link
+        start = closed + 1 if is_link else middle + 1
+    return count
 
 
 def regular_separator(text: str) -> str | None:

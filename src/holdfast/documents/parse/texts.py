@@ -1,4 +1,4 @@
-"""Plain text and Markdown: read in this process, in time linear in their size."""
+"""Plain text and Markdown, in time and memory linear in their size."""
 
 import os
 import re
@@ -9,13 +9,9 @@ from holdfast.documents.parse import encodings, tables
 from holdfast.documents.parse.records import Block, Page, Role
 
 _BLANK = re.compile(r"\n[^\S\n]*\n\s*")
-_HEADING = re.compile(r"(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
-_RULE = re.compile(r" {0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$")
-_TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
-_TITLE = re.compile(r"^title:[ \t]*(['\"]?)(.+?)\1[ \t]*$", re.MULTILINE)
 
 
 def load(path: Path, limit: int, declared: str | None = None) -> str:
@@ -47,10 +43,18 @@ def _paragraphs(text: str) -> tuple[Block, ...]:
 
 def markdown_title(blocks: tuple[Block, ...]) -> str | None:
     """The title of the front matter, or else the first heading of the best level."""
-    if blocks and blocks[0].role is Role.CODE and (named := _TITLE.search(blocks[0].text)):
-        return named[2]
+    if blocks and blocks[0].role is Role.CODE and (named := _named(blocks[0].text)):
+        return named
     headings = [block for block in blocks if block.role is Role.HEADING]
     return min(headings, key=lambda block: block.level).text if headings else None
+
+
+def _named(front_matter: str) -> str:
+    """The title of the front matter, without quotes around it; empty when it has none."""
+    lines = (line for line in front_matter.split("\n") if line.startswith("title:"))
+    title = next(lines, "").removeprefix("title:").strip(" \t")
+    quoted = len(title) > 2 and title[0] in "'\"" and title[-1] == title[0]
+    return title[1:-1] if quoted else title
 
 
 def markdown_pages(text: str) -> list[Page]:
@@ -84,9 +88,9 @@ class _Markdown:
     def _special(self, line: str) -> bool:
         """True when the line is more than the next one of a paragraph, and has been dealt with."""
         first = line.lstrip(" \t")[:1]
-        if first == "#" and (heading := _HEADING.match(line.strip())):
+        if first == "#" and (heading := _heading(line.strip())):
             self._end()
-            self._add(Role.HEADING, (heading[2] or "").strip(), len(heading[1]))
+            self._add(Role.HEADING, heading[1], heading[0])
         elif first in "`~" and (fence := _FENCE.match(line)):
             self._end()
             self._fenced(line, fence[1])
@@ -94,7 +98,7 @@ class _Markdown:
             text = " ".join(held.strip() for held in self._held)
             self._held = []
             self._add(Role.HEADING, text, 1 if "=" in line else 2)
-        elif first in "-*_" and _RULE.match(line):
+        elif first in "-*_" and _is_rule(line):
             self._end()
         elif first in "-*+0123456789" and _ITEM.match(line):
             self._end()
@@ -107,7 +111,7 @@ class _Markdown:
         return True
 
     def _ruled(self) -> bool:
-        return self._at < len(self._lines) and bool(_TABLE_RULE.match(self._lines[self._at]))
+        return self._at < len(self._lines) and _is_table_rule(self._lines[self._at])
 
     def _end(self) -> None:
         if self._held:
@@ -145,6 +149,36 @@ class _Markdown:
             self._at += 1
         for text in tables.row_texts(rows, headed=True):
             self._add(Role.ROW, text, 0)
+
+
+# By hand, because a pattern with two runs of spaces side by side tries every way to divide them.
+
+
+def _heading(line: str) -> tuple[int, str] | None:
+    """Level and text of a heading that begins with hashes, without those that close it."""
+    text = line.lstrip("#")
+    level = len(line) - len(text)
+    if level > 6 or (text and text[0] not in " \t"):
+        return None
+    text = text.strip(" \t")
+    opened = text.rstrip("#")
+    if opened and opened[-1] in " \t":
+        text = opened
+    return level, text.strip()
+
+
+def _is_rule(line: str) -> bool:
+    """True for three or more of one mark, apart by nothing but spaces."""
+    marks = line.replace(" ", "").replace("\t", "")
+    indent = len(line) - len(line.lstrip(" "))
+    return len(marks) > 2 and indent < 4 and line[indent] == marks[0] and not marks.strip(marks[0])
+
+
+def _is_table_rule(line: str) -> bool:
+    """True for the line between the header and the rows of a table, such as `|---|:-:|`."""
+    cells = line.strip(" \t").removeprefix("|").removesuffix("|").split("|")
+    dashes = (cell.strip(" \t").removeprefix(":").removesuffix(":") for cell in cells)
+    return all(each and not each.strip("-") for each in dashes)
 
 
 def _cells(line: str) -> list[str]:

@@ -1,0 +1,131 @@
+"""Everything that foreign text goes through: recognisers, parsers, cutters, word splitters, snippets."""
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.core.errors import HoldfastError
+from holdfast.documents import chunk, units
+from holdfast.documents.chunk import ChunkOptions
+from holdfast.documents.parse import encodings, html, pdf, sheets, sniff, tables, texts
+from holdfast.documents.parse.records import Block, Format, Limits, Page, Role
+from holdfast.kinds import qa
+from holdfast.providers import extractive
+from holdfast.search import scripts, snippet, stem, titles, words
+from holdfast.store.text import plain
+
+Target = Callable[[str], object]
+_SCHEMA = {"properties": {name: {"type": "string"} for name in ("name", "date", "email", "a")}}
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _sniffed(name: str) -> Target:
+    def recognise(text: str) -> object:
+        with contextlib.suppress(HoldfastError):
+            return sniff.from_head(_bytes(text)[: sniff.HEAD], name)
+        return None
+
+    return recognise
+
+
+def _decoded(encoding: str) -> Target:
+    def decode(text: str) -> object:
+        with contextlib.suppress(HoldfastError):
+            return encodings.decode(text.encode(encoding, "replace"))
+        return None
+
+    return decode
+
+
+def _markdown(text: str) -> object:
+    pages = texts.markdown_pages(text)
+    return texts.markdown_title(pages[0].blocks), pages
+
+
+def _cut(parse: Callable[[str], list[Page]], options: ChunkOptions) -> Target:
+    return lambda text: chunk.cut(parse(text), options)
+
+
+def _block(role: Role) -> Callable[[str], list[Page]]:
+    return lambda text: [Page(1, (Block(role, plain(text), 0),))]
+
+
+def _lines(role: Role) -> Callable[[str], list[Page]]:
+    return lambda text: [Page(1, tuple(Block(role, line, len(line) % 6) for line in plain(text).split("\n")))]
+
+
+def _increasing(text: str) -> list[Page]:
+    """Sections of falling worth: each boundary is better than all behind it."""
+    parts = [plain(text)[at : at + 40] or "a" for at in range(0, len(text), 40)]
+    ranked = sorted(
+        parts, key=lambda part: units.crc32(part[: units.DECIDING].encode("utf-8", "surrogatepass"))
+    )
+    return [Page(1, tuple(Block(Role.PARAGRAPH, part) for part in ranked))]
+
+
+def _file(read: Callable[[Path], object]) -> Target:
+    def run(text: str) -> object:
+        with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+            file.write(_bytes(text))
+            file.flush()
+            with contextlib.suppress(HoldfastError, UnicodeError):
+                return read(Path(file.name))
+        return None
+
+    return run
+
+
+def _delimited(path: Path) -> object:
+    rows = sheets.Rows(path, Format.CSV, Limits())
+    return rows.read(rows.outline().whole)
+
+
+def _snippet(text: str) -> object:
+    terms = dict.fromkeys(words.analyse(text, 200)[:20], 1.0)
+    return snippet.cut(text, terms)
+
+
+def _pdf_lines(text: str) -> object:
+    lines = [pdf._Line(line, 0.0, 10.0, 0.0, 0.0) for line in text.split("\n") if line.strip()]
+    return list(pdf._blocks(lines))
+
+
+def _fields(text: str) -> object:
+    return extractive.fields(text, _SCHEMA), extractive.pairs(text, 5)
+
+
+# By name: what is called, and with how many characters at most (fewer where each costs much).
+TARGETS: dict[str, Target] = {
+    "recognise": _sniffed(""),
+    "recognise .html": _sniffed("a.html"),
+    "recognise .md": _sniffed("a.md"),
+    "decode UTF-8": _decoded("utf-8"),
+    "decode UTF-16": _decoded("utf-16"),
+    "text": texts.plain_pages,
+    "Markdown": _markdown,
+    "HTML": _file(lambda path: html.read(path, 1 << 30)),
+    "CSV": _file(_delimited),
+    "lines of a PDF": _pdf_lines,
+    "table": lambda text: list(tables.row_texts([line.split("|") for line in text.split("\n")], headed=True)),
+    "cut text": _cut(texts.plain_pages, ChunkOptions()),
+    "cut text small": _cut(texts.plain_pages, ChunkOptions(16, 8)),
+    "cut text large": _cut(_block(Role.PARAGRAPH), ChunkOptions(100_000, 50_000)),
+    "cut by a delimiter": _cut(_block(Role.PARAGRAPH), ChunkOptions(delimiter="a")),
+    "cut code": _cut(_block(Role.CODE), ChunkOptions()),
+    "cut headings": _cut(_lines(Role.HEADING), ChunkOptions(16)),
+    "cut rows": _cut(_lines(Role.ROW), ChunkOptions(16)),
+    "cut sorted": _cut(_increasing, ChunkOptions(16)),
+    "cut Markdown": _cut(texts.markdown_pages, ChunkOptions(64)),
+    "words": words.analyse,
+    "words to keep": words.terms_of,
+    "fold letters": scripts.fold,
+    "stem": stem.stem,
+    "snippet": _snippet,
+    "title": lambda text: titles._terms(text, text),
+    "mark of a question": lambda text: qa.mark_of(text[: qa.MOST_QUESTION]),
+    "extract without a model": _fields,
+}
