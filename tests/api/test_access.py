@@ -1,10 +1,17 @@
 """Who may ask, and what they may do."""
 
+import contextlib
+from http.client import HTTPConnection
+
 import pytest
 from sqlalchemy import update
 
 from holdfast.api import server
+from holdfast.api.access import COOKIE
+from holdfast.store.schema import charges
 from holdfast.store.schema_access import api_keys
+from holdfast.testing.meter import Meter
+from tests.api.house import PREFIX, House
 
 
 def test_from_the_first_key_on_nobody_comes_in_without_one(small):
@@ -79,12 +86,88 @@ def test_a_scope_includes_those_before_it_and_no_other(small):
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "http://["},
+        {"Host": "["},
+        {"Host": "[::1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
     ],
 )
 def test_without_keys_no_page_of_another_site_is_served(small, headers):
     """A browser on this machine sends what any page tells it to."""
     said = small.client.post("collections", {"id": "shelf"}, headers=headers)
     assert (said.status, said.code) == (403, "foreign_origin")
+
+
+LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+def charged(house):
+    """The questions that were paid for."""
+    return house.runtime.db.read(lambda tx: tx.all(charges.select()))
+
+
+@pytest.fixture
+def paying(sqlite_url, tmp_path):
+    """A house whose questions cost something."""
+    with Meter() as meter:
+        provider = {"embedding_provider": "openai", "embedding_base_url": meter.base_url}
+        made = House(sqlite_url, tmp_path / "data", embedding_api_key="key", **provider)
+        made.client.collection()
+        yield made
+        made.close()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"},
+        {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"},
+        LINK | {"Sec-Fetch-Dest": "iframe"},
+    ],
+)
+def test_without_keys_no_other_page_asks_a_question(paying, headers):
+    """An image, a script or a frame of any page in a browser here would spend its owner's money."""
+    for path in (f"{PREFIX}/search?collection=shelf&q=words", "/search?collection=shelf&q=words"):
+        assert page(paying, path, headers)[0] == 403
+    assert page(paying, f"{PREFIX}/search?collection=shelf&q=words", LINK)[0] == 403
+    assert charged(paying) == []
+
+
+def test_a_link_to_a_question_waits_for_enter(paying):
+    """It is followed, and the question stands in its field under an address that asks nothing."""
+    status, where, _ = page(paying, "/search?collection=shelf&q=some+words", LINK)
+    assert (status, where) == (303, "/search?suggest=some+words&collection=shelf")
+    for headers in (LINK, {"Sec-Fetch-Site": "same-origin"}):
+        status, _, text = page(paying, where, headers)
+        assert (status, 'value="some words"' in text, "Press Enter" in text) == (200, True, True)
+    assert charged(paying) == []
+    assert page(paying, "/search?collection=shelf&q=some+words", {"Sec-Fetch-Site": "same-origin"})[0] == 200
+    assert len(charged(paying)) == 1
+
+
+def page(house, path, headers):
+    """The status of the answer to a browser, where it sends that to, and its text."""
+    with contextlib.closing(HTTPConnection("127.0.0.1", house.port, timeout=60)) as line:
+        line.request("GET", path, headers=headers)
+        answer = line.getresponse()
+        return answer.status, answer.getheader("Location"), answer.read().decode()
+
+
+def test_a_session_is_not_lent_to_a_page_of_another_port(small):
+    """A browser sends its cookie to the same site, whichever port; only what our own page asks is served."""
+    session = small.access.sign_in(small.key("default", "admin").key)
+    cookie = {"Cookie": f"{COOKIE}={session}"}
+    for site, status in (("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)):
+        assert page(small, f"{PREFIX}/collections", cookie | {"Sec-Fetch-Site": site})[0] == status
+    link = LINK | {"Sec-Fetch-Site": "same-site"}
+    assert page(small, "/operations", cookie | link)[0] == 200
+
+
+def test_a_key_is_served_whatever_a_browser_says(small):
+    """No other site can send one along."""
+    client = small.key("default")
+    assert client.get("collections", headers={"Sec-Fetch-Site": "cross-site"}).status == 200
 
 
 def test_without_keys_only_this_machine_is_local():

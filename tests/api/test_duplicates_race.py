@@ -86,7 +86,10 @@ def one_winner(house, told, deaths):
 
 
 def asked_again(house, heard):
-    """Requests that nobody answered: the key is free when its time is up, and then answers once for all."""
+    """Requests that nobody answered: the key is free when its time is up, and then answers once for all.
+
+    A duplicate is no such answer: it is true as long as the work is under way.
+    """
     house.runtime.db.write("test", lambda tx: tx.execute(update(idempotency).values(open_until=0.0)))
     for number, answers in heard:
         step, turn, answer = answers[-1]
@@ -95,5 +98,5 @@ def asked_again(house, heard):
         first = callers.ask(house.client, step, turn, key)
         assert first.status in {200, 202, 409}
         again = callers.ask(house.client, step, turn, key)
-        assert (again.status, again.raw) == (first.status, first.raw)
-        assert again.headers["idempotency-replayed"] == "true"
+        assert callers.told(again) == callers.told(first)
+        assert ("idempotency-replayed" in again.headers) is (first.status < 300)

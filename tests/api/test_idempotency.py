@@ -34,13 +34,48 @@ def test_another_request_under_the_same_key_is_a_conflict(client):
         assert (said.status, said.code) == (409, "idempotency_conflict")
 
 
-def test_a_refusal_is_kept_too(client, house):
-    """Also a 409, though by now the work is done."""
+def test_a_duplicate_is_no_answer_for_a_day(client, house):
+    """When the work that was in the way has ended, the same request under the same key is carried out."""
     made = client.text("Some words.")
-    first = client.post(f"documents/{made['id']}/index", {}, headers=KEY)
+    first = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=KEY)
+    assert (first.status, first.code) == (409, "duplicate")
     house.work()
-    again = client.post(f"documents/{made['id']}/index", {}, headers=KEY)
-    assert (first.status, first.raw) == (409, again.raw)
+    again = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=KEY)
+    assert (again.status, again.json["disposition"]) == (202, "accepted")
+    assert "idempotency-replayed" not in again.headers
+    last = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=KEY)
+    assert (last.raw, last.headers["idempotency-replayed"]) == (again.raw, "true")
+
+
+def test_a_budget_that_was_raised_lets_the_same_request_pass(client):
+    """402 was true for a moment."""
+    client.collection()
+    client.put("budgets", {"scope": "tenant", "hard": 0})
+    upload = lambda: client.upload("collections/shelf/documents", b"Once.", headers=KEY)
+    assert (upload().status, upload().status) == (402, 402)
+    client.put("budgets", {"scope": "tenant", "hard": 5})
+    assert upload().status == 202
+    assert upload().headers["idempotency-replayed"] == "true"
+
+
+def test_what_was_missing_or_malformed_may_be_mended_under_the_same_key(client):
+    """404 and 400 hold no key: neither has done anything."""
+    path = "collections/shelf/documents"
+    assert client.post(path, {"text": "Once."}, headers=KEY).status == 404
+    client.collection()
+    wrong = {"text": "Once.", "options": {"chunk_size": -1}}
+    assert client.post(path, wrong, headers=KEY).status == 400
+    assert client.post(path, {"text": "Once."}, headers=KEY).status == 202
+
+
+def test_a_generation_that_is_over_stays_over(client, house):
+    """412 is kept: it can never turn out otherwise."""
+    made = client.indexed("Some words.")
+    headers = KEY | {"If-Match": '"7"'}
+    first = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=headers)
+    again = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=headers)
+    assert (first.status, first.raw) == (412, again.raw)
+    assert again.headers["idempotency-replayed"] == "true"
 
 
 def test_of_eight_at_once_one_is_carried_out(client):

@@ -1,9 +1,12 @@
 """What belongs to another tenant is not there: over the route table, so that a new route is covered."""
 
+import contextlib
 import json
+from http.client import HTTPConnection
 
 import pytest
 
+from holdfast.api.access import COOKIE
 from tests.api.house import PREFIX
 from tests.api.taken import TAKEN
 from tests.api.test_3_history import an_order
@@ -142,3 +145,22 @@ def test_an_idempotency_key_of_another_tenant_is_free(house, owner):
     owner.post("collections", {"id": "one", "title": MARK}, headers=same)
     said = stranger.post("collections", {"id": "one", "title": "Mine"}, headers=same)
     assert (said.status, said.json["title"]) == (201, "Mine")
+
+
+def test_operations_tell_no_names_of_others(house):
+    """An admin's page shows that another tenant's work is held, not on which collection or document."""
+    theirs = house.key("theirs")
+    made = theirs.indexed("Their words.", to="secret-plans")
+    assert theirs.post("collections/secret-plans/jobs", {"kind": "qa"}).status == 202
+    house.begun()
+    theirs.text("Other words.", to="secret-plans")
+    house.begun()
+    session = house.access.sign_in(house.key("mine", "admin").key)
+    connection = HTTPConnection("127.0.0.1", house.port, timeout=30)
+    with contextlib.closing(connection):
+        connection.request("GET", "/operations", headers={"Cookie": f"{COOKIE}={session}"})
+        text = connection.getresponse().read().decode()
+    assert "a job of another tenant" in text
+    assert "a document of another tenant" in text
+    assert "secret-plans" not in text
+    assert made["id"] not in text

@@ -26,7 +26,7 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_request_visits_a_thread_once(small: House, visits: list[str]) -> None:
-    """Whoever asks, whatever is found first and however the answer is checked; a body is read in between."""
+    """Whatever is found first, however the answer is checked; with a body twice, which is read in between."""
     client = small.client
     made = client.text("Some words.")
     for method, path, body, most in (
@@ -35,7 +35,8 @@ def test_a_request_visits_a_thread_once(small: House, visits: list[str]) -> None
         ("GET", f"documents/{made['id']}", None, 1),
         ("GET", "search?collection=shelf&q=words", None, 1),
         ("GET", "jobs", None, 1),
-        ("POST", f"documents/{made['id']}/index", {"mode": "retry"}, 1),
+        ("POST", f"documents/{made['id']}/cancel", None, 1),
+        ("POST", f"documents/{made['id']}/index", {"mode": "retry"}, 2),
         ("POST", "collections/shelf/documents", {"text": "Other words."}, 2),
     ):
         visits.clear()

@@ -6,10 +6,15 @@ import time
 from http.client import HTTPConnection
 from unittest.mock import Mock
 
+import pytest
+from sqlalchemy import update
+
 from holdfast.api import feed
+from holdfast.api.access import COOKIE
 from holdfast.api.feed import Listener
 from holdfast.store import events
 from holdfast.store import tasks as fenced
+from holdfast.store.schema_access import api_keys
 from tests.acceptance.patience import until
 from tests.api.house import PREFIX
 
@@ -17,9 +22,10 @@ from tests.api.house import PREFIX
 class Stream:
     """An open event stream."""
 
-    def __init__(self, client, last=None):
-        self.connection = HTTPConnection("127.0.0.1", client.house.port, timeout=10)
+    def __init__(self, client, last=None, cookie=None):
+        self.connection = HTTPConnection("127.0.0.1", client.house.port, timeout=30)
         headers = {"X-API-Key": client.key} if client.key else {}
+        headers |= {"Cookie": f"{COOKIE}={cookie}"} if cookie else {}
         headers |= {"Last-Event-ID": str(last)} if last is not None else {}
         self.connection.request("GET", f"{PREFIX}/events/stream", headers=headers)
         self.answer = self.connection.getresponse()
@@ -51,10 +57,10 @@ class Stream:
 
 
 @contextlib.contextmanager
-def listening(client, last=None):
+def listening(client, last=None, cookie=None):
     house = client.house
     before = house.built.feed.listeners
-    stream = Stream(client, last)
+    stream = Stream(client, last, cookie)
     until(lambda: house.built.feed.listeners != before, 30, "nobody listens", every=0.01)
     try:
         yield stream
@@ -167,3 +173,71 @@ def test_a_stream_ends_rather_than_fall_silent(client, house, monkeypatch):
     with listening(client) as stream:
         client.text("Heard again.")
         assert stream.next()[1] == "request"
+
+
+def revoked(house, _session):
+    for key in house.access.every():
+        house.access.revoke(key.id)
+
+
+def run_out(house, _session):
+    past = update(api_keys).values(expires_at=1.0)
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(past))
+
+
+def signed_out(house, session):
+    house.access.sign_out(session)
+
+
+@pytest.mark.parametrize(
+    ("end", "by_session"),
+    [(revoked, False), (run_out, False), (revoked, True), (run_out, True), (signed_out, True)],
+)
+def test_a_stream_ends_with_the_key_that_opened_it(house, end, by_session):
+    """Revoked, run out or signed out: with the next beat nothing more is told, however much happens."""
+    house.built.feed.beat = 0.2
+    other = house.key("default")
+    client = house.key("default")
+    session = house.access.sign_in(client.key) if by_session else None
+    shown = house.client if by_session else client
+    with listening(shown, cookie=session) as stream:
+        other.text("Heard.")
+        stream.until("request")
+        end(house, session)
+        while stream.next() is not None:
+            pass
+
+
+def test_a_stream_without_a_key_ends_with_the_first_key(client, house):
+    """From then on nobody listens without one; the others go on."""
+    house.built.feed.beat = 0.2
+    with listening(client) as stream:
+        keyed = house.key("default")
+        while stream.next() is not None:
+            pass
+    with listening(keyed) as stream:
+        beats = house.built.feed.beat * 3
+        began = time.monotonic()
+        until(lambda: time.monotonic() - began > beats, 10, "some beats have passed", every=0.05)
+        keyed.text("Still heard.")
+        stream.until("request")
+
+
+def test_one_tenant_leaves_places_for_others(house, monkeypatch):
+    """It holds no more streams than are left free; a place that it gives back is its own again."""
+    monkeypatch.setattr(feed, "MOST_LISTENERS", 6)
+    greedy, other = house.key("greedy"), house.key("other")
+    with contextlib.ExitStack() as streams:
+        open_ = [streams.enter_context(listening(greedy)) for _ in range(3)]
+        said = greedy.get("events/stream")
+        assert (said.status, said.code) == (429, "too_many_listeners")
+        streams.enter_context(listening(other))
+        open_[0].close()
+
+        def made_room():
+            assert greedy.text(f"Told at {time.monotonic()}.")
+            return house.built.feed.listeners == 3
+
+        until(made_room, 30, "a place gets free", every=0.1)
+        streams.enter_context(listening(other))
+        assert other.get("events/stream").status == 429

@@ -4,10 +4,13 @@ import contextlib
 import socket
 import threading
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import anyio
 import pytest
 
 from holdfast.testing.meter import Meter
+from holdfast.web import patience
 from tests.acceptance.patience import until
 from tests.api.house import House
 
@@ -30,6 +33,26 @@ def silent():
         line.shutdown(socket.SHUT_RDWR)
         for one in come:
             one.close()
+
+
+@contextlib.contextmanager
+def page(text):
+    """An address that gives this text at once."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{served.server_port}/page"
+        served.shutdown()
 
 
 def asked(work):
@@ -99,3 +122,93 @@ def test_a_slow_provider_of_embeddings_does_not_stop_the_others(sqlite_url, tmp_
             one.join(60)
         assert said == [200] * len(waiting)
         house.close()
+
+
+PLENTY = 45
+
+
+@pytest.mark.g6
+def test_slow_addresses_of_one_tenant_hold_up_no_other(sqlite_url, tmp_path):
+    """Another's question is embedded and another's URL is fetched while 45 wait, and more wait in line."""
+    with Meter() as meter, silent() as (port, come):
+        house = House(
+            sqlite_url,
+            tmp_path / "data",
+            api_threads=THREADS,
+            embedding_provider="openai",
+            embedding_base_url=meter.base_url,
+            embedding_api_key="key",
+        )
+        greedy, other = house.key("greedy"), house.key("other")
+        greedy.collection()
+        other.text("Some words.")
+        url, said = f"http://127.0.0.1:{port}/slow", []
+        ask = lambda: said.append(greedy.post("collections/shelf/documents", {"url": url}))
+        waiting = asked([ask] * PLENTY)
+        share = patience.MOST[patience.Pool.FETCHES] // 2
+        until(lambda: len(come) >= share, 60, "they wait")
+        assert other.get("search?collection=shelf&q=words").status == 200
+        with page("Other words.") as address:
+            assert other.post("collections/shelf/documents", {"url": address}).status == 202
+        assert said == []
+        assert len(come) == share
+    for one in waiting:
+        one.join(60)
+    assert [one.code for one in said] == ["url_failed"] * PLENTY
+    house.close()
+
+
+def test_slow_questions_of_one_tenant_hold_up_no_other(sqlite_url, tmp_path):
+    """Another's is sent to the provider though the first tenant asks more than there is room for."""
+    with Meter() as meter:
+        house = House(
+            sqlite_url,
+            tmp_path / "data",
+            embedding_provider="openai",
+            embedding_base_url=meter.base_url,
+            embedding_api_key="key",
+        )
+        greedy, other = house.key("greedy"), house.key("other")
+        greedy.collection()
+        other.collection()
+        meter.hold("after")
+        room = patience.MOST[patience.Pool.QUESTIONS]
+        ask = lambda who, word: who.get(f"search?collection=shelf&q={word}")
+        waiting = asked([lambda n=n: ask(greedy, f"word{n}") for n in range(room + 6)])
+        meter.wait_open(room // 2, 60.0)
+        waiting += asked([lambda: ask(other, "mine")])
+        try:
+            meter.wait_open(room // 2 + 1, 30.0)
+        finally:
+            meter.release()
+        for one in waiting:
+            one.join(120)
+        house.close()
+
+
+def test_a_place_that_gets_free_goes_to_whoever_holds_the_fewest():
+    """Half of what is left is the most that anybody holds; one who goes away leaves the line."""
+
+    async def story():
+        places, order = patience.Places(4), []
+        done = {name: anyio.Event() for name in ("a1", "a2", "a3", "b1")}
+
+        async def hold(name):
+            async with places.place(name[0]):
+                order.append(name)
+                await done[name].wait()
+
+        async with anyio.create_task_group() as group:
+            for name in done:
+                group.start_soon(hold, name)
+                await anyio.wait_all_tasks_blocked()
+            assert order == ["a1", "a2", "b1"]
+            with anyio.move_on_after(0.01):
+                await hold("a3")
+            done["a1"].set()
+            await anyio.wait_all_tasks_blocked()
+            assert order == ["a1", "a2", "b1", "a3"]
+            for each in done.values():
+                each.set()
+
+    anyio.run(story)

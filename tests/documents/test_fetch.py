@@ -180,6 +180,23 @@ def test_private_addresses_are_refused_by_default(site, host):
         ("::ffff:93.184.216.34", False),
         ("2002:7f00:1::", False),
         ("64:ff9b::7f00:1", False),
+        ("fec0::1", False),
+        ("feff::1", False),
+        ("64:ff9b::a00:1", False),
+        ("64:ff9b:1::5db8:d822", False),
+        ("2002:a00:1::1", False),
+        ("2002:5db8:d822::1", True),
+        ("2001:0:5db8:d822::", False),
+        ("2606:2800:220:1::5efe:a00:1", False),
+        ("2606:2800:220:1:200:5efe:7f00:1", False),
+        ("::a00:1", False),
+        ("3fff::1", False),
+        ("2001:db8::1", False),
+        ("5f00::1", False),
+        ("4000::1", False),
+        ("192.88.99.1", False),
+        ("192.0.0.9", False),
+        ("198.18.0.1", False),
         ("nonsense", False),
     ],
 )
@@ -218,6 +235,31 @@ def test_redirects_are_followed(site):
     site.page("/c", b"end")
     found, body = get(f"{site.url}/a")
     assert (found.url, body) == (f"{site.url}/c", b"end")
+
+
+@pytest.mark.parametrize("target", ["http://[", "http://[::1/", "//[", "http://a:b:c/", "http://\xff/"])
+def test_a_redirect_to_what_is_no_url_is_a_failed_fetch(site, target):
+    """It is said in a code, and is no defect of ours."""
+    site.page("/", status=302, Location=target)
+    assert code_of(f"{site.url}/") in {"url_failed", "url_forbidden"}
+
+
+def test_an_etag_of_any_bytes_is_shown_to_its_server_again(site):
+    """As it came, though it is no ASCII."""
+    url = site.page("/", b"words", ETag='"caf\xe9"')
+    found, _ = get(url)
+    assert found.validators.etag == '"caf\xe9"'
+    fetch(url, io.BytesIO(), known=found.validators, limits=FetchLimits(allow_private=True))
+    assert site.asked[-1][1]["If-None-Match"] == '"caf\xe9"'
+
+
+def test_a_refusal_tells_nothing_of_the_names_inside(monkeypatch):
+    """What a name server inside answers is not repeated."""
+    inside = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.1.2.3", 80))]
+    monkeypatch.setattr(addresses.socket, "getaddrinfo", lambda *_, **__: inside)
+    with pytest.raises(WorkError) as caught:
+        fetch("http://ledger.internal/", io.BytesIO())
+    assert caught.value.message == "the URL may not be fetched: ledger.internal is not on the public internet"
 
 
 def test_redirects_end(site):

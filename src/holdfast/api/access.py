@@ -7,6 +7,12 @@ no other site can set, and by what the browser says of its origin.
 While no key was ever made, only this machine is served. A page in a browser on this machine can send requests
 too, from any site: so the name in `Host` must be this machine's (else a site could give itself our address),
 and an `Origin` must be our own.
+
+Looking costs money, too: a question is embedded. A browser sends no `Origin` with what a page merely loads
+(an image, a frame, a script), but it says in `Sec-Fetch-Site` whose page that is. So nothing is served
+without a key that a page of another site, or of another port of this machine, has asked for. A link to one of
+our pages is another thing: it may be followed, and what it would spend waits for Enter (`is_ours`). Not
+covered: a browser from before 2023 that says nothing of this.
 """
 
 import ipaddress
@@ -40,6 +46,8 @@ COLLECTION, DOCUMENT = "collection_id", "document_id"
 COOKIE = "holdfast_session"
 PAGE = "X-Holdfast-Page"
 SAFE = {"GET", "HEAD"}
+OUR_SITES = frozenset({"same-origin", "none"})
+"""What `Sec-Fetch-Site` says of our own page, and of somebody who typed the address."""
 
 
 class ForeignOriginError(HoldfastError):
@@ -58,6 +66,39 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
+def _netloc(url: str) -> str | None:
+    """Host and port of a URL; None for what is none, like `http://[`."""
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return None
+
+
+def _host_name(netloc: str) -> str:
+    """The name or address in a `Host`; empty for what is none."""
+    try:
+        return urlsplit(f"//{netloc}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_ours(request: Request) -> bool:
+    """False when a browser says that a page of another site has brought it here."""
+    return request.headers.get("sec-fetch-site", "none") in OUR_SITES
+
+
+def _is_navigation(request: Request) -> bool:
+    """True when a person follows a link, in a window of its own: nothing of the answer is another page's."""
+    said = (request.headers.get("sec-fetch-mode"), request.headers.get("sec-fetch-dest"))
+    return request.method == "GET" and said == ("navigate", "document")
+
+
+def _check_site(request: Request, *, is_page: bool) -> None:
+    """Return unless another site's page asks, other than by a link to a page; else ForeignOriginError."""
+    if not is_ours(request) and not (is_page and _is_navigation(request)):
+        raise ForeignOriginError("a page of another site asked for this; without a key it is not served")
+
+
 def identified(request: Request) -> Identity:
     """Who makes the request, and that they may make one more; found out once. Asks the database."""
     return found(request, _caller)
@@ -65,7 +106,7 @@ def identified(request: Request) -> Identity:
 
 def _caller(request: Request) -> Identity:
     its = parts.of(request)
-    caller = _who(request, its, _shown(request))
+    caller = _who(request, its, _shown(request), is_page=False)
     request.scope[SLOT] = its.turnstile.enter(caller)
     return caller
 
@@ -79,13 +120,16 @@ def _shown(request: Request) -> str | None:
     return shown.pop() if shown else None
 
 
-def _who(request: Request, its: Parts, shown: str | None) -> Identity:
+def _who(request: Request, its: Parts, shown: str | None, *, is_page: bool) -> Identity:
     session = request.cookies.get(COOKIE)
     if shown:
         return its.access.who(shown)
     if session is None or not its.access.has_keys():
-        return _neighbour(request, its)
+        caller = _neighbour(request, its)
+        _check_site(request, is_page=is_page)
+        return caller
     caller = its.access.signed_in(session)
+    _check_site(request, is_page=is_page)
     if request.method not in SAFE:
         check_own(request)
         if request.headers.get(PAGE) is None:
@@ -98,7 +142,7 @@ def check_own(request: Request) -> None:
     said = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
     host = request.headers.get("host", "")
-    if said == "same-origin" or (said is None and origin is not None and urlsplit(origin).netloc == host):
+    if said == "same-origin" or (said is None and origin is not None and _netloc(origin) == host):
         return
     raise ForeignOriginError("a page of another site sent this; nothing was done")
 
@@ -106,7 +150,7 @@ def check_own(request: Request) -> None:
 def visitor(request: Request) -> Identity:
     """Who looks at a page, as `identified`; a page is only looked at, so a cookie is enough."""
     its = parts.of(request)
-    caller = _who(request, its, None)
+    caller = _who(request, its, None, is_page=True)
     request.scope[SLOT] = its.turnstile.enter(caller)
     return caller
 
@@ -115,10 +159,10 @@ def _neighbour(request: Request, its: Parts) -> Identity:
     if its.access.has_keys() or request.client is None or not is_loopback(request.client.host):
         raise KeyNeededError("send a key as X-API-Key or bearer token; holdfast keys create makes one")
     host = request.headers.get("host", "")
-    if not is_loopback(urlsplit(f"//{host}").hostname or ""):
+    if not is_loopback(_host_name(host)):
         raise ForeignOriginError("without keys this machine is served under its own name alone: localhost")
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and _netloc(origin) != host:
         raise ForeignOriginError("without keys no page of another site is served; make a key")
     return NEIGHBOUR
 

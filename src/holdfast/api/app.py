@@ -73,14 +73,15 @@ class _Api(FastAPI):
 def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     """The application over this runtime. `depths` asks the brokers; by default there is none to ask."""
     settings = runtime.settings
+    known = Access(runtime.db)
     parts = Parts(
         runtime,
         ConditionalLibrary(bootstrap.library(runtime)),
         bootstrap.searching(runtime),
         Viewing(runtime.db),
-        Access(runtime.db),
+        known,
         Once(runtime.db),
-        Feed(runtime.db),
+        Feed(runtime.db, known.ended),
         Counting(runtime.db),
         operations.Recent(depths),
         turnstile=Turnstile(Allowance(settings.api_rate, settings.api_concurrency, settings.api_listeners)),
@@ -148,6 +149,7 @@ def _pages(parts: Parts) -> Its:
         parts.depths,
         visitor=access.visitor,
         own=access.check_own,
+        is_ours=access.is_ours,
         cookie=access.COOKIE,
     )
 

@@ -35,4 +35,5 @@ def found(request: Request, find: Callable[[Request], T]) -> T:
 
 async def ahead(request: Request, find: Callable[[Request], T]) -> T:
     """The same where nobody may wait: a body is read once it is known who sends it, and for what."""
-    return await run_in_threadpool(found, request, find)
+    known: dict[object, T] = request.scope.get(FOUND, {})
+    return known[find] if find in known else await run_in_threadpool(found, request, find)

@@ -23,6 +23,7 @@ from holdfast.core.errors import BadRequestError
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.drafts import Draft
 from holdfast.service.library import Upload
+from holdfast.web.patience import Pool
 
 STEP = 1024 * 1024
 
@@ -173,7 +174,7 @@ async def _new_document(request: Request) -> AsyncIterator[Handed]:
     if known.url is not None and known.options is not None:
         raise BadRequestError("what comes from a url has the options of its collection", code="bad_option")
     if known.url is not None:
-        request.scope[WAITS] = True
+        request.scope[WAITS] = Pool.FETCHES
     yield Handed(known.title, known.priority, known.lane, known.options, known.text, known.url)
 
 

@@ -10,6 +10,7 @@ from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDo
 from holdfast.api.bodies import ContentBody, DocumentBody
 from holdfast.api.collections import wish
 from holdfast.api.errors import ConflictError, Problem, problem
+from holdfast.api.limits import BodyKind
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.errors import BadRequestError
@@ -23,6 +24,7 @@ from holdfast.store import documents as stored
 from holdfast.store.documents import Document
 from holdfast.store.listing import Sort, Wanted
 from holdfast.store.text import plain
+from holdfast.web.patience import Pool
 
 router = routing.router("documents")
 
@@ -98,6 +100,7 @@ def _asked(its: Parts, taking: Taking) -> Reply:
     responses=TAKEN,
     openapi_extra=bodies.described(shapes.NewDocument),
 )
+@routing.takes(BodyKind.CONTENT)
 def add_document(
     request: Request,
     its: PartsOf,
@@ -185,6 +188,7 @@ def delete_document(its: PartsOf, caller: Reader, found: OwnDocument) -> None:
     responses=ASKED,
     openapi_extra=bodies.described(shapes.NewContent),
 )
+@routing.takes(BodyKind.CONTENT)
 def put_content(
     request: Request,
     its: PartsOf,
@@ -206,7 +210,7 @@ def put_content(
 @router.post(
     "/documents/{document_id}/refresh", status_code=202, response_model=shapes.Taking, responses=ASKED
 )
-@routing.waits(lambda _: True)
+@routing.waits(Pool.FETCHES)
 def refresh_document(
     request: Request,
     its: PartsOf,

@@ -3,15 +3,22 @@
 A listener is subscribed first and reads what it missed after, so that nothing falls in between; what comes
 both ways is told once. A listener that does not keep up is let go, and goes on from its last event when it
 comes back.
+
+A stream may stay open for days, and a key may end meanwhile. So what every listener has shown is looked at
+again with every beat, for all of them at once, and whoever's key is good no more is let go.
+
+Places are shared: a tenant may hold no more of them than are left for the others.
 """
 
 import asyncio
 import logging
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from holdfast.core.errors import StoreUnavailableError
+from holdfast.service.access import Credential, Identity
 from holdfast.store import events, workers
 from holdfast.store.database import Database
 from holdfast.store.events import Event, Standing
@@ -40,7 +47,11 @@ Happening = Event | Standing | Crew
 
 
 class FullError(Exception):
-    """So many listen that no more are taken."""
+    """So many listen that no more are taken, of this tenant or of anybody."""
+
+
+Ended = Callable[[Collection[Credential | None]], set[Credential | None]]
+"""Those of what was shown that open nothing any more. May wait for the database."""
 
 
 @dataclass(eq=False, slots=True)
@@ -48,6 +59,7 @@ class Listener:
     """Somebody who listens to one tenant, from after the event `start`. None in the queue ends it."""
 
     tenant: str
+    credential: Credential | None = None
     start: int = 0
     waiting: "asyncio.Queue[Happening | None]" = field(
         default_factory=lambda: asyncio.Queue(MOST_WAITING + 1)
@@ -71,10 +83,12 @@ class Listener:
 class Feed:
     """Tells listeners what happens. Everything but `close` belongs to the event loop."""
 
-    def __init__(self, db: Database, *, every: float = EVERY, beat: float = BEAT) -> None:
+    def __init__(self, db: Database, ended: Ended, *, every: float = EVERY, beat: float = BEAT) -> None:
         self._db = db
+        self._ended = ended
         self._every = every
-        self._beat = beat
+        self.beat = beat
+        self._taken: Counter[str] = Counter()
         self._listeners: set[Listener] = set()
         self._watching: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -96,19 +110,28 @@ class Feed:
         for listener in self._listeners:
             listener.end()
 
-    def check(self) -> None:
-        """Return if one more may listen; otherwise FullError."""
-        if len(self._listeners) >= MOST_LISTENERS:
+    def take(self, tenant: str) -> Callable[[], None]:
+        """One more of the tenant may listen; call what is answered when that has ended. FullError if not."""
+        free = MOST_LISTENERS - self._taken.total()
+        if free <= 0 or self._taken[tenant] >= max(1, free):
             raise FullError
+        self._taken[tenant] += 1
 
-    async def listen(self, tenant: str, after: int | None) -> AsyncIterator[Happening | None]:
-        """What happens to the tenant, from after the event `after` or from now on.
+        def leave() -> None:
+            self._taken[tenant] -= 1
+            self._taken += Counter()  # whoever holds nothing is forgotten
+
+        return leave
+
+    async def listen(self, caller: Identity, after: int | None) -> AsyncIterator[Happening | None]:
+        """What happens to the caller's tenant, after the event `after` or from now on.
 
         None now and then says that nothing happened. While the database cannot be read nobody knows that, and
-        nothing is said.
+        nothing is said. It ends when what the caller has shown ends.
         """
         self._loop = asyncio.get_running_loop()
-        listener = Listener(tenant)
+        tenant = caller.tenant
+        listener = Listener(tenant, caller.credential)
         listener.start = await asyncio.to_thread(events.latest, self._db) if after is None else after
         self._listeners.add(listener)
         try:
@@ -123,9 +146,9 @@ class Feed:
                     yield event
             while True:
                 try:
-                    happening = await asyncio.wait_for(listener.waiting.get(), self._beat)
+                    happening = await asyncio.wait_for(listener.waiting.get(), self.beat)
                 except TimeoutError:
-                    if self._loop.time() - self._looked < 2 * self._beat:
+                    if self._loop.time() - self._looked < 2 * self.beat:
                         yield None
                     continue
                 if happening is None:
@@ -145,13 +168,26 @@ class Feed:
 
     async def _watch(self) -> None:
         """Look again and again, until nobody listens. If that goes wrong all streams end, and come back."""
-        watch = Watch(self._db)
+        watch, checked_at = Watch(self._db), time.monotonic()
         try:
             while self._listeners:
+                if time.monotonic() - checked_at >= self.beat:
+                    await self._end_those_without_a_key()
+                    checked_at = time.monotonic()
                 await self._look(watch)
                 await asyncio.sleep(self._every)
         finally:
             self._end_all()
+
+    async def _end_those_without_a_key(self) -> None:
+        shown = {listener.credential for listener in self._listeners}
+        try:
+            ended = await asyncio.to_thread(self._ended, shown)
+        except StoreUnavailableError:
+            return  # nothing is told either while the database is away
+        for listener in self._listeners:
+            if listener.credential in ended:
+                listener.end()
 
     async def _look(self, watch: "Watch") -> None:
         tenants = {listener.tenant for listener in self._listeners}

@@ -14,6 +14,7 @@ from holdfast.api.history import page_of
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.turnstile import SLOT
 from holdfast.core.states import shown
+from holdfast.service.access import Identity
 from holdfast.store import events
 from holdfast.store.events import Event, Standing
 
@@ -79,22 +80,28 @@ async def stream(
 ) -> StreamingResponse:
     """Follow what happens, from now on or from after an entry of the journal."""
     known = parts.numbers(last or cursor, 1)
+    request_ended, stream_ended = request.scope[SLOT], its.turnstile.listen(caller)
     try:
-        its.feed.check()
+        place_left = its.feed.take(caller.tenant)
     except FullError:
-        raise HTTPException(
-            429, "too many listen to this process; come back later", {"Retry-After": "5"}
-        ) from None
-    place, request.scope[SLOT] = request.scope[SLOT], its.turnstile.listen(caller)
-    place()  # a stream is no request under way: it may stay open for days
+        stream_ended()
+        message = "too many listen to this process, or of your tenant; come back later"
+        raise HTTPException(429, message, {"Retry-After": "5"}) from None
+
+    def ended() -> None:
+        stream_ended()
+        place_left()
+
+    request.scope[SLOT] = ended
+    request_ended()  # a stream is no request under way: it may stay open for days
     return StreamingResponse(
-        _told(its, caller.tenant, None if known is None else known[0]), media_type="text/event-stream"
+        _told(its, caller, None if known is None else known[0]), media_type="text/event-stream"
     )
 
 
-async def _told(its: Parts, tenant: str, after: int | None) -> AsyncIterator[str]:
+async def _told(its: Parts, caller: Identity, after: int | None) -> AsyncIterator[str]:
     yield ": listening\n\n"
-    async for happening in its.feed.listen(tenant, after):
+    async for happening in its.feed.listen(caller, after):
         yield _frame(happening)
 
 

@@ -1,8 +1,10 @@
 """What stands before every route: how much may be sent, how slowly, and what every answer carries.
 
-A body is counted as it comes in, whether it said how long it is or not, and refused at the limit. Before such
-an answer ends, what the client still sends is read and thrown away for a moment: closing at once would reset
-the connection, and the client would never see why.
+How much is said by the route itself (`routing.takes`), once it is known which one that is; whatever declares
+nothing, and whatever is no route, has the limit of a small JSON body. A body is counted as it comes in,
+whether it said how long it is or not, and refused at the limit. Before such an answer ends, what the client
+still sends is read and thrown away for a moment: closing at once would reset the connection, and the client
+would never see why.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,6 +38,19 @@ HEADERS = (
 )
 
 
+PASSAGE = "holdfast.passage"
+"""Where a request keeps its `Passage`, for the route that says how much it takes."""
+
+
+class BodyKind(StrEnum):
+    """What the body of a route is."""
+
+    JSON = "json"
+    TEXT = "text"
+    CONTENT = "content"
+    BUNDLE = "bundle"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bytes of a file, of a JSON body that carries a text, of a bundle; seconds of pause in a body."""
@@ -44,15 +60,17 @@ class Limits:
     pause: float
     bundle: int
 
-    def of(self, scope: Scope) -> int:
-        """How many bytes the body of this request may have."""
-        path: str = scope["path"]
-        if path.endswith("/imports"):
-            return self.bundle + AROUND
-        if not path.endswith(("/documents", "/content", "/estimate")):
-            return MOST_PLAIN
-        kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-        return self.file + AROUND if kind.lower().startswith(b"multipart/form-data") else self.text
+    def of(self, body: BodyKind, content_type: str = "") -> int:
+        """How many bytes such a body may have. Content is a form with a file, or JSON with a text."""
+        match body:
+            case BodyKind.BUNDLE:
+                return self.bundle + AROUND
+            case BodyKind.CONTENT if content_type.lower().startswith("multipart/form-data"):
+                return self.file + AROUND
+            case BodyKind.CONTENT | BodyKind.TEXT:
+                return self.text
+            case _:
+                return MOST_PLAIN
 
 
 def _nothing() -> None:
@@ -64,21 +82,28 @@ Note = Callable[[str, str, int, float], None]
 
 
 @dataclass(slots=True)
-class _Passage:
-    """One request on its way through."""
+class Passage:
+    """One request on its way through. `left` is true while some of its body may still come, `said` is the
+    size that its head tells.
+    """
 
-    limit: int
-    pause: float
+    limits: Limits
     receive: Receive
     send: Send
     left: bool = True
     size: int = 0
+    said: int = 0
     status: int = 0
     waited: float = 0.0
+    limit: int = MOST_PLAIN
+
+    def take(self, body: BodyKind, content_type: str) -> None:
+        """From now on the limit is that of such a body."""
+        self.limit = self.limits.of(body, content_type)
 
     async def read(self) -> Message:
         """The next piece of the body; HTTPException when it is too much, or too slow."""
-        if self.size > self.limit:  # it said so itself
+        if max(self.size, self.said) > self.limit:
             raise self._too_large()
         if not self.left:
             return await self.receive()
@@ -95,14 +120,15 @@ class _Passage:
     async def _next(self) -> Message:
         """The next piece, if it comes within a pause, and all that came was not waited for too long."""
         began = time.monotonic()
-        patience = min(self.pause, self.pause + self.size / LEAST_RATE - self.waited)
+        pause = self.limits.pause
+        patience = min(pause, pause + self.size / LEAST_RATE - self.waited)
         try:
             if patience <= 0:
                 raise TimeoutError
             message = await asyncio.wait_for(self.receive(), patience)
         except TimeoutError:
             self.left = False
-            raise HTTPException(408, f"too little came for {self.pause:g} s; send the body at once") from None
+            raise HTTPException(408, f"too little came for {pause:g} s; send the body at once") from None
         self.waited += time.monotonic() - began
         return message
 
@@ -149,11 +175,11 @@ class Gate:
             return
         names = dict(scope["headers"])
         said = names.get(b"content-length", b"0")
-        passage = _Passage(self._limits.of(scope), self._limits.pause, receive, send)
+        passage = scope[PASSAGE] = Passage(self._limits, receive, send)
         passage.left = said != b"0" or b"transfer-encoding" in names
         began = time.monotonic()
-        if said.isdigit() and len(said) < 20 and int(said) > passage.limit:
-            passage.size = int(said)
+        if said.isdigit() and len(said) < 20:
+            passage.said = int(said)
         trace = names.get(b"traceparent", b"").decode("latin-1") or None
         span = traces.start("request", trace, {"method": scope["method"]})
         try:

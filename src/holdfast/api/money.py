@@ -11,6 +11,7 @@ from holdfast import bootstrap
 from holdfast.api import parts, routing, shapes_money
 from holdfast.api.access import Admin, Reader
 from holdfast.api.errors import ConflictError, Problem
+from holdfast.api.limits import BodyKind
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.shapes import Shape, dollars
@@ -147,6 +148,7 @@ class EstimateShape(Shape):
 
 
 @router.post("/estimate")
+@routing.takes(BodyKind.TEXT)
 def estimate(its: PartsOf, caller: Reader, body: EstimateRequest) -> EstimateShape:
     """Say what something would cost before it is asked for; nothing is paid, and nothing is changed."""
     asked = bootstrap.estimating(its.runtime)

@@ -16,6 +16,7 @@ from holdfast.api.access import OwnCollection, OwnDocument, Reader, Writer, writ
 from holdfast.api.before import ahead
 from holdfast.api.documents import TAKEN, IfMatch, condition, taken
 from holdfast.api.errors import BESIDE, Problem
+from holdfast.api.limits import BodyKind
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import PartsOf
 from holdfast.api.shapes import LaneName, Priority, Shape
@@ -177,6 +178,7 @@ BUNDLE = {
     responses=ASKED,
     openapi_extra=BUNDLE,
 )
+@routing.takes(BodyKind.BUNDLE)
 def import_collection(
     request: Request,
     its: PartsOf,

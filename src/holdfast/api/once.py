@@ -1,4 +1,13 @@
-"""`Idempotency-Key`: the same request again gets the same answer again, and is not carried out again."""
+"""`Idempotency-Key`: the same request again gets the same answer again, and is not carried out again.
+
+What is kept is what is final. A 2xx is: the request was carried out, and must not be a second time. A refusal
+has done nothing, so that carrying the request out again is safe, and most refusals end by themselves: money
+comes in (402), the work that was in the way ends (409), what was missing is made (404), a key gets a scope
+(403), a page answers again (400 `url_failed`), space gets free. Whoever retries for a day must not be told
+for a day what was true for a moment. Nor is a malformed request kept (400, 413): its sender may mend it under
+the same key. One refusal can never turn out otherwise and is kept: 412, for a generation that is over never
+comes back.
+"""
 
 import hashlib
 import json
@@ -20,13 +29,17 @@ from holdfast.store.database import Database
 from holdfast.store.idempotency import Hold, Kept
 
 MOST_KEY = 255
+FINAL_REFUSALS = frozenset({412})
 FORGET_EVERY = 600.0
 
 IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        description="The same key with the same request gives the same answer again, for 24 hours.",
+        description=(
+            "The same key with the same request gives the same answer again, for 24 hours. A refusal that "
+            "may end is not kept: the request is carried out when it is sent again."
+        ),
         json_schema_extra={"minLength": 1, "maxLength": MOST_KEY, "pattern": "^[ -~]+$"},
     ),
 ]
@@ -64,7 +77,7 @@ class Once:
     ) -> Response:
         """The answer of `do`, or the one that was given under `key` before.
 
-        `wanted` is the request's fingerprint. An error that may pass by itself is not kept.
+        `wanted` is the request's fingerprint. Only a final answer is kept, as the module says.
         """
         if key is None:
             return _response(_done(do))
@@ -88,7 +101,7 @@ class Once:
         settled = False
         try:
             kept = _done(do)
-            if kept.status < 500:
+            if _is_final(kept):
                 idempotency.settle(self._db, tenant, key, token, kept)
                 settled = True
             return _response(kept)
@@ -102,6 +115,10 @@ class Once:
             self._forgot_at = time.monotonic() if due else self._forgot_at
         if due:
             idempotency.forget(self._db)
+
+
+def _is_final(answer: Kept) -> bool:
+    return 200 <= answer.status < 300 or answer.status in FINAL_REFUSALS
 
 
 def _done(do: Callable[[], Reply]) -> Kept:

@@ -5,7 +5,9 @@ dependency, then the route, then the check of its answer; and each visit costs a
 database. Here what is to be known beforehand (who asks, what the ids in the path stand for) is found in the
 visit of the route, and its answer is written there.
 
-What is marked with `before.Before` is found in the order of the parameters.
+What is marked with `before.Before` is found in the order of the parameters. A request with a body visits
+twice: nothing of a body is read before it is known who sends it, and that they may. How large it may be is
+declared with the route (`takes`).
 
 Nobody waits in such a thread for anything but the database; who waits for somebody else's server has another
 (`waits`, `web.patience`).
@@ -24,32 +26,48 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 
-from holdfast.api.before import Before, found
+from holdfast.api import access
+from holdfast.api.before import Before, ahead, found
 from holdfast.api.errors import RESPONSES
+from holdfast.api.limits import PASSAGE, BodyKind, Passage
 from holdfast.api.parts import AnyId
 from holdfast.web import patience
+from holdfast.web.patience import Pool
 
 T = TypeVar("T", bound=Callable[..., Any])
 
 
 WAITS = "holdfast.waits"
-"""Set by a request that will wait for somebody else's server."""
+"""Set by a request that will wait for somebody else's server: in which pool."""
 
-Asked = Callable[[Request], bool]
+TAKES = "holdfast.takes"
+"""Set on an endpoint: what its body is."""
+
+Waits = Callable[[Request], Pool | None]
 
 
-def waits(when: Asked) -> Callable[[T], T]:
+def waits(pool: Pool, when: Callable[[Request], bool] = lambda _: True) -> Callable[[T], T]:
     """Says of a route that its requests wait for somebody else's server, when `when` says so."""
 
     def marked(endpoint: T) -> T:
-        setattr(endpoint, WAITS, when)
+        setattr(endpoint, WAITS, lambda request: pool if when(request) else None)
+        return endpoint
+
+    return marked
+
+
+def takes(body: BodyKind) -> Callable[[T], T]:
+    """Says of a route what its body is, and so how large it may be; otherwise it is a small one of JSON."""
+
+    def marked(endpoint: T) -> T:
+        setattr(endpoint, TAKES, body)
         return endpoint
 
     return marked
 
 
 class Route(APIRoute):
-    """A route that is carried out in one visit."""
+    """A route that is carried out in one visit, or in two if it has a body."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         taken = inspect.signature(endpoint).parameters
@@ -57,7 +75,8 @@ class Route(APIRoute):
         if any(one.annotation is Response for one in taken.values()):
             raise TypeError(f"{endpoint.__name__} answers with a Response instead of changing one")
         self._passes = "request" in taken
-        self._waits: Asked = getattr(endpoint, WAITS, _said_so)
+        self._waits: Waits = getattr(endpoint, WAITS, _said_so)
+        self.takes: BodyKind = getattr(endpoint, TAKES, BodyKind.JSON)
         super().__init__(path, self._visiting(endpoint), **more)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -65,6 +84,11 @@ class Route(APIRoute):
         handle = super().get_route_handler()
 
         async def told(request: Request) -> Response:
+            passage: Passage | None = request.scope.get(PASSAGE)
+            if passage is not None:
+                passage.take(self.takes, request.headers.get("content-type", ""))
+            if self._before and (passage is None or passage.left):
+                await run_in_threadpool(self._found, request)
             try:
                 return await handle(request)
             except RequestValidationError:
@@ -89,8 +113,12 @@ class Route(APIRoute):
 
         @functools.wraps(endpoint)
         async def visit(request: Request, **values: Any) -> Any:
-            limiter = patience.places() if self._waits(request) else None
-            return await to_thread.run_sync(carried_out, request, values, limiter=limiter)
+            pool = self._waits(request)
+            if pool is None:
+                return await to_thread.run_sync(carried_out, request, values)
+            caller = await ahead(request, access.identified)
+            async with patience.places(pool).place(caller.tenant) as limiter:
+                return await to_thread.run_sync(carried_out, request, values, limiter=limiter)
 
         @functools.wraps(endpoint)
         async def attend(request: Request, **values: Any) -> Any:
@@ -120,8 +148,9 @@ def router(tag: str) -> APIRouter:
     return APIRouter(route_class=Route, tags=[tag], responses=RESPONSES)
 
 
-def _said_so(request: Request) -> bool:
-    return WAITS in request.scope
+def _said_so(request: Request) -> Pool | None:
+    pool: Pool | None = request.scope.get(WAITS)
+    return pool
 
 
 def _mark(parameter: inspect.Parameter) -> Before | None:

@@ -12,6 +12,7 @@ from holdfast.api.parts import PartsOf
 from holdfast.api.shapes import Shape
 from holdfast.core.records import TENANT
 from holdfast.search.query import MOST_HITS, Found
+from holdfast.web.patience import Pool
 
 LONGEST = 10_000
 
@@ -46,7 +47,7 @@ SHOWN = tuple(Hit.model_fields)
 
 
 @router.get("/search", response_model=Hits)
-@routing.waits(lambda request: parts.of(request).searching.waits)
+@routing.waits(Pool.QUESTIONS, lambda request: parts.of(request).searching.waits)
 def search(
     its: PartsOf,
     caller: Reader,

@@ -45,7 +45,7 @@ def cancel(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> Non
         kept = (
             f"generation {head.published_generation} stays visible" if head.visible else "nothing was visible"
         )
-        typer.echo(f"cancelled generation {head.generation} of {subject}; {kept}")
+        terminal.say(f"cancelled generation {head.generation} of {subject}; {kept}")
 
 
 def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: bool) -> Exit:
@@ -75,7 +75,7 @@ def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: 
     if as_json:
         terminal.show_json(answer)
     else:
-        typer.echo(_told(subject, answer))
+        terminal.say(_told(subject, answer))
     return exit_for_answer(answer.disposition)
 
 

@@ -207,7 +207,8 @@ def results(tenant: str, job_id: str, *, as_csv: bool, as_json: bool) -> None:
             message = f"the job has no results; it is {view.job.run.status}"
             raise CommandError(message, Exit.REFUSED, code="no_results")
         if as_csv:
-            sys.stdout.writelines(wire.table(jobs, view))
+            rows = wire.table(jobs, view)
+            sys.stdout.writelines(map(terminal.harmless, rows) if sys.stdout.isatty() else rows)
         elif as_json:
             kind = view.job.run.kind
             terminal.show_json(

@@ -5,6 +5,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from holdfast.cli import terminal
 from holdfast.core.records import Claim
 from holdfast.settings import Settings
 from holdfast.telemetry import context
@@ -48,6 +49,8 @@ class _Text(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
         text = f"{at} [{record.process}] {level}{record.getMessage()}"
+        # Names and messages of others are in it, and somebody may be looking.
+        text = terminal.harmless(text)
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 

@@ -134,7 +134,7 @@ def estimate(
         return
     typer.echo(_estimated(found))
     for name, why in refused.items():
-        typer.echo(f"{name}: {why}", err=True)
+        terminal.say(f"{name}: {why}", err=True)
 
 
 def _option(given: str) -> tuple[str, Any]:

@@ -1,16 +1,23 @@
-"""How things look on a terminal, and in a pipe: the same words, without colours."""
+"""How things look on a terminal, and in a pipe: the same words, without colours.
+
+Titles, names, passages and error messages are text of others. An escape code in one of them could clear the
+screen, set the window's title or make a line look like another. So whatever is shown passes `harmless`: by
+`console()` every piece of every line, by `say`, `complain` and `show_json` all of it.
+"""
 
 import json
+import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.theme import Theme
 
@@ -27,16 +34,49 @@ THEME = Theme(
 PIPE_WIDTH = 200
 
 
+# Control characters of both sets but line break and tab; what turns the direction of text round; half
+# characters, which no stream can take.
+_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def _visible(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def harmless(text: str) -> str:
+    r"""The text with every character that would command the terminal written out, like `\x1b`."""
+    return _HARMFUL.sub(_visible, text)
+
+
+class _HarmlessConsole(Console):
+    """A console on which only its own styles command the terminal, not the text it is given."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """The segments of what is shown; those that are text cannot be anything else."""
+        for segment in super().render(renderable, options):
+            if segment.control or not _HARMFUL.search(segment.text):
+                yield segment
+            else:
+                yield Segment(harmless(segment.text), segment.style)
+
+
 def console(*, plain: bool = False, quiet: bool = False) -> Console:
     """The console for standard output. In a pipe lines are long, so that none is broken in two."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return Console(theme=THEME, width=width, highlight=False, no_color=plain or None, quiet=quiet)
+    return _HarmlessConsole(theme=THEME, width=width, highlight=False, no_color=plain or None, quiet=quiet)
 
 
 def show_json(value: object) -> None:
     """`value` on standard output as one JSON document."""
     plainly = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=plainly) + "\n")
+    written = json.dumps(plain(value), indent=2, ensure_ascii=plainly)
+    sys.stdout.write(_HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", written) + "\n")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """One line of text, as it is, on standard output or standard error."""
+    (sys.stderr if err else sys.stdout).write(harmless(text) + "\n")
 
 
 def plain(value: Any) -> Any:
@@ -72,7 +112,7 @@ def cells(*values: object) -> list[str]:
 
 def complain(message: str, code: str) -> None:
     """One line on standard error."""
-    sys.stderr.write(f"holdfast: {' '.join(message.split())} [{code}]\n")
+    say(f"holdfast: {' '.join(message.split())} [{code}]", err=True)
 
 
 class Notices:
@@ -97,4 +137,4 @@ class Notices:
 
 def one_line(text: str) -> str:
     """Text of others, as a terminal may have it: a file's name may hold line breaks and escape codes."""
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
+    return harmless(text).replace("\n", "\\x0a").replace("\t", "\\x09")

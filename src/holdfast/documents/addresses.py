@@ -19,6 +19,13 @@ import httpcore
 _SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# All that is routed of IPv6; fec0::/10 and every other old or local range is outside.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+# What `ipaddress` of some versions takes for public: documentation, relays of 6to4, IETF assignments.
+_NOT_PUBLIC_V6 = (ipaddress.IPv6Network("3fff::/20"), ipaddress.IPv6Network("2001::/23"))
+_NOT_PUBLIC_V4 = (ipaddress.IPv4Network("192.88.99.0/24"), ipaddress.IPv4Network("192.0.0.0/24"))
+# The middle of an ISATAP address, whose last 32 bits are an IPv4 address; with and without the universal bit.
+_ISATAP = frozenset({0x00005EFE, 0x02005EFE})
 
 
 class ForbiddenAddressError(Exception):
@@ -32,21 +39,27 @@ class LateError(Exception):
 def is_public(text: str) -> bool:
     """True for an address of the public internet.
 
-    Of IPv6 addresses that lead to an IPv4 one, those of NAT64 and of tunnels are as public as that is; a
-    mapped one never is, for nobody has reason to write it.
+    Of IPv6 addresses that lead to an IPv4 one, those of NAT64 are as public as that is, and those of 6to4 and
+    ISATAP only if that is, too. Teredo is refused, and so is a mapped one, for nobody has reason to write it.
     """
     try:
         address: _Address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return False
     if isinstance(address, ipaddress.IPv4Address):
-        return _is_public(address)
+        return _is_public(address) and not any(address in each for each in _NOT_PUBLIC_V4)
     if address in _NAT64:
-        return _is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    tunnelled = address.sixtofour or (address.teredo[1] if address.teredo else None)
-    if address.ipv4_mapped is not None or (tunnelled is not None and not _is_public(tunnelled)):
+        return is_public(str(_last_bits(address)))
+    if address not in _GLOBAL_UNICAST or any(address in each for each in _NOT_PUBLIC_V6):
         return False
-    return _is_public(address)
+    inner = address.sixtofour
+    if inner is None and (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+        inner = _last_bits(address)
+    return _is_public(address) and (inner is None or is_public(str(inner)))
+
+
+def _last_bits(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
 
 
 def _is_public(address: _Address) -> bool:
@@ -101,7 +114,8 @@ class Backend(httpcore.NetworkBackend):
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
         allowed = [address for address in addresses if self._allow_private or is_public(address)]
         if not allowed:
-            raise ForbiddenAddressError(f"{host} is at {', '.join(addresses)}")
+            # Which address it is stays here: the answers of a name server inside are nobody else's business.
+            raise ForbiddenAddressError(f"{host} is not on the public internet")
         for tried, address in enumerate(allowed):
             limit = self._clock.left() / (len(allowed) - tried)
             try:

@@ -91,12 +91,9 @@ def fetch(
                 found = _ask(pool, url, into, known or Validators(), limits)
             if not isinstance(found, str):
                 return found
-            url = urljoin(url, found)
+            url = _redirected(url, found)
     except ForbiddenAddressError as error:
-        raise WorkError(
-            f"the address may not be fetched from: {error}, which is not on the public internet",
-            code="url_forbidden",
-        ) from error
+        raise WorkError(f"the URL may not be fetched: {error}", code="url_forbidden") from error
     except (LateError, httpcore.TimeoutException) as error:
         raise WorkError(f"{url} took longer than {limits.seconds:g} s", code="url_failed") from error
     except (httpcore.NetworkError, httpcore.ProtocolError) as error:
@@ -130,7 +127,14 @@ def _ask(
     return Fetched(address, _name(address, kind), kind, size, validators)
 
 
-def _headers(address: str, known: Validators) -> list[tuple[str, str]]:
+def _redirected(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location)
+    except ValueError as error:
+        raise WorkError(f"{url} redirects to what is not a URL", code="url_failed") from error
+
+
+def _headers(address: str, known: Validators) -> list[tuple[bytes, bytes]]:
     headers = [
         ("Host", urlsplit(address).netloc),
         ("User-Agent", "holdfast"),
@@ -142,7 +146,8 @@ def _headers(address: str, known: Validators) -> list[tuple[str, str]]:
         headers.append(("If-None-Match", known.etag))
     if known.last_modified:
         headers.append(("If-Modified-Since", known.last_modified))
-    return headers
+    # As they came: an ETag may have any byte above the control characters in it.
+    return [(name.encode("ascii"), value.encode("latin-1", "replace")) for name, value in headers]
 
 
 def checked(url: str) -> str:

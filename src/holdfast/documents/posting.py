@@ -57,8 +57,7 @@ def post(
             _read_some(response)
             return Posted(response.status, _retry_after(response))
     except ForbiddenAddressError as error:
-        message = f"the address may not be posted to: {error}, which is not on the public internet"
-        raise WorkError(message, code="url_forbidden") from error
+        raise WorkError(f"the URL may not be posted to: {error}", code="url_forbidden") from error
     except (LateError, httpcore.TimeoutException) as error:
         raise PostError(f"it took longer than {seconds:g} s") from error
     except (httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError) as error:

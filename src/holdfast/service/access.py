@@ -9,7 +9,7 @@ As long as no key was ever made, whoever is on this machine is the tenant `defau
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -51,8 +51,19 @@ class ScopeMissingError(HoldfastError):
 
 
 @dataclass(frozen=True, slots=True)
+class Credential:
+    """What somebody has shown, by its digest: a key, or a session of the page."""
+
+    digest: str
+    is_session: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody who may ask, and in whose name; how often and how much at once, if their key says so."""
+    """Somebody who may ask, and in whose name; how often and how much at once, if their key says so.
+
+    `credential` is None for who has shown nothing, as long as nobody has to.
+    """
 
     tenant: str
     actor: str
@@ -60,6 +71,7 @@ class Identity:
     key_id: str = ""
     rate: float | None = None
     concurrency: int | None = None
+    credential: Credential | None = None
 
     def may(self, wanted: Scope) -> bool:
         """True when one of the scopes is this one, or includes it."""
@@ -145,7 +157,7 @@ class Access:
         known = keys.live(self._db, digest(token)) if len(token) <= MOST_TOKEN else None
         if known is None:
             raise KeyNeededError("this key is not known, has run out or was revoked; ask for a new one")
-        return _identity(known)
+        return _identity(known, Credential(digest(token)))
 
     def sign_in(self, token: str) -> str:
         """A session of the page, as good as this key, for some hours; KeyNeededError as `who`."""
@@ -159,17 +171,30 @@ class Access:
         known = sessions.key_of(self._db, digest(session)) if len(session) <= MOST_TOKEN else None
         if known is None:
             raise KeyNeededError("your session has ended, or its key has; sign in again")
-        return _identity(known)
+        return _identity(known, Credential(digest(session), is_session=True))
 
     def sign_out(self, session: str) -> None:
         """The session has ended."""
         sessions.end(self._db, digest(session))
 
+    def ended(self, shown: Collection[Credential | None]) -> set[Credential | None]:
+        """Those of them that open nothing any more: revoked, run out, signed out. Two statements for all.
 
-def _identity(known: Key) -> Identity:
+        Who has shown nothing is among them from the first key on.
+        """
+        some = [each for each in shown if each is not None]
+        of_keys = [each.digest for each in some if not each.is_session]
+        of_sessions = [each.digest for each in some if each.is_session]
+        live = {Credential(each) for each in keys.still_live(self._db, of_keys)}
+        live |= {Credential(each, is_session=True) for each in sessions.still_live(self._db, of_sessions)}
+        gone: set[Credential | None] = {each for each in some if each not in live}
+        return gone | ({None} if None in shown and self.has_keys() else set())
+
+
+def _identity(known: Key, credential: Credential) -> Identity:
     actor = f"api:{known.name or known.id}"
     scopes = frozenset(Scope(each) for each in known.scopes)
-    return Identity(known.tenant, actor, scopes, known.id, known.rate, known.concurrency)
+    return Identity(known.tenant, actor, scopes, known.id, known.rate, known.concurrency, credential)
 
 
 def digest(token: str) -> str:

@@ -4,6 +4,7 @@ Limits are in US dollars and hold over all time, for a tenant as a whole (`tenan
 collections (`collection:<id>`); an order needs room in both.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +29,10 @@ class Change:
     resumed: int
 
 
+# A day's number, as the last line of a page by day has it; no day that anybody meets has more digits.
+DAY = re.compile(r"-?[0-9]{1,9}")
+
+
 class Billing:
     """What was spent and saved, and what may be."""
 
@@ -41,7 +46,7 @@ class Billing:
         """The bill of a tenant, or of all; BadRequestError for a span that ends before it begins."""
         if span is not None and None not in {span.since, span.until} and span.since >= span.until:  # type: ignore[operator]
             raise BadRequestError("`from` must be before `to`", code="bad_span")
-        if after is not None and by is By.DAY and not after.lstrip("-").isdigit():
+        if after is not None and by is By.DAY and not DAY.fullmatch(after):
             message = "this cursor is none of ours; use `next` of the page before"
             raise BadRequestError(message, code="bad_cursor")
         return billing.bill(self._db, tenant, by, span, after=after)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, bindparam, exists, func, or_, select, update
+from sqlalchemy import Row, and_, bindparam, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.store.database import Database
-from holdfast.store.dialect import now
+from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.schema_access import api_keys
 
 
@@ -43,10 +43,12 @@ NEW = (
     )
     .on_conflict_do_nothing()
 )
-LIVE = select(*_KEY).where(
-    api_keys.c.digest == bindparam("digest"),
-    api_keys.c.revoked_at.is_(None),
-    or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > now()),
+IS_LIVE = and_(
+    api_keys.c.revoked_at.is_(None), or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > now())
+)
+LIVE = select(*_KEY).where(api_keys.c.digest == bindparam("digest"), IS_LIVE)
+STILL_LIVE = select(api_keys.c.digest).where(
+    key_in(api_keys.c.digest, bindparam("digests", type_=Keys())), IS_LIVE
 )
 BY_DIGEST = select(*_KEY).where(api_keys.c.digest == bindparam("digest"))
 ALL = select(*_KEY).order_by(api_keys.c.created_at, api_keys.c.id)
@@ -94,6 +96,11 @@ def live(db: Database, digest: str) -> Key | None:
     """The key whose token has this digest, if it is good now."""
     row = db.first(LIVE, {"digest": digest})
     return None if row is None else of_row(row)
+
+
+def still_live(db: Database, digests: Sequence[str]) -> list[str]:
+    """Those of the digests whose keys are good now."""
+    return [row.digest for row in db.look(STILL_LIVE, {"digests": list(digests)})] if digests else []
 
 
 def any_made(db: Database) -> bool:

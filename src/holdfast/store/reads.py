@@ -370,6 +370,7 @@ class Lease:
 
     task_id: int
     run_id: str
+    tenant: str
     subject: str
     lane: str
     owner: str | None
@@ -382,6 +383,7 @@ LEASES = (
     select(
         tasks.c.id.label("task_id"),
         tasks.c.run_id,
+        runs.c.tenant,
         runs.c.subject,
         tasks.c.lane,
         tasks.c.owner,

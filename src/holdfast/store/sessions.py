@@ -1,11 +1,13 @@
 """Who is signed in to the page: a random token for a key, for some hours. Only its digest is here."""
 
-from sqlalchemy import bindparam, delete, or_, select
+from collections.abc import Sequence
+
+from sqlalchemy import and_, bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.store import keys
 from holdfast.store.database import Database, Tx
-from holdfast.store.dialect import now
+from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.keys import Key
 from holdfast.store.schema_access import api_keys
 from holdfast.store.schema_page import page_sessions
@@ -22,15 +24,17 @@ NEW = (
 )
 FORGET = delete(page_sessions).where(page_sessions.c.expires_at < now())
 END = delete(page_sessions).where(page_sessions.c.digest == bindparam("b_digest"))
+_with_keys = page_sessions.join(api_keys, api_keys.c.id == page_sessions.c.key_id)
+_is_live = and_(page_sessions.c.expires_at > now(), keys.IS_LIVE)
 KEY_OF = (
     select(*(api_keys.c[name] for name in Key.__dataclass_fields__))
-    .select_from(page_sessions.join(api_keys, api_keys.c.id == page_sessions.c.key_id))
-    .where(
-        page_sessions.c.digest == bindparam("digest"),
-        page_sessions.c.expires_at > now(),
-        api_keys.c.revoked_at.is_(None),
-        or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > now()),
-    )
+    .select_from(_with_keys)
+    .where(page_sessions.c.digest == bindparam("digest"), _is_live)
+)
+STILL_LIVE = (
+    select(page_sessions.c.digest)
+    .select_from(_with_keys)
+    .where(key_in(page_sessions.c.digest, bindparam("digests", type_=Keys())), _is_live)
 )
 
 
@@ -48,6 +52,11 @@ def key_of(db: Database, digest: str) -> Key | None:
     """The key of a session that has not ended, if the key is good now."""
     row = db.first(KEY_OF, {"digest": digest})
     return None if row is None else keys.of_row(row)
+
+
+def still_live(db: Database, digests: Sequence[str]) -> list[str]:
+    """Those of the digests whose sessions have not ended, nor their keys."""
+    return [row.digest for row in db.look(STILL_LIVE, {"digests": list(digests)})] if digests else []
 
 
 def end(db: Database, digest: str) -> None:

@@ -25,6 +25,12 @@ COUNTED = {
     "strange_messages": "strange messages",
 }
 
+OF_OTHERS = {
+    "document": "a document of another tenant",
+    "collection": "a job of another tenant",
+    "delivery": "a webhook",
+}
+
 router = rendering.router()
 
 
@@ -94,10 +100,13 @@ def _of(worker: Worker, held: Sequence[Held]) -> list[Held]:
 
 
 def _held(its: Its, tenant: str, leases: Sequence[Lease]) -> list[Held]:
-    """The leases in words. A document of another tenant is shown by its id alone."""
+    """The leases in words. Of another tenant's only the sort of thing is told: names are its own business."""
     found = []
     for lease in leases:
         sort, _, name = lease.subject.partition(":")
+        if lease.tenant != tenant:
+            found.append(Held(lease, OF_OTHERS.get(sort, "work of another tenant"), None))
+            continue
         name, _, action = name.partition("#")
         document = documents.document(its.runtime.db, tenant, name) if sort == "document" else None
         title = document.title if document is not None else name

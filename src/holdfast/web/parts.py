@@ -21,7 +21,9 @@ Visitor = Callable[[Request], Identity]
 
 @dataclass(frozen=True, slots=True)
 class Its:
-    """Everything that pages use. `own` refuses a form that another site has sent."""
+    """Everything that pages use. `own` refuses a form that another site has sent; `is_ours` is false for a
+    page that a link of another site has opened.
+    """
 
     runtime: Runtime
     library: ConditionalLibrary
@@ -34,6 +36,7 @@ class Its:
     depths: Depths
     visitor: Visitor
     own: Callable[[Request], None]
+    is_ours: Callable[[Request], bool]
     cookie: str
 
 

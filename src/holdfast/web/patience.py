@@ -1,22 +1,100 @@
 """Where requests wait that wait for somebody else's server.
 
 There are few threads for all other requests, for more of them only get in each other's way. Whoever waited in
-one of those for a slow address, or for a provider that embeds a question, would hold up everybody: a handful
-of them would stop every request. So they wait in threads of another sort, of which there are many.
+one of those for a slow URL, or for a provider that embeds a question, would hold up everybody: a handful of
+them would stop every request. So they wait in threads of another sort, of which there are many, and which are
+of two pools: slow URLs never hold up a question.
+
+Tenants share a pool. A tenant may hold no more places than are left for the others: the first takes half of
+the pool at most, the next half of the rest. Whoever wants more waits, and a place that gets free goes to the
+tenant that holds the fewest.
 """
 
-from anyio import CapacityLimiter
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import StrEnum
+
+from anyio import CapacityLimiter, Event, get_cancelled_exc_class
 from anyio.lowlevel import RunVar
 
-MOST = 40
 
-_places: RunVar[CapacityLimiter] = RunVar("holdfast.patience")
+class Pool(StrEnum):
+    """What is waited for."""
+
+    FETCHES = "fetches"
+    QUESTIONS = "questions"
 
 
-def places() -> CapacityLimiter:
-    """The places of those who wait, of the loop that runs."""
-    found = _places.get(None)
-    if found is None:
-        found = CapacityLimiter(MOST)
-        _places.set(found)
-    return found
+# A provider has as many connections as there are places for questions: behind a full pool of those a tenant
+# would wait for another after all.
+MOST = {Pool.FETCHES: 64, Pool.QUESTIONS: 32}
+
+
+class Places:
+    """The places of one pool. They belong to the event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._limiter = CapacityLimiter(most)
+        self._free = most
+        self._held: Counter[str] = Counter()
+        self._waiting: dict[str, deque[Event]] = {}
+
+    @asynccontextmanager
+    async def place(self, tenant: str) -> AsyncIterator[CapacityLimiter]:
+        """A place of the tenant's, once there is one: a thread to be had from this limiter at once."""
+        await self._enter(tenant)
+        try:
+            yield self._limiter
+        finally:
+            self._leave(tenant)
+
+    async def _enter(self, tenant: str) -> None:
+        if tenant not in self._waiting and self._may(tenant):
+            self._take(tenant)
+            return
+        turn = Event()
+        self._waiting.setdefault(tenant, deque()).append(turn)
+        try:
+            await turn.wait()
+        except get_cancelled_exc_class():  # the client went away
+            if turn.is_set():
+                self._leave(tenant)
+            else:
+                self._forget(tenant, turn)
+            raise
+
+    def _may(self, tenant: str) -> bool:
+        return self._free > 0 and self._held[tenant] < max(1, self._free)
+
+    def _take(self, tenant: str) -> None:
+        self._held[tenant] += 1
+        self._free -= 1
+
+    def _leave(self, tenant: str) -> None:
+        self._held[tenant] -= 1
+        self._held += Counter()  # whoever holds nothing is forgotten
+        self._free += 1
+        while eligible := [each for each in self._waiting if self._may(each)]:
+            following = min(eligible, key=lambda each: self._held[each])
+            self._take(following)
+            turn = self._waiting[following][0]
+            self._forget(following, turn)
+            turn.set()
+
+    def _forget(self, tenant: str, turn: Event) -> None:
+        self._waiting[tenant].remove(turn)
+        if not self._waiting[tenant]:
+            del self._waiting[tenant]
+
+
+_pools: RunVar[dict[Pool, Places]] = RunVar("holdfast.patience")
+
+
+def places(pool: Pool) -> Places:
+    """The places of a pool, of the loop that runs."""
+    pools = _pools.get(None)
+    if pools is None:
+        pools = {each: Places(most) for each, most in MOST.items()}
+        _pools.set(pools)
+    return pools[pool]
