@@ -3,7 +3,6 @@
 import contextlib
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Self
 
 from rich.console import Console
 
-from holdfast.cli import supervising
+from holdfast.cli import processes, supervising
 from holdfast.core.errors import NotReadyError
 from holdfast.store import workers
 from holdfast.store.database import Database
@@ -61,7 +60,7 @@ class OwnWorker:
     def __init__(self) -> None:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the worker
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast.cli", "worker"],
+            processes.command(["worker"]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self._said,

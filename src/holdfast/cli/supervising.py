@@ -8,7 +8,6 @@ import ctypes
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from typing import IO
 from rich.markup import escape
 
 from holdfast import bootstrap, settings
-from holdfast.cli import opening, terminal
+from holdfast.cli import opening, processes, terminal
 from holdfast.cli.exits import Exit
 from holdfast.core.retry import Backoff
 
@@ -103,7 +102,7 @@ class Supervisor:
     def _start(self, part: Part) -> None:
         part.began = time.monotonic()
         part.process = subprocess.Popen(  # noqa: S603 - our own module, our own words
-            [sys.executable, "-m", "holdfast.cli", *part.words],
+            processes.command(part.words),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

@@ -7,7 +7,6 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
+from holdfast.cli import processes
 from holdfast.cli.demo.telling import Narrator
 
 PATIENCE = 30.0
@@ -31,7 +31,7 @@ class Actor:
         self.name = name
         # A session of its own: Ctrl-C reaches the parent alone, which then ends its children in order.
         self._process = subprocess.Popen(  # noqa: S603 - our own modules, our own words
-            [sys.executable, "-m", module, *words],
+            processes.command(words, module),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,0 +1,61 @@
+"""A folder that came from somebody else is only read: nothing in it is run, and it decides nothing."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.worker.programs import PROGRAM, ROOT
+
+# What Celery, Python and their like look for by name, besides every module that is there anyway.
+SOUGHT = ("celeryconfig", "sitecustomize", "usercustomize", "tests", "conftest", "settings")
+# The interpreter has them before it looks anywhere, or needs them to say what went wrong.
+BUILT_IN = {*sys.builtin_module_names, "__future__", "__main__", "antigravity", "this"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A paper, beside a program for each name that anybody might import; each leaves a mark when it runs."""
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "paper.txt").write_text("Anchors hold in clay better than in sand.")
+    names = {*SOUGHT, *sys.stdlib_module_names, *importlib.metadata.packages_distributions()} - BUILT_IN - {"holdfast"}
+    for name in (name for name in names if name.isidentifier()):
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{name}\\n')\n")
+    return folder
+
+
+def run(folder, *words, **settings):
+    """What a command said that was started in the folder, as a person starts it."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    data = {"HOLDFAST_DATA_DIR": str(folder.parent / "data"), "HOLDFAST_EMBEDDING_PROVIDER": "local"}
+    environment = kept | data | {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
+    return subprocess.run(
+        words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_indexing_a_folder_runs_nothing_that_lies_in_it(folder):
+    """`numpy.py` beside the papers is not run, by the command, its worker or the worker's children."""
+    done = run(folder, str(PROGRAM), "index", "paper.txt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (folder.parent / "ran").exists(), (folder.parent / "ran").read_text()
+
+
+def test_python_m_runs_no_package_that_lies_in_the_folder(folder):
+    """`python -m` itself looks for modules of the standard library there; what Holdfast imports is safe."""
+    for name in sys.stdlib_module_names:
+        (folder / f"{name}.py").unlink(missing_ok=True)
+    done = run(folder, sys.executable, "-m", "holdfast.cli", "index", "paper.txt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (folder.parent / "ran").exists(), (folder.parent / "ran").read_text()
+
+
+def test_every_child_is_started_without_the_current_folder():
+    """No part of the product starts an interpreter that looks for modules where somebody happens to be."""
+    for source in (ROOT / "src/holdfast").rglob("*.py"):
+        for line in re.findall(r"^.*sys\.executable.*$", source.read_text(), re.MULTILINE):
+            assert re.search(r'sys\.executable, "-(P|I\w*)"', line), f"{source}: {line}"
