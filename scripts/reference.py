@@ -17,6 +17,7 @@ from pydantic_core import PydanticUndefined
 from holdfast import settings
 from holdfast.core import states
 from holdfast.core.states import Verb
+from holdfast.settings import trust
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS_PAGE = ROOT / "docs/reference/settings.md"
@@ -25,13 +26,18 @@ SETTINGS_HEAD = """\
 
 <!-- Written by `make docs` from src/holdfast/settings/. Change it there. -->
 
-Each setting is an environment variable `HOLDFAST_NAME`, or a key `name` (lower case) of `holdfast.toml` in
-the current folder. The environment wins over the file; an empty variable counts as unset. A name that is
-not in this table is an error, and so is a value out of range: Holdfast says so in one line and does not
-start. Values marked *secret* are never printed.
+Each setting is an environment variable `HOLDFAST_NAME`, or a key `name` (lower case) of a file. The
+environment wins over the file; an empty variable counts as unset. A name that is not in this table is an
+error, and so is a value out of range: Holdfast says so in one line and does not start. Values marked
+*secret* are never printed.
 
-| setting | value | default | meaning |
-|---|---|---|---|
+The file is the one that `--config` or `HOLDFAST_CONFIG` names, which may set everything except the two
+settings that are marked with *no file*. Without it, a `holdfast.toml` in the current folder is read: it may
+have come with somebody else's papers, so it may only set what is marked with *any file*. Anything else in
+it is an error.
+
+| setting | value | default | set by | meaning |
+|---|---|---|---|---|
 """
 
 
@@ -43,7 +49,14 @@ def settings_page() -> str:
 
 
 def _row(name: str, field: FieldInfo) -> str:
-    return f"| `HOLDFAST_{name.upper()}` | {_value(field)} | {_default(field)} | {field.description} |\n"
+    cells = (f"`HOLDFAST_{name.upper()}`", _value(field), _default(field), _trust(name), field.description)
+    return f"| {' | '.join(map(str, cells))} |\n"
+
+
+def _trust(name: str) -> str:
+    if name in trust.NO_FILE:
+        return "no file"
+    return "any file" if name in trust.ANY_FILE else "named file"
 
 
 def _value(field: FieldInfo) -> str:

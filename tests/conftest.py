@@ -63,9 +63,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
+def _umask() -> Iterator[None]:
+    """A command that runs in this process closes what it writes to others; the tests do not."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture(autouse=True)
 def _nothing_of_this_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No setting of whoever runs the tests, and a current folder without a file."""
+    """No setting and no data of whoever runs the tests, and a current folder without a file."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     for name in [name for name in os.environ if name.upper().startswith("HOLDFAST_")]:
         monkeypatch.delenv(name)
 

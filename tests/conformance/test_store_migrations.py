@@ -87,6 +87,15 @@ def test_an_older_database_is_refused_with_what_to_run(engine, monkeypatch):
         migrate.check(engine)
 
 
+def test_a_database_is_never_taken_back_to_an_older_revision(database_url, engine):
+    """It is refused with the reason, where it used to do nothing and say that it was done."""
+    before = migrate.current(engine)
+    with pytest.raises(SchemaError, match="newer than 0010, and there is no way back") as refused:
+        migrate.upgrade(database_url, "0010")
+    assert "restore a backup" in refused.value.message
+    assert migrate.current(engine) == before
+
+
 def test_upgrading_twice_changes_nothing(database_url, engine):
     """Every deploy may run it."""
     assert migrate.upgrade(database_url) == migrate.known()

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from holdfast import settings
+from holdfast.settings import trust
 
 
 def refusal():
@@ -16,9 +17,9 @@ def refusal():
 
 
 def test_nothing_set_gives_the_embedded_default(tmp_path):
-    """Without any setting, state is an SQLite file below the current folder, and leases last 12 s."""
+    """Without any setting, state is an SQLite file in the data folder, and leases last 12 s."""
     found = settings.load()
-    assert found.database_url.get_secret_value() == f"sqlite:///{tmp_path}/holdfast-data/holdfast.db"
+    assert found.database_url.get_secret_value() == f"sqlite:///{tmp_path}/share/holdfast/holdfast.db"
     assert (found.lease_ttl, found.lease_renew_every) == (12.0, 4.0)
     assert found.redis_url is None
     assert (found.queued_stuck_after, found.running_stuck_after, found.attempt_cap) == (600, 2700, 3)
@@ -27,10 +28,10 @@ def test_nothing_set_gives_the_embedded_default(tmp_path):
 
 def test_the_environment_wins_over_the_file(tmp_path, monkeypatch):
     """A variable beats the same key of holdfast.toml; other keys of the file still count."""
-    (tmp_path / "holdfast.toml").write_text('attempt_cap = 5\nin_doubt = "park"\n')
+    (tmp_path / "holdfast.toml").write_text('attempt_cap = 5\nlog_format = "json"\n')
     monkeypatch.setenv("HOLDFAST_ATTEMPT_CAP", "7")
     found = settings.load()
-    assert (found.attempt_cap, found.in_doubt) == (7, "park")
+    assert (found.attempt_cap, found.log_format) == (7, "json")
 
 
 def test_the_database_follows_the_data_folder(monkeypatch, tmp_path):
@@ -67,6 +68,36 @@ def test_a_misspelt_key_names_the_closest_setting(tmp_path):
     """An unknown key of the file is an error that helps."""
     (tmp_path / "holdfast.toml").write_text("sweep_intervall = 2")
     assert refusal() == "sweep_intervall in holdfast.toml is not a setting; the closest is sweep_interval"
+
+
+def test_every_setting_says_who_may_set_it():
+    """A setting that is new has its place in `settings/trust.py`, in exactly one of the lists."""
+    lists = [trust.ANY_FILE, trust.NAMED_FILE, trust.NO_FILE]
+    assert sorted(name for each in lists for name in each) == sorted(settings.Settings.model_fields)
+
+
+def test_a_file_that_nobody_named_decides_nothing_of_weight(tmp_path, monkeypatch):
+    """Neither code nor servers, keys, paths or money: one line names the setting and the remedy."""
+    file, key = tmp_path / "holdfast.toml", "HOLDFAST_EMBEDDING_API_KEY"
+    monkeypatch.setenv(key, "the-key-of-the-user")
+    for name in sorted(trust.NAMED_FILE):
+        file.write_text(f'{name} = "http://127.0.0.1:9/v1"')
+        told = refusal()
+        assert told.startswith(f"{name} may not be set by a holdfast.toml that merely lies in the current ")
+        assert "--config holdfast.toml, or HOLDFAST_CONFIG=holdfast.toml" in told
+
+
+def test_a_file_that_somebody_named_sets_everything_but_the_module_path(tmp_path, monkeypatch):
+    """It is found wherever it lies; a file in the current folder is not read beside it."""
+    (tmp_path / "holdfast.toml").write_text("attempt_cap = 9")
+    (tmp_path / "mine.toml").write_text('kinds = "a:b, c:d"\ndata_dir = "/srv/holdfast"')
+    monkeypatch.setenv("HOLDFAST_CONFIG", str(tmp_path / "mine.toml"))
+    found = settings.load()
+    assert (found.kinds, str(found.data_dir), found.attempt_cap) == (("a:b", "c:d"), "/srv/holdfast", 3)
+    (tmp_path / "mine.toml").write_text('python_path = "/tmp"')
+    assert refusal() == "python_path may not be set in a file; use --python-path or HOLDFAST_PYTHON_PATH"
+    monkeypatch.setenv("HOLDFAST_CONFIG", "none.toml")
+    assert refusal() == "HOLDFAST_CONFIG names none.toml, which is not there"
 
 
 def test_a_broken_file_is_told_by_name(tmp_path):

@@ -22,7 +22,11 @@ def folder(tmp_path):
     folder = tmp_path / "papers"
     folder.mkdir()
     (folder / "paper.txt").write_text("Anchors hold in clay better than in sand.")
-    names = {*SOUGHT, *sys.stdlib_module_names, *importlib.metadata.packages_distributions()} - BUILT_IN - {"holdfast"}
+    names = (
+        {*SOUGHT, *sys.stdlib_module_names, *importlib.metadata.packages_distributions()}
+        - BUILT_IN
+        - {"holdfast"}
+    )
     for name in (name for name in names if name.isidentifier()):
         (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{name}\\n')\n")
     return folder
@@ -59,3 +63,43 @@ def test_every_child_is_started_without_the_current_folder():
     for source in (ROOT / "src/holdfast").rglob("*.py"):
         for line in re.findall(r"^.*sys\.executable.*$", source.read_text(), re.MULTILINE):
             assert re.search(r'sys\.executable, "-(P|I\w*)"', line), f"{source}: {line}"
+
+
+def test_a_settings_file_in_the_folder_cannot_have_the_key_sent_elsewhere(folder, meter):
+    """One line names the setting and the remedy; nothing was sent."""
+    (folder / "holdfast.toml").write_text(f'embedding_base_url = "{meter.url}"')
+    done = run(folder, str(PROGRAM), "index", "paper.txt", embedding_provider="openai", embedding_api_key="k")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(
+        "holdfast: embedding_base_url may not be set by a holdfast.toml that merely"
+    )
+    assert meter.totals().charges == 0
+    done = run(folder, str(PROGRAM), "index", "paper.txt", "--config", "holdfast.toml")
+    assert "may not be set" not in done.stderr
+
+
+def test_data_in_the_folder_is_not_taken_for_ones_own(folder):
+    """A data folder that came with the papers is not used; who has none yet is told of it."""
+    (folder / "holdfast-data").mkdir()
+    (folder / "holdfast-data/holdfast.db").touch()
+    done = run(folder, str(PROGRAM), "index", "paper.txt", data_dir="")
+    assert done.returncode == 4
+    assert "--data-dir holdfast-data [data_elsewhere]" in done.stderr
+    assert run(folder.parent, str(PROGRAM), "migrate", data_dir="").returncode == 0
+    assert run(folder, str(PROGRAM), "status", data_dir="").returncode == 0
+    assert (folder.parent / "share/holdfast/holdfast.db").exists()
+
+
+def test_code_of_ones_own_is_found_where_one_says(folder):
+    """Not in the current folder, unless that is named; then by the worker and its children, too."""
+    (folder / "mine.py").write_text(
+        "from holdfast.engine.kinds import Kind\nNAP = Kind('nap', run=lambda work: None)\n"
+    )
+    for name in sys.stdlib_module_names:
+        (folder / f"{name}.py").unlink(missing_ok=True)
+    done = run(folder, str(PROGRAM), "index", "paper.txt", kinds="mine:NAP")
+    assert done.returncode == 2
+    assert "HOLDFAST_KINDS names mine:NAP, which cannot be imported (No module named 'mine')" in done.stderr
+    done = run(folder, str(PROGRAM), "index", "paper.txt", "--python-path", ".", kinds="mine:NAP")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (folder.parent / "ran").exists(), (folder.parent / "ran").read_text()

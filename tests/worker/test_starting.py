@@ -54,7 +54,7 @@ def test_a_wrong_password_of_the_broker_is_told_at_once(start, require, service)
     code, line = start(broker_url=with_password(url, "wr0ng"))
     assert code == NOT_READY
     assert "[broker_refused]" in line
-    assert "check user, password and path of BROKER_URL" in line
+    assert "check user, password and path of HOLDFAST_BROKER_URL" in line
     assert "wr0ng" not in line
     assert urlsplit(url).password not in line
 
@@ -111,7 +111,7 @@ def test_a_port_in_use_is_told(start):
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         code, line = start("--health-port", str(taken.getsockname()[1]))
     assert code == NOT_READY
-    assert "set HEALTH_PORT to a free port" in line
+    assert "set HOLDFAST_HEALTH_PORT to a free port" in line
 
 
 def test_a_data_folder_that_cannot_be_used_is_told(start, tmp_path):
@@ -119,7 +119,7 @@ def test_a_data_folder_that_cannot_be_used_is_told(start, tmp_path):
     (tmp_path / "file").write_text("")
     code, line = start(data_dir=tmp_path / "file" / "data")
     assert code == NOT_READY
-    assert "set DATA_DIR to one that can" in line
+    assert "set HOLDFAST_DATA_DIR to one that can" in line
 
 
 @pytest.mark.parametrize(
@@ -261,4 +261,4 @@ def test_a_read_only_data_folder_is_told(premises, small_disk):
     code, line = only_line((told.returncode, told.stdout, told.stderr))
     assert code == NOT_READY
     assert "Read-only file system" in line
-    assert "set DATA_DIR to one that can" in line
+    assert "set HOLDFAST_DATA_DIR to one that can" in line

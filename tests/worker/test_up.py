@@ -1,9 +1,13 @@
 """`holdfast up`: everything on one machine, restarted when it dies, ended together, nothing left behind."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
+import sqlite3
+import subprocess
 import urllib.request
 from pathlib import Path
 
@@ -11,6 +15,7 @@ import pytest
 
 from holdfast.core.states import Status
 from tests.acceptance.patience import until
+from tests.worker.programs import PROGRAM
 
 
 def part(up, name="worker"):
@@ -102,3 +107,58 @@ def test_a_part_that_cannot_work_now_is_tried_less_and_less(premises, require):
     assert (code, seconds < 20) == (0, True)  # as above
     assert len(up.said().splitlines()) < 30
     assert "wr0ng" not in up.said()
+
+
+def test_the_address_is_told_last(premises):
+    """After all that the parts say at their start, so that nobody has to look for it."""
+    up = premises.start("up", "-c", "1")
+    address = up.says(r"Ready: (http://\S+)")[1]
+    with urllib.request.urlopen(f"{address}/healthz", timeout=10) as answer:
+        assert answer.status == 200
+    before = up.said().partition("Ready:")[0]
+    assert re.search("holdfast@.* ready", before)
+
+
+def test_json_logs_stay_json(premises):
+    """Every line is one object that names its part, also those that a part or `up` itself says in words."""
+    up = premises.start("up", "-c", "1", log_format="json")
+    up.says(r"Ready: http://")
+    lines = [json.loads(line) for line in up.said().splitlines()]
+    assert {"api", "worker", "sweep", "up"} <= {line["part"] for line in lines}
+    assert all({"at", "level", "message"} <= set(line) for line in lines)
+
+
+def test_a_port_that_is_taken_ends_it_and_names_who_has_it(premises):
+    """Exit code 4 and one line, before anything was started; with another port it works."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = str(taken.getsockname()[1])
+        done = premises.command("up", "--port", number)
+        assert (done.returncode, done.stderr.count("\n")) == (4, 1)
+        assert f"port {number}" in done.stderr
+        assert f"it is held by process {os.getpid()} (" in done.stderr
+        assert "[port_in_use]" in done.stderr
+        up = premises.start("up", "-c", "1", "--port", "0", port=number)
+        assert number not in up.says(r"Ready: http://127.0.0.1:(\d+)")[1]
+
+
+def test_a_driver_that_is_missing_is_named_with_its_extra(premises, tmp_path):
+    """Without the extra `redis` no command breaks apart over a Redis broker, and `up` does not go round."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['redis'] = None\n")
+    for words in (["up"], ["worker"], ["status"], ["sweep", "--once"], ["index", str(tmp_path)]):
+        environment = premises.environment(broker_url="redis://127.0.0.1:1/0") | {"PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(
+            [PROGRAM, *words], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), words
+        assert "pip install 'holdfast[redis]' [driver_missing]" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["up"], ["index", "."], ["migrate"], ["status"]])
+def test_a_database_of_a_newer_release_is_one_line(premises, words):
+    """Exit code 4 and what to do; never a traceback."""
+    with contextlib.closing(sqlite3.connect(premises.database_url.removeprefix("sqlite:///"))) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    done = premises.command(*words)
+    assert (done.returncode, done.stderr.count("\n")) == (4, 1)
+    assert "at revision 9999, which this code does not know; install a newer holdfast [" in done.stderr

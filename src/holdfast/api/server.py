@@ -78,6 +78,8 @@ def bound(host: str, port: int) -> socket.socket:
             made.close()
             raise
     except OSError as error:
-        message = f"nothing can be served on {host} port {port} ({error.strerror}); set HOST and PORT"
+        message = (
+            f"nothing can be served on {host} port {port} ({error.strerror}); choose another with --port"
+        )
         raise NotReadyError(message, code="port_in_use") from error
     return made

@@ -1,5 +1,6 @@
 """The composition root: `Settings` in, a wired `Runtime` out. Nothing below here reads settings."""
 
+from holdfast.bootstrap.data_folder import close_to_others
 from holdfast.bootstrap.database import migrated, reached, sqlite_file
 from holdfast.bootstrap.kinds import load_kinds, pipelines_of, webhook_key
 from holdfast.bootstrap.providers import supplies_of
@@ -11,6 +12,7 @@ __all__ = [
     "GARBAGE",
     "Runtime",
     "bundles",
+    "close_to_others",
     "estimating",
     "jobs",
     "library",

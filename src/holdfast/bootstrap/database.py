@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from sqlalchemy import exc
 
+from holdfast.bootstrap import data_folder
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.settings import Settings
 from holdfast.store import dialect, migrate
@@ -17,11 +18,7 @@ def migrated(settings: Settings, revision: str = "head") -> str:
     """The database of these settings is at `revision`; answers it. The embedded one is made if need be."""
     url = settings.database_url.get_secret_value()
     if (file := sqlite_file(url)) is not None:
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            message = f"the folder of the database cannot be made ({error}); set DATA_DIR to one that can"
-            raise StoreUnavailableError(message) from error
+        data_folder.make(settings, file)
     return reached(lambda: migrate.upgrade(url, revision))
 
 
@@ -32,7 +29,8 @@ def reached(ask: Callable[[], T]) -> T:
     except exc.DBAPIError as error:
         said = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
         message = (
-            f"the database gave no answer ({said[0]}); check that it runs and that DATABASE_URL is right"
+            f"the database gave no answer ({said[0]}); check that it runs and that "
+            "HOLDFAST_DATABASE_URL is right"
         )
         raise StoreUnavailableError(message) from error
 

@@ -4,6 +4,7 @@ import functools
 import importlib
 from collections.abc import Callable, Sequence
 
+from holdfast.bootstrap import user_code
 from holdfast.bootstrap.providers import supplies_of
 from holdfast.core.errors import BadRequestError
 from holdfast.core.ports import Host
@@ -63,12 +64,18 @@ def load_kinds(settings: Settings, supplies: Supplies) -> tuple[Kind, ...]:
         try:
             named = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError, ValueError) as error:
-            message = f"KINDS names {path}, which cannot be imported ({error}); it should be like module:name"
+            message = (
+                f"HOLDFAST_KINDS names {path}, which cannot be imported ({error}); it should be "
+                "like module:name"
+            )
             raise BadRequestError(message, code="bad_kind") from error
         made = named(supplies) if callable(named) else named
         kinds = [made] if isinstance(made, Kind) else made
         if not isinstance(kinds, Sequence) or not all(isinstance(each, Kind) for each in kinds):
-            message = f"KINDS names {path}, which is no Kind, no list of them and no function that makes one"
+            message = (
+                f"HOLDFAST_KINDS names {path}, which is no Kind, no list of them and no function "
+                "that makes one"
+            )
             raise BadRequestError(message, code="bad_kind")
         found += kinds
     return tuple(found)
@@ -76,6 +83,7 @@ def load_kinds(settings: Settings, supplies: Supplies) -> tuple[Kind, ...]:
 
 def pipelines_of(settings: Settings) -> tuple[str, ...]:
     """Every pipeline that a worker with these settings can carry out, without opening anything."""
+    user_code.make_importable(settings)
     own = [Kind(name, run=lambda _work: None, version=version) for name, version in OWN_KINDS]
     return tuple(Registry([*own, *load_kinds(settings, supplies_of(settings))]).pipelines)
 

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.bootstrap import duties, providers, services
+from holdfast.bootstrap import data_folder, duties, providers, services, user_code
 from holdfast.bootstrap import kinds as own_kinds
 from holdfast.bootstrap.database import reached, sqlite_file
 from holdfast.bootstrap.runtime import Runtime
@@ -50,10 +50,13 @@ def open_runtime(
     what to run, or StoreUnavailableError.
     """
     traces.begin(settings.otel_url)
+    user_code.make_importable(settings)
     url = settings.database_url.get_secret_value()
     if (file := sqlite_file(url)) is not None and not file.exists():
+        data_folder.refuse_to_leave_behind(settings, file)
         # Connecting would make an empty file; a look must leave nothing behind.
         raise SchemaError(f"there is no database at {file} yet; run: holdfast migrate")
+    data_folder.tighten(settings, file)
     with contextlib.ExitStack() as undo:
         db = Database(url, pool_size=connections, prepare=settings.database_prepare, patience=patience)
         undo.callback(db.close)

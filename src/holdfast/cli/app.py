@@ -1,5 +1,6 @@
 """The commands and their options. Bodies import late, so that `holdfast --help` is quick."""
 
+import os
 import sys
 from datetime import datetime
 from enum import StrEnum
@@ -8,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import bundles_app
+from holdfast.cli import bundles_app, shared
 from holdfast.cli.exits import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
 from holdfast.cli.options import AnyTenant, Json, Tenant
@@ -232,6 +233,12 @@ def up(
     workers: Annotated[int, typer.Option("--workers", min=0, max=64, help="How many workers.")] = 1,
     api: Annotated[bool, typer.Option("--api/--no-api", help="Serve the API and the page as well.")] = True,
     sample: Annotated[bool, typer.Option("--sample", help="Index a small sample collection first.")] = False,
+    host: Annotated[
+        str | None, typer.Option("--host", help="Address of the API; as for `holdfast api`.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one.")
+    ] = None,
 ) -> None:
     """Run everything on this machine: API, worker and sweep.
 
@@ -239,7 +246,8 @@ def up(
     """
     from holdfast.cli import supervising  # noqa: PLC0415
 
-    raise typer.Exit(supervising.up(concurrency=concurrency, workers=workers, api=api, sample=sample))
+    wanted = supervising.Wanted(concurrency, workers, api, sample, host, port)
+    raise typer.Exit(supervising.up(wanted))
 
 
 @app.command()
@@ -400,10 +408,11 @@ def create_key(
     ] = None,
     days: Annotated[float | None, typer.Option("--days", min=0.001, help="How long it is good.")] = None,
     rate: Annotated[
-        float | None, typer.Option("--rate", min=0.01, help="Requests a second; default: API_RATE.")
+        float | None, typer.Option("--rate", min=0.01, help="Requests a second; default: HOLDFAST_API_RATE.")
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", min=1, help="Requests at once; default: API_CONCURRENCY.")
+        int | None,
+        typer.Option("--concurrency", min=1, help="Requests at once; default: HOLDFAST_API_CONCURRENCY."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -468,8 +477,10 @@ def import_documents(
 
 def main() -> None:
     """Run one command. Errors that a person can act on are one line, and an exit code; never a traceback."""
+    # What this process and its children write is for its owner alone.
+    os.umask(0o077)
     try:
-        app()
+        shared.program(app)()
     except HoldfastError as error:
         from holdfast.cli import terminal  # noqa: PLC0415
 

@@ -59,7 +59,7 @@ class OwnWorker:
 
     def __init__(self) -> None:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the worker
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - our own module, our own words
             processes.command(["worker"]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

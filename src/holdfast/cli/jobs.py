@@ -27,7 +27,7 @@ from holdfast.store.jobs import Wanted
 from holdfast.worker import sender
 
 LOOK_EVERY = 0.2
-STAND_IN = "no language model is set up: a stand-in copied these out of the text (see LLM_PROVIDER)"
+STAND_IN = "no language model is set up: a stand-in copied these out of the text (see HOLDFAST_LLM_PROVIDER)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from sqlalchemy import exc
 
 from holdfast import bootstrap, settings
+from holdfast.bootstrap import drivers
 from holdfast.cli import queries
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.errors import StoreUnavailableError
@@ -15,11 +16,13 @@ from holdfast.store.database import Database
 
 
 def loaded() -> settings.Settings:
-    """The settings of this process; a mistake in them is an error of usage."""
+    """The settings of this process; a mistake in them, or a driver that they lack, is an error of usage."""
     try:
-        return settings.load()
+        found = settings.load()
     except settings.SettingsError as error:
         raise CommandError(str(error), Exit.USAGE, code="bad_setting") from error
+    drivers.check(found)
+    return found
 
 
 @contextmanager

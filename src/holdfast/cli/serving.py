@@ -6,7 +6,7 @@ import sys
 
 from holdfast import bootstrap
 from holdfast.api import app, server
-from holdfast.cli import logs, opening
+from holdfast.cli import logs, opening, ports
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.service.access import Access
 from holdfast.settings import Settings
@@ -36,7 +36,7 @@ def serve(host: str | None, port: int | None) -> None:
 
 
 def _run(runtime: bootstrap.Runtime, loaded: Settings, host: str, port: int) -> None:
-    listening = server.bound(host, port)
+    listening = ports.bound(host, port)
     logs.set_up(loaded)
     built = app.build(runtime, functools.partial(_depths, loaded))
     for number in (signal.SIGINT, signal.SIGTERM):

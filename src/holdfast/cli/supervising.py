@@ -6,6 +6,7 @@ others in order. The kernel tells each part to stop when this process is gone, h
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -15,10 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from rich.markup import escape
-
 from holdfast import bootstrap, settings
-from holdfast.cli import opening, processes, terminal
+from holdfast.cli import opening, part_logs, ports, processes
 from holdfast.cli.exits import Exit
 from holdfast.core.retry import Backoff
 
@@ -27,6 +26,10 @@ BACKOFF = Backoff(first=0.5, factor=2.0, most=15.0)
 STEADY = 60.0
 KILL_AFTER = 10.0
 PR_SET_PDEATHSIG = 1
+# What a part says when it can be used: the API with its address, a worker in its log.
+READY = re.compile(r"holdfast api: (?P<url>http://\S+)|holdfast@\S+ ready")
+# A worker whose log is set to warnings does not say so.
+READY_ANYWAY = 20.0
 # Documents to look at on a first visit: the papers of a small harbour.
 SAMPLE = Path(__file__).parent / "sample"
 
@@ -38,6 +41,8 @@ class Part:
     name: str
     words: Sequence[str]
     once: bool = False
+    says_ready: bool = False
+    is_ready: bool = False
     process: "subprocess.Popen[str] | None" = None
     began: float = 0.0
     failures: int = 0
@@ -48,13 +53,15 @@ class Part:
 class Supervisor:
     """Keeps parts up until it is told to stop, or one of them can never work."""
 
-    def __init__(self, parts: Sequence[Part], patience: float) -> None:
+    def __init__(self, parts: Sequence[Part], patience: float, lines: part_logs.Lines) -> None:
         self._parts = list(parts)
         self._patience = patience
         # A plain number: two signals at once would wait for each other at the lock of an Event.
         self._signals = 0
-        self._console = terminal.console()
-        self._print = threading.Lock()
+        self._lines = lines
+        self._url: str | None = None
+        self._began = time.monotonic()
+        self._is_ready = False
 
     def run(self) -> int:
         """The exit code: 0 after being told to stop, else that of the part that can never work."""
@@ -65,6 +72,7 @@ class Supervisor:
                 for part in list(self._parts):
                     if (code := self._look_after(part)) is not None:
                         return code
+                self._tell_if_ready()
                 time.sleep(0.2)
             return Exit.OK
         finally:
@@ -113,17 +121,28 @@ class Supervisor:
         )
         self._say(part.name, f"started, process {part.process.pid}")
         stream = part.process.stdout
-        part.reader = threading.Thread(target=self._pass_on, args=(part.name, stream), daemon=True)
+        part.reader = threading.Thread(target=self._pass_on, args=(part, stream), daemon=True)
         part.reader.start()
 
-    def _pass_on(self, name: str, stream: IO[str] | None) -> None:
+    def _pass_on(self, part: Part, stream: IO[str] | None) -> None:
         for line in stream or ():
             if line.strip():
-                self._say(name, line.rstrip())
+                self._say(part.name, line.rstrip())
+                if part.says_ready and (said := READY.search(line)):
+                    self._url = said["url"] or self._url
+                    part.is_ready = True
+
+    def _tell_if_ready(self) -> None:
+        """Once, and after everything that the parts say at their start: where it can be used."""
+        if self._is_ready or self._url is None:
+            return
+        late = time.monotonic() - self._began > READY_ANYWAY
+        if late or not any(part.once or (part.says_ready and not part.is_ready) for part in self._parts):
+            self._is_ready = True
+            self._say("up", f"Ready: {self._url}")
 
     def _say(self, name: str, line: str) -> None:
-        with self._print:
-            self._console.print(f"[name]{name:>8}[/name] {escape(line)}", soft_wrap=True)
+        self._lines.write(name, line)
 
     def _end(self) -> None:
         for part in self._parts:
@@ -154,17 +173,36 @@ def end_with_parent() -> None:
         os._exit(0)
 
 
-def up(*, concurrency: int | None, workers: int, api: bool = True, sample: bool = False) -> int:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line says is to be up; host and port are those of the settings if it does not."""
+
+    concurrency: int | None = None
+    workers: int = 1
+    api: bool = True
+    sample: bool = False
+    host: str | None = None
+    port: int | None = None
+
+
+def up(wanted: Wanted) -> int:
     """Everything of this machine has been up and has ended."""
     loaded = opening.loaded()
+    host, port = wanted.host or loaded.host, loaded.port if wanted.port is None else wanted.port
+    if wanted.api and port:
+        ports.bound(host, port).close()  # an API that can never be served would be started again for ever
     _prepare(loaded)
-    words = ["worker"] + ([] if concurrency is None else ["--concurrency", str(concurrency)])
-    parts = [Part("api", ["api"])] if api else []
-    parts += [Part("worker" if workers == 1 else f"worker{n + 1}", words) for n in range(workers)]
+    concurrency = [] if wanted.concurrency is None else ["--concurrency", str(wanted.concurrency)]
+    served = ["api", "--host", host, "--port", str(port)]
+    parts = [Part("api", served, says_ready=True)] if wanted.api else []
+    for number in range(wanted.workers):
+        name = "worker" if wanted.workers == 1 else f"worker{number + 1}"
+        parts.append(Part(name, ["worker", *concurrency], says_ready=True))
     parts.append(Part("sweep", ["sweep"]))
-    if sample:
+    if wanted.sample:
         parts.append(Part("sample", ["index", str(SAMPLE), "--collection", "sample", "--no-wait"], once=True))
-    return Supervisor(parts, loaded.drain_timeout).run()
+    lines = part_logs.JsonLines() if loaded.log_format == "json" else part_logs.TextLines()
+    return Supervisor(parts, loaded.drain_timeout, lines).run()
 
 
 def _prepare(loaded: settings.Settings) -> None:

@@ -74,13 +74,13 @@ class LocalBlobs:
     """Blobs in a folder of this machine, in 256 folders by the first byte of the digest.
 
     Deleting looks at the age again under a lock that putting takes too, so that a blob put again in that
-    moment stays. The lock is advisory and per folder: all who write must be on machines that share it.
+    moment stays. The lock is advisory and per folder: all who write must be on machines that share it. The
+    folder is made when the first bytes come: who only reads leaves nothing behind.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._partial = folder / "partial"
-        self._partial.mkdir(parents=True, exist_ok=True)
         self._lasting: set[Path] = set()  # folders whose own entry is known to be on the disk
 
     def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
@@ -90,6 +90,7 @@ class LocalBlobs:
             self._keep(*draft)
             return Blob(draft[1], source.size)
         with disk():
+            self._make()
             descriptor, name = tempfile.mkstemp(dir=self._partial)
         try:
             with os.fdopen(descriptor, "wb", buffering=0) as file:
@@ -101,7 +102,15 @@ class LocalBlobs:
 
     def draft(self) -> BinaryIO:
         """See `Blobs.draft`."""
+        with disk():
+            self._make()
         return cast("BinaryIO", Draft(self._partial))
+
+    def _make(self) -> None:
+        """The folder is there, for its owner alone."""
+        if not self._partial.is_dir():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._partial.mkdir(mode=0o700, exist_ok=True)
 
     def _keep(self, written: Path, digest: str) -> None:
         faults.point("keep.commit")
@@ -127,7 +136,7 @@ class LocalBlobs:
     def delete(self, digest: str, *, age: float = 0.0) -> bool:
         """See `Blobs.delete`."""
         place = self._place(digest)
-        with self._locked(), contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), self._locked():
             if time.time() - place.stat().st_mtime >= age:
                 place.unlink()
                 return True
@@ -171,7 +180,7 @@ class LocalBlobs:
     def discard_partial(self, age: float) -> int:
         """See `Blobs.discard_partial`."""
         gone = 0
-        for place in self._partial.iterdir():
+        for place in self._partial.glob("*"):
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - place.stat().st_mtime >= age:
                     place.unlink()

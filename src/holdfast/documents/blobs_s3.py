@@ -53,7 +53,8 @@ def place(url: str, access_key: str | None = None, secret_key: str | None = None
     unknown = set(asked) - {"endpoint", "region"}
     if parts.scheme != "s3" or not parts.netloc or "@" in parts.netloc or unknown or parts.fragment:
         message = (
-            "BLOBS_URL should be like s3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=NAME, no keys in it"
+            "HOLDFAST_BLOBS_URL should be like "
+            "s3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=NAME, no keys in it"
         )
         raise BadRequestError(message, code="bad_blobs_url")
     prefix = parts.path.strip("/")
@@ -264,6 +265,7 @@ def _told() -> Iterator[_Asked]:
 
 def _unavailable(error: Exception) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"the bucket of BLOBS_URL gave no answer ({error}); check its address and keys, then ask again",
+        f"the bucket of HOLDFAST_BLOBS_URL gave no answer ({error}); check its address and keys, "
+        "then ask again",
         code="blobs_unavailable",
     )

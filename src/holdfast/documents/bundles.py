@@ -322,7 +322,9 @@ def _check(members: list[zipfile.ZipInfo], most: int) -> None:
     expanded = sum(each.file_size for each in members)
     packed = sum(each.compress_size for each in members)
     if expanded > most or (expanded > SMALL and expanded > MOST_EXPANSION * max(1, packed)):
-        message = f"the bundle would expand to {expanded:,} bytes, more than is allowed; raise MOST_IMPORT"
+        message = (
+            f"the bundle would expand to {expanded:,} bytes, more than is allowed; raise HOLDFAST_MOST_IMPORT"
+        )
         raise BadRequestError(message, code="too_large")
 
 

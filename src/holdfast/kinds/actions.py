@@ -95,7 +95,10 @@ def options(sort: str, params: Mapping[str, Any], analysers: Sequence[str]) -> d
         if default is MISSING and not params.get(name):
             raise BadRequestError(f"{sort} needs {name}", code="bad_params")
     if sort == "analyse" and params["analyser"] not in analysers:
-        message = f"the analyser {params['analyser']!r} is not registered; the setting ANALYSERS lists them"
+        message = (
+            f"the analyser {params['analyser']!r} is not registered; the setting "
+            "HOLDFAST_ANALYSERS lists them"
+        )
         raise BadRequestError(message, code="unknown_analyser")
     if sort == "extract":
         schemas.checked(params["schema"])
@@ -184,7 +187,9 @@ class Action:
 def load_analyser(path: str, registered: Sequence[str]) -> Analyser:
     """The function at `module:name`, if it is registered; WorkError that says what is wrong otherwise."""
     if path not in registered:
-        message = f"the analyser {path} is not registered on this worker; the setting ANALYSERS lists them"
+        message = (
+            f"the analyser {path} is not registered on this worker; the setting HOLDFAST_ANALYSERS lists them"
+        )
         raise WorkError(message, code="unknown_analyser")
     module, _, name = path.partition(":")
     try:

@@ -58,7 +58,7 @@ class Answer:
 def model(supplies: Supplies) -> Model:
     """The language model that is set up; WorkError if there is none."""
     if supplies.llm is None or not supplies.llm_model:
-        message = "no language model is set up; set LLM_PROVIDER and LLM_MODEL"
+        message = "no language model is set up; set HOLDFAST_LLM_PROVIDER and HOLDFAST_LLM_MODEL"
         raise WorkError(message, code="no_provider")
     return Model(supplies.llm, supplies.llm_model)
 

@@ -36,7 +36,7 @@ def secret(key: str | None, found: str) -> str:
         return found
     if key is None or match[1] != _mark(key):
         state = "not set" if key is None else "another one"
-        raise KeyMissingError(f"the secret was drawn under WEBHOOK_KEY, which is {state} here")
+        raise KeyMissingError(f"the secret was drawn under HOLDFAST_WEBHOOK_KEY, which is {state} here")
     made = hmac.new(key.encode(), f"webhook:{match[2]}".encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(made).decode().rstrip("=")
 

@@ -141,6 +141,7 @@ def _asked(ask: Callable[[], T]) -> T:
         return ask()
     except redis.RedisError as error:
         message = (
-            f"Redis gave no word about the lease ({error}); check that it runs and that REDIS_URL is right"
+            f"Redis gave no word about the lease ({error}); check that it runs and that "
+            "HOLDFAST_REDIS_URL is right"
         )
         raise LeaseBackendError(message) from error

@@ -69,7 +69,10 @@ class Foresight:
     def _one(self, call: Call, *, known: bool) -> Forecast:
         provider = self._providers.get(call.provider)
         if provider is None:
-            message = f"provider {call.provider!r} is not set up here; set EMBEDDING_PROVIDER or LLM_PROVIDER"
+            message = (
+                f"provider {call.provider!r} is not set up here; set HOLDFAST_EMBEDDING_PROVIDER "
+                "or HOLDFAST_LLM_PROVIDER"
+            )
             raise BadRequestError(message, code="no_provider")
         tokens = provider.count_tokens(call.text)
         if known:

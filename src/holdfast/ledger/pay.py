@@ -217,7 +217,8 @@ class Ledger:
         """The provider called `name`."""
         if name not in self._providers:
             raise WorkError(
-                f"provider {name!r} is not set up here; set EMBEDDING_PROVIDER or LLM_PROVIDER",
+                f"provider {name!r} is not set up here; set HOLDFAST_EMBEDDING_PROVIDER or "
+                "HOLDFAST_LLM_PROVIDER",
                 code="no_provider",
             )
         return self._providers[name]

@@ -134,7 +134,9 @@ class Jobs:
 
     def _ask(self, wish: Wish, subject: str, scope: Scope, order: Order, params: dict[str, Any]) -> Answer:
         if self.model is None:
-            raise BadRequestError("no language model is set up; set LLM_PROVIDER", code="no_provider")
+            raise BadRequestError(
+                "no language model is set up; set HOLDFAST_LLM_PROVIDER", code="no_provider"
+            )
         sources = scope.sources(self._db)
         if not sources:
             message = "no document is ready to be read; index some first, or wait until they are"

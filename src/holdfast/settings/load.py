@@ -1,7 +1,8 @@
 """Settings: one frozen object, and the only reader of the environment.
 
-Values come from `HOLDFAST_*` variables, then from `holdfast.toml` in the current folder (the same names,
-lower case, without the prefix), then from the defaults below. A name that no field has is an error, for a
+Values come from `HOLDFAST_*` variables, then from a file (the same names, lower case, without the prefix),
+then from the defaults below. The file is the one that `HOLDFAST_CONFIG` names, otherwise `holdfast.toml` in
+the current folder, which may not set everything (`trust`). A name that no field has is an error, for a
 misspelt setting that is silently ignored is found out in production. `load()` is the door: it turns every
 mistake into a `SettingsError` of one line that never shows a value of a secret.
 """
@@ -9,7 +10,9 @@ mistake into a `SettingsError` of one line that never shows a value of a secret.
 import difflib
 import os
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +20,7 @@ import pydantic
 import pydantic_settings
 from pydantic_settings import PydanticBaseSettingsSource
 
+from holdfast.settings import storage, trust
 from holdfast.settings.documents import DocumentSettings
 from holdfast.settings.paying import PayingSettings
 from holdfast.settings.service import ServiceSettings
@@ -34,6 +38,18 @@ class SettingsError(Exception):
     """A setting is unknown, malformed or at odds with another; the message is one line and names it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A settings file as it was read: what it says, and what it is called in a message."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    name: str = FILE
+    chosen: bool = False
+
+
+_file: ContextVar[_File] = ContextVar("settings_file")
+
+
 class Settings(
     DocumentSettings,
     PayingSettings,
@@ -47,7 +63,6 @@ class Settings(
     model_config = pydantic_settings.SettingsConfigDict(
         env_prefix=PREFIX,
         env_ignore_empty=True,
-        toml_file=FILE,
         frozen=True,
         extra="forbid",
         validate_default=True,
@@ -63,20 +78,24 @@ class Settings(
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  part of the hook's shape
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments win over the environment, the environment over the file."""
-        file = pydantic_settings.TomlConfigSettingsSource(settings_cls)
-        return init_settings, env_settings, file
+        """Arguments win over the environment, the environment over the file that `load` has read."""
+        values = dict(_file.get(_File()).values)
+        return init_settings, env_settings, pydantic_settings.InitSettingsSource(settings_cls, values)
 
     @pydantic.model_validator(mode="before")
     @classmethod
     def _complete(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Fills in the defaults that depend on other settings."""
-        data_dir = Path(given.get("data_dir") or cls.model_fields["data_dir"].default).expanduser().absolute()
+        data_dir = Path(given.get("data_dir") or storage.default_data_dir()).expanduser().absolute()
         filled = {**given, "data_dir": data_dir}
         filled.setdefault("database_url", f"sqlite:///{data_dir}/holdfast.db")
         for name in ("analysers", "broker_urls", "kinds", "worker_lanes"):
             if isinstance(value := given.get(name), str):
                 filled[name] = tuple(part.strip() for part in value.split(",") if part.strip())
+        if isinstance(folders := given.get("python_path"), str):
+            filled["python_path"] = tuple(
+                Path(part).expanduser().absolute() for part in folders.split(os.pathsep) if part
+            )
         published = filled.get("broker_urls") or ()
         if not given.get("broker_url"):
             filled["broker_url"] = published[0] if published else f"filesystem://{data_dir}/broker"
@@ -129,11 +148,13 @@ class Settings(
 def load() -> Settings:
     """The settings of this process.
 
-    Raises `SettingsError` for anything unknown, malformed or contradictory.
+    Raises `SettingsError` for anything unknown, malformed, contradictory or not for the file to set.
     """
-    file = _read_file(Path(FILE))
+    file = _read_file(os.environ.get(f"{PREFIX}CONFIG", ""))
     _refuse_unknown((name for name in os.environ if name.upper().startswith(PREFIX)), prefix=PREFIX, place="")
-    _refuse_unknown(file, prefix="", place=f" in {FILE}")
+    _refuse_unknown(file.values, prefix="", place=f" in {file.name}")
+    _refuse_untrusted(file)
+    reset = _file.set(file)
     try:
         return Settings()
     except pydantic_settings.SettingsError as error:
@@ -143,15 +164,42 @@ def load() -> Settings:
         raise SettingsError(
             "; ".join(_explain(each, file) for each in error.errors(include_input=False))
         ) from None
+    finally:
+        _file.reset(reset)
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def choose(**options: str | Path | None) -> None:
+    """What the command line says wins over the environment, in this process and in its children."""
+    for name, value in options.items():
+        if value is not None:
+            os.environ[PREFIX + name.upper()] = str(value)
+
+
+def _read_file(chosen: str) -> _File:
+    path = Path(chosen or FILE).expanduser()
+    name = str(path)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _File(tomllib.loads(path.read_text(encoding="utf-8")), name, chosen=bool(chosen))
     except FileNotFoundError:
-        return {}
+        if not chosen:
+            return _File()
+        raise SettingsError(f"{PREFIX}CONFIG names {name}, which is not there") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"{path.name} cannot be read: {error}") from None
+        raise SettingsError(f"{name} cannot be read: {error}") from None
+
+
+def _refuse_untrusted(file: _File) -> None:
+    """Return if the file may set what it sets; otherwise SettingsError, which names the remedy."""
+    for name in sorted(file.values):
+        if name in trust.NO_FILE:
+            raise SettingsError(
+                f"{name} may not be set in a file; use --{name.replace('_', '-')} or {PREFIX}{name.upper()}"
+            )
+        if not file.chosen and name not in trust.ANY_FILE:
+            raise SettingsError(
+                f"{name} may not be set by a {FILE} that merely lies in the current folder; if the file is "
+                f"yours, name it: --config {FILE}, or {PREFIX}CONFIG={FILE}"
+            )
 
 
 def _refuse_unknown(names: Iterable[str], *, prefix: str, place: str) -> None:
@@ -164,10 +212,10 @@ def _refuse_unknown(names: Iterable[str], *, prefix: str, place: str) -> None:
             raise SettingsError(f"{name}{place} is not a setting; the closest is {suggestion}")
 
 
-def _explain(error: Any, file: dict[str, Any]) -> str:
+def _explain(error: Any, file: _File) -> str:
     message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
     if not error["loc"]:
         return message
     name = str(error["loc"][0])
-    in_file = name in file and PREFIX + name.upper() not in os.environ
-    return f"{f'{name} in {FILE}' if in_file else PREFIX + name.upper()} {message}"
+    in_file = name in file.values and not os.environ.get(PREFIX + name.upper())
+    return f"{f'{name} in {file.name}' if in_file else PREFIX + name.upper()} {message}"

@@ -1,5 +1,6 @@
 """Where state, bytes and vectors lie."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,12 +13,32 @@ _DATABASE_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
 
+def default_data_dir() -> Path:
+    """One place for each person, whatever folder a command is started in."""
+    share = os.environ.get("XDG_DATA_HOME", "")
+    # The specification says that a relative path there is to be ignored.
+    if Path(share).is_absolute():
+        return Path(share) / "holdfast"
+    try:
+        return Path.home() / ".local" / "share" / "holdfast"
+    except RuntimeError:
+        raise ValueError("HOLDFAST_DATA_DIR is needed, for this user has no home folder") from None
+
+
 class StorageSettings(pydantic.BaseModel):
     """Where state, bytes and vectors lie."""
 
     data_dir: Path = Field(
-        default=Path("holdfast-data"),
-        description="Folder for the embedded database, blobs and everything else kept on disk.",
+        default=Path(),
+        description="Folder for the embedded database, blobs and everything else kept on disk; `--data-dir`.",
+        json_schema_extra={"shown": "`~/.local/share/holdfast`; in `XDG_DATA_HOME` if that is set"},
+    )
+    config: Path | None = Field(
+        default=None,
+        description=(
+            "The settings file; `--config`. Unset: `holdfast.toml` in the current folder, which "
+            "may only tune."
+        ),
     )
     database_url: SecretStr = Field(
         default=SecretStr(""),
@@ -70,3 +91,8 @@ class StorageSettings(pydantic.BaseModel):
     @classmethod
     def _known_redis(cls, url: SecretStr | None) -> SecretStr | None:
         return None if url is None else schemes.checked(url, _REDIS_SCHEMES)
+
+    @staticmethod
+    def usual_data_dir() -> Path:
+        """Where data lies unless somebody says otherwise."""
+        return default_data_dir()

@@ -55,6 +55,14 @@ class WorkerSettings(pydantic.BaseModel):
             "of them, or a function from `Supplies` to one."
         ),
     )
+    python_path: Annotated[tuple[Path, ...], pydantic_settings.NoDecode] = Field(
+        default=(),
+        description=(
+            "Folders in which `KINDS`, `ANALYSERS` and providers of your own are looked for, besides the "
+            "installed packages; separated as in `PATH`; `--python-path`. The current folder is "
+            "not looked in."
+        ),
+    )
     worker_lanes: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
         default=_LANES, description="Lanes that a worker serves, separated by commas."
     )

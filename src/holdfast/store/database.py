@@ -222,4 +222,6 @@ class Database:
 
 def _explain(error: exc.DBAPIError) -> str:
     first = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
-    return f"the database does not answer ({first}); check that it runs and that DATABASE_URL is right"
+    return (
+        f"the database does not answer ({first}); check that it runs and that HOLDFAST_DATABASE_URL is right"
+    )

@@ -16,6 +16,7 @@ from holdfast.core.errors import SchemaError
 from holdfast.store import dialect
 
 SCRIPTS = Path(__file__).parent / "migrations"
+_UNKNOWN = "the database is at revision {}, which this code does not know; install a newer holdfast"
 
 
 def _config() -> Config:
@@ -39,15 +40,38 @@ def current(engine: Engine) -> str | None:
 
 
 def upgrade(url: str, revision: str = "head") -> str:
-    """The database at `url` is at `revision` (default: the newest); answers it."""
+    """The database at `url` is at `revision` (default: the newest) or was already; answers it.
+
+    Raises SchemaError when the database is newer than that, or at a revision that this code does not know.
+    """
     engine = dialect.build(url, pool_size=1, prepare=False, simulated=False)
     try:
         config = _config()
         config.attributes["engine"] = engine
+        _refuse_to_go_back(ScriptDirectory.from_config(config), current(engine), revision)
         command.upgrade(config, revision)
         return current(engine) or ""
     finally:
         engine.dispose()
+
+
+def _refuse_to_go_back(scripts: ScriptDirectory, found: str | None, revision: str) -> None:
+    """Return if an upgrade leads from `found` to `revision`. A revision that is none is told by Alembic."""
+    if found is None:
+        return
+    if found not in _revisions(scripts):
+        raise SchemaError(_UNKNOWN.format(found))
+    target = scripts.get_revision(revision)
+    if found not in {each.revision for each in scripts.iterate_revisions(target.revision, "base")}:
+        raise SchemaError(
+            f"the database is at revision {found}, which is newer than {target.revision}, and "
+            "there is no way back "
+            "that keeps what was written since; restore a backup from before the upgrade instead"
+        )
+
+
+def _revisions(scripts: ScriptDirectory) -> set[str]:
+    return {script.revision for script in scripts.walk_revisions()}
 
 
 def check(engine: Engine) -> None:
@@ -55,13 +79,10 @@ def check(engine: Engine) -> None:
     found, wanted = current(engine), known()
     if found == wanted:
         return
-    revisions = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
     if found is None:
         message = "the database has no Holdfast tables yet; run: holdfast migrate"
-    elif found in revisions:
+    elif found in _revisions(ScriptDirectory.from_config(_config())):
         message = f"the database is at revision {found}, this code needs {wanted}; run: holdfast migrate"
     else:
-        message = (
-            f"the database is at revision {found}, which this code does not know; install a newer holdfast"
-        )
+        message = _UNKNOWN.format(found)
     raise SchemaError(message)

@@ -52,7 +52,7 @@ def begin(url: str | None, exporter: Any = None) -> None:
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        message = "OTEL_URL needs OpenTelemetry; install it with: pip install 'holdfast[otel]'"
+        message = "HOLDFAST_OTEL_URL needs OpenTelemetry; install it with: pip install 'holdfast[otel]'"
         raise BadRequestError(message, code="driver_missing") from error
     provider = TracerProvider(resource=Resource.create({"service.name": NAME}), shutdown_on_exit=True)
     if exporter is not None:

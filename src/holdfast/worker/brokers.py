@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from amqp.exceptions import NotFound
 from kombu import Connection
 
+from holdfast.bootstrap import close_to_others
 from holdfast.core.errors import BadRequestError
 from holdfast.worker import embedded
 
@@ -71,7 +72,8 @@ class Broker:
         if self.folder is None:
             return
         for name in ("queue", "control"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+            (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            close_to_others(self.folder / name)
         embedded.tidy(self.folder / "queue")
         probe = self.folder / "queue" / ".writable"
         probe.touch()
@@ -134,7 +136,7 @@ def _check(url: str, scheme: str) -> None:
         known = False
     if not known:
         message = (
-            f"BROKER_URL {scheme}://… is no address; it should be like "
+            f"HOLDFAST_BROKER_URL {scheme}://… is no address; it should be like "
             f"{scheme}://USER:PASSWORD@HOST:PORT/NAME, with / # ? [ @ in a password written as "
             "%2F %23 %3F %5B %40"
         )

@@ -80,10 +80,10 @@ def _pipelines(settings: Settings) -> tuple[str, ...]:
     except HoldfastError:
         raise
     except Exception as error:
-        log.debug("KINDS cannot be loaded", exc_info=True)
+        log.debug("HOLDFAST_KINDS cannot be loaded", exc_info=True)
         where = traceback.extract_tb(error.__traceback__)[-1]
         message = (
-            f"KINDS names {', '.join(settings.kinds)}, which cannot be loaded "
+            f"HOLDFAST_KINDS names {', '.join(settings.kinds)}, which cannot be loaded "
             f"({type(error).__name__}: {error}, in {where.filename} line {where.lineno}); mend it"
         )
         raise BadRequestError(message, code="bad_kind") from error
@@ -94,7 +94,9 @@ def _server(settings: Settings) -> Server:
         return Server(settings.health_host, settings.health_port)
     except OSError as error:
         where = f"{settings.health_host}:{settings.health_port}"
-        message = f"health cannot be served on {where} ({error}); set HEALTH_PORT to a free port, or to 0"
+        message = (
+            f"health cannot be served on {where} ({error}); set HOLDFAST_HEALTH_PORT to a free port, or to 0"
+        )
         raise NotReadyError(message, code="port_in_use") from error
 
 

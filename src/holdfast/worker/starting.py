@@ -41,9 +41,10 @@ def waited_for_database(settings: Settings, patience: float = PATIENCE) -> None:
     until, tries = time.monotonic() + patience, 0
     while True:
         try:
+            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             bootstrap.open_runtime(settings, ()).close()
         except OSError as error:
-            message = f"the data folder cannot be used ({error}); set DATA_DIR to one that can"
+            message = f"the data folder cannot be used ({error}); set HOLDFAST_DATA_DIR to one that can"
             raise NotReadyError(message, code="data_folder") from error
         except StoreUnavailableError as error:
             if _REFUSALS.search(error.message) or time.monotonic() > until:
@@ -74,7 +75,9 @@ def _try(own: Broker) -> None:
     try:
         own.prepare()
     except OSError as error:
-        message = f"the folder of the broker {own} cannot be used ({error}); set DATA_DIR to one that can"
+        message = (
+            f"the folder of the broker {own} cannot be used ({error}); set HOLDFAST_DATA_DIR to one that can"
+        )
         raise NotReadyError(message, code="broker_folder") from error
     connection = own.connection()
     try:
@@ -91,10 +94,13 @@ def _try(own: Broker) -> None:
             raise NotReadyError(found, code="broker_tls") from error
         if _REFUSALS.search(said):
             message = (
-                f"the broker {own} refuses this worker ({said}); check user, password and path of BROKER_URL"
+                f"the broker {own} refuses this worker ({said}); check user, password and path "
+                "of HOLDFAST_BROKER_URL"
             )
             raise NotReadyError(message, code="broker_refused") from error
-        hint = "" if own.tls is None else "; if it does not speak TLS on this port, change BROKER_URL"
+        hint = (
+            "" if own.tls is None else "; if it does not speak TLS on this port, change HOLDFAST_BROKER_URL"
+        )
         log.warning(
             "the broker %s does not answer yet (%s); work is accepted and waits for it%s", own, said, hint
         )
@@ -108,5 +114,5 @@ def _tls_trouble(own: Broker, said: str) -> str | None:
         plain = "redis" if own.sort == "redis" else "amqp"
         return f"the broker {own} does not speak TLS on this port ({said}); use {plain}:// or its TLS port"
     if "certificate" in said.lower():
-        return f"the certificate of the broker {own} is not trusted ({said}); set BROKER_CA_FILE"
+        return f"the certificate of the broker {own} is not trusted ({said}); set HOLDFAST_BROKER_CA_FILE"
     return None

@@ -1,0 +1,30 @@
+"""Drivers that come with an extra: what the settings need is there, or is named in one line.
+
+Libraries find out late and each in its own way: Celery breaks apart at the first message to a Redis broker.
+"""
+
+import importlib.util
+
+from holdfast.core.errors import BadRequestError
+from holdfast.settings import PREFIX, Settings
+
+REDIS = ("redis://", "rediss://")
+
+
+def check(settings: Settings) -> None:
+    """Return if every driver that the settings need is installed; otherwise BadRequestError."""
+    brokers = [url.get_secret_value() for url in (settings.broker_url, *settings.broker_urls)]
+    needed = (
+        ("BROKER_URL", "redis", "redis", any(url.startswith(REDIS) for url in brokers)),
+        ("LEASE_BACKEND", "redis", "redis", settings.lease_backend == "redis"),
+        ("DATABASE_URL", "psycopg", "postgres", settings.database_url.get_secret_value()[:8] == "postgres"),
+        ("BLOBS_URL", "botocore", "s3", settings.blobs_url is not None),
+        ("OTEL_URL", "opentelemetry", "otel", settings.otel_url is not None),
+    )
+    for name, module, extra, is_needed in needed:
+        if is_needed and importlib.util.find_spec(module) is None:
+            message = (
+                f"{PREFIX}{name} needs a driver that is not installed; install it with: "
+                f"pip install 'holdfast[{extra}]'"
+            )
+            raise BadRequestError(message, code="driver_missing")

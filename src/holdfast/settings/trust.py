@@ -1,0 +1,95 @@
+"""Who may set what: a `holdfast.toml` that merely lies in the current folder may have come with the papers.
+
+Nobody chose that file, so it may tune how work is done and nothing else. Whatever runs code, names a server,
+a path or a key, chooses who is paid, or holds up a limit against hostile content needs a file that somebody
+named (`--config`, `HOLDFAST_CONFIG`) or the environment. Each setting stands in exactly one of these lists;
+one that stands in none may not be set by a file that nobody named, and a test asks for its place.
+"""
+
+ANY_FILE = frozenset(
+    {
+        "api_clients",
+        "api_concurrency",
+        "api_connections",
+        "api_listeners",
+        "api_rate",
+        "api_threads",
+        "attempt_cap",
+        "body_pause",
+        "broker_restore_interval",
+        "broker_visibility_timeout",
+        "chunk_size",
+        "database_prepare",
+        "drain_timeout",
+        "lease_renew_every",
+        "lease_ttl",
+        "log_format",
+        "log_level",
+        "order_deadline",
+        "pay_concurrency",
+        "pay_wait",
+        "queued_stuck_after",
+        "running_stuck_after",
+        "slice_pages",
+        "slice_rows",
+        "sweep_interval",
+        "vector_index",
+        "webhook_give_up_after",
+        "webhook_seconds",
+        "worker_concurrency",
+        "worker_lanes",
+        "worker_nice",
+    }
+)
+NAMED_FILE = frozenset(
+    {
+        # code
+        "analysers",
+        "kinds",
+        # servers and addresses
+        "blobs_url",
+        "broker_url",
+        "broker_urls",
+        "database_url",
+        "embedding_base_url",
+        "events",
+        "fetch_private",
+        "health_host",
+        "health_port",
+        "host",
+        "lease_backend",
+        "llm_base_url",
+        "otel_url",
+        "port",
+        "redis_url",
+        "webhook_private",
+        # keys
+        "blobs_access_key",
+        "blobs_secret_key",
+        "embedding_api_key",
+        "llm_api_key",
+        "webhook_key",
+        # paths
+        "blobs_cache",
+        "broker_ca_file",
+        "data_dir",
+        # who is paid, what is done about money, and what is forgotten
+        "embedding_key_retention",
+        "embedding_model",
+        "embedding_provider",
+        "history_retention",
+        "in_doubt",
+        "llm_key_retention",
+        "llm_model",
+        "llm_provider",
+        "park_above",
+        # limits against hostile content
+        "most_bytes",
+        "most_import",
+        "most_json",
+        "parse_memory",
+        "parse_seconds",
+    }
+)
+# A file cannot say where modules are looked for, nor which file is to be read.
+NO_FILE = frozenset({"config", "python_path"})
