@@ -61,7 +61,7 @@ def test_nothing_is_left_behind_when_it_is_killed(premises, up):
 def test_a_first_visit_finds_a_service_with_something_in_it(premises):
     """One command: the API answers, the sample collection is indexed by the worker, and a search finds it."""
     up = premises.start("up", "--sample", "-c", "1")
-    address = up.says(r"holdfast api: (http://\S+)")[1]
+    address = up.says(r"Ready: (http://\S+)", 90)[1]
 
     def asked(path):
         with urllib.request.urlopen(f"{address}/api/v1{path}", timeout=10) as answer:

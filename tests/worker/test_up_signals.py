@@ -10,8 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from holdfast.cli.exits import Exit
 from holdfast.cli import part_logs
+from holdfast.cli.exits import Exit
 from holdfast.cli.supervising import Part, Supervisor
 
 CONTEXT = multiprocessing.get_context("forkserver")

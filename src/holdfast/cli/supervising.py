@@ -29,7 +29,7 @@ PR_SET_PDEATHSIG = 1
 # What a part says when it can be used: the API with its address, a worker in its log.
 READY = re.compile(r"holdfast api: (?P<url>http://\S+)|holdfast@\S+ ready")
 # A worker whose log is set to warnings does not say so.
-READY_ANYWAY = 20.0
+READY_ANYWAY = 60.0
 # Documents to look at on a first visit: the papers of a small harbour.
 SAMPLE = Path(__file__).parent / "sample"
 
