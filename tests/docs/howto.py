@@ -88,7 +88,13 @@ def run(page: str, folder: Path, environment: dict[str, str], seconds: float) ->
         shell = subprocess.Popen(
             ["bash", "-c", program],
             cwd=folder,
-            env={**inherited, "PATH": path, "HOLDFAST_PORT": str(port), **environment},
+            env={
+                **inherited,
+                "XDG_DATA_HOME": str(folder),
+                "PATH": path,
+                "HOLDFAST_PORT": str(port),
+                **environment,
+            },
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
