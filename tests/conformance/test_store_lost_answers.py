@@ -25,6 +25,7 @@ from holdfast.store import (
     requests,
     rows,
     tries,
+    webhook_tests,
 )
 from holdfast.store import tasks as fenced
 from holdfast.store.schema import journal, runs, tasks
@@ -245,7 +246,7 @@ def send_test(world):
     webhook = {"kind": "webhook", "pipeline": "", "options": {"url": "http://receiver.example"}}
     action_id = actions.add_action(world.db, tenant="default", collection="books", **webhook)
     where = {"tenant": "default", "collection": "books", "action_id": action_id}
-    return lambda: actions.send_test(world.db, **where, event_id="e")
+    return lambda: webhook_tests.send_test(world.db, **where, event_id="e")
 
 
 def trying(world):

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from holdfast import bootstrap
 from holdfast.store import prune
 from holdfast.store.schema_jobs import job_results
 from holdfast.testing.meter import Meter
@@ -66,6 +67,10 @@ class House(ApiHouse):
         made = [self.client.text(text, to=to, title=f"Text {n}") for n, text in enumerate(texts)]
         self.work()
         return [self.client.get(f"documents/{each['id']}").json for each in made]
+
+    def estimate(self, kind: str, **params: Any) -> Any:
+        """What a job over the shelf would cost."""
+        return bootstrap.estimating(self.runtime).of_job("default", "shelf", kind, params)
 
     def tidy(self) -> None:
         """What is superfluous is gone."""

@@ -137,6 +137,35 @@ def test_dialogs_are_as_good_as_pages(look, stand, shelf):
     assert wrong == {}
 
 
+def test_an_estimate_holds_for_what_was_estimated(reader, api, shelf):
+    """A value that is changed while the estimate is on its way is not applied at the price of another."""
+    page = reader.open("/collections/shelf")
+    page.click("text=Options")
+    page.fill("#o-chunk_size", "512")
+    held = []
+    page.route("**/api/v1/estimate", held.append)
+    page.click("#options >> text=Estimate")
+    until(lambda: page.evaluate("() => 1") and held, 30, "no estimate was asked for")
+    page.fill("#o-chunk_size", "640")
+    held[0].continue_()
+    page.wait_for_selector("#options .problem:not([hidden])")
+    assert page.locator("#options >> text=Apply").is_disabled()
+
+
+def test_a_job_is_estimated_before_it_is_started(reader, api, shelf):
+    """The dialog says what it would cost; only then can it be started."""
+    page = reader.open("/jobs")
+    page.click("text=New job")
+    page.select_option("#job-collection", "shelf")
+    page.fill("#job-limit", "2")
+    start = page.locator("#new-job button:has-text('Start')")
+    assert start.is_disabled()
+    page.click("#new-job >> text=Estimate")
+    reader.shows("#new-job [data-estimated]", "calls to pay")
+    start.click()
+    page.wait_for_url("**/jobs/*")
+
+
 def test_options_are_estimated_before_they_are_applied(reader, api, shelf):
     """The change is priced first; only then can it be asked for."""
     page = reader.open("/collections/shelf")

@@ -7,7 +7,7 @@ from sqlalchemy import event
 
 from holdfast.core.records import Claim, Landed, Skipped, Spent
 from holdfast.core.states import Disposition, Skip
-from holdfast.store import actions, budgets, claims, requests, tasks
+from holdfast.store import actions, budgets, claims, requests, tasks, webhook_tests
 from tests.races.arena import SUBJECT
 
 pytestmark = pytest.mark.g6
@@ -175,7 +175,7 @@ def test_of_two_clicks_on_the_test_of_a_webhook_one_sends(arena):
     where["action_id"] = actions.add_action(arena.db, **where, **webhook)
 
     def click(event_id):
-        return lambda: actions.send_test(arena.db, **where, event_id=event_id)
+        return lambda: webhook_tests.send_test(arena.db, **where, event_id=event_id)
 
     first = arena.start(click("e1"), stop_at="send_test.commit").stands()
     second = arena.start(click("e2"))

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from holdfast.api import parts, routing, shapes_actions
+from holdfast.api import estimates, parts, routing, shapes_actions
 from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, Reader
 from holdfast.api.collections import wish
 from holdfast.api.errors import ConflictError, Problem
@@ -21,7 +21,10 @@ router = routing.router("actions")
     "/collections/{collection_id}/actions",
     status_code=201,
     response_model=shapes_actions.AddedAction,
-    responses={200: {"model": shapes_actions.AddedAction, "description": "The collection had it already."}},
+    responses={
+        200: {"model": shapes_actions.AddedAction, "description": "The collection had it already."},
+        409: {"model": Problem, "description": "Another action was estimated than this one."},
+    },
 )
 def add_action(
     request: Request,
@@ -31,14 +34,17 @@ def add_action(
     body: shapes_actions.NewAction,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Tell a collection what to do with each document that is ready, now and from now on."""
+    """Tell a collection what to do with each document that becomes ready, and with those that are."""
 
     def do() -> Reply:
-        added = its.actions.add(wish(caller), found.id, body.sort, body.params, name=body.name)
-        shown = shapes_actions.Action.of(added.action)
-        return Reply(
-            201 if added.created else 200, shapes_actions.AddedAction(action=shown, secret=added.secret)
+        asked = {"sort": body.sort, "params": body.params}
+        estimates.check(body.estimate, found.id, action=asked)
+        added = its.actions.add(
+            wish(caller), found.id, body.sort, body.params, name=body.name, existing=body.existing == "run"
         )
+        shown = shapes_actions.Action.of(added.action)
+        told = shapes_actions.AddedAction(action=shown, secret=added.secret, existing_documents=added.ready)
+        return Reply(201 if added.created else 200, told)
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 

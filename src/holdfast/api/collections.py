@@ -5,7 +5,7 @@ import secrets
 from fastapi import Request
 from fastapi.responses import Response
 
-from holdfast.api import routing, shapes
+from holdfast.api import estimates, routing, shapes
 from holdfast.api.access import ItsCollection, OwnCollection, Reader, Writer
 from holdfast.api.errors import ConflictError, Problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
@@ -72,7 +72,10 @@ def one_collection(found: ItsCollection) -> shapes.Collection:
     return shapes.Collection.of(found)
 
 
-@router.patch("/collections/{collection_id}")
+@router.patch(
+    "/collections/{collection_id}",
+    responses={409: {"model": Problem, "description": "Other options were estimated than these."}},
+)
 def change_collection(
     parts: PartsOf, caller: Reader, found: OwnCollection, body: shapes.CollectionChange
 ) -> shapes.ChangedCollection:
@@ -80,6 +83,7 @@ def change_collection(
 
     Some are asked for at once; for `to_follow` others that happens by itself, later.
     """
+    estimates.check(body.estimate, found.id, options=body.options or {})
     changed = parts.library.change_collection(wish(caller), found.id, title=body.title, options=body.options)
     told = shapes.Collection.of(changed.collection)
     return shapes.ChangedCollection(collection=told, requested=changed.asked, to_follow=changed.to_follow)

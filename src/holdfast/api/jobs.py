@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from holdfast.api import parts, routing, shapes_jobs
+from holdfast.api import estimates, parts, routing, shapes_jobs
 from holdfast.api.access import OwnCollection, OwnDocument, Reader, identified, writer
 from holdfast.api.before import Before, found
 from holdfast.api.errors import ConflictError, Problem, problem
@@ -104,6 +104,7 @@ def start_collection_job(
     key: IdempotencyKey = None,
 ) -> Response:
     """Ask for a job on a collection, or on some of its documents; 409 names the one that is under way."""
+    estimates.check(body.estimate, collection.id, kind=body.kind, params=body.params)
     return _answered(
         request, its, caller, body, key, lambda jobs, wish, order: jobs.on_collection(wish, collection, order)
     )
@@ -121,6 +122,8 @@ def start_document_job(
     key: IdempotencyKey = None,
 ) -> Response:
     """Ask for a job on a document; 409 names the one that is under way."""
+    asked = {**body.params, "documents": [found.id]}
+    estimates.check(body.estimate, found.collection, kind=body.kind, params=asked)
     return _answered(
         request, its, caller, body, key, lambda jobs, wish, order: jobs.on_document(wish, found, order)
     )

@@ -15,8 +15,10 @@ from holdfast.api.limits import BodyKind
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.shapes import Shape, dollars
+from holdfast.api.shapes_actions import Sort
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import CallState
+from holdfast.service import estimating
 from holdfast.service.access import Scope
 from holdfast.service.billing import Billing, checked_scope
 from holdfast.service.estimating import Estimate
@@ -93,12 +95,20 @@ def _whole(text: str) -> str:
     return text
 
 
+class EstimatedAction(Shape):
+    """An action that is not added yet."""
+
+    sort: Sort
+    params: Annotated[dict[str, Any], Field(default_factory=dict)]
+
+
 class EstimateRequest(Shape):
     """What is to be estimated.
 
     With `text`: indexing it, in `collection` if that is given. With `collection` alone: indexing again
     whatever is not as it would be with these `options` (null: the default). With `collection` and `kind`:
-    that job with these `params`.
+    that job with these `params`. With `collection` and `action` (`sort` and `params`): that action on every
+    document of the collection that is ready.
     """
 
     collection: Annotated[str, Field(max_length=64)] | None = None
@@ -106,6 +116,7 @@ class EstimateRequest(Shape):
     options: Annotated[dict[str, Any], Field(default_factory=dict)]
     kind: Annotated[str, Field(max_length=40)] | None = None
     params: Annotated[dict[str, Any], Field(default_factory=dict)]
+    action: EstimatedAction | None = None
 
 
 class EstimateShape(Shape):
@@ -113,7 +124,8 @@ class EstimateShape(Shape):
 
     `documents` would be done, of which `unknown` have no text that is known yet and count as nothing. `exact`
     is false for a sample and for text that had to be put together again; `estimated_from` says what was
-    looked at.
+    looked at. `fingerprint` names what was estimated: whoever asks for it may pass it on as `estimate`, and
+    is refused if that is something else.
     """
 
     documents: int
@@ -127,9 +139,10 @@ class EstimateShape(Shape):
     prices: str
     exact: bool
     estimated_from: str
+    fingerprint: str
 
     @classmethod
-    def of(cls, found: Estimate) -> "EstimateShape":
+    def of(cls, found: Estimate, fingerprint: str) -> "EstimateShape":
         """The estimate as it is shown."""
         forecast = found.forecast
         return cls(
@@ -144,6 +157,7 @@ class EstimateShape(Shape):
             prices=found.prices,
             exact=found.exact,
             estimated_from=found.estimated_from,
+            fingerprint=fingerprint,
         )
 
 
@@ -157,11 +171,16 @@ def estimate(its: PartsOf, caller: Reader, body: EstimateRequest) -> EstimateSha
         found = asked.of_text(caller.tenant, body.text, collection=collection, options=body.options)
     elif collection is None:
         raise BadRequestError("give a `text`, or a `collection` that is there", code="bad_request")
+    elif body.action is not None:
+        options = its.actions.checked(body.action.sort, body.action.params)
+        found = asked.of_action(caller.tenant, collection, options)
     elif body.kind is not None:
         found = asked.of_job(caller.tenant, collection, body.kind, body.params)
     else:
         found = asked.of_collection(caller.tenant, collection, options=body.options)
-    return EstimateShape.of(found)
+    action = None if body.action is None else body.action.model_dump()
+    what = {"options": body.options, "kind": body.kind, "params": body.params, "action": action}
+    return EstimateShape.of(found, estimating.fingerprint(collection or "", **what))
 
 
 @router.get("/orders")

@@ -63,10 +63,14 @@ class NewCollection(Shape):
 
 
 class CollectionChange(Shape):
-    """What is to change; an option that is null goes back to its default."""
+    """What is to change; an option that is null goes back to its default.
+
+    `estimate` is the `fingerprint` of an estimate: 409 `other_estimate` if that was of other options.
+    """
 
     title: Annotated[str, Field(max_length=500)] | None = None
     options: dict[str, Any] | None = None
+    estimate: Annotated[str, Field(max_length=128)] | None = None
 
 
 class ChangedCollection(Shape):

@@ -15,11 +15,19 @@ DeliveryState = Literal["pending", "delivered", "failed", "cancelled"]
 
 
 class NewAction(Shape):
-    """What to do with each ready document. What `params` takes depends on the sort."""
+    """What to do with each ready document. What `params` takes depends on the sort.
+
+    `existing` says what to do with documents that are ready already: `run` (the default) carries it out on
+    each of them, `skip` waits for those that become ready from now on. `POST /estimate` with `action` says
+    on how many it would run and what that would cost; its `fingerprint` as `estimate` makes sure that this
+    very action was estimated (409 `other_estimate` otherwise).
+    """
 
     sort: Sort
     name: Annotated[str, Field(max_length=200)] = ""
     params: Annotated[dict[str, Any], Field(default_factory=dict)]
+    existing: Literal["run", "skip"] = "run"
+    estimate: Annotated[str, Field(max_length=128)] | None = None
 
 
 class Action(Shape):
@@ -57,10 +65,14 @@ class Action(Shape):
 
 
 class AddedAction(Shape):
-    """The action, and the secret that was drawn to sign its deliveries: keep it, it is not shown again."""
+    """The action, and the secret that was drawn to sign its deliveries: keep it, it is not shown again.
+
+    `existing_documents` is on how many documents it is carried out that were ready before.
+    """
 
     action: Action
     secret: str | None
+    existing_documents: int
 
 
 class Actions(Shape):

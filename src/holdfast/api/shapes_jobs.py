@@ -35,7 +35,8 @@ class NewJob(Shape):
     `qa` takes `documents` (ids; all of the collection if left out), `notes`, `limit` and `per_chunk`.
     `extract` takes `schema` (a JSON Schema of an object), `instruction` and `documents`. `mode` says what to
     do with a job of the same kind that is there: `retry` refuses while one is under way and does nothing if
-    the same was done; `force` does the same once more; `replace` also ends one that is under way.
+    the same was done; `force` does the same once more; `replace` also ends one that is under way. `estimate`
+    is the `fingerprint` of an estimate: 409 `other_estimate` if that was of another job.
     """
 
     kind: Annotated[str, Field(max_length=40)]
@@ -44,6 +45,7 @@ class NewJob(Shape):
     lane: LaneName = "bulk"
     priority: Priority = 5
     callback: Callback | None = None
+    estimate: Annotated[str, Field(max_length=128)] | None = None
 
 
 class JobError(Shape):

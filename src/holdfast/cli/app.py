@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli import bundles_app, shared
+from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exits import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
 from holdfast.cli.options import AnyTenant, Json, Tenant
@@ -30,6 +31,7 @@ app.add_typer(orders_app, name="orders")
 keys_app = typer.Typer(help="Make, list and revoke keys of the API.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.add_typer(jobs_app, name="jobs")
+app.add_typer(actions_app, name="actions")
 budget_app = typer.Typer(help="List budgets; `set` changes one.", invoke_without_command=True)
 app.add_typer(budget_app, name="budget")
 bundles_app.register(app)

@@ -15,11 +15,12 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from holdfast import bootstrap
 from holdfast.api import jobs as wire
 from holdfast.api import shapes_jobs
-from holdfast.cli import helping, opening, terminal
+from holdfast.cli import costs, helping, opening, terminal
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.records import Answer
 from holdfast.core.states import LIVE, Disposition, Status
 from holdfast.service import figures
+from holdfast.service.estimating import Estimate
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
 from holdfast.store.job_results import Kept
@@ -40,6 +41,7 @@ class Wanting:
     documents: Sequence[str]
     mode: str
     tenant: str
+    yes: bool = False
 
 
 @contextlib.contextmanager
@@ -70,11 +72,25 @@ def start(wanting: Wanting, *, wait: bool, as_json: bool) -> Exit:
     with contextlib.ExitStack() as stack:
         stack.enter_context(helping.ended_by_a_signal())
         runtime, jobs = stack.enter_context(opened())
+        if not costs.agreed(console, _foreseen(runtime, wanting), "the job", yes=wanting.yes or as_json):
+            return Exit.REFUSED
         view, disposition = _asked(runtime, jobs, wanting)
         if wait and view.job.run.status in LIVE:
             helper = helping.Helper(runtime.db, console, view.job.run.pipeline)
             view = followed(jobs, view, console, stack.enter_context(helper))
         return _ended(jobs, view, console, as_json=as_json, disposition=disposition)
+
+
+def _foreseen(runtime: bootstrap.Runtime, wanting: Wanting) -> Estimate:
+    """What the job would cost."""
+    params, collection = dict(wanting.params), wanting.collection
+    if wanting.documents:
+        params["documents"] = list(wanting.documents)
+        if len(wanting.documents) == 1 and collection is None:
+            library = bootstrap.library(runtime)
+            collection = library.document(wanting.tenant, wanting.documents[0]).collection
+    estimating = bootstrap.estimating(runtime)
+    return estimating.of_job(wanting.tenant, collection or "default", wanting.kind, params)
 
 
 def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[View, Disposition]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.options import Json, Tenant
+from holdfast.cli.options import Json, Tenant, Yes
 
 jobs_app = typer.Typer(
     help="List jobs; `qa` and `extract` start one, `results` reads what it left.", invoke_without_command=True
@@ -70,6 +70,7 @@ def qa(
     per_chunk: Annotated[int, typer.Option("--per-chunk", min=1, max=20, help="How many of a chunk.")] = 3,
     mode: Mode = JobMode.RETRY,
     wait: Wait = True,
+    yes: Yes = False,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
@@ -77,7 +78,7 @@ def qa(
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
     params = {"notes": notes, "limit": limit, "per_chunk": per_chunk}
-    wish = doing.Wanting(JobKind.QA.value, params, collection, document or [], mode.value, tenant)
+    wish = doing.Wanting(JobKind.QA.value, params, collection, document or [], mode.value, tenant, yes)
     raise typer.Exit(doing.start(wish, wait=wait, as_json=as_json))
 
 
@@ -89,6 +90,7 @@ def extract(
     instruction: Annotated[str, typer.Option("--instruction", help="What else to heed.")] = "",
     mode: Mode = JobMode.RETRY,
     wait: Wait = True,
+    yes: Yes = False,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
@@ -96,7 +98,7 @@ def extract(
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
     params = {"schema": doing.read_schema(schema), "instruction": instruction}
-    wish = doing.Wanting(JobKind.EXTRACT.value, params, collection, document or [], mode.value, tenant)
+    wish = doing.Wanting(JobKind.EXTRACT.value, params, collection, document or [], mode.value, tenant, yes)
     raise typer.Exit(doing.start(wish, wait=wait, as_json=as_json))
 
 

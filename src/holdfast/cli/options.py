@@ -6,4 +6,5 @@ import typer
 
 Tenant = Annotated[str, typer.Option("--tenant", help="Whose it is.")]
 AnyTenant = Annotated[str | None, typer.Option("--tenant", help="Only what belongs to this tenant.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether the estimated price is fine.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document, for scripts.")]

@@ -20,6 +20,7 @@ from holdfast.kinds.asking import Model
 from holdfast.kinds.prompt import Prompt
 from holdfast.kinds.reading import Passage, Reading
 from holdfast.ledger import prices
+from holdfast.ledger.pay import Call
 from holdfast.store import deliveries
 from holdfast.store.database import Database
 from holdfast.store.text import is_plain
@@ -135,6 +136,25 @@ def kind_of(sort: str) -> tuple[str, str]:
     return (deliveries.KIND, deliveries.PIPELINE) if sort == "webhook" else (NAME, PIPELINE)
 
 
+def asked(options: Mapping[str, Any], model: Model) -> Model:
+    """The model that an action asks: the one it names, or the one that is set up."""
+    return Model(model.provider, str(options.get("model") or model.name))
+
+
+def foreseen(options: Mapping[str, Any], model: Model, document: Reading) -> tuple[Sequence[Call], bool]:
+    """The calls that an action would make for a document, and whether it is these and no others."""
+    match options["sort"]:
+        case "extract":
+            wanted = _made(Fields, options)
+            calls = extract.foreseen_text(model, document.text, wanted.schema, wanted.instruction)
+            return calls, len(calls) == 1
+        case "prompt":
+            return prompt.foreseen(model, _made(Prompt, options), document)
+        case "agent":
+            return [agent.first_question(model, _errand(options), document)], False
+    return (), True
+
+
 class Action:
     """The work of follow-ups, in one process."""
 
@@ -167,13 +187,12 @@ class Action:
         raise WorkError(message, code="unknown_action")
 
     def _model(self, work: Work) -> Model:
-        asked = asking.model(self._supplies)
-        return Model(asked.provider, str(work.options.get("model") or asked.name))
+        return asked(work.options, asking.model(self._supplies))
 
     def _extract(self, work: Work, document: Reading) -> dict[str, Any]:
-        wanted, asked = _made(Fields, work.options), self._model(work)
-        found = extract.from_text(work, asked, document.text, wanted.schema, wanted.instruction)
-        return {"fields": found, "model": asked.name, "stand_in": asked.stand_in}
+        wanted, model = _made(Fields, work.options), self._model(work)
+        found = extract.from_text(work, model, document.text, wanted.schema, wanted.instruction)
+        return {"fields": found, "model": model.name, "stand_in": model.stand_in}
 
     def _analyse(self, work: Work, document: Reading) -> dict[str, Any]:
         path = _made(Analyse, work.options).analyser

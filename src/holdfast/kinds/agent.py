@@ -18,6 +18,7 @@ from holdfast.engine.work import Work
 from holdfast.kinds import asking
 from holdfast.kinds.asking import Model
 from holdfast.kinds.reading import Reading
+from holdfast.ledger.pay import Call
 from holdfast.store import findings
 from holdfast.store.database import Database
 from holdfast.store.text import plain
@@ -72,6 +73,17 @@ class Errand:
     answer_tokens: int = 1000
 
 
+def _opening(errand: Errand, document: Reading) -> list[dict[str, Any]]:
+    about = f"The document has {document.pages} pages.\n\n{errand.instruction}"
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": about}]
+
+
+def first_question(asked: Model, errand: Errand, document: Reading) -> Call:
+    """The first call of an errand. How many follow depends on the answers: `most_steps` bounds them."""
+    messages = _opening(errand, document)
+    return asking.conversation(asked, messages, tools=TOOLS, max_tokens=errand.answer_tokens)
+
+
 class Agent:
     """One errand over one document."""
 
@@ -85,11 +97,7 @@ class Agent:
 
     def run(self, asked: Model, errand: Errand) -> dict[str, Any]:
         """The model's last word, with how it came to it."""
-        about = f"The document has {self._document.pages} pages.\n\n{errand.instruction}"
-        messages: list[dict[str, Any]] = [
-            {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": about},
-        ]
+        messages = _opening(errand, self._document)
         used: list[str] = []
         for step in range(1, errand.most_steps + 1):
             last = step == errand.most_steps

@@ -61,8 +61,18 @@ def from_text(
     work: Work, model: Model, text: str, schema: Mapping[str, Any], instruction: str = ""
 ) -> dict[str, Any]:
     """The fields of a checked schema that the text gives; WorkError where no answer passes it."""
-    windows = [text[start : start + WINDOW] for start in range(0, len(text), WINDOW)]
-    return _fields(work, model, windows[:MOST_WINDOWS], schema, instruction)
+    return _fields(work, model, _windows(text), schema, instruction)
+
+
+def foreseen_text(model: Model, text: str, schema: Mapping[str, Any], instruction: str) -> list[Call]:
+    """The calls of `from_text`, if every window is needed and no answer is repaired."""
+    windows = _windows(text)
+    wanted = schema if len(windows) == 1 else schemas.without_required(schema)
+    return [_call(model, window, wanted, instruction) for window in windows]
+
+
+def _windows(text: str) -> list[str]:
+    return [text[start : start + WINDOW] for start in range(0, len(text), WINDOW)][:MOST_WINDOWS]
 
 
 def _told(schema: Mapping[str, Any], instruction: str) -> str:

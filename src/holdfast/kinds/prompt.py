@@ -12,6 +12,7 @@ from holdfast.engine.work import Work
 from holdfast.kinds import asking, reading
 from holdfast.kinds.asking import Model
 from holdfast.kinds.reading import Reading
+from holdfast.ledger.pay import Call
 
 GROUP = 8
 PART = (
@@ -33,6 +34,32 @@ class Prompt:
     answer_tokens: int = 1000
 
 
+def foreseen(asked: Model, wanted: Prompt, document: Reading) -> tuple[list[Call], bool]:
+    """The calls for a document, and whether these are all: what puts parts together is not known before.
+
+    For that one call is counted, over answers as long as they may be. None for a document that is too long.
+    """
+    parts = document.parts(wanted.part_tokens)
+    if len(parts) > wanted.most_parts:
+        return [], True
+    calls = [_question(asked, wanted, wanted.instruction, text) for text in _texts(parts)]
+    if len(parts) > 1:
+        answers = "answer " * (wanted.answer_tokens * len(parts))
+        calls.append(_question(asked, wanted, TOGETHER.format(instruction=wanted.instruction), answers))
+    return calls, len(parts) == 1
+
+
+def _texts(parts: list[str]) -> list[str]:
+    """What the model is shown of each part."""
+    if len(parts) == 1:
+        return parts
+    return [PART.format(number=number, of=len(parts), text=text) for number, text in enumerate(parts, 1)]
+
+
+def _question(asked: Model, wanted: Prompt, instruction: str, text: str) -> Call:
+    return asking.question(asked, instruction, text, max_tokens=wanted.answer_tokens)
+
+
 def run(work: Work, asked: Model, wanted: Prompt, document: Reading) -> dict[str, Any]:
     """The model's answer over the whole document; WorkError before anything is paid if it is too long."""
     parts = document.parts(wanted.part_tokens)
@@ -43,11 +70,7 @@ def run(work: Work, asked: Model, wanted: Prompt, document: Reading) -> dict[str
         )
         raise WorkError(message, code="document_too_long")
     read = len(parts)
-    if read == 1:
-        answers = _ask(work, asked, wanted, wanted.instruction, parts)
-    else:
-        told = [PART.format(number=number, of=read, text=text) for number, text in enumerate(parts, 1)]
-        answers = _ask(work, asked, wanted, wanted.instruction, told)
+    answers = _ask(work, asked, wanted, wanted.instruction, _texts(parts))
     while len(answers) > 1:
         packs = reading.packed(answers, wanted.part_tokens)
         if len(packs) == len(answers):
@@ -60,10 +83,7 @@ def run(work: Work, asked: Model, wanted: Prompt, document: Reading) -> dict[str
 def _ask(work: Work, asked: Model, wanted: Prompt, instruction: str, texts: list[str]) -> list[str]:
     answers: list[str] = []
     for start in range(0, len(texts), GROUP):
-        calls = [
-            asking.question(asked, instruction, text, max_tokens=wanted.answer_tokens)
-            for text in texts[start : start + GROUP]
-        ]
+        calls = [_question(asked, wanted, instruction, text) for text in texts[start : start + GROUP]]
         answers += [asking.text(result) for result in work.pay(calls)]
         if len(texts) > GROUP:
             work.progress(len(answers), len(texts), unit="parts")

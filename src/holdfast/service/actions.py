@@ -13,7 +13,7 @@ from holdfast.engine.engine import Engine
 from holdfast.kinds import actions as kinds
 from holdfast.kinds import signing
 from holdfast.service.library import Wish
-from holdfast.store import actions, follow_ups, tries
+from holdfast.store import actions, estimates, follow_ups, tries, webhook_tests
 from holdfast.store.database import Database
 from holdfast.store.documents import Document
 from holdfast.store.follow_ups import Action, FollowUp
@@ -29,11 +29,15 @@ SECRET_SIZES = range(16, 257)
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """An action, whether it is new, and the secret that was drawn for it: shown here and never again."""
+    """An action, whether it is new, and the secret that was drawn for it: shown here and never again.
+
+    `ready` is on how many documents it is carried out that were ready before it was added.
+    """
 
     action: Action
     created: bool
     secret: str | None
+    ready: int = 0
 
 
 class Actions:
@@ -53,14 +57,15 @@ class Actions:
         params: Mapping[str, Any],
         *,
         name: str = "",
+        existing: bool = True,
     ) -> Added:
         """The collection has this action; ready documents are followed up, some at once and the rest soon.
 
-        The same action twice is one action: two clicks fire once.
+        Without `existing` only documents that become ready from now on are. The same action twice is one
+        action: two clicks fire once.
         """
-        given = dict(params)
-        secret = checked_secret(given.pop("secret", None)) if sort == "webhook" else None
-        options = kinds.options(sort, given, self._analysers)
+        secret = checked_secret(params.get("secret")) if sort == "webhook" else None
+        options = self.checked(sort, params)
         named = _named(name)
         kind, pipeline = kinds.kind_of(sort)
         kept = secret or (signing.kept(self._key, secrets.token_urlsafe(32)) if sort == "webhook" else None)
@@ -77,12 +82,19 @@ class Actions:
             name=named,
             secret=kept,
             most=VISITED_AT_ONCE,
+            existing=existing,
         )
         self._engine.wake({Lane.FOLLOW_UP: 1})
         found = self.one(wish.tenant, collection, action_id)
         mine = kept is not None and actions.secret_of(self._db, action_id) == kept
         drawn = signing.secret(self._key, kept) if kept is not None and mine and secret is None else None
-        return Added(found, action_id not in before, drawn)
+        ready = estimates.ready(self._db, wish.tenant, collection) if existing else 0
+        return Added(found, action_id not in before, drawn, ready)
+
+    def checked(self, sort: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What a follow-up of such an action is frozen with; BadRequestError for what can never be done."""
+        given = {name: value for name, value in params.items() if (sort, name) != ("webhook", "secret")}
+        return kinds.options(sort, given, self._analysers)
 
     def all(self, tenant: str, collection: str) -> list[Action]:
         """The collection's actions."""
@@ -110,7 +122,7 @@ class Actions:
         if self.one(wish.tenant, collection, action_id).sort != "webhook":
             raise BadRequestError("only a webhook can be tested", code="bad_params")
         event_id = self._engine.host.token()
-        outcome = actions.send_test(
+        outcome = webhook_tests.send_test(
             self._db,
             tenant=wish.tenant,
             collection=collection,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.documents import chunk
 from holdfast.documents.blobs import Blobs
@@ -22,7 +23,7 @@ from holdfast.documents.parse import records, sniff, texts
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.records import Block, Format, Page, Role
 from holdfast.engine.engine import Engine
-from holdfast.kinds import index
+from holdfast.kinds import actions, index, reading
 from holdfast.kinds.asking import Model
 from holdfast.ledger.foresight import Forecast, Foresight
 from holdfast.ledger.pay import Call
@@ -74,6 +75,13 @@ class Estimate:
     prices: str
     exact: bool
     estimated_from: str
+
+
+def fingerprint(collection: str, **what: Any) -> str:
+    """Names what was estimated: the same for the same options, job or action of the same collection."""
+    return keys.digest(
+        "estimate", collection, keys.canonical({name: each for name, each in what.items() if each})
+    )
 
 
 @dataclass(slots=True)
@@ -198,6 +206,26 @@ class Estimating:
         chosen = replace(self._library.choices(found), model=model.name)
         told = self._sampled(tenant, found, chosen, concerns, calls)
         return _bounded(told, outlook.most(asked))
+
+    def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
+        """What an action with these checked options would cost on every document that is ready now."""
+        found = self._library.collection(tenant, collection_id)
+        asks, model = options["sort"] in actions.ASKING, self._model
+        if asks and model is None:
+            raise BadRequestError(
+                "no language model is set up; set HOLDFAST_LLM_PROVIDER", code="no_provider"
+            )
+        asked = actions.asked(options, model) if asks and model is not None else None
+
+        def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
+            if asked is None:
+                return (), True
+            passages = tuple(reading.Passage(each.text, each.page) for each in self._passages(document))
+            known = reading.Reading(documents.subject(document.id), document.published_generation, passages)
+            return actions.foreseen(options, asked, known)
+
+        chosen = replace(self._library.choices(found), model=asked.name if asked is not None else "")
+        return self._sampled(tenant, found, chosen, lambda document: document.visible, calls)
 
     def _sampled(
         self,

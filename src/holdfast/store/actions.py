@@ -118,7 +118,7 @@ NEW_ACTION = (
         token=bindparam("b_token"),
         name=bindparam("b_name"),
         secret=bindparam("b_secret"),
-        visited=0,
+        visited=bindparam("b_visited"),
         created_at=now(),
     )
     .on_conflict_do_nothing()
@@ -126,6 +126,13 @@ NEW_ACTION = (
 )
 ACTION_BY_TOKEN = select(actions.c.id).where(
     actions.c.tenant == bindparam("tenant"), actions.c.token == bindparam("token")
+)
+
+
+VISIT_AGAIN = (
+    update(actions)
+    .where(actions.c.id == bindparam("b_action"), actions.c.visited.is_(None))
+    .values(visited=0)
 )
 
 
@@ -142,28 +149,34 @@ def add_action(
     name: str = "",
     secret: str | None = None,
     most: int | None = None,
+    existing: bool = True,
 ) -> int:
     """The collection has this action, and each ready document its follow-up; answers the action's id.
 
     Ask again with the same `token` after an interruption: it finds its own action and goes on visiting. Only
-    `most` documents are visited here if it is given; `unvisited` tells who still has some to visit.
+    `most` documents are visited here if it is given; `unvisited` tells who still has some to visit. Without
+    `existing` documents that are ready already have no follow-up, till the action is added again with it.
     """
     Ask(kind=kind, subject="document:0", options=options, tenant=tenant, collection=collection).checked()
     mine = token or db.token()
     values: dict[str, Any] = {"b_tenant": tenant, "b_collection": collection, "b_kind": kind}
     values |= {"b_options": dict(options), "b_name": name, "b_secret": secret}
+    values["b_visited"] = 0 if existing else None
 
     def body(tx: Tx) -> int:
         row = tx.one(NEW_ACTION, values | {"b_pipeline": pipeline, "b_token": mine})
         if row is None:
             found: int = tx.execute(ACTION_BY_TOKEN, {"tenant": tenant, "token": mine}).scalar_one()
+            if existing:
+                tx.execute(VISIT_AGAIN, {"b_action": found})
             return found
         about = {"action": row.id, "collection": collection, "kind": kind}
         journal.write(tx, journal.entry(Verb.ADD_ACTION, "requested", tenant=tenant, actor=actor, data=about))
         return int(row.id)
 
     action_id = db.write("add_action", body)
-    visit(db, action_id, most)
+    if existing:
+        visit(db, action_id, most)
     return action_id
 
 
@@ -174,71 +187,6 @@ def secret_of(db: Database, action_id: int) -> str | None:
     """What signs the deliveries of the action; for whoever has just added it, and for nobody else."""
     found: str | None = db.read(lambda tx: tx.execute(SECRET, {"action_id": action_id}).scalar())
     return found
-
-
-# One test at a time: the second of two clicks waits here, and then finds the first one's. Whoever removes the
-# action waits, too, and then cancels the test.
-WEBHOOK = (
-    select(actions)
-    .where(
-        actions.c.tenant == bindparam("tenant"),
-        actions.c.collection == bindparam("collection"),
-        actions.c.id == bindparam("action_id"),
-        actions.c.kind == deliveries.KIND,
-        actions.c.active,
-    )
-    .with_for_update(key_share=True)
-)
-PENDING_TEST = (
-    select(sent.c.id)
-    .join(heads, heads.c.id == sent.c.head_id)
-    .where(
-        sent.c.action_id == bindparam("action_id"),
-        sent.c.event == deliveries.TEST,
-        heads.c.status.in_(_live_states),
-    )
-    .limit(1)
-)
-
-
-ALREADY_SENT = select(sent.c.id).where(sent.c.id == bindparam("event_id"))
-
-
-def send_test(
-    db: Database, *, tenant: str, collection: str, action_id: int, event_id: str, actor: str = ""
-) -> Outcome | str:
-    """An event that says that it is a test is on its way to the webhook's address, signed like any other.
-
-    While an earlier test of the same action is on its way that one's id is answered instead, and nothing is
-    sent. Fenced out when the collection has no such webhook.
-    """
-
-    def body(tx: Tx) -> Outcome | str:
-        where = {"tenant": tenant, "collection": collection, "action_id": action_id}
-        if tx.again and tx.one(ALREADY_SENT, {"event_id": event_id}) is not None:
-            return Landed()
-        action = tx.one(WEBHOOK, where)
-        if action is None:
-            return FencedOut("unknown")
-        earlier = tx.one(PENDING_TEST, {"action_id": action_id})
-        if earlier is not None:
-            return Landed() if earlier.id == event_id else str(earlier.id)
-        about = {"collection": collection, "action": {"id": action.id, "name": action.name}, "by": actor}
-        notice = deliveries.Notice(
-            tenant,
-            deliveries.TEST,
-            action.options["url"],
-            action.secret or "",
-            "test",
-            f"collection:{collection}",
-            0,
-            about,
-            action.id,
-        )
-        deliveries.post(tx, notice, event_id)
-        return Landed()
-
-    return db.write("send_test", body)
 
 
 REMOVE_ACTION = (

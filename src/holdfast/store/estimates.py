@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
+from holdfast.store import documents as documents_kind
 from holdfast.store.database import Database
 from holdfast.store.schema import documents, heads, runs
 
@@ -30,6 +31,20 @@ OPTIONS = (
     .join(heads, (heads.c.id == runs.c.head_id) & (heads.c.published_generation == runs.c.generation))
     .where(heads.c.id == bindparam("head_id"))
 )
+
+
+READY = select(func.count()).where(
+    heads.c.tenant == bindparam("tenant"),
+    heads.c.collection == bindparam("collection"),
+    heads.c.kind == documents_kind.KIND,
+    heads.c.visible,
+    ~heads.c.imported,
+)
+
+
+def ready(db: Database, tenant: str, collection: str) -> int:
+    """How many documents of the collection are ready: a new action would be carried out on each."""
+    return int(db.look(READY, {"tenant": tenant, "collection": collection})[0][0])
 
 
 def size_of(db: Database, tenant: str, collection: str) -> Size:

@@ -108,9 +108,11 @@ async function send(form, method, path, body) {
   wrong(form, "");
   button.setAttribute("aria-busy", "true");
   try {
-    const { body: told } = await call(method, path, body);
+    const estimate = form.dataset.fingerprint;
+    const { body: told } = await call(method, path, estimate ? { ...body, estimate } : body);
     form.closest("dialog")?.close();
     if (!form.dataset.inside) form.reset();
+    unestimated(form);
     for (const each of form.querySelectorAll("[data-switch]")) chosen(each);
     if (told.secret) secret(form.dataset.secret, told.secret);
     say(told.disposition === "unchanged" ? "It was there already, unchanged" : form.dataset.said);
@@ -146,7 +148,8 @@ function chosen(choice) {
 }
 
 // A form of a sort with parameters of its own: {kind, params} for a job, {sort, name, params} for an action.
-function nested(form) {
+// Null, and said so, where a parameter is no JSON.
+function nestedBody(form) {
   const body = { ...values(form), params: {} };
   try {
     for (const field of form.querySelectorAll("[data-kind]:not([hidden]) [data-param]")) {
@@ -155,23 +158,61 @@ function nested(form) {
     }
   } catch {
     wrong(form, "The schema is no JSON.");
-    return;
+    return null;
   }
+  return body;
+}
+
+function nested(form) {
+  const body = nestedBody(form);
+  if (body === null) return;
   const place = form.querySelector("[data-in-path]")?.value;
   send(form, "POST", form.dataset.path.replace("{collection}", encodeURIComponent(place)), body);
 }
 
+// What the form would ask for, as an estimate is asked for it; null where it cannot be read.
+function estimated(form) {
+  const collection = form.dataset.estimate || form.querySelector("[data-in-path]").value;
+  if (form.dataset.nested === undefined) return { collection, options: options(form) };
+  const body = nestedBody(form);
+  if (body === null) return null;
+  return body.kind ? { collection, kind: body.kind, params: body.params } : { collection, action: { sort: body.sort, params: body.params } };
+}
+
+// An estimate holds for the values that it was made of: whoever changes one has to ask for it again.
+function unestimated(form) {
+  const apply = form?.querySelector("[data-after-estimate]");
+  if (!apply) return;
+  apply.disabled = true;
+  delete form.dataset.fingerprint;
+  form.querySelector("[data-estimated]").hidden = true;
+}
+
+function words(form, told) {
+  if (form.elements.existing?.value === "skip") return "It runs on documents that become ready from now on, not on those that are.";
+  const documents = `${told.documents.toLocaleString("en")} document${told.documents === 1 ? "" : "s"}`;
+  if (!told.documents) return form.dataset.nested === undefined ? "Nothing would have to be indexed again." : "No document is ready yet: nothing is to be paid now.";
+  const about = told.exact ? "" : "About ";
+  const runs = form.dataset.nested === "sort" ? `Runs now on ${documents} that ${told.documents === 1 ? "is" : "are"} ready. ` : "";
+  return `${runs}${about}${money(told.cost)} for ${documents}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} paid before.`;
+}
+
 async function estimate(form) {
   const place = form.querySelector("[data-estimated]");
-  const apply = form.querySelector("[data-after-estimate]");
   wrong(form, "");
+  if (!form.reportValidity()) return;
+  const request = estimated(form);
+  if (request === null) return;
   try {
-    const { body: told } = await call("POST", "/api/v1/estimate", { collection: form.dataset.estimate, options: options(form) });
-    place.textContent = told.documents
-      ? `About ${money(told.cost)} for ${told.documents.toLocaleString("en")} document${told.documents === 1 ? "" : "s"}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} paid before.`
-      : "Nothing would have to be indexed again.";
+    const { body: told } = await call("POST", "/api/v1/estimate", request);
+    if (JSON.stringify(estimated(form)) !== JSON.stringify(request)) {
+      wrong(form, "A value was changed meanwhile. Estimate again.");
+      return;
+    }
+    place.textContent = words(form, told);
     place.hidden = false;
-    apply.disabled = false;
+    form.dataset.fingerprint = told.fingerprint;
+    form.querySelector("[data-after-estimate]").disabled = false;
   } catch (problem) {
     wrong(form, problem.message);
   }
@@ -200,12 +241,7 @@ export function begin(whenChanged) {
     }
   });
   document.addEventListener("input", (input) => {
-    const form = input.target.form;
-    const apply = form?.querySelector("[data-after-estimate]");
-    if (apply) {
-      apply.disabled = true;
-      form.querySelector("[data-estimated]").hidden = true;
-    }
+    unestimated(input.target.form);
     if (input.target.dataset.switch !== undefined) chosen(input.target);
   });
 }

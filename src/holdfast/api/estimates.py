@@ -1,0 +1,13 @@
+"""What was estimated and what is asked for are the same, where whoever asks wants to be sure of it."""
+
+from typing import Any
+
+from holdfast.api.errors import ConflictError
+from holdfast.service import estimating
+
+
+def check(fingerprint: str | None, collection: str, **what: Any) -> None:
+    """Return if no estimate was named, or the one of this very request; otherwise ConflictError."""
+    if fingerprint is not None and fingerprint != estimating.fingerprint(collection, **what):
+        message = "this is not what was estimated: a value was changed since; estimate it again"
+        raise ConflictError(message, code="other_estimate")

@@ -1,0 +1,112 @@
+"""`holdfast actions`: list those of a collection, add one with its price, remove one."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast import bootstrap
+from holdfast.api import shapes_actions
+from holdfast.cli import costs, opening, terminal
+from holdfast.cli.exits import CommandError, Exit
+from holdfast.core.states import Status
+from holdfast.service import figures
+from holdfast.service.actions import Actions
+from holdfast.service.library import Wish
+from holdfast.worker import sender
+
+
+@dataclass(frozen=True, slots=True)
+class NewAction:
+    """An action that somebody at a terminal wants. `params` is JSON, or @ and the name of a file with it."""
+
+    sort: str
+    params: str
+    collection: str
+    name: str
+    existing: bool
+    tenant: str
+
+    def read_params(self) -> dict[str, Any]:
+        """The parameters; CommandError if they are no JSON object."""
+        try:
+            text = Path(self.params[1:]).read_text("utf-8") if self.params.startswith("@") else self.params
+            values = json.loads(text)
+        except (OSError, ValueError, RecursionError) as error:
+            message = f"--params cannot be read as JSON ({error})"
+            raise CommandError(message, Exit.USAGE, code="bad_params") from error
+        if not isinstance(values, dict):
+            raise CommandError("--params must be a JSON object", Exit.USAGE, code="bad_params")
+        return values
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[tuple[bootstrap.Runtime, Actions]]:
+    """This installation and its actions, with a way to wake its workers."""
+    loaded = opening.loaded()
+    sending = sender.open_sender(loaded)
+    try:
+        with bootstrap.open_runtime(loaded, sender=sending) as runtime:
+            yield runtime, Actions(runtime.engine, loaded.analysers, bootstrap.webhook_key(loaded))
+    finally:
+        sending.close()
+
+
+def listed(tenant: str, collection: str, *, as_json: bool) -> None:
+    """The actions of a collection, the oldest at the top."""
+    with opened() as (runtime, actions):
+        bootstrap.library(runtime).collection(tenant, collection)
+        known = actions.all(tenant, collection)
+    if as_json:
+        terminal.show_json([shapes_actions.Action.of(each).model_dump(mode="json") for each in known])
+        return
+    table = terminal.table(
+        "id", "sort", "name", "running", "done", "failed", numbers=("running", "done", "failed")
+    )
+    for each in known:
+        counts = each.running, each.number(Status.SUCCESS), each.number(Status.FAILED)
+        table.add_row(*terminal.cells(each.id, each.sort, terminal.one_line(each.name), *counts))
+    terminal.console().print(table if known else f"collection {collection} has no actions", markup=False)
+
+
+def add(wanted: NewAction, *, yes: bool, as_json: bool) -> Exit:
+    """The collection has the action, unless a person did not agree with its price."""
+    console = terminal.console(quiet=as_json)
+    params = wanted.read_params()
+    with opened() as (runtime, actions):
+        options = actions.checked(wanted.sort, params)
+        if wanted.existing:
+            estimate = bootstrap.estimating(runtime).of_action(wanted.tenant, wanted.collection, options)
+            if not costs.agreed(console, estimate, "running it on what is ready", yes=yes or as_json):
+                return Exit.REFUSED
+        bootstrap.library(runtime).collection(wanted.tenant, wanted.collection)
+        wish = Wish(wanted.tenant, opening.actor())
+        added = actions.add(
+            wish, wanted.collection, wanted.sort, params, name=wanted.name, existing=wanted.existing
+        )
+    if as_json:
+        shown = shapes_actions.AddedAction(
+            action=shapes_actions.Action.of(added.action),
+            secret=added.secret,
+            existing_documents=added.ready,
+        )
+        terminal.show_json(shown.model_dump(mode="json"))
+        return Exit.OK
+    word = "added" if added.created else "it was there already:"
+    runs = f"it runs on {figures.count(added.ready, 'ready document')}" if wanted.existing else "from now on"
+    console.print(f"{word} action {added.action.id} ({wanted.sort}); {runs}", markup=False)
+    if added.secret is not None:
+        console.print(f"its secret, shown only now: {added.secret}", markup=False, style="care")
+    return Exit.OK
+
+
+def remove(tenant: str, collection: str, action_id: int, *, as_json: bool) -> None:
+    """The action fires no more."""
+    with opened() as (_runtime, actions):
+        removed = actions.remove(Wish(tenant, opening.actor()), collection, action_id)
+    if as_json:
+        terminal.show_json({"removed": removed.id})
+    else:
+        terminal.console().print(f"removed action {removed.id}", markup=False)

@@ -1,0 +1,104 @@
+"""What an action or a job would cost is said before it is asked for, and of exactly what is asked for."""
+
+import pytest
+
+from holdfast.cli import costs, terminal
+from tests.jobs.house import ask, paragraphs
+
+SUM_UP = {"sort": "prompt", "params": {"instruction": "Sum this up.", "answer_tokens": 50}}
+FIELDS = {
+    "sort": "extract",
+    "params": {"schema": {"type": "object", "properties": {"name": {"type": "string"}}}},
+}
+HOOK = {"sort": "webhook", "params": {"url": "https://example.org/told"}}
+
+
+def estimated(house, **what):
+    return house.client.post("estimate", {"collection": "shelf", **what}).json
+
+
+@pytest.mark.parametrize("action", [SUM_UP, FIELDS])
+def test_an_action_is_priced_before_it_runs_on_what_is_ready(house, action):
+    """So many documents, so many calls, at a price that the charge stays below; nothing is paid for it."""
+    house.author.say = lambda messages: '{"name": "x"}'
+    house.shelf(paragraphs("alpha", 1), paragraphs("beta", 1), paragraphs("gamma", 1))
+    told = estimated(house, action=action)
+    assert (told["documents"], told["calls"], told["exact"], house.paid) == (3, 3, True, 0)
+    added = house.client.post("collections/shelf/actions", {**action, "estimate": told["fingerprint"]})
+    assert (added.status, added.json["existing_documents"]) == (201, 3)
+    house.work()
+    assert house.paid == 3
+    assert 0 < house.client.get("bill").json["paid"] <= told["cost"]
+    assert estimated(house, action=action)["calls"] == 0
+
+
+def test_an_action_may_leave_what_is_ready_alone(house):
+    """With `existing: skip` it runs on documents that become ready afterwards, till it is told otherwise."""
+    house.author.say = lambda messages: "It is about words."
+    house.shelf(paragraphs("alpha", 1))
+    added = house.client.post("collections/shelf/actions", {**SUM_UP, "existing": "skip"}).json
+    house.work()
+    assert (added["existing_documents"], house.paid) == (0, 0)
+    house.shelf(paragraphs("beta", 1))
+    house.work()
+    assert house.paid == 1
+    again = house.client.post("collections/shelf/actions", SUM_UP)
+    assert (again.status, again.json["action"]["id"]) == (200, added["action"]["id"])
+    house.work()
+    assert house.paid == 2
+
+
+def test_a_webhook_costs_nothing_but_says_on_how_many_it_runs(small):
+    """Its estimate counts the documents of which the other system would be told."""
+    small.shelf(paragraphs("alpha", 1), paragraphs("beta", 1))
+    told = estimated(small, action=HOOK)
+    assert (told["documents"], told["calls"], told["cost"]) == (2, 0, 0)
+
+
+CHANGES = [
+    ({"options": {"chunk_size": 64}}, "PATCH", "collections/shelf", {"options": {"chunk_size": 128}}),
+    (
+        {"kind": "qa", "params": {"limit": 5}},
+        "POST",
+        "collections/shelf/jobs",
+        {"kind": "qa", "params": {"limit": 6}},
+    ),
+    ({"action": HOOK}, "POST", "collections/shelf/actions", SUM_UP),
+]
+
+
+@pytest.mark.parametrize(("estimate", "method", "path", "other"), CHANGES)
+def test_what_was_not_estimated_is_refused(small, estimate, method, path, other):
+    """The fingerprint of an estimate holds for what was estimated: another value is 409."""
+    small.shelf(paragraphs("alpha", 1))
+    mark = estimated(small, **estimate)["fingerprint"]
+    said = small.client.call(method, path, {**other, "estimate": mark})
+    assert (said.status, said.code) == (409, "other_estimate")
+    same = estimate.get("action", estimate)
+    assert small.client.call(method, path, {**same, "estimate": mark}).status in (200, 201, 202)
+
+
+def test_a_job_on_one_document_has_an_estimate_of_its_own(small):
+    """It is the estimate of the job with that document named."""
+    first, _ = small.shelf(paragraphs("alpha", 1), paragraphs("beta", 1))
+    told = estimated(small, kind="qa", params={"limit": 5, "documents": [first["id"]]})
+    said = small.client.post(
+        f"documents/{first['id']}/jobs",
+        {"kind": "qa", "params": {"limit": 5}, "estimate": told["fingerprint"]},
+    )
+    assert (told["documents"], said.status) == (1, 202)
+    assert ask(small.client).status == 202
+
+
+def test_a_person_at_a_terminal_may_say_no(small, monkeypatch):
+    """What costs something is asked about; what costs nothing, and a script, is not held up."""
+    small.shelf(paragraphs("alpha", 1))
+    estimate = small.estimate("qa")
+    asked = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    console = terminal.console()
+    monkeypatch.setattr(type(console), "is_terminal", True)
+    monkeypatch.setattr(console, "input", lambda question: asked.append(question) or "n")
+    assert not costs.agreed(console, estimate, "the job", yes=False)
+    assert costs.agreed(console, estimate, "the job", yes=True)
+    assert len(asked) == 1
