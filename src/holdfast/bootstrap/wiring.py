@@ -93,7 +93,12 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         rules=duties.rules(settings),
         duties=(
             *duties.duties(settings, db, shelf, parts, vectors),
-            Duty("rounds", duties.ROUNDS_EVERY, lambda: services.library(runtime).rounds()),
+            Duty(
+                "rounds",
+                duties.ROUNDS_EVERY,
+                lambda: services.library(runtime).rounds(),
+                waiting=rounds.HAS_DUE,
+            ),
         ),
     )
     runtime = Runtime(settings, db, watch, Engine(db, parts), clients, supplies, shelf, parser, vectors)
