@@ -15,6 +15,7 @@ from sqlalchemy import LargeBinary, bindparam, event, exc, text
 
 from holdfast.core.records import Chunk, Slice, Spent
 from holdfast.core.states import Lane, Status
+from holdfast.engine.engine import Engine, Parts
 from holdfast.search import counts
 from holdfast.search.query import Searcher
 from holdfast.store import (
@@ -242,7 +243,7 @@ HOT = {
         duties.look_again(world.db),
         duties.mend_stranded(world.db),
         duties.next_change(world.db),
-        duties.glance(world.db, 50),
+        Engine(world.db, Parts()).sweep(),
     ),
     "prune": lambda world: (prune.prune_generations(world.db), prune.prune_history(world.db, 60.0)),
     "visit": lambda world: actions.visit(world.db, world.action),

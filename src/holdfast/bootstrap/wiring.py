@@ -24,7 +24,7 @@ from holdfast.engine.sweep import Duty
 from holdfast.engine.telling import Telling
 from holdfast.ledger import watched
 from holdfast.settings import Settings
-from holdfast.store import migrate
+from holdfast.store import migrate, rounds
 from holdfast.store.database import Database
 from holdfast.telemetry import traces
 

@@ -4,10 +4,10 @@ Every worker sweeps; each turn of a duty is won by compare-and-set, so there is 
 round asks with one statement which duties are due and have something to do, and does only those, so an idle
 installation stays quiet.
 
-Every duty stands alone: it has a time limit, which the database enforces, and what goes wrong with it is noted
-for people to see (`holdfast status`) and holds up no other. None waits long for a row: a session that was left
-in a transaction may keep it for ever, and whoever waited for it would not come to the duty that ends such
-sessions (`store.stalled`).
+Every duty stands alone: it has a time limit, which the database enforces, and what goes wrong with it is
+noted for people to see (`holdfast status`) and holds up no other. None waits long for a row: a session that
+was left in a transaction may keep it for ever, and whoever waited for it would not come to the duty that ends
+such sessions (`store.stalled`).
 """
 
 import logging
@@ -81,7 +81,7 @@ class Swept:
 
 
 class Sweeper:
-    """One sweeper of possibly many. With `apart`, duties that may take long run there and not in the round."""
+    """One sweeper of possibly many. With `apart`, duties that may take long run there, not in the round."""
 
     def __init__(
         self,
@@ -118,7 +118,9 @@ class Sweeper:
         lanes = list(LANE_RANK)
         return (
             Duty(SESSIONS, every, self._end_sessions, limit, stalled.waiting(self._db)),
-            Duty(ORDERS, every, lambda: orders.recover_forgotten(self._db), limit, duties.HAS_FORGOTTEN_ORDERS),
+            Duty(
+                ORDERS, every, lambda: orders.recover_forgotten(self._db), limit, duties.HAS_FORGOTTEN_ORDERS
+            ),
             Duty(LEASES, every, self._expire, limit, duties.HAS_EXPIRED),
             Duty(WAITS, every, lambda: self._wake(duties.fall_due(self._db)), limit, duties.HAS_FALLEN_DUE),
             Duty(
@@ -140,7 +142,7 @@ class Sweeper:
         )
         if retention is None:
             return tidying
-        pruning = lambda: prune.prune_history(self._db, retention, PRUNE_BATCH)
+        pruning = partial(prune.prune_history, self._db, retention, PRUNE_BATCH)
         return (*tidying, Duty(HISTORY, self._rules.history_every, pruning))
 
     def sweep(self) -> Swept:
@@ -175,7 +177,7 @@ class Sweeper:
         )
 
     def _take_turn(self, duty: Duty, pulse: Pulse) -> "Outcome | None":
-        """What came of the duty; None if another sweeper has its turn. Whatever goes wrong with it is noted."""
+        """What came of the duty; None if another sweeper has its turn. What goes wrong with it is noted."""
         with time_limits.waiting_for_rows(ROW_WAIT):
             if (turn := self._win(duty)) is None:
                 return None
@@ -217,19 +219,26 @@ class Sweeper:
         resting = [
             name
             for name, pulse in pulses.items()
-            if pulse.is_due and not pulse.has_work and (pulse.failures or pulse.silent > duty_turns.NOTE_EVERY)
+            if pulse.is_due
+            and not pulse.has_work
+            and (pulse.failures or pulse.silent > duty_turns.NOTE_EVERY)
         ]
         if resting:
             duty_turns.note_success(self._db, resting)
 
     def _win(self, duty: Duty) -> Turn | None:
         terms = self._leases.terms
-        # Only an outage that was seen gives grace, and only to leases that it kept from being renewed: after a
-        # night without workers, leases are plainly dead.
-        rules = {"grace_after": terms.renew_every, "grace": terms.ttl}
-        away = lambda gap: self._db.was_away(min(gap, terms.ttl))
-        # Slightly less than the pace of the sweepers, so that a turn is not missed by a hair.
-        return duty_turns.win(self._db, duty.name, every=duty.every * 0.9, away=away, **rules)
+        return duty_turns.win(
+            self._db,
+            duty.name,
+            # Slightly less than the pace of the sweepers, so that a turn is not missed by a hair.
+            every=duty.every * 0.9,
+            grace_after=terms.renew_every,
+            grace=terms.ttl,
+            # Only an outage that was seen gives grace, and only to leases that it kept from being renewed:
+            # after a night without workers, leases are plainly dead.
+            away=lambda gap: self._db.was_away(min(gap, terms.ttl)),
+        )
 
     def _wake(self, counts: Mapping[str, int]) -> int:
         """As many wake-ups as tasks are due, but for those that were sent in this round already."""

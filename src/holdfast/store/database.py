@@ -162,15 +162,7 @@ class Database:
             except exc.TimeoutError as error:
                 raise StoreUnavailableError("no free database connection; lower the concurrency") from error
             except exc.DBAPIError as error:
-                if time_limits.ran_out_of_time(error):
-                    raise StoreTimeoutError(OUT_OF_TIME) from error
-                if time_limits.waited_in_vain(error):
-                    raise StoreLockedError("somebody keeps a row that is needed here; try again") from error
-                if not dialect.may_try_again(error):
-                    if isinstance(error, exc.OperationalError | exc.InternalError):
-                        # Disk full, read-only, out of memory: the database's trouble, not the statement's.
-                        raise StoreUnavailableError(_explain(error)) from error
-                    raise
+                _raise_what_is_final(error)
                 if self._clock() - started > self._patience:
                     raise StoreUnavailableError(_explain(error)) from error
             else:
@@ -231,6 +223,19 @@ class Database:
         while self._idle:
             self._idle.pop().close()
         self.engine.dispose()
+
+
+def _raise_what_is_final(error: exc.DBAPIError) -> None:
+    """Return if the transaction may be tried again; otherwise raise what the caller is to know."""
+    if time_limits.ran_out_of_time(error):
+        raise StoreTimeoutError(OUT_OF_TIME) from error
+    if time_limits.waited_in_vain(error):
+        raise StoreLockedError("somebody keeps a row that is needed here; try again") from error
+    if not dialect.may_try_again(error):
+        if isinstance(error, exc.OperationalError | exc.InternalError):
+            # Disk full, read-only, out of memory: the database's trouble, not the statement's.
+            raise StoreUnavailableError(_explain(error)) from error
+        raise error
 
 
 def _explain(error: exc.DBAPIError) -> str:

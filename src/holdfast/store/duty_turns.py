@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, case, func, select, true, update
+from sqlalchemy import ColumnElement, Select, bindparam, case, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.store.database import Database, Tx
@@ -37,7 +37,9 @@ ENROL = _new.on_conflict_do_update(
     index_elements=[duties.c.name],
     set_={
         "every": _new.excluded.every,
-        "enrolled_at": case((duties.c.enrolled_at > 0.0, duties.c.enrolled_at), else_=_new.excluded.enrolled_at),
+        "enrolled_at": case(
+            (duties.c.enrolled_at > 0.0, duties.c.enrolled_at), else_=_new.excluded.enrolled_at
+        ),
     },
 )
 ENROLLED = select(duties.c.name, duties.c.every, duties.c.enrolled_at)
@@ -124,7 +126,7 @@ def win(
             return None
         grace_until = row.grace_until
         gap = row.now - row.last_at
-        if row.last_at and gap > grace_after and (away is None or away(gap)):
+        if gap > grace_after and (bool(row.last_at) if away is None else away(gap)):
             grace_until = row.now + grace
         values = {"b_at": row.now, "b_next": row.now + every, "b_grace": grace_until}
         tx.execute(WIN, {"b_name": name, **values})
