@@ -1,9 +1,9 @@
-"""Every statement that the product sends while the tests run, each once, with its caller and one set of values.
+"""Every statement that the product sends while the tests run, each once, with its caller and some values.
 
-A statement is the product's when the innermost frame that is not the store's own plumbing is in `src/holdfast`:
-what a test asks for by hand is not recorded. It is caught where both ways of executing meet, just before the
-driver, so that the tests run through the same code as without it. A statement that was seen before costs one
-look into a set.
+A statement is the product's when the innermost frame that is not the store's own plumbing is in
+`src/holdfast`: what a test asks for by hand is not recorded. It is caught where both ways of executing meet,
+just before the driver, so that the tests run through the same code as without it. A statement that was seen
+before costs one look into a set.
 """
 
 import os
@@ -125,6 +125,6 @@ def load(folder: Path) -> Iterator[Sent]:
     """Every statement that was saved, each once."""
     seen: dict[tuple[str, str], Sent] = {}
     for path in sorted(folder.glob("*.pickle")):
-        for sent in pickle.loads(path.read_bytes()):  # noqa: S301 - our own file
+        for sent in pickle.loads(path.read_bytes()):
             seen.setdefault((sent.dialect, fingerprint(sent.text)), sent)
     yield from sorted(seen.values(), key=lambda sent: (sent.dialect, sent.caller, sent.text))
