@@ -58,9 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder := os.environ.get("HOLDFAST_STATEMENTS"):
         from tests.statements.recording import Recorder  # noqa: PLC0415 - tests without a database need it not
 
-        recorder, place = Recorder(), Path(folder).absolute()
+        recorder = Recorder(Path(folder).absolute())
         recorder.start()
-        config.add_cleanup(lambda: recorder.save(place))
+        config.add_cleanup(recorder.stop)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -64,6 +64,7 @@ MOST_COST = 1500  # reading 100,000 rows costs PostgreSQL at least that
 MOST_STEPS = 100_000  # and SQLite several steps a row
 RULES = claims.LockHeld(attempt_cap=3)
 
+
 def work(world):
     """A document from its request to its publication, and everything that can happen to it."""
     db, plan = world.db, world.start(collection="books", lane=Lane.INTERACTIVE)

@@ -1,4 +1,4 @@
-"""`make statements`: every recorded statement is explained on both databases, with 100,000 rows in each table.
+"""`make statements`: every recorded statement is explained on both databases, with 100,000 rows in each.
 
 Ends with 1, and says which, when one reads more than it answers and is not among the exceptions, or when an
 exception is no longer met.
@@ -29,7 +29,9 @@ def main() -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.statements", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=Path(".statements"))
-    parser.add_argument("--all", action="store_true", help="the whole suite was recorded: look for old exceptions")
+    parser.add_argument(
+        "--all", action="store_true", help="the whole suite was recorded: look for old exceptions"
+    )
     parser.add_argument("--verbose", action="store_true", help="show the statements themselves")
     given = parser.parse_args()
     statements = list(load(given.folder))
@@ -50,8 +52,8 @@ def main() -> int:
         print(f"statements: {caller} is an exception that nothing needs any more")
     numbers = Counter(sent.dialect for sent in statements)
     print(
-        f"statements: {dict(numbers)} explained with {growing.ROWS:,} rows in {time.monotonic() - began:.0f} s;"
-        f" {bad} bad, {len(met)} excepted"
+        f"statements: {dict(numbers)} explained with {growing.ROWS:,} rows"
+        f" in {time.monotonic() - began:.0f} s; {bad} bad, {len(met)} excepted"
     )
     return 1 if bad or old else 0
 

@@ -88,9 +88,9 @@ def _scans(node: Mapping[str, Any], *, bounded: bool = False) -> Iterator[str]:
     relation = node.get("Relation Name")
     if kind == "Seq Scan" and relation in BIG and not (bounded and "Filter" not in node):
         yield f"reads all of {relation}"
-    if kind in {"Index Scan", "Index Only Scan"} and "Index Cond" not in node and relation in BIG:
-        if node["Index Name"] not in PARTIAL and not bounded:
-            yield f"reads all of {relation} by {node['Index Name']}"
+    by_index = kind in {"Index Scan", "Index Only Scan"} and "Index Cond" not in node and not bounded
+    if by_index and relation in BIG and node["Index Name"] not in PARTIAL:
+        yield f"reads all of {relation} by {node['Index Name']}"
     if kind == "Nested Loop" and "Join Filter" not in node and _is_product(*node["Plans"][:2]):
         yield "multiplies two tables"
     # What is sorted or grouped is read to its end before a limit above it can do anything.
@@ -101,7 +101,7 @@ def _scans(node: Mapping[str, Any], *, bounded: bool = False) -> Iterator[str]:
 
 def _is_product(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> bool:
     """True when both sides have several rows, and the inner one does not depend on the outer."""
-    several = outer["Plan Rows"] > 10 and inner["Plan Rows"] > 10  # noqa: PLR2004 - a handful is no product
+    several = outer["Plan Rows"] > 10 and inner["Plan Rows"] > 10
     return several and "Index Cond" not in str(inner) and "Recheck Cond" not in str(inner)
 
 

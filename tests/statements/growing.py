@@ -102,5 +102,3 @@ def grow(db: Database) -> int:
     with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE")
     return action
-
-

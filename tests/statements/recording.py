@@ -46,10 +46,12 @@ def fingerprint(text: str) -> str:
 
 
 class Recorder:
-    """Keeps statements until they are saved."""
+    """Writes each statement down as it comes, so that a process that is killed has told what it did."""
 
-    def __init__(self) -> None:
-        self.seen: dict[tuple[str, str], Sent] = {}
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._seen: set[tuple[str, str]] = set()
         self._texts: set[tuple[str, str]] = set()
         self._originals: dict[str, Any] = {}
 
@@ -86,15 +88,12 @@ class Recorder:
         self._texts.add((dialect.name, text))
         places = getattr(getattr(context, "compiled", None), "positiontup", None)
         names = tuple(values) if isinstance(values, dict) else tuple(places or ())
-        self.seen.setdefault(
-            (dialect.name, fingerprint(text)), Sent(dialect.name, text, caller, values, names)
-        )
-
-    def save(self, folder: Path) -> None:
-        """What was seen is in a file of this process."""
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{os.getpid()}.pickle"
-        path.write_bytes(pickle.dumps([_kept(sent) for sent in self.seen.values()]))
+        key = (dialect.name, fingerprint(text))
+        if key not in self._seen:
+            self._seen.add(key)
+            sent = _kept(Sent(dialect.name, text, caller, values, names))
+            with (self._folder / f"{os.getpid()}.pickle").open("ab") as file:
+                pickle.dump(sent, file)
 
 
 def _kept(sent: Sent) -> Sent:
