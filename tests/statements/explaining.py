@@ -134,7 +134,6 @@ def _steps(connection: Connection, sent: Sent) -> int:
         taken[0] += 1
         return int(taken[0] > 5 * MOST_STEPS / 1000)
 
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
     raw.set_progress_handler(count, 1000)
     try:
         connection.exec_driver_sql(sent.text, filled(sent)).close()

@@ -62,7 +62,7 @@ GROWN = {
     "idempotency": """tenant, key, fingerprint, token, open_until, created_at
         SELECT 't' || (n % 1000), 'i' || n, 'f', 't', 9e9, 9e9 FROM g""",
     "findings": """run_id, step, text
-        SELECT 'r2-' || n, 'one', 'words' FROM g""",
+        SELECT 'r' || (1 + n % 2) || '-' || ((n + 1) / 2), 1, 'words' FROM g""",
     "deliveries": """id, tenant, head_id, action_id, cause, subject, generation, event, url, secret,
         created_at, since, body
         SELECT 'e' || n, CASE WHEN n < 10000 THEN 'default' ELSE 't' || (n % 20) END, 2 + 5 * (n % 10000),

@@ -6,6 +6,7 @@ just before the driver, so that the tests run through the same code as without i
 before costs one look into a set.
 """
 
+import contextlib
 import os
 import pickle
 import re
@@ -124,6 +125,8 @@ def load(folder: Path) -> Iterator[Sent]:
     """Every statement that was saved, each once."""
     seen: dict[tuple[str, str], Sent] = {}
     for path in sorted(folder.glob("*.pickle")):
-        for sent in pickle.loads(path.read_bytes()):
-            seen.setdefault((sent.dialect, fingerprint(sent.text)), sent)
+        with path.open("rb") as file, contextlib.suppress(EOFError):
+            while True:
+                sent = pickle.load(file)  # noqa: S301 - our own file
+                seen.setdefault((sent.dialect, fingerprint(sent.text)), sent)
     yield from sorted(seen.values(), key=lambda sent: (sent.dialect, sent.caller, sent.text))
