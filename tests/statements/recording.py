@@ -127,6 +127,6 @@ def load(folder: Path) -> Iterator[Sent]:
     for path in sorted(folder.glob("*.pickle")):
         with path.open("rb") as file, contextlib.suppress(EOFError):
             while True:
-                sent = pickle.load(file)  # noqa: S301 - our own file
+                sent = pickle.load(file)
                 seen.setdefault((sent.dialect, fingerprint(sent.text)), sent)
     yield from sorted(seen.values(), key=lambda sent: (sent.dialect, sent.caller, sent.text))
