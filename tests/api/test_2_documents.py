@@ -10,7 +10,7 @@ from sqlalchemy import insert
 
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.store import collections
-from holdfast.store.schema import budgets
+from holdfast.store.schema_money import budgets
 
 FIELDS = {
     "index_status",

@@ -7,7 +7,6 @@ from holdfast.core.records import Chunk
 from holdfast.store import actions
 from holdfast.store import tasks as fenced
 from holdfast.store.schema import (
-    budgets,
     calls,
     charges,
     chunks,
@@ -22,6 +21,7 @@ from holdfast.store.schema import (
 )
 from holdfast.store.schema_follow_ups import deliveries, findings, follow_ups
 from holdfast.store.schema_jobs import job_results
+from holdfast.store.schema_money import budgets
 from holdfast.store.schema_rounds import rounds
 
 
@@ -83,6 +83,7 @@ BAD = {
     "charge_sort_is_known": lambda _: insert(charges).values({**CHARGE, "sort": "free"}),
     "g5_reservations_are_never_negative": lambda _: update(budgets).values(reserved=-1),
     "one_budget_per_scope": lambda world: copied(world, budgets),
+    "budget_period_is_known": lambda _: update(budgets).values(period="week"),
     "one_action_per_token": lambda world: copied(world, actions.actions),
     "one_follow_up_per_action_and_generation": lambda world: copied(world, follow_ups),
     "one_delivery_per_event": lambda _: insert(deliveries).values([DELIVERY, DELIVERY]),

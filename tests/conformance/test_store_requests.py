@@ -7,7 +7,8 @@ from holdfast.core.records import FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Disposition, Status, TaskState
 from holdfast.store import claims, requests
 from holdfast.store import tasks as fenced
-from holdfast.store.schema import budgets, collections, runs, tasks, turns
+from holdfast.store.schema import collections, runs, tasks, turns
+from holdfast.store.schema_money import budgets
 
 pytestmark = pytest.mark.timeout(60)
 

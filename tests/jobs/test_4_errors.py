@@ -6,7 +6,8 @@ from sqlalchemy import insert, update
 
 from holdfast.core import categories
 from holdfast.core.retry import Backoff
-from holdfast.store.schema import budgets, tasks, throttles
+from holdfast.store.schema import tasks
+from holdfast.store.schema_money import budgets, throttles
 from tests.jobs.house import ask, done, job, paragraphs, results
 
 

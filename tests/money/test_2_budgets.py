@@ -4,13 +4,16 @@ import json
 import sqlite3
 
 import pytest
-from sqlalchemy import exc
+from sqlalchemy import exc, update
+from typer.testing import CliRunner
 
 from holdfast import faults
 from holdfast.cli import money
+from holdfast.cli.app import app
 from holdfast.core.states import TaskState
 from holdfast.store import budgets
 from holdfast.store.schema import journal, tasks
+from holdfast.store.schema_money import budgets as budget_table
 
 CENTS = 0.02 / 1e6  # what a token costs in dollars
 
@@ -36,8 +39,22 @@ def test_a_budget_is_set_shown_and_removed(client):
     assert client.get("bill").json["budgets"] == [shown]
     client.put("budgets", {"scope": "collection:shelf", "hard": 1})
     assert len(client.get("budgets").json["budgets"]) == 2
-    assert client.put("budgets", {"scope": "tenant", "hard": None}).json["budget"] is None
+    gone = client.put("budgets", {"scope": "tenant", "hard": None, "soft": None})
+    assert gone.json["budget"] is None
     assert [each["scope"] for each in client.get("budgets").json["budgets"]] == ["collection:shelf"]
+
+
+def test_a_limit_that_is_not_named_stays_as_it_is(client):
+    """Setting the soft limit leaves the hard one in force, and the other way round; null removes just one."""
+    client.put("budgets", {"scope": "tenant", "hard": 5})
+    soft = client.put("budgets", {"scope": "tenant", "soft": 2}).json["budget"]
+    assert (soft["hard"], soft["soft"]) == (5, 2)
+    raised = client.put("budgets", {"scope": "tenant", "hard": 6}).json["budget"]
+    assert (raised["hard"], raised["soft"]) == (6, 2)
+    crossed = client.put("budgets", {"scope": "tenant", "hard": 1})
+    assert (crossed.status, crossed.code) == (400, "bad_budget")  # the soft limit of 2 would never warn
+    removed = client.put("budgets", {"scope": "tenant", "hard": None}).json["budget"]
+    assert (removed["hard"], removed["soft"]) == (None, 2)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +68,8 @@ def test_a_budget_is_set_shown_and_removed(client):
         ({"scope": "tenant", "hard": "much"}, 400, "bad_request"),
         ({"scope": "tenant", "hard": 1, "soft": 2}, 400, "bad_budget"),
         ({"hard": 1}, 400, "bad_request"),
+        ({"scope": "tenant"}, 400, "bad_budget"),
+        ({"scope": "tenant", "hard": 1, "period": "week"}, 400, "bad_request"),
     ],
 )
 def test_a_senseless_budget_is_refused(small, body, status, code):
@@ -119,7 +138,7 @@ def test_a_collection_and_its_tenant_both_hold(house, client, meter):
     house.work()
     assert (len(waiting(house)), meter.totals().charges) == (1, 1)
     assert client.put("budgets", {"scope": "collection:other", "hard": 2}).json["resumed"] == 0
-    assert client.put("budgets", {"scope": "collection:shelf"}).json["resumed"] == 1
+    assert client.put("budgets", {"scope": "collection:shelf", "hard": None}).json["resumed"] == 1
     house.work()
     assert (waiting(house), meter.totals().charges) == ([], 2)
     spent = {each["scope"]: each["spent"] for each in client.get("budgets").json["budgets"]}
@@ -137,6 +156,42 @@ def test_the_command_line_sets_what_the_api_shows(house, client, monkeypatch, ca
     assert "default: tenant: spent $0.00, reserved $0.00, hard limit $2.50" in told
     assert "default: collection:anything" in told
     assert client.get("budgets").json["budgets"][1]["hard"] == 2.5
+
+
+def test_the_command_line_removes_a_limit_only_when_it_is_told_to(house, monkeypatch, capsys):
+    """`--soft` leaves the hard limit in force; `--no-hard` takes it away; neither is a mistake."""
+    monkeypatch.setattr("holdfast.cli.opening.loaded", lambda: house.settings)
+    runner = CliRunner()
+
+    def limits(*arguments):
+        assert runner.invoke(app, ["budget", "set", *arguments]).exit_code == 0
+        (each,) = json.loads(runner.invoke(app, ["budget", "--json"]).stdout)
+        return each["hard_limit"], each["soft_limit"]
+
+    assert limits("--hard", "3") == (3_000_000_000, None)
+    assert limits("--soft", "2") == (3_000_000_000, 2_000_000_000)
+    assert limits("--no-hard") == (None, 2_000_000_000)
+    assert runner.invoke(app, ["budget", "set"]).exit_code != 0
+    assert runner.invoke(app, ["budget", "set", "--hard", "1", "--no-hard"]).exit_code != 0
+
+
+def test_a_budget_of_a_day_starts_anew_at_midnight(house, client, meter):
+    """What was spent yesterday does not count today; the total still has it, and the day's end is told."""
+    client.put("budgets", {"scope": "tenant", "period": "day", "hard": 15 * CENTS})
+    client.put("budgets", {"scope": "tenant", "hard": 1})
+    client.indexed("Words that are worth ten tokens or so.")
+    client.text("And others for which today has no room left.")
+    house.work()
+    assert (len(waiting(house)), meter.totals().charges) == (1, 1)
+    days = {
+        "window_start": budget_table.c.window_start - 86_400,
+        "window_end": budget_table.c.window_end - 86_400,
+    }
+    house.runtime.db.write("test", lambda tx: tx.execute(update(budget_table).values(**days)))
+    shown = {each["period"]: each for each in client.get("budgets").json["budgets"]}
+    assert (shown["day"]["spent"], shown["day"]["over_hard"]) == (0, False)
+    assert shown["day"]["resets_at"].endswith("T00:00:00Z")
+    assert (shown["total"]["spent"] > 0, shown["total"]["resets_at"]) == (True, None)
 
 
 def test_a_lost_answer_leaves_one_note(house):

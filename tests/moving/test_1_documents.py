@@ -7,7 +7,8 @@ from sqlalchemy import insert, select
 
 from holdfast import faults
 from holdfast.store import journal
-from holdfast.store.schema import budgets, heads
+from holdfast.store.schema import heads
+from holdfast.store.schema_money import budgets
 from tests.conformance.conftest import failing_once
 
 TEXT = "The lighthouse keeper oils the great lamp before dusk."

@@ -6,7 +6,8 @@ from sqlalchemy import insert, select, update
 from holdfast.service import library as libraries
 from holdfast.service import rounds as service
 from holdfast.store import rounds
-from holdfast.store.schema import budgets, documents, heads
+from holdfast.store.schema import documents, heads
+from holdfast.store.schema_money import budgets
 from holdfast.store.schema_rounds import rounds as table
 from tests.acceptance.patience import until
 

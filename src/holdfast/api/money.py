@@ -73,20 +73,22 @@ def set_budget(
     body: shapes_money.BudgetChange,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Set the limits of the tenant or of a collection; work that waited for money goes on at once."""
+    """Set a limit of the tenant or of a collection; work that waited for money goes on at once."""
     money = Billing(its.runtime.engine)
 
     def do() -> Reply:
         collection = checked_scope(body.scope)
-        if collection is not None and money.budget(caller.tenant, body.scope) is None:
+        if collection is not None and not money.limited(caller.tenant, body.scope):
             its.library.collection(caller.tenant, collection)
         changed = money.set_budget(
-            caller.tenant, body.scope, hard=body.hard, soft=body.soft, actor=caller.actor
+            caller.tenant, body.scope, **body.limits(), period=body.period, actor=caller.actor
         )
         found = None if changed.budget is None else shapes_money.Budget.of(changed.budget)
         return Reply(200, shapes_money.ChangedBudget(budget=found, resumed=changed.resumed))
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+    return its.once.answer(
+        caller.tenant, key, lambda: fingerprint(request, body.model_dump_json(exclude_unset=True)), do
+    )
 
 
 def _whole(text: str) -> str:

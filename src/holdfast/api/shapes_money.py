@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.api.shapes import Shape, dollars, moment
+from holdfast.core.periods import Period
 from holdfast.service.billing import told_about
 from holdfast.store import billing
 from holdfast.store import budgets as store_budgets
@@ -38,30 +39,35 @@ class BillLine(Sums):
 
 
 class Budget(Shape):
-    """A limit on spending, over all time; `reserved` is what orders under way may yet cost.
+    """A limit on spending in a `period`; `reserved` is what orders under way may yet cost.
 
     At `hard` new work is refused and running work waits; at `soft` the journal says `warn`. null is no limit.
+    `resets_at` is when the next day or month begins (UTC), with nothing spent; null for a total.
     """
 
     scope: str
+    period: Period
     hard: float | None
     soft: float | None
     spent: float
     reserved: float
     over_soft: bool
     over_hard: bool
+    resets_at: datetime | None
 
     @classmethod
     def of(cls, found: store_budgets.Budget) -> "Budget":
         """The budget as it is shown."""
         return cls(
             scope=found.scope,
+            period=found.period,
             hard=None if found.hard_limit is None else dollars(found.hard_limit),
             soft=None if found.soft_limit is None else dollars(found.soft_limit),
             spent=dollars(found.spent),
             reserved=dollars(found.reserved),
             over_soft=found.over_soft,
             over_hard=found.over_hard,
+            resets_at=moment(found.resets_at),
         )
 
 
@@ -116,11 +122,19 @@ Dollars = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
 
 
 class BudgetChange(Shape):
-    """The limits that a scope is to have: `tenant`, or `collection:ID`. Without any it has no budget."""
+    """Limits of a scope: `tenant`, or `collection:ID`. One that is left out stays as it is; null removes it.
+
+    A scope may have a budget of each period. Without any limit there is no budget any more.
+    """
 
     scope: Annotated[str, Field(max_length=100)]
+    period: Period = Period.TOTAL
     hard: Dollars | None = None
     soft: Dollars | None = None
+
+    def limits(self) -> dict[str, float | None]:
+        """The limits that the request names."""
+        return {name: getattr(self, name) for name in ("hard", "soft") if name in self.model_fields_set}
 
 
 class ChangedBudget(Shape):

@@ -2,18 +2,17 @@
 
 import os
 import sys
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from holdfast.cli import bundles_app, shared
+from holdfast.cli import bundles_app, money_app, shared
 from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exits import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
-from holdfast.cli.options import AnyTenant, Json, Tenant
+from holdfast.cli.options import Json, Tenant
 from holdfast.core.errors import HoldfastError
 
 app = typer.Typer(
@@ -24,37 +23,12 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-orders_app = typer.Typer(
-    help="List unsettled orders; `resolve` decides about one.", invoke_without_command=True
-)
-app.add_typer(orders_app, name="orders")
 keys_app = typer.Typer(help="Make, list and revoke keys of the API.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.add_typer(jobs_app, name="jobs")
 app.add_typer(actions_app, name="actions")
-budget_app = typer.Typer(help="List budgets; `set` changes one.", invoke_without_command=True)
-app.add_typer(budget_app, name="budget")
 bundles_app.register(app)
-DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
-
-
-class OrderState(StrEnum):
-    """The states of an order that a person may want to see."""
-
-    IN_DOUBT = "in_doubt"
-    PARKED = "parked"
-
-
-class BillBy(StrEnum):
-    """What the lines of a bill are about."""
-
-    MODEL = "model"
-    COLLECTION = "collection"
-    DOCUMENT = "document"
-    RUN = "run"
-    TENANT = "tenant"
-    REASON = "reason"
-    DAY = "day"
+money_app.register(app)
 
 
 class KeyScope(StrEnum):
@@ -278,109 +252,6 @@ def worker(
     from holdfast.cli import working  # noqa: PLC0415
 
     raise typer.Exit(working.worker(lanes, concurrency, autoscale, name, health_port))
-
-
-@app.command()
-def bill(
-    tenant: AnyTenant = None,
-    by: Annotated[BillBy, typer.Option("--by", help="What each line is about.")] = BillBy.MODEL,
-    since: Annotated[
-        datetime | None, typer.Option("--from", formats=DATES, help="From this date on, in UTC.")
-    ] = None,
-    until: Annotated[
-        datetime | None, typer.Option("--to", formats=DATES, help="Before this date, in UTC.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show what was paid, is in doubt, and was saved: by reuse, and by refusing duplicates."""
-    from holdfast.cli import money  # noqa: PLC0415
-
-    money.bill(tenant, by.value, since, until, as_json=as_json)
-
-
-@app.command()
-def estimate(
-    paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="PATH...", help="Files, and folders with all below.")
-    ] = None,
-    collection: Annotated[
-        str | None, typer.Option("--collection", "-c", help="Where they belong; or what is to change.")
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option, as it would be.")
-    ] = None,
-    tenant: Tenant = "default",
-    as_json: Json = False,
-) -> None:
-    """Say what indexing would cost, before it is asked for.
-
-    Of files; or of a collection, if it had other options. Nothing is paid, and nothing is changed.
-    """
-    from holdfast.cli import money  # noqa: PLC0415
-
-    money.estimate(paths or [], collection=collection, tenant=tenant, options=option or [], as_json=as_json)
-
-
-@budget_app.callback()
-def budget(context: typer.Context, tenant: AnyTenant = None, as_json: Json = False) -> None:
-    """List the budgets; `set` changes one."""
-    if context.invoked_subcommand is None:
-        from holdfast.cli import money  # noqa: PLC0415
-
-        money.budgets(tenant, as_json=as_json)
-
-
-@budget_app.command("set")
-def set_budget(
-    hard: Annotated[
-        float | None, typer.Option("--hard", min=0, help="Dollars at which nothing more is paid.")
-    ] = None,
-    soft: Annotated[
-        float | None, typer.Option("--soft", min=0, help="Dollars at which the journal warns.")
-    ] = None,
-    collection: Annotated[
-        str | None, typer.Option("--collection", "-c", help="Of this collection alone.")
-    ] = None,
-    tenant: Tenant = "default",
-    as_json: Json = False,
-) -> None:
-    """Limit what a tenant or a collection may spend; without a limit it has no budget any more.
-
-    Work that waited for money goes on at once.
-    """
-    from holdfast.cli import money  # noqa: PLC0415
-
-    money.set_budget(tenant, collection, hard=hard, soft=soft, as_json=as_json)
-
-
-@orders_app.callback()
-def orders(
-    context: typer.Context,
-    state: Annotated[OrderState | None, typer.Option("--state", help="Only orders in this state.")] = None,
-    as_json: Json = False,
-) -> None:
-    """List the orders that are not settled, the oldest at the top; `resolve` decides about one."""
-    if context.invoked_subcommand is None:
-        from holdfast.cli import money  # noqa: PLC0415
-
-        money.orders(state.value if state is not None else None, as_json=as_json)
-
-
-@orders_app.command()
-def resolve(
-    order_id: Annotated[str, typer.Argument(metavar="ID", help="The order, as `holdfast orders` names it.")],
-    charged: Annotated[
-        bool,
-        typer.Option(
-            "--charged/--not-charged",
-            help="Charged, or not known: it is sent again under its own key. Not charged: it is void.",
-        ),
-    ],
-) -> None:
-    """Say whether an order that is in doubt or parked was charged, so that work can go on."""
-    from holdfast.cli import money  # noqa: PLC0415
-
-    money.resolve(order_id, charged=charged)
 
 
 @app.command()

@@ -11,6 +11,7 @@ import typer
 from holdfast import bootstrap
 from holdfast.cli import opening, terminal
 from holdfast.cli.exits import CommandError, Exit
+from holdfast.core.periods import Period
 from holdfast.core.states import CallState
 from holdfast.service import figures, folder
 from holdfast.service.billing import Billing, told_about
@@ -18,7 +19,7 @@ from holdfast.service.estimating import Estimate
 from holdfast.store import billing
 from holdfast.store import orders as store_orders
 from holdfast.store.billing import Bill, By, OpenOrder, Span
-from holdfast.store.budgets import Budget
+from holdfast.store.budgets import UNCHANGED, Budget, Unchanged
 
 
 def bill(
@@ -86,17 +87,31 @@ def told(budget: Budget) -> str:
     ]
     over = ", used up" if budget.over_hard else ", over its soft limit" if budget.over_soft else ""
     spent, reserved = figures.money(budget.spent), figures.money(budget.reserved)
-    return f"{budget.scope}: spent {spent}, reserved {reserved}, {', '.join(limits)}{over}"
+    return f"{budget.named}: spent {spent}, reserved {reserved}, {', '.join(limits)}{over}"
+
+
+def limit(amount: float | None, *, remove: bool, name: str) -> float | Unchanged | None:
+    """What a pair of options like `--hard` and `--no-hard` says about a limit."""
+    if remove and amount is not None:
+        message = f"--{name} sets a limit and --no-{name} removes it; use one of them"
+        raise CommandError(message, Exit.USAGE, code="bad_budget")
+    return None if remove else UNCHANGED if amount is None else amount
 
 
 def set_budget(
-    tenant: str, collection: str | None, *, hard: float | None, soft: float | None, as_json: bool
+    tenant: str,
+    collection: str | None,
+    *,
+    hard: float | Unchanged | None = UNCHANGED,
+    soft: float | Unchanged | None = UNCHANGED,
+    period: Period = Period.TOTAL,
+    as_json: bool,
 ) -> None:
-    """A tenant or a collection has these limits from now on."""
+    """A tenant or a collection has these limits from now on; None removes one."""
     scope = "tenant" if collection is None else f"collection:{collection}"
     with opening.runtime() as runtime:
         changed = Billing(runtime.engine).set_budget(
-            tenant, scope, hard=hard, soft=soft, actor=opening.actor()
+            tenant, scope, hard=hard, soft=soft, period=period, actor=opening.actor()
         )
     if as_json:
         terminal.show_json(changed)

@@ -1,7 +1,7 @@
 """The bill and the budgets, for the API and the command line: one reading, one way to set a limit.
 
-Limits are in US dollars and hold over all time, for a tenant as a whole (`tenant`) or for one of its
-collections (`collection:<id>`); an order needs room in both.
+Limits are in US dollars and hold over all time, for each month or for each day, for a tenant as a whole
+(`tenant`) or for one of its collections (`collection:<id>`); an order needs room in all there are.
 """
 
 import re
@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TypeAlias
 
 from holdfast.core.errors import BadRequestError
+from holdfast.core.periods import Period
 from holdfast.core.records import TENANT
 from holdfast.engine.engine import Engine
 from holdfast.ledger import prices
 from holdfast.store import billing, budgets
 from holdfast.store.billing import Bill, By, Span
-from holdfast.store.budgets import Budget
+from holdfast.store.budgets import UNCHANGED, Budget, Limit, Unchanged
 
 MOST_DOLLARS = 1_000_000_000
+Dollars: TypeAlias = Decimal | float | Unchanged | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +58,38 @@ class Billing:
         """The budgets of a tenant, or of all."""
         return budgets.every(self._db) if tenant is None else budgets.of_tenant(self._db, tenant)
 
-    def budget(self, tenant: str, scope: str) -> Budget | None:
-        """The budget of a scope; None when it has none."""
-        return next((each for each in self.budgets(tenant) if each.scope == scope), None)
+    def limited(self, tenant: str, scope: str) -> bool:
+        """True when the scope has a budget, of whatever period."""
+        return any(each.scope == scope for each in self.budgets(tenant))
 
     def set_budget(
         self,
         tenant: str,
         scope: str,
         *,
-        hard: Decimal | float | None,
-        soft: Decimal | float | None = None,
+        hard: Dollars = UNCHANGED,
+        soft: Dollars = UNCHANGED,
+        period: Period = Period.TOTAL,
         actor: str = "",
     ) -> Change:
-        """The scope has these limits, or none; work that waited for money goes on, if there is some."""
+        """The scope has these limits; None removes one, and a limit that is not named stays as it is.
+
+        Work that waited for money goes on, if there is some.
+        """
         checked_scope(scope)
+        if hard is UNCHANGED and soft is UNCHANGED:
+            message = "say which limit to change, hard or soft; to remove one, say so"
+            raise BadRequestError(message, code="bad_budget")
         if not TENANT.fullmatch(tenant):
             message = f"tenant {tenant!r} has the wrong form; letters, digits, dot, - and _, at most 64"
             raise BadRequestError(message, code="bad_tenant")
-        limits = [_nano(amount) for amount in (hard, soft)]
-        if limits[0] is not None and limits[1] is not None and limits[1] > limits[0]:
-            message = "a soft limit above the hard one would never warn; put it below"
-            raise BadRequestError(message, code="bad_budget")
-        budgets.set_budget(self._db, tenant, scope, hard=limits[0], soft=limits[1], actor=actor)
-        found = self.budget(tenant, scope)
-        if found is not None and found.over_hard:
-            return Change(found, 0)
+        limits: dict[str, Limit] = {"hard": _nano(hard), "soft": _nano(soft)}
+        budget = budgets.set_budget(self._db, tenant, scope, **limits, period=period, actor=actor)
+        if budget is not None and budget.over_hard:
+            return Change(budget, 0)
         woken = budgets.resume(self._db, tenant, scope)
         self._engine.wake(woken)
-        return Change(found, sum(woken.values()))
+        return Change(budget, sum(woken.values()))
 
 
 def checked_scope(scope: str) -> str | None:
@@ -97,9 +103,9 @@ def checked_scope(scope: str) -> str | None:
     return collection
 
 
-def _nano(amount: Decimal | float | None) -> int | None:
-    if amount is None:
-        return None
+def _nano(amount: Dollars) -> Limit:
+    if amount is None or isinstance(amount, Unchanged):
+        return amount
     if not 0 <= amount <= MOST_DOLLARS:  # also false for what is no number
         message = f"a limit is from 0 to {MOST_DOLLARS:,} dollars"
         raise BadRequestError(message, code="bad_budget")

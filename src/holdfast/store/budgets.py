@@ -5,27 +5,63 @@ transaction that ends the order, so the cap holds under concurrency and crashes.
 
 The hard limit refuses: `spent + reserved` never passes it. The soft limit warns: whoever's order brings the
 sum to it notes that in the journal, once, in the same transaction, under the lock of the budget's row.
+
+A budget of a day or a month counts what is charged within it. Whoever first changes its row after the end
+starts the next one at nothing spent; what is reserved stays, for it will be charged in the new one. Until
+then readers leave the old sum out.
+
+Why a new budget misses nothing: it starts from the charges it can see, and on PostgreSQL it could not see
+those of a transaction that has looked for budgets, found none and is about to commit. Hence it takes the
+table for itself first. Whoever has looked holds a lock on the table until the end, found or not; whoever
+looks later waits, and finds the new row.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, TypeAlias
 
-from sqlalchemy import Row, Text, and_, bindparam, case, delete, exists, func, not_, or_, select, update
+from sqlalchemy import (
+    Row,
+    Text,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import BadRequestError, HoldfastError
+from holdfast.core.periods import Period, window
 from holdfast.core.states import UNSETTLED, CallState, TaskState, Verb
 from holdfast.store import journal
 from holdfast.store.database import Database, Tx
-from holdfast.store.dialect import now
+from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.rows import literal
-from holdfast.store.schema import budgets, charges, heads, orders, tasks, throttles
+from holdfast.store.schema import charges, heads, orders, tasks
 from holdfast.store.schema import journal as entries
+from holdfast.store.schema_money import budgets, throttles
 
 TENANT = "tenant"
 BATCH = 200
+
+
+class Unchanged(Enum):
+    """The one value that says: leave this limit as it is."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = Unchanged.UNCHANGED
+Limit: TypeAlias = int | Unchanged | None
 
 
 class OverBudgetError(HoldfastError):
@@ -42,14 +78,21 @@ class OverBudgetError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a tenant or a collection may spend, over all time, and what of it is gone; None: no such limit."""
+    """What a tenant or a collection may spend in a period, and what of it is gone; None: no such limit.
+
+    `resets_at` is when the next period begins with nothing spent; None: never.
+    """
 
     tenant: str
     scope: str
+    period: Period
     hard_limit: int | None
     soft_limit: int | None
     spent: int
     reserved: int
+    starts_at: float
+    resets_at: float | None
+    warned: bool = False
 
     @property
     def used(self) -> int:
@@ -66,33 +109,95 @@ class Budget:
         """True when nothing that costs is taken on any more."""
         return self.hard_limit is not None and self.used >= self.hard_limit
 
+    @property
+    def named(self) -> str:
+        """Whose budget it is, and of which period if not of all time."""
+        return self.scope if self.period is Period.TOTAL else f"{self.scope} for the {self.period}"
 
-_this = (budgets.c.tenant == bindparam("b_tenant"), budgets.c.scope == bindparam("b_scope"))
-RESERVE = (
-    update(budgets)
-    .where(
-        *_this,
-        or_(
-            budgets.c.hard_limit.is_(None),
-            budgets.c.spent + budgets.c.reserved + bindparam("b_amount") <= budgets.c.hard_limit,
-        ),
+
+def _budget(row: Row[Any]) -> Budget:
+    """The budget as it stands at the row's `now`: of a period that is over nothing is spent any more."""
+    period = Period(row.period)
+    ended = row.window_end is not None and row.window_end <= row.now
+    start, end = window(period, row.now) if ended else (row.window_start, row.window_end)
+    return Budget(
+        row.tenant,
+        row.scope,
+        period,
+        row.hard_limit,
+        row.soft_limit,
+        0 if ended else row.spent,
+        row.reserved,
+        start,
+        end,
+        warned=bool(row.warned) and not ended,
     )
-    .values(reserved=budgets.c.reserved + bindparam("b_amount"))
-    .returning(budgets)
+
+
+_this = (
+    budgets.c.tenant == bindparam("b_tenant"),
+    budgets.c.scope == bindparam("b_scope"),
+    budgets.c.period == bindparam("b_period"),
 )
-EXISTS = select(exists().where(*_this))
-ACCOUNT = (
+_EVERY = select(budgets, now().label("now"))
+OF_SCOPES_FOR_CHANGE = (
+    _EVERY.where(
+        budgets.c.tenant == bindparam("b_tenant"), key_in(budgets.c.scope, bindparam("scopes", type_=Keys()))
+    )
+    .order_by(budgets.c.scope, budgets.c.period)
+    .with_for_update()
+)
+THIS = _EVERY.where(*_this)
+THIS_FOR_CHANGE = THIS.with_for_update()
+CHANGE = (
     update(budgets)
     .where(*_this)
     .values(
-        spent=budgets.c.spent + bindparam("b_spent"),
-        reserved=case(
-            (budgets.c.reserved > bindparam("b_freed"), budgets.c.reserved - bindparam("b_freed")), else_=0
-        ),
+        hard_limit=bindparam("b_hard"),
+        soft_limit=bindparam("b_soft"),
+        spent=bindparam("b_spent"),
+        reserved=bindparam("b_reserved"),
+        window_start=bindparam("b_start"),
+        window_end=bindparam("b_end"),
+        warned=bindparam("b_warned"),
     )
-    .returning(budgets)
 )
-WARNED = update(budgets).where(*_this).values(warned=True)
+NEW = insert(budgets).values(
+    tenant=bindparam("b_tenant"),
+    scope=bindparam("b_scope"),
+    period=bindparam("b_period"),
+    hard_limit=bindparam("b_hard"),
+    soft_limit=bindparam("b_soft"),
+    spent=bindparam("b_spent"),
+    reserved=bindparam("b_reserved"),
+    window_start=bindparam("b_start"),
+    window_end=bindparam("b_end"),
+    warned=bindparam("b_warned"),
+)
+REMOVE = delete(budgets).where(*_this)
+# Conflicts with every lock of a change and of a look FOR UPDATE, not with plain readers.
+ALONE = text("LOCK TABLE budgets IN EXCLUSIVE MODE")
+
+
+def _values(budget: Budget) -> dict[str, Any]:
+    return {
+        "b_tenant": budget.tenant,
+        "b_scope": budget.scope,
+        "b_period": budget.period.value,
+        "b_hard": budget.hard_limit,
+        "b_soft": budget.soft_limit,
+        "b_spent": budget.spent,
+        "b_reserved": budget.reserved,
+        "b_start": budget.starts_at,
+        "b_end": budget.resets_at,
+        "b_warned": budget.warned,
+    }
+
+
+def _held(tx: Tx, tenant: str, scopes: Sequence[str]) -> list[Budget]:
+    """Every budget there is for the scopes, as it stands, locked in the one order."""
+    rows = tx.all(OF_SCOPES_FOR_CHANGE, {"b_tenant": tenant, "scopes": scopes})
+    return [_budget(row) for row in rows]
 
 
 def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int) -> None:
@@ -102,58 +207,64 @@ def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int) -> None:
     """
     if not amount:
         return
-    for scope in sorted(scopes):
-        values = {"b_tenant": tenant, "b_scope": scope, "b_amount": amount}
-        if (row := tx.one(RESERVE, values)) is not None:
-            _warn(tx, row)
-            continue
-        if tx.execute(EXISTS, {"b_tenant": tenant, "b_scope": scope}).scalar():
-            raise OverBudgetError(scope)
+    for budget in _held(tx, tenant, scopes):
+        if budget.hard_limit is not None and budget.used + amount > budget.hard_limit:
+            raise OverBudgetError(budget.named)
+        _keep(tx, replace(budget, reserved=budget.reserved + amount))
 
 
-def account(tx: Tx, tenant: str, scopes: Sequence[str], *, spent: int, freed: int) -> None:
-    """Reservations of an ended order are freed and what it cost is spent."""
+def account(
+    tx: Tx, tenant: str, scopes: Sequence[str], *, spent: int, freed: int, counted_at: float | None = None
+) -> None:
+    """Reservations of an ended order are freed and what it cost is spent.
+
+    `counted_at`: when the amount was first counted, for one that is taken back. A period that began later
+    never had it.
+    """
     if not spent and not freed:
         return
-    for scope in sorted(scopes):
-        values = {"b_tenant": tenant, "b_scope": scope, "b_spent": spent, "b_freed": freed}
-        if (row := tx.one(ACCOUNT, values)) is not None:
-            _warn(tx, row)
+    for budget in _held(tx, tenant, scopes):
+        here = spent if counted_at is None or counted_at >= budget.starts_at else 0
+        reserved = max(0, budget.reserved - freed)
+        _keep(tx, replace(budget, spent=budget.spent + here, reserved=reserved))
 
 
-def _warn(tx: Tx, row: Row[Any]) -> None:
-    """The crossing of a soft limit is in the journal, if this was it; the row is locked by its change."""
-    used = row.spent + row.reserved
-    if row.soft_limit is None or row.warned or used < row.soft_limit:
-        return
-    tx.execute(WARNED, {"b_tenant": row.tenant, "b_scope": row.scope})
-    data = {"soft": row.soft_limit, "hard": row.hard_limit, "spent": row.spent, "reserved": row.reserved}
-    journal.write(tx, journal.entry(Verb.WARN, f"soft_limit:{row.scope}", tenant=row.tenant, data=data))
+def _keep(tx: Tx, budget: Budget) -> None:
+    """The locked row is as `budget` says. If this brought it over its soft limit, the journal has it."""
+    warns = budget.over_soft and not budget.warned
+    tx.execute(CHANGE, _values(replace(budget, warned=budget.warned or warns)))
+    if warns:
+        _warn(tx, budget)
 
 
-# A doubt about an order that is still open is in its reservation; one that outlived its order is spent.
-_settled = exists().where(orders.c.id == charges.c.order_id, orders.c.state == literal(CallState.SETTLED))
-SPENT_BY_TENANT = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
+def _warn(tx: Tx, budget: Budget) -> None:
+    data = {
+        "soft": budget.soft_limit,
+        "hard": budget.hard_limit,
+        "spent": budget.spent,
+        "reserved": budget.reserved,
+        "period": budget.period.value,
+    }
+    noted = journal.entry(Verb.WARN, f"soft_limit:{budget.scope}", tenant=budget.tenant, data=data)
+    journal.write(tx, noted)
+
+
+# What is charged counts when it is charged. A doubt about an order that is still open is in its reservation;
+# one that outlived its order is spent since that settled.
+_charges = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
     charges.c.tenant == bindparam("b_tenant"),
-    or_(charges.c.sort != "in_doubt", and_(not_(charges.c.cleared), _settled)),
+    or_(bindparam("b_scope") == TENANT, charges.c.scope == bindparam("b_scope")),
 )
-SPENT_BY_SCOPE = SPENT_BY_TENANT.where(charges.c.scope == bindparam("b_scope"))
-SET = (
-    upsert(budgets)
-    .values(
-        tenant=bindparam("b_tenant"),
-        scope=bindparam("b_scope"),
-        hard_limit=bindparam("b_hard"),
-        soft_limit=bindparam("b_soft"),
-        spent=bindparam("b_spent"),
-    )
-    .on_conflict_do_update(
-        index_elements=[budgets.c.tenant, budgets.c.scope],
-        set_={"hard_limit": bindparam("b_hard"), "soft_limit": bindparam("b_soft"), "warned": False},
-    )
+CHARGED = _charges.where(charges.c.sort != "in_doubt", charges.c.at >= bindparam("b_start"))
+DOUBTED = _charges.where(
+    charges.c.sort == literal("in_doubt"),
+    not_(charges.c.cleared),
+    exists().where(
+        orders.c.id == charges.c.order_id,
+        orders.c.state == literal(CallState.SETTLED),
+        orders.c.settled_at >= bindparam("b_start"),
+    ),
 )
-REMOVE = delete(budgets).where(*_this)
-THIS_FOR_CHANGE = select(budgets).where(*_this).with_for_update()
 LATEST_SETS = (
     select(entries.c.data)
     .where(entries.c.tenant == bindparam("tenant"), entries.c.verb == Verb.SET_BUDGET.value)
@@ -163,32 +274,72 @@ LATEST_SETS = (
 
 
 def set_budget(
-    db: Database, tenant: str, scope: str, *, hard: int | None, soft: int | None = None, actor: str = ""
-) -> None:
-    """The budget of (tenant, scope) has these limits; a new one starts from what was spent so far.
+    db: Database,
+    tenant: str,
+    scope: str,
+    *,
+    hard: Limit = UNCHANGED,
+    soft: Limit = UNCHANGED,
+    period: Period = Period.TOTAL,
+    actor: str = "",
+) -> Budget | None:
+    """The budget of (tenant, scope, period) has these limits; a new one starts from what was spent so far.
 
-    Without any limit there is no budget any more. Work that waits for it is another matter: `resume`.
+    Answers it, or None: without any limit there is no budget any more. BadRequestError when its soft limit
+    would be above its hard one. Work that waits for it is another matter: `resume`.
     """
     token = db.token()
+    this = {"b_tenant": tenant, "b_scope": scope, "b_period": period.value}
 
-    def body(tx: Tx) -> None:
-        if tx.again and any(row.data["token"] == token for row in tx.all(LATEST_SETS, {"tenant": tenant})):
-            return
-        this = {"b_tenant": tenant, "b_scope": scope}
-        data = {"hard": hard, "soft": soft, "token": token}
-        noted = journal.entry(Verb.SET_BUDGET, scope, tenant=tenant, actor=actor, data=data)
-        journal.write(tx, noted)
-        if hard is None and soft is None:
+    def body(tx: Tx) -> Budget | None:
+        again = tx.again and any(
+            row.data["token"] == token for row in tx.all(LATEST_SETS, {"tenant": tenant})
+        )
+        if tx.one(THIS, this) is None and tx.db.postgresql:
+            tx.execute(ALONE)
+        row = tx.one(THIS_FOR_CHANGE, this)
+        known = None if row is None else _budget(row)
+        if again:
+            return known
+        before = known or _counted(tx, tenant, scope, period)
+        after = replace(
+            before,
+            hard_limit=before.hard_limit if isinstance(hard, Unchanged) else hard,
+            soft_limit=before.soft_limit if isinstance(soft, Unchanged) else soft,
+            warned=False,
+        )
+        _sensible(after)
+        data = {"hard": after.hard_limit, "soft": after.soft_limit, "period": period.value, "token": token}
+        journal.write(tx, journal.entry(Verb.SET_BUDGET, scope, tenant=tenant, actor=actor, data=data))
+        if after.hard_limit is None and after.soft_limit is None:
             tx.execute(REMOVE, this)
-            return
-        query = SPENT_BY_TENANT if scope == TENANT else SPENT_BY_SCOPE
-        spent = int(tx.execute(query, this).scalar_one())
-        tx.execute(SET, this | {"b_hard": hard, "b_soft": soft, "b_spent": spent})
-        # Orders under way before there was a budget count in it from the start.
-        tx.execute(SET_RESERVED, this | {"b_reserved": _open(tx).get((tenant, scope), 0)})
-        _warn(tx, tx.execute(THIS_FOR_CHANGE, this).one())
+            return None
+        if known is None:
+            tx.execute(NEW, _values(after))
+        _keep(tx, after)
+        return after
 
-    db.write("set_budget", body)
+    return db.write("set_budget", body)
+
+
+def _sensible(budget: Budget) -> None:
+    hard, soft = budget.hard_limit, budget.soft_limit
+    if hard is not None and soft is not None and soft > hard:
+        message = "a soft limit above the hard one would never warn; put it below, or remove one of them"
+        raise BadRequestError(message, code="bad_budget")
+
+
+NOW = select(now())
+
+
+def _counted(tx: Tx, tenant: str, scope: str, period: Period) -> Budget:
+    """A budget without limits that has what was spent in this period, and what orders have in reserve."""
+    start, end = window(period, float(tx.execute(NOW).scalar_one()))
+    since = {"b_tenant": tenant, "b_scope": scope, "b_start": start}
+    spent = sum(int(tx.execute(query, since).scalar_one()) for query in (CHARGED, DOUBTED))
+    # Orders under way before there was a budget count in it from the start.
+    reserved = _open(tx).get((tenant, scope), 0)
+    return Budget(tenant, scope, period, None, None, spent, reserved, start, end)
 
 
 _collection = bindparam("collection", type_=Text())
@@ -242,7 +393,9 @@ def held(row: Any) -> int:
     return int(row.estimate) * (int(row.doubts) + int(under_way))
 
 
-ALL_FOR_CHANGE = select(budgets).order_by(budgets.c.tenant, budgets.c.scope).with_for_update()
+ALL_FOR_CHANGE = (
+    select(budgets).order_by(budgets.c.tenant, budgets.c.scope, budgets.c.period).with_for_update()
+)
 UNSETTLED_ORDERS = select(
     orders.c.tenant, orders.c.scopes, orders.c.estimate, orders.c.keyed, orders.c.doubts, orders.c.state
 ).where(orders.c.state.in_([literal(state) for state in sorted(UNSETTLED)]))
@@ -272,8 +425,8 @@ def recompute(db: Database) -> int:
         sums = _open(tx)
         drifted = [row for row in found if row.reserved != sums.get((row.tenant, row.scope), 0)]
         for row in drifted:
-            reserved = sums.get((row.tenant, row.scope), 0)
-            tx.execute(SET_RESERVED, {"b_tenant": row.tenant, "b_scope": row.scope, "b_reserved": reserved})
+            this = {"b_tenant": row.tenant, "b_scope": row.scope, "b_period": row.period}
+            tx.execute(SET_RESERVED, this | {"b_reserved": sums.get((row.tenant, row.scope), 0)})
         return len(drifted)
 
     return db.write("recompute", body)
@@ -305,16 +458,13 @@ def wait_for(db: Database, scope: str) -> float:
     return max(0.0, row[0]) if row is not None else 0.0
 
 
-_BUDGET = [budgets.c[name] for name in Budget.__dataclass_fields__]
-
-
 def of_tenant(db: Database, tenant: str) -> tuple[Budget, ...]:
     """The budgets of a tenant, as they stand."""
-    query = select(*_BUDGET).where(budgets.c.tenant == tenant).order_by(budgets.c.scope)
-    return tuple(Budget(**row._asdict()) for row in db.read(lambda tx: tx.all(query)))
+    query = _EVERY.where(budgets.c.tenant == tenant).order_by(budgets.c.scope, budgets.c.period)
+    return tuple(_budget(row) for row in db.read(lambda tx: tx.all(query)))
 
 
 def every(db: Database) -> tuple[Budget, ...]:
     """All budgets, as they stand."""
-    query = select(*_BUDGET).order_by(budgets.c.tenant, budgets.c.scope)
-    return tuple(Budget(**row._asdict()) for row in db.read(lambda tx: tx.all(query)))
+    query = _EVERY.order_by(budgets.c.tenant, budgets.c.scope, budgets.c.period)
+    return tuple(_budget(row) for row in db.read(lambda tx: tx.all(query)))

@@ -123,6 +123,11 @@ def _clear(tx: Tx, order_id: str, send: int, *, every: bool = False) -> int:
     return before - int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
 
 
+def _take_back(tx: Tx, row: Row[Any], doubted: int) -> None:
+    """A doubt that has counted as spent since its order settled does so no more."""
+    budgets.account(tx, row.tenant, row.scopes, spent=-doubted, freed=0, counted_at=row.settled_at)
+
+
 def _locked(tx: Tx, order_id: str) -> Row[Any]:
     row = tx.one(calls.ORDER_FOR_CHANGE, {"order_id": order_id})
     if row is None:
@@ -145,8 +150,8 @@ def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
             known = tx.one(CHARGED, {"b_order": order_id, "b_send": send})
             if known is None and not (row.keyed or receipt.replayed):
                 tx.execute(CHARGE, _charge(row, send, "second", tokens, cost, receipt.prices))
-                doubted = _clear(tx, order_id, send)
-                budgets.account(tx, row.tenant, row.scopes, spent=cost - doubted, freed=0)
+                _take_back(tx, row, _clear(tx, order_id, send))
+                budgets.account(tx, row.tenant, row.scopes, spent=cost, freed=0)
             return known is not None and known.sort == "paid"
         tx.execute(CHARGE, _charge(row, send, "paid", tokens, cost, receipt.prices))
         if row.doubts:
@@ -204,8 +209,8 @@ def void(
 
     def body(tx: Tx) -> CallState:
         row = _locked(tx, order_id)
-        if row.state == CallState.SETTLED and (doubted := _clear(tx, order_id, send)):
-            budgets.account(tx, row.tenant, row.scopes, spent=-doubted, freed=0)
+        if row.state == CallState.SETTLED:
+            _take_back(tx, row, _clear(tx, order_id, send))
         if row.state == CallState.IN_DOUBT and row.sends == send == 1 and _clear(tx, order_id, send):
             # The sweep gave it up before its refusal was heard; it was the only send, so nothing was charged.
             freed = budgets.held(row)

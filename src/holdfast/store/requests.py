@@ -8,7 +8,7 @@ task row alone.
 import dataclasses
 from typing import Any
 
-from sqlalchemy import bindparam, exists, func, or_, select, union_all, update
+from sqlalchemy import bindparam, case, exists, func, or_, select, union_all, update
 
 from holdfast.core import decide
 from holdfast.core.records import Answer, Ask, FencedOut, Head, Landed, Outcome, Run
@@ -17,7 +17,8 @@ from holdfast.store import deliveries, journal, opening, publish_seq, refusals, 
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
-from holdfast.store.schema import budgets, heads, runs, tasks, turns
+from holdfast.store.schema import heads, runs, tasks, turns
+from holdfast.store.schema_money import budgets
 
 BORN: dict[str, Any] = {"state": TaskState.QUEUED.value}
 
@@ -46,7 +47,9 @@ EXHAUSTED = select(budgets.c.scope).where(
     budgets.c.tenant == bindparam("b_tenant"),
     or_(budgets.c.scope == "tenant", budgets.c.scope == bindparam("b_scope")),
     budgets.c.hard_limit.is_not(None),
-    budgets.c.spent + budgets.c.reserved >= budgets.c.hard_limit,
+    # Of a day or a month that is over nothing is spent any more.
+    case((budgets.c.window_end <= now(), 0), else_=budgets.c.spent) + budgets.c.reserved
+    >= budgets.c.hard_limit,
 )
 
 _end_run = (

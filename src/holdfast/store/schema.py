@@ -167,6 +167,8 @@ tasks = Table(
     Column("unit", Text, nullable=False, server_default=""),
     Column("stages", JSON(none_as_null=True)),
     Column("paid_calls", Integer, nullable=False, server_default="0"),
+    # Of the paid calls, those for which no price is known.
+    Column("unpriced_calls", Integer, nullable=False, server_default="0"),
     Column("reused_calls", Integer, nullable=False, server_default="0"),
     Column("tokens", BigInteger, nullable=False, server_default="0"),
     Column("paid", BigInteger, nullable=False, server_default="0"),
@@ -299,6 +301,8 @@ orders = Table(
     Column("run_id", Text),
     Column("scopes", JSON, nullable=False),
     Column("estimate", BigInteger, nullable=False),
+    # No price is known for its model: it has no estimate, and its charge no amount.
+    Column("unpriced", Boolean, nullable=False, server_default=text("false")),
     Column("doubts", Integer, nullable=False, server_default="0"),
     Column("approved", Boolean, nullable=False, server_default=text("false")),
     Column("send_token", Text),
@@ -356,29 +360,6 @@ charges = Table(
         sqlite_where=text("sort = 'in_doubt' AND NOT cleared"),
         postgresql_where=text("sort = 'in_doubt' AND NOT cleared"),
     ),
-)
-
-budgets = Table(
-    "budgets",
-    metadata,
-    Column("tenant", Text, nullable=False),
-    Column("scope", Text, nullable=False),
-    Column("hard_limit", BigInteger),
-    Column("soft_limit", BigInteger),
-    Column("spent", BigInteger, nullable=False, server_default="0"),
-    Column("reserved", BigInteger, nullable=False, server_default="0"),
-    # The crossing of the soft limit is in the journal; a new limit may be crossed anew.
-    Column("warned", Boolean, nullable=False, server_default=text("false")),
-    PrimaryKeyConstraint("tenant", "scope", name="one_budget_per_scope"),
-    CheckConstraint("reserved >= 0", name="g5_reservations_are_never_negative"),
-)
-
-throttles = Table(
-    "throttles",
-    metadata,
-    Column("scope", Text, primary_key=True),
-    Column("not_before", Double, nullable=False),
-    Column("refusals", Integer, nullable=False, server_default="0"),
 )
 
 collections = Table(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.core.periods import Period
 from holdfast.core.states import LANE_RANK, CallState
 from holdfast.service import figures
 from holdfast.service.access import Identity, Scope
@@ -79,6 +80,7 @@ def _of_budgets(its: Its, who: Identity) -> list[Concern]:
     found = []
     for limit in budgets.of_tenant(its.runtime.db, who.tenant):
         whose = "everything" if limit.scope == budgets.TENANT else limit.scope.replace(":", " ")
+        whose += "" if limit.period is Period.TOTAL else f" for this {limit.period}"
         if limit.over_hard:
             told, remedy = (
                 f"The budget of {whose} is used up.",

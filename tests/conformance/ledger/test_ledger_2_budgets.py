@@ -4,14 +4,15 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 
 from holdfast import faults
 from holdfast.core.errors import MustWaitError
 from holdfast.ledger.pay import Call
 from holdfast.store import budgets, orders
-from holdfast.store.schema import budgets as budget_table
 from holdfast.store.schema import charges
+from holdfast.store.schema_money import budgets as budget_table
+from tests.acceptance.patience import until
 from tests.conformance.ledger.till import CENT
 
 
@@ -145,3 +146,35 @@ def test_a_resend_that_may_be_charged_again_needs_money_of_its_own(unkeyed):
     unkeyed.set_budget(2 * CENT)
     unkeyed.pay(hand, "chunk-01")
     assert unkeyed.budget() == (2 * CENT, 0)
+
+
+@pytest.mark.g5
+@pytest.mark.parametrize("point", ["intend.commit", "settle.commit"])
+def test_a_new_budget_misses_nothing_that_is_committed_while_it_is_made(afar, point):
+    """An order is about to commit; a budget is made just then: it counts the order, whoever comes first."""
+    hand, making, counted = afar.hand(), [], []
+
+    def make(name):
+        if name == point and not making:
+            making.append(threading.Thread(target=afar.set_budget, args=(1000,)))
+            making[0].start()
+            until(lambda: not making[0].is_alive() or stuck(afar), 20, "the budget is made, or waits")
+
+        if name == "send.answered" and making:
+            making[0].join(20)
+            counted.append(afar.budget())
+
+    with faults.armed(make):
+        afar.pay(hand, "chunk-01")
+    making[0].join(20)
+    assert counted == ([(0, CENT)] if point == "intend.commit" else [])
+    assert afar.budget() == (CENT, 0)
+
+
+def stuck(till):
+    """True when somebody waits for a lock; on SQLite whoever writes second waits, and nobody can see it."""
+    if not till.db.postgresql:
+        return True
+    mine = "datname = current_database() AND wait_event_type = 'Lock'"
+    query = text(f"SELECT count(*) FROM pg_stat_activity WHERE {mine}")
+    return till.db.read(lambda tx: tx.execute(query).scalar()) > 0

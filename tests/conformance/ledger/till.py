@@ -15,7 +15,8 @@ from holdfast.ledger.pay import Call, Ledger, Policy
 from holdfast.ledger.prices import MILLION, Price, PriceTable
 from holdfast.providers.base import boot_time
 from holdfast.store import budgets, duties
-from holdfast.store.schema import charges, orders, throttles
+from holdfast.store.schema import charges, orders
+from holdfast.store.schema_money import throttles
 
 PRICES = PriceTable("test-1", {"small": Price(10 * MILLION), "talker": Price(10 * MILLION, 20 * MILLION)})
 CENT = 20  # what each text of eight characters costs by PRICES: two tokens

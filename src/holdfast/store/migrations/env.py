@@ -6,6 +6,7 @@ from holdfast.store import (  # noqa: F401 - they register tables
     schema_access,
     schema_follow_ups,
     schema_jobs,
+    schema_money,
     schema_operations,
     schema_page,
     schema_providers,

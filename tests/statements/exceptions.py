@@ -1,3 +1,0 @@
-"""Statements that may read more than a hundredth of a table, by their caller, each with its reason."""
-
-EXCEPTIONS: dict[str, str] = {}
