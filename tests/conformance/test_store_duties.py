@@ -5,10 +5,12 @@ from sqlalchemy import select, update
 
 from holdfast.core.records import FencedOut, Landed, Spent
 from holdfast.core.states import Lane, Status, TaskState
-from holdfast.store import duties, reads
+from holdfast.store import duties, duty_turns, reads
 from holdfast.store import tasks as fenced
 from holdfast.store.schema import runs, tasks
 from holdfast.store.schema_operations import duties as duty_rows
+
+PULSE = duty_turns.pulse_of({})
 
 
 @pytest.mark.g7
@@ -123,24 +125,25 @@ def test_due_work_is_counted_per_lane_up_to_a_bound(world):
 
 def test_a_duty_is_won_by_one_sweeper_per_turn(world):
     """Compare-and-set on its next time; before that nobody wins it."""
-    duties.enrol(world.db, ["expire", "mend"])
-    assert duties.due(world.db, ["expire", "other"]) == {"expire"}
+    duty_turns.enrol(world.db, {"expire": 60.0, "mend": 60.0})
+    due = lambda: {name for name, each in duty_turns.pulse(world.db, PULSE).items() if each.is_due}
+    assert due() == {"expire", "mend"}
     terms = {"every": 60.0, "grace_after": 30.0, "grace": 12.0}
-    assert duties.win(world.db, "expire", **terms).last_at == 0.0
-    assert duties.win(world.db, "expire", **terms) is None
-    assert duties.win(world.db, "unknown", **terms) is None
-    assert duties.due(world.db, ["expire", "mend"]) == {"mend"}
+    assert duty_turns.win(world.db, "expire", **terms).last_at == 0.0
+    assert duty_turns.win(world.db, "expire", **terms) is None
+    assert duty_turns.win(world.db, "unknown", **terms) is None
+    assert due() == {"mend"}
 
 
 @pytest.mark.g7
 def test_after_an_outage_leases_get_a_grace(world):
     """A duty that nobody could do for long means the database was away, not that every worker died."""
-    duties.enrol(world.db, ["expire"])
+    duty_turns.enrol(world.db, {"expire": 2.0})
     terms = {"every": 0.0, "grace_after": 30.0, "grace": 12.0}
-    first = duties.win(world.db, "expire", **terms)
+    first = duty_turns.win(world.db, "expire", **terms)
     assert first.grace_until == 0.0
     world.write(update(duty_rows).values(last_at=first.now - 100, next_at=1.0))
-    after = duties.win(world.db, "expire", **terms)
+    after = duty_turns.win(world.db, "expire", **terms)
     assert after.grace_until == pytest.approx(after.now + 12.0)
 
 

@@ -18,6 +18,7 @@ from holdfast.store import (
     actions,
     claims,
     duties,
+    duty_turns,
     findings,
     importing,
     prune,
@@ -172,12 +173,22 @@ def fail(world):
 
 
 def win(world):
-    duties.enrol(world.db, ["expire"])
-    return lambda: duties.win(world.db, "expire", **DUTY) is not None
+    duty_turns.enrol(world.db, {"expire": 2.0})
+    return lambda: duty_turns.win(world.db, "expire", **DUTY) is not None
 
 
 def enrol(world):
-    return lambda: duties.enrol(world.db, ["expire", "mend"])
+    return lambda: duty_turns.enrol(world.db, {"expire": 2.0, "mend": 30.0})
+
+
+def note_success(world):
+    duty_turns.enrol(world.db, {"expire": 2.0, "mend": 30.0})
+    return lambda: duty_turns.note_success(world.db, ["expire", "mend"])
+
+
+def note_failure(world):
+    duty_turns.enrol(world.db, {"expire": 2.0})
+    return lambda: duty_turns.note_failure(world.db, "expire", 3, "it took too long")
 
 
 def expire(world):
@@ -309,6 +320,8 @@ TRANSITIONS = {
     "fail": (fail, fail_and_call_back),
     "win": (win,),
     "enrol": (enrol,),
+    "note_success": (note_success,),
+    "note_failure": (note_failure,),
     "expire": (expire,),
     "abandon": (abandon,),
     "fall_due": (fall_due,),
@@ -363,7 +376,20 @@ def test_a_lost_connection_changes_nothing_about_a_transition(world, lose, name,
 def test_no_transition_is_left_out_of_the_table():
     """Every name under which these modules write is in the table above."""
     written = set()
-    for module in (requests, claims, fenced, duties, actions, tries, findings, importing, prune, rows, reads):
+    for module in (
+        requests,
+        claims,
+        fenced,
+        duties,
+        duty_turns,
+        actions,
+        tries,
+        findings,
+        importing,
+        prune,
+        rows,
+        reads,
+    ):
         written |= set(re.findall(r'db\.write\(\s*"([a-z_]+)"', Path(module.__file__).read_text()))
     assert written == set(TRANSITIONS)
 

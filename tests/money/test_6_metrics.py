@@ -2,10 +2,12 @@
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import update
 
 from holdfast.core.records import Spent
-from holdfast.store import tallies
+from holdfast.store import duty_turns, tallies
 from holdfast.store import tasks as fenced
+from holdfast.store.schema_operations import duties
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +77,16 @@ def test_a_scrape_counts_on_from_where_the_last_one_ended(house, client):
     first = tallies.since(house.runtime.db, old)
     assert first.place.entry == place.entry
     assert sum(first.decisions.values()) == place.entry
+
+
+def test_a_duty_of_the_sweep_that_fails_is_shown(house, client):
+    """Its lag and its failures are measured, and the status says what it said."""
+    duty_turns.enrol(house.runtime.db, {"drift": 60.0})
+    duty_turns.note_failure(house.runtime.db, "drift", 2, "it took longer than 30 s")
+    late = update(duties).values(enrolled_at=duties.c.enrolled_at - 500)
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(late))
+    measured = scrape(client)
+    assert measured["holdfast_duty_failures", "drift"] == 2
+    assert 440 <= measured["holdfast_duty_lag_seconds", "drift"] < 700
+    (told,) = client.get("status").json["installation"]["duties"]
+    assert (told["name"], told["error"], told["succeeded"]) == ("drift", "it took longer than 30 s", None)

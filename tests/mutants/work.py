@@ -183,11 +183,9 @@ LEASE = (
         "G7",
         Patch(
             DUTIES,
-            "    .where(tasks.c.state == literal(TaskState.RUNNING), tasks.c.lease_until < now())\n"
-            "    .order_by",
-            "    .where(\n        tasks.c.state == literal(TaskState.RUNNING),\n"
+            '        tasks.c.lease_until < now(),\n        tasks.c.lease_until >= bindparam("since"),\n',
             '        tasks.c.lease_until < bindparam("local", callable_=lambda: __import__("time").time()),\n'
-            "    )\n    .order_by",
+            '        tasks.c.lease_until >= bindparam("since"),\n',
         ),
         by=f"{G7}a_clock_that_is_years_off_makes_no_lease_run_out[sqlite]",
     ),
@@ -196,9 +194,8 @@ LEASE = (
         "G7",
         Patch(
             DUTIES,
-            "    .where(tasks.c.state == literal(TaskState.RUNNING), tasks.c.lease_until < now())\n"
-            "    .order_by",
-            "    .where(tasks.c.state == literal(TaskState.RUNNING))\n    .order_by",
+            '        tasks.c.lease_until < now(),\n        tasks.c.lease_until >= bindparam("since"),\n',
+            '        tasks.c.lease_until >= bindparam("since"),\n',
         ),
         by=f"{G7}the_sweep_takes_only_what_ran_out[sqlite]",
     ),

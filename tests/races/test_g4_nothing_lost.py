@@ -28,6 +28,7 @@ POINTS = [
     *("stage.commit", "stage.committed", "advance.commit", "advance.committed"),
     *("finish.commit", "finish.committed"),
     *("enrol.commit", "enrol.committed", "win.commit", "win.committed"),
+    *("note_success.commit", "note_success.committed"),
     *("recompute.commit", "recompute.committed", "prune.commit", "prune.committed"),
 ]
 COMMITS = [point for point in POINTS if point.endswith(".commit")]
@@ -80,7 +81,7 @@ def bury(arena):
     """The leases of the dead have run out."""
     for task in arena.rows("tasks", state="running"):
         arena.set("tasks", {"lease_until": 1.0}, id=task.id)
-    arena.set("duties", {"next_at": 0.0})
+    arena.set("duties", {"next_at": 0.0, "succeeded_at": 0.0})
 
 
 def test_the_list_of_points_is_complete(arena, keyed_meter):

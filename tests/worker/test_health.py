@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import select
 
 from holdfast import bootstrap
 from holdfast.core.errors import StoreUnavailableError
@@ -18,6 +19,9 @@ from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
 from holdfast.engine.kinds import Kind
 from holdfast.providers.base import boot_time
+from holdfast.store.schema_operations import workers
+from holdfast.store.workers import WorkerState
+from holdfast.store.workers import known as known_workers
 from holdfast.worker import overseer as watching
 from holdfast.worker.board import Board, Mark
 from holdfast.worker.health import Health, Patience, Server
@@ -252,6 +256,23 @@ def test_no_processes_and_no_sweep_are_faults(overseer, health, answers, monkeyp
     health._patience = IMPATIENT
     until(lambda: "the sweep has not gone round" in answers("/healthz")[2], 5, "it is not told")
     assert "there are no processes to carry out tasks" in answers("/healthz")[2]
+    stuck.set()
+
+
+def test_a_sweep_that_hangs_does_not_make_a_working_worker_look_lost(
+    overseer, answers, premises, monkeypatch
+):
+    """The heartbeat has a thread and a connection of its own."""
+    healthy(overseer, answers)
+    stuck, runtime = threading.Event(), overseer._runtime
+    hanging = threading.Event()
+    monkeypatch.setattr(runtime.engine.sweeper, "sweep", lambda: hanging.set() or stuck.wait(60))
+    assert hanging.wait(30)
+    beats = lambda: runtime.db.look(select(workers.c.seen_at))[0].seen_at
+    for _ in range(3):
+        before = beats()
+        until(lambda before=before: beats() > before, 30, "it is silent while the sweep hangs")
+    assert [each.state for each in known_workers(runtime.db)] == [WorkerState.WORKING]
     stuck.set()
 
 

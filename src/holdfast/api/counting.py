@@ -19,7 +19,7 @@ from prometheus_client.core import (
 
 from holdfast.core.states import Disposition, Status, Verb
 from holdfast.ledger.prices import NANO
-from holdfast.store import reads, tallies, workers
+from holdfast.store import duty_turns, reads, tallies, workers
 from holdfast.store.database import Database
 from holdfast.store.tallies import Place, Stage, Tally
 
@@ -140,6 +140,17 @@ class Counting:
         for state, number in known.items():
             up.add_metric([state], number)
         yield up
+        lag = GaugeMetricFamily(
+            "holdfast_duty_lag_seconds", "Seconds by which a duty of the sweep is overdue", labels=["duty"]
+        )
+        failures = GaugeMetricFamily(
+            "holdfast_duty_failures", "Failures of a duty since its last success", labels=["duty"]
+        )
+        for duty in duty_turns.health(self._db):
+            lag.add_metric([duty.name], duty.lag)
+            failures.add_metric([duty.name], duty.failures)
+        yield lag
+        yield failures
 
     def _waiting(self) -> Iterator[Metric]:
         number, age = tallies.waiting_deliveries(self._db)

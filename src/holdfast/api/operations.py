@@ -18,7 +18,7 @@ from holdfast.api.parts import Depths, Parts, PartsOf
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
-from holdfast.store import budgets, events, provider_troubles, reads, workers
+from holdfast.store import budgets, duty_turns, events, provider_troubles, reads, workers
 from holdfast.store.provider_troubles import Trouble
 from holdfast.store.workers import WorkerState
 
@@ -80,12 +80,29 @@ class LaneLoad(shapes.Shape):
     oldest: float
 
 
+class SweepDuty(shapes.Shape):
+    """A duty of the sweep; `lag` is by how many seconds its next success is overdue.
+
+    `succeeded` and `failed` are how many seconds ago that was last noted, null for never. `failures` counts
+    those since the last success, and `error` is what the last one said.
+    """
+
+    name: str
+    every: float
+    lag: float
+    succeeded: float | None
+    failed: float | None
+    failures: int
+    error: str
+
+
 class Installation(shapes.Shape):
     """The whole installation, for its operator."""
 
     workers: list[WorkerCard]
     lanes: list[LaneLoad]
     brokers: list[Depth]
+    duties: list[SweepDuty]
 
 
 class LanguageModel(shapes.Shape):
@@ -232,5 +249,9 @@ def _installation(its: Parts) -> Installation:
         ],
         brokers=[
             Depth(broker=broker, lane=lane, messages=messages) for broker, lane, messages in its.depths()
+        ],
+        duties=[
+            SweepDuty(**{name: getattr(each, name) for name in SweepDuty.model_fields})
+            for each in duty_turns.health(its.runtime.db)
         ],
     )

@@ -12,6 +12,7 @@ from holdfast.ledger.pay import Policy
 from holdfast.service import upkeep
 from holdfast.service.actions import Visits
 from holdfast.settings import Settings
+from holdfast.store import actions
 from holdfast.store.database import Database
 from holdfast.vectors import filling
 
@@ -33,7 +34,7 @@ def duties(
     duties = (
         Duty("drift", DRIFT_EVERY, drift),
         Duty("shelf", SHELF_EVERY, upkeep.Shelf(db, shelf)),
-        Duty("visits", VISITS_EVERY, Visits(db)),
+        Duty("visits", VISITS_EVERY, Visits(db), waiting=actions.HAS_VISITS),
     )
     return duties if vectors is None else (*duties, Duty("vectors", VECTORS_EVERY, vectors))
 

@@ -24,7 +24,7 @@ from holdfast.engine.sweep import Duty
 from holdfast.engine.telling import Telling
 from holdfast.ledger import watched
 from holdfast.settings import Settings
-from holdfast.store import migrate
+from holdfast.store import migrate, rounds
 from holdfast.store.database import Database
 from holdfast.telemetry import traces
 
@@ -93,7 +93,12 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         rules=duties.rules(settings),
         duties=(
             *duties.duties(settings, db, shelf, parts, vectors),
-            Duty("rounds", duties.ROUNDS_EVERY, lambda: services.library(runtime).rounds()),
+            Duty(
+                "rounds",
+                duties.ROUNDS_EVERY,
+                lambda: services.library(runtime).rounds(),
+                waiting=rounds.HAS_DUE,
+            ),
         ),
     )
     runtime = Runtime(settings, db, watch, Engine(db, parts), clients, supplies, shelf, parser, vectors)

@@ -14,6 +14,7 @@ from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Answer, FencedOut
 from holdfast.core.states import Disposition, shown
 from holdfast.engine import wake
+from holdfast.engine.apart import Apart
 from holdfast.engine.sweep import Swept
 from holdfast.store import importing, requests
 
@@ -104,28 +105,35 @@ def sweep(*, once: bool, as_json: bool) -> None:
     loaded = opening.loaded()
     sending = sender.open_sender(loaded)
     with bootstrap.open_runtime(loaded, (), sender=sending) as runtime:
+        sweeper = runtime.engine.sweeper
+        sweeper.apart = None if once else Apart(sweeper.overran)
         while True:
             try:
-                swept = runtime.engine.sweep()
+                _show_swept(runtime.engine.sweep(), once=once, as_json=as_json)
             except StoreUnavailableError as error:
                 if once:
                     raise
                 terminal.complain(error.message, error.code)
-            else:
-                if as_json:
-                    terminal.show_json(swept)
-                elif once or swept.orders or swept.mended:
-                    typer.echo(_swept(swept))
             if once or stop.wait(runtime.settings.sweep_interval):
                 break
+        if sweeper.apart is not None:
+            sweeper.apart.stop()
     sending.close()
+
+
+def _show_swept(swept: Swept, *, once: bool, as_json: bool) -> None:
+    if as_json:
+        terminal.show_json(swept)
+    elif once or swept.orders or swept.mended:
+        typer.echo(_swept(swept))
 
 
 def _swept(swept: Swept) -> str:
     due = ", ".join(f"{number} in {lane}" for lane, number in swept.due.items()) or "none"
     if not swept.won:
-        return "swept: nothing was due; another sweeper has just been here"
-    return f"swept: tasks due {due}; orders put right {swept.orders}; runs mended {swept.mended}"
+        return "swept: nothing was to be done, or another sweeper has just done it"
+    failed = f"; failed: {', '.join(swept.failed)}, see: holdfast status" if swept.failed else ""
+    return f"swept: tasks due {due}; orders put right {swept.orders}; runs mended {swept.mended}{failed}"
 
 
 def import_documents(

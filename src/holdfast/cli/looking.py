@@ -10,10 +10,12 @@ from holdfast.cli import money, opening, queries, terminal
 from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
 from holdfast.service import figures
 from holdfast.settings import Settings
-from holdfast.store import billing, budgets, provider_troubles, reads, workers
+from holdfast.store import billing, budgets, duty_turns, provider_troubles, reads, workers
 from holdfast.store.workers import WorkerState
 
 MOST_SHOWN = 20
+# Seconds by which a duty of the sweep is late when that is worth a line.
+SHOWN_LAG = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Standing:
     bill: billing.Bill
     providers: tuple[provider_troubles.Trouble, ...]
     budgets: tuple[budgets.Budget, ...]
+    duties: tuple[duty_turns.DutyHealth, ...] = ()
 
 
 def status(*, as_json: bool) -> None:
@@ -73,6 +76,7 @@ def status(*, as_json: bool) -> None:
             billing.bill(runtime.db, None),
             tuple(provider_troubles.all_of(runtime.db)),
             budgets.every(runtime.db),
+            duty_turns.health(runtime.db),
         )
     if as_json:
         terminal.show_json(standing)
@@ -104,6 +108,7 @@ def _refusals(known: Sequence[workers.Worker]) -> Refusals:
 def _print(console: Console, standing: Standing) -> None:
     _print_workers(console, standing)
     _print_lanes(console, standing)
+    _print_duties(console, standing.duties)
     if standing.live:
         _print_live(console, standing.live)
     else:
@@ -158,6 +163,20 @@ def _print_workers(console: Console, standing: Standing) -> None:
         style="quiet",
     )
     console.print()
+
+
+def _print_duties(console: Console, known: Sequence[duty_turns.DutyHealth]) -> None:
+    """One line when all is well; otherwise the duties of the sweep that are late or fail."""
+    troubled = [each for each in known if each.failures or each.lag > SHOWN_LAG]
+    if not known:
+        return
+    if not troubled:
+        console.print(f"sweep: {figures.count(len(known), 'duty', 'duties')} on time", style="quiet")
+        return
+    for each in troubled:
+        late = f"{figures.span(each.lag)} late" if each.lag > SHOWN_LAG else "on time"
+        failed = f"; failed {figures.count(each.failures, 'time')}: {each.error}" if each.failures else ""
+        console.print(f"sweep: {each.name} is {late}{failed}", style="care" if each.failures else "bad")
 
 
 def _print_lanes(console: Console, standing: Standing) -> None:

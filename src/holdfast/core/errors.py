@@ -36,6 +36,10 @@ class StoreLockedError(StoreUnavailableError):
     """Somebody else keeps a row for longer than this caller waits; nothing happened."""
 
 
+class StoreTimeoutError(StoreUnavailableError):
+    """What was asked of the database took longer than the caller allows; nothing happened."""
+
+
 class SchemaError(HoldfastError):
     """The database is not at the revision this code knows."""
 

@@ -1,33 +1,43 @@
-"""The sweep: the duty that finds what was forgotten and puts it right.
+"""The sweep: the duties that find what was forgotten and put it right.
 
-Every worker sweeps; each turn is won by compare-and-set, so there is no single scheduler to lose. A round
-first glances with one statement and then does only what is needed, so an idle installation stays quiet.
+Every worker sweeps; each turn of a duty is won by compare-and-set, so there is no single scheduler to lose. A
+round asks with one statement which duties are due and have something to do, and does only those, so an idle
+installation stays quiet.
 
-No duty waits long for a row: a session that was left in a transaction may keep it for ever, and whoever
-waited for it would not come to the duty that ends such sessions (`store.stalled`).
+Every duty stands alone: it has a time limit, which the database enforces, and what goes wrong with it is
+noted for people to see (`holdfast status`) and holds up no other. None waits long for a row: a session that
+was left in a transaction may keep it for ever, and whoever waited for it would not come to the duty that ends
+such sessions (`store.stalled`).
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
 
-from holdfast.core.errors import StoreLockedError
+from sqlalchemy import ColumnElement
+
+from holdfast.core import isolation
+from holdfast.core.errors import HoldfastError, StoreTimeoutError, StoreUnavailableError
 from holdfast.core.ports import Host
 from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
-from holdfast.leases.base import LeaseBackendError, Leases
-from holdfast.store import budgets, dialect, duties, orders, prune, stalled
+from holdfast.engine.apart import Apart
+from holdfast.leases.base import Leases
+from holdfast.store import budgets, duties, duty_turns, orders, prune, stalled, time_limits
 from holdfast.store.database import Database
+from holdfast.store.duty_turns import Pulse, Turn
 
-URGENT = "urgent"
-TIDY = "tidy"
-HISTORY = "history"
+SESSIONS, ORDERS, LEASES, WAITS = "sessions", "orders", "leases", "waits"
+WAKE_UPS, LOOK_AGAIN = "wake-ups", "look-again"
+STRANDED, BUDGETS, GENERATIONS, HISTORY = "stranded", "budgets", "generations", "history"
 PRUNE_BATCH = 2000
 # Seconds that a duty waits for a row. Who works keeps one for a fraction of a second.
 ROW_WAIT = 3.0
-
-T = TypeVar("T")
+# Seconds for one turn of a duty, of one that must not be late, and for the look at what is due.
+TIME_LIMIT, URGENT_LIMIT, PULSE_LIMIT = 30.0, 10.0, 10.0
 
 log = logging.getLogger(__name__)
 
@@ -45,26 +55,33 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """One more thing that the sweep does, every so many seconds; `run` answers how much it put right."""
+    """One thing that the sweep does, every so many seconds; `run` answers how much it put right.
+
+    A turn has `limit` seconds. `waiting`, if given, is the condition for having anything to do: a duty that
+    is due has no turn while it does not hold.
+    """
 
     name: str
     every: float
     run: Callable[[], int]
+    limit: float = TIME_LIMIT
+    waiting: ColumnElement[bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a round found and put right."""
+    """What a round found and put right; `failed` are duties that did not come to their end."""
 
     won: tuple[str, ...] = ()
     due: dict[str, int] = field(default_factory=dict)
     orders: int = 0
     mended: int = 0
     other: dict[str, int] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
 
 
 class Sweeper:
-    """One sweeper of possibly many."""
+    """One sweeper of possibly many. With `apart`, duties that may take long run there, not in the round."""
 
     def __init__(
         self,
@@ -75,90 +92,182 @@ class Sweeper:
         rules: Rules,
         duties_beside: Sequence[Duty] = (),
     ) -> None:
-        self._beside = tuple(duties_beside)
-        self._names = [URGENT, TIDY, HISTORY, *(duty.name for duty in self._beside)]
         self._db = db
         self._host = host
         self._leases = leases
         self._sender = sender
         self._rules = rules
-        self._enrolled = False
         self._expired_up_to = duties.ExpiryCursor()
+        self._grace = False
+        self._due: Counter[str] = Counter()
+        self._urgent = self._must_not_wait()
+        self._others = (*self._tidying(), *duties_beside)
+        self._pulse = duty_turns.pulse_of(
+            {duty.name: duty.waiting for duty in self.duties if duty.waiting is not None}
+        )
+        self._enrolled = False
+        self.apart: Apart | None = None
+
+    @property
+    def duties(self) -> tuple[Duty, ...]:
+        """Every duty, in the order in which a round does them."""
+        return (*self._urgent, *self._others)
+
+    def _must_not_wait(self) -> tuple[Duty, ...]:
+        every, limit = self._rules.interval, URGENT_LIMIT
+        lanes = list(LANE_RANK)
+        return (
+            Duty(SESSIONS, every, self._end_sessions, limit, stalled.waiting(self._db)),
+            Duty(
+                ORDERS, every, lambda: orders.recover_forgotten(self._db), limit, duties.HAS_FORGOTTEN_ORDERS
+            ),
+            Duty(LEASES, every, self._expire, limit, duties.HAS_EXPIRED),
+            Duty(WAITS, every, lambda: self._wake(duties.fall_due(self._db)), limit, duties.HAS_FALLEN_DUE),
+            Duty(
+                WAKE_UPS,
+                every,
+                lambda: self._wake(duties.forgotten(self._db, lanes, wake.MOST_AT_ONCE)),
+                limit,
+                duties.HAS_QUEUED,
+            ),
+            Duty(LOOK_AGAIN, every, self._look_again, limit, duties.HAS_TO_LOOK_AGAIN),
+        )
+
+    def _tidying(self) -> tuple[Duty, ...]:
+        every, retention = self._rules.tidy_every, self._rules.history_retention
+        tidying = (
+            Duty(STRANDED, every, lambda: duties.mend_stranded(self._db)),
+            Duty(BUDGETS, every, lambda: budgets.recompute(self._db)),
+            Duty(GENERATIONS, every, lambda: prune.prune_generations(self._db, PRUNE_BATCH)),
+        )
+        if retention is None:
+            return tidying
+        pruning = partial(prune.prune_history, self._db, retention, PRUNE_BATCH)
+        return (*tidying, Duty(HISTORY, self._rules.history_every, pruning))
 
     def sweep(self) -> Swept:
-        """One round: whatever was due, not won by another sweeper and not kept by others has been done."""
-        with dialect.waiting_for_rows(ROW_WAIT):
-            return self._round()
+        """One round: whatever was due, not won by another sweeper and not kept by others has been done.
 
-    def _round(self) -> Swept:
+        Duties that run apart have been begun. StoreUnavailableError when the database does not answer.
+        """
         if not self._enrolled:
-            duties.enrol(self._db, self._names)
+            duty_turns.enrol(self._db, {duty.name: duty.every for duty in self.duties})
             self._enrolled = True
-        won = []
-        due: dict[str, int] = {}
-        recovered = mended = 0
-        waiting = duties.due(self._db, self._names)
-        if URGENT in waiting and (turn := self._win(URGENT, self._rules.interval)) is not None:
-            won.append(URGENT)
-            due, recovered = self._urgent(turn)
-        if TIDY in waiting and self._win(TIDY, self._rules.tidy_every) is not None:
-            won.append(TIDY)
-            mended = self._tidy()
-        if HISTORY in waiting and self._win(HISTORY, self._rules.history_every) is not None:
-            won.append(HISTORY)
-            if (retention := self._rules.history_retention) is not None:
-                _unless_kept(HISTORY, lambda: prune.prune_history(self._db, retention, PRUNE_BATCH), 0)
-        other = {}
-        for duty in self._beside:
-            if duty.name in waiting and self._win(duty.name, duty.every) is not None:
-                won.append(duty.name)
-                other[duty.name] = _unless_kept(duty.name, duty.run, 0)
-        return Swept(tuple(won), due, recovered, mended, other)
+        with time_limits.time_limit(PULSE_LIMIT):
+            pulses = duty_turns.pulse(self._db, self._pulse)
+        self._due.clear()
+        outcomes: dict[str, Outcome] = {}
+        for duty in self.duties:
+            pulse = pulses.get(duty.name)
+            if pulse is None or not pulse.is_due or not pulse.has_work:
+                continue
+            if self.apart is not None and duty in self._others:
+                self.apart.submit(duty.name, duty.limit, partial(self._take_turn, duty, pulse))
+            elif (outcome := self._take_turn(duty, pulse)) is not None:
+                outcomes[duty.name] = outcome
+        self._note_rest(pulses)
+        done = {name: outcome.done for name, outcome in outcomes.items()}
+        return Swept(
+            tuple(done),
+            dict(self._due),
+            done.get(ORDERS, 0),
+            done.get(STRANDED, 0),
+            {duty.name: done[duty.name] for duty in self._others if duty.name in done},
+            tuple(name for name, outcome in outcomes.items() if outcome.error),
+        )
 
-    def _win(self, name: str, every: float) -> duties.Turn | None:
+    def _take_turn(self, duty: Duty, pulse: Pulse) -> "Outcome | None":
+        """What came of the duty; None if another sweeper has its turn. What goes wrong with it is noted."""
+        with time_limits.waiting_for_rows(ROW_WAIT):
+            if (turn := self._win(duty)) is None:
+                return None
+            self._grace = turn.grace_until > turn.now if duty.name == LEASES else self._grace
+            outcome = self._tried(duty)
+            # When the database does not answer, the round ends with the next thing that is asked of it.
+            with suppress(StoreUnavailableError):
+                if outcome.error:
+                    duty_turns.note_failure(self._db, duty.name, pulse.failures + 1, outcome.error)
+                elif pulse.failures or pulse.silent > min(duty.every, duty_turns.NOTE_EVERY):
+                    duty_turns.note_success(self._db, [duty.name])
+        return outcome
+
+    def _tried(self, duty: Duty) -> "Outcome":
+        try:
+            with time_limits.time_limit(duty.limit):
+                return Outcome(duty.run())
+        except isolation.SomeFailedError as error:
+            log.warning("%s: %s", duty.name, error.message)
+            return Outcome(error.done, error.message)
+        except StoreTimeoutError as error:
+            log.warning("%s took longer than its %g s: %s", duty.name, duty.limit, error.message)
+            return Outcome(0, f"it took longer than {duty.limit:g} s")
+        except HoldfastError as error:
+            log.warning("%s is left for the next turn: %s", duty.name, error.message)
+            return Outcome(0, error.message)
+        except Exception as error:  # one failing duty never blocks the others; it is noted
+            log.exception("%s failed, and is tried again at its next turn", duty.name)
+            return Outcome(0, isolation.explain(error))
+
+    def overran(self, name: str, seconds: float) -> None:
+        """The duty, which runs apart, is known to be over its time and not to have ended."""
+        pulses = duty_turns.pulse(self._db, self._pulse)
+        failures = pulses[name].failures + 1 if name in pulses else 1
+        duty_turns.note_failure(self._db, name, failures, f"it has not ended after {seconds:g} s")
+
+    def _note_rest(self, pulses: Mapping[str, Pulse]) -> None:
+        """Duties that are due and have nothing to do have succeeded; this is noted now and then."""
+        resting = [
+            name
+            for name, pulse in pulses.items()
+            if pulse.is_due
+            and not pulse.has_work
+            and (pulse.failures or pulse.silent > duty_turns.NOTE_EVERY)
+        ]
+        if resting:
+            duty_turns.note_success(self._db, resting)
+
+    def _win(self, duty: Duty) -> Turn | None:
         terms = self._leases.terms
-        # Only an outage that was seen gives grace: after a night without workers, leases are plainly dead.
-        rules = {"grace_after": terms.renew_every, "grace": terms.ttl}
-        # Slightly less than the pace of the sweepers, so that a turn is not missed by a hair.
-        return duties.win(self._db, name, every=every * 0.9, away=self._db.was_away, **rules)
+        return duty_turns.win(
+            self._db,
+            duty.name,
+            # Slightly less than the pace of the sweepers, so that a turn is not missed by a hair.
+            every=duty.every * 0.9,
+            grace_after=terms.renew_every,
+            grace=terms.ttl,
+            # Only an outage that was seen gives grace, and only to leases that it kept from being renewed:
+            # after a night without workers, leases are plainly dead.
+            away=lambda gap: self._db.was_away(min(gap, terms.ttl)),
+        )
 
-    def _urgent(self, turn: duties.Turn) -> tuple[dict[str, int], int]:
+    def _wake(self, counts: Mapping[str, int]) -> int:
+        """As many wake-ups as tasks are due, but for those that were sent in this round already."""
+        missing = Counter(counts) - self._due
+        wake.wake_lanes(self._sender, missing)
+        self._due += missing
+        return missing.total()
+
+    def _end_sessions(self) -> int:
         if ended := stalled.end(self._db):
             log.warning("%s sessions of the database, left waiting in a transaction, were ended", ended)
-        glance = duties.glance(self._db, wake.MOST_AT_ONCE)
-        recovered = 0
-        if glance.orders:
-            recovered = _unless_kept("orders", lambda: orders.recover_forgotten(self._db), 0)
-        if glance.expired and turn.grace_until <= turn.now:
-            _unless_kept("leases", self._expire, None)
-        if glance.fallen_due:
-            _unless_kept("waits", lambda: len(duties.fall_due(self._db)), 0)
-        changed = glance.expired or glance.fallen_due
-        due = duties.forgotten(self._db, list(LANE_RANK), wake.MOST_AT_ONCE) if changed else glance.queued
-        wake.wake_lanes(self._sender, due)
-        if glance.look_again:
-            wake.wake_tasks(self._sender, duties.look_again(self._db))
-        return due, recovered
+        return ended
 
-    def _expire(self) -> None:
+    def _expire(self) -> int:
+        if self._grace:
+            return 0
         alive = None if self._leases.kept_in_database else self._leases.alive
-        try:
-            duties.expire(self._db, cap=self._rules.attempt_cap, alive=alive, cursor=self._expired_up_to)
-        except LeaseBackendError as error:
-            # Who is alive cannot be told, so nobody is called dead; the other duties go on.
-            log.warning("no lease was looked at: %s", error.message)
+        cap = self._rules.attempt_cap
+        return self._wake(duties.expire(self._db, cap=cap, alive=alive, cursor=self._expired_up_to))
 
-    def _tidy(self) -> int:
-        mended = _unless_kept("stranded", lambda: duties.mend_stranded(self._db), 0)
-        _unless_kept("budgets", lambda: budgets.recompute(self._db), 0)
-        _unless_kept("generations", lambda: prune.prune_generations(self._db, PRUNE_BATCH), 0)
-        return mended
+    def _look_again(self) -> int:
+        tasks = duties.look_again(self._db)
+        wake.wake_tasks(self._sender, tasks)
+        return len(tasks)
 
 
-def _unless_kept(what: str, do: Callable[[], T], otherwise: T) -> T:
-    """What came of it; `otherwise`, when somebody keeps a row that it needs: the next turn tries again."""
-    try:
-        return do()
-    except StoreLockedError as error:
-        log.warning("%s are left for the next turn: %s", what, error.message)
-        return otherwise
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one turn of a duty; `error` says what went wrong, if anything did."""
+
+    done: int
+    error: str = ""

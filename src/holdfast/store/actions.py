@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, Text, bindparam, cast, or_, select, union_all, update
+from sqlalchemy import Row, Text, bindparam, cast, exists, or_, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide
@@ -321,6 +321,10 @@ VISITED = (
 UNVISITED = (
     select(actions.c.id).where(actions.c.visited.is_not(None), actions.c.active).limit(bindparam("limit"))
 )
+
+
+# New actions that have not looked at every document, and removed ones with something under way.
+HAS_VISITS = exists().where(actions.c.visited.is_not(None))
 
 
 def visit(db: Database, action_id: int, most: int | None = None) -> int:

@@ -19,15 +19,16 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Executable, Row, exc
 
 from holdfast import faults
-from holdfast.core.errors import StoreLockedError, StoreUnavailableError
+from holdfast.core.errors import StoreLockedError, StoreTimeoutError, StoreUnavailableError
 from holdfast.core.retry import Backoff
-from holdfast.store import dialect
+from holdfast.store import dialect, time_limits
 from holdfast.store.statements import Statements, Told, Values
 
 T = TypeVar("T")
 
 # Long enough that a lease may have missed a renewal through no fault of its holder.
 OUTAGE = 2.0
+OUT_OF_TIME = "the time that was allowed for this is over; it goes on at the next turn"
 BACKOFF = Backoff(first=0.01, factor=2.0, most=1.0)
 
 
@@ -45,6 +46,8 @@ class Tx:
 
     def execute(self, statement: Executable, values: Values = None) -> Told:
         """Run one statement."""
+        if time_limits.is_time_over():
+            raise StoreTimeoutError(OUT_OF_TIME)
         return self._execute(statement, values)
 
     def one(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
@@ -131,7 +134,12 @@ class Database:
         return self._persist(attempt)
 
     def look(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
-        """The rows of one statement that only reads. One statement is its own snapshot: no transaction."""
+        """The rows of one statement that only reads. One statement is its own snapshot: no transaction.
+
+        Under a time limit it is in one, which carries the limit.
+        """
+        if time_limits.time_left() is not None:
+            return self.read(lambda tx: tx.all(statement, values))
 
         def attempt(_again: bool) -> Sequence[Row[Any]]:
             with self._connect(dialect.LOOK) as connection:
@@ -147,18 +155,14 @@ class Database:
     def _persist(self, attempt: Callable[[bool], T]) -> T:
         started, tries = self._clock(), 0
         while True:
+            if time_limits.is_time_over():
+                raise StoreTimeoutError(OUT_OF_TIME)
             try:
                 answer = attempt(tries > 0)
             except exc.TimeoutError as error:
                 raise StoreUnavailableError("no free database connection; lower the concurrency") from error
             except exc.DBAPIError as error:
-                if dialect.waited_in_vain(error):
-                    raise StoreLockedError("somebody keeps a row that is needed here; try again") from error
-                if not dialect.may_try_again(error):
-                    if isinstance(error, exc.OperationalError | exc.InternalError):
-                        # Disk full, read-only, out of memory: the database's trouble, not the statement's.
-                        raise StoreUnavailableError(_explain(error)) from error
-                    raise
+                _raise_what_is_final(error)
                 if self._clock() - started > self._patience:
                     raise StoreUnavailableError(_explain(error)) from error
             else:
@@ -190,7 +194,8 @@ class Database:
         """
         connection, ended_well = self._taken(), False
         try:
-            yield connection.execution_options(**mode)
+            with time_limits.interrupted_in_time(connection):
+                yield connection.execution_options(**mode)
             ended_well = not connection.in_transaction() and not connection.invalidated
         finally:
             if ended_well and len(self._idle) < self._most_idle:
@@ -218,6 +223,19 @@ class Database:
         while self._idle:
             self._idle.pop().close()
         self.engine.dispose()
+
+
+def _raise_what_is_final(error: exc.DBAPIError) -> None:
+    """Return if the transaction may be tried again; otherwise raise what the caller is to know."""
+    if time_limits.ran_out_of_time(error):
+        raise StoreTimeoutError(OUT_OF_TIME) from error
+    if time_limits.waited_in_vain(error):
+        raise StoreLockedError("somebody keeps a row that is needed here; try again") from error
+    if not dialect.may_try_again(error):
+        if isinstance(error, exc.OperationalError | exc.InternalError):
+            # Disk full, read-only, out of memory: the database's trouble, not the statement's.
+            raise StoreUnavailableError(_explain(error)) from error
+        raise error
 
 
 def _explain(error: exc.DBAPIError) -> str:

@@ -5,14 +5,12 @@ which errors mean "try the whole transaction again", how a list of keys is passe
 writes can travel in one statement.
 """
 
-import contextlib
 import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -41,6 +39,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from holdfast.core.errors import BadRequestError
+from holdfast.store import time_limits
 
 SIMULATED_CLOCK = "holdfast_now"
 BUSY_TIMEOUT = 10.0
@@ -70,7 +69,6 @@ LOOK = READ | {"holdfast_look": True}
 # PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections; with every
 # connection exception (class 08) these mean that the transaction as a whole may be tried again.
 AGAIN_STATES = frozenset({"25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05", "53300"})
-LOCKED_STATE = "55P03"
 AGAIN_SQLITE = ("locked", "busy", "disk i/o error", "interrupted", "unable to open")
 
 
@@ -96,28 +94,6 @@ def _now_sqlite(_element: Any, compiler: Any, **_: Any) -> str:
     if getattr(compiler.dialect, "holdfast_simulated", False):
         return f"{SIMULATED_CLOCK}()"
     return "((julianday('now') - 2440587.5) * 86400.0)"
-
-
-# PostgreSQL: milliseconds that a transaction of this thread waits for a row; for ever, if nobody says.
-_lock_wait: ContextVar[int | None] = ContextVar("lock_wait", default=None)
-
-
-@contextlib.contextmanager
-def waiting_for_rows(seconds: float) -> Iterator[None]:
-    """No transaction of this block waits longer for a row on PostgreSQL: it ends with StoreLockedError.
-
-    On SQLite nobody waits for rows, and for the one write lock never for ever.
-    """
-    token = _lock_wait.set(round(seconds * 1000))
-    try:
-        yield
-    finally:
-        _lock_wait.reset(token)
-
-
-def waited_in_vain(error: exc.DBAPIError) -> bool:
-    """True when a row was locked for longer than this thread was told to wait for it."""
-    return _lock_wait.get() is not None and getattr(error.orig, "sqlstate", None) == LOCKED_STATE
 
 
 class Keys(TypeDecorator[list[str]]):
@@ -335,9 +311,11 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
             return  # one statement that is its own transaction; or a mode that the driver sees to
         driver: Any = connection.connection.driver_connection
         begin = BEGIN_READ if options.get("holdfast_read", False) else "BEGIN"
-        if (wait := _lock_wait.get()) is not None:
+        if (wait := time_limits.lock_wait()) is not None:
             # Until the end of the transaction, whoever of a pooler's clients has the connection after it.
             begin += f"; SET LOCAL lock_timeout = {wait}"
+        if (left := time_limits.time_left()) is not None:
+            begin += f"; SET LOCAL statement_timeout = {left * 1000:.0f}"
         try:
             driver.execute(begin, prepare=False)
         except connection.dialect.loaded_dbapi.Error as error:
@@ -409,8 +387,9 @@ def _began_to_write(connection: Connection, turn: threading.Lock) -> bool:
     the lock and the others wait for their turn: thirty that look keep a processor busy.
     """
     driver: Any = connection.connection.driver_connection
-    give_up = time.monotonic() + BUSY_TIMEOUT
-    if not turn.acquire(timeout=BUSY_TIMEOUT):
+    wait = min(BUSY_TIMEOUT, time_limits.time_left() or BUSY_TIMEOUT)
+    give_up = time.monotonic() + wait
+    if not turn.acquire(timeout=wait):
         return False
     try:
         return _looked_for_the_lock(driver, give_up)

@@ -1,7 +1,7 @@
 """What the sweep does: find what was forgotten and put it right, in bounded batches.
 
-A duty is won by compare-and-set on its `next_at`, so several sweepers share the work without a leader. Each
-function is a transition of its own: it locks, tests the locked rows, writes and journals in one transaction.
+Each function is a transition of its own: it locks, tests the locked rows, writes and journals in one
+transaction. Whose turn it is to do a duty is decided in `duty_turns`.
 """
 
 from collections import Counter
@@ -9,99 +9,21 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, exists, func, not_, or_, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy import Row, bindparam, exists, func, not_, or_, select, update
 
 from holdfast.core import decide
-from holdfast.core.states import LANE_RANK, LIVE, OPEN, CallState, Status, TaskState, Verb
+from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, Verb
 from holdfast.store import deliveries, journal, requests, rows
 from holdfast.store import tasks as fenced
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
 from holdfast.store.schema import orders, runs, tasks
-from holdfast.store.schema_operations import duties
 
 BATCH = 200
 # Pages of expired leases that one sweep looks at.
 MOST_PAGES = 25
 _open_states = [literal(state) for state in sorted(OPEN)]
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A duty that was won: when it was last done, and whether leases are under grace."""
-
-    now: float
-    last_at: float
-    grace_until: float
-
-
-NEW_DUTY = upsert(duties).values(name=bindparam("b_name")).on_conflict_do_nothing()
-DUTY_FOR_CHANGE = (
-    select(duties.c.next_at, duties.c.last_at, duties.c.grace_until, now().label("now"))
-    .where(duties.c.name == bindparam("name"))
-    .with_for_update(skip_locked=True)
-)
-WIN = (
-    update(duties)
-    .where(duties.c.name == bindparam("b_name"))
-    .values(next_at=bindparam("b_next"), last_at=bindparam("b_at"), grace_until=bindparam("b_grace"))
-)
-DUE_DUTIES = select(duties.c.name).where(duties.c.next_at <= now())
-ALL_DUTIES = select(duties.c.name)
-
-
-def due(db: Database, names: Collection[str]) -> set[str]:
-    """The duties that are due now; one statement that writes nothing."""
-    return {row.name for row in db.look(DUE_DUTIES)} & set(names)
-
-
-def enrol(db: Database, names: Collection[str]) -> None:
-    """Every duty has its row."""
-
-    def body(tx: Tx) -> None:
-        known = {row.name for row in tx.all(ALL_DUTIES)}
-        for name in sorted(set(names) - known):
-            tx.execute(NEW_DUTY, {"b_name": name})
-
-    db.write("enrol", body)
-
-
-def win(
-    db: Database,
-    name: str,
-    *,
-    every: float,
-    grace_after: float,
-    grace: float,
-    away: Callable[[float], bool] | None = None,
-) -> Turn | None:
-    """The duty's turn if it was due and nobody else took it; its next turn is `every` seconds from now.
-
-    A duty that nobody could do for `grace_after` seconds means that the database was away: leases then get
-    `grace` seconds before anybody's is called expired. `away`, if given, must confirm an outage since the
-    last turn; it is asked under the lock, for this very transaction may be the first to see the end of it.
-    """
-    taken: Turn | None = None
-
-    def body(tx: Tx) -> Turn | None:
-        nonlocal taken
-        row = tx.one(DUTY_FOR_CHANGE, {"name": name})
-        if row is not None and taken is not None and row.last_at == taken.now:
-            return taken  # mine already; the answer was lost
-        if row is None or row.next_at > row.now:
-            return None
-        grace_until = row.grace_until
-        gap = row.now - row.last_at
-        if row.last_at and gap > grace_after and (away is None or away(gap)):
-            grace_until = row.now + grace
-        values = {"b_at": row.now, "b_next": row.now + every, "b_grace": grace_until}
-        tx.execute(WIN, {"b_name": name, **values})
-        taken = Turn(row.now, row.last_at, grace_until)
-        return taken
-
-    return db.write("win", body)
 
 
 EXPIRED = (
@@ -279,56 +201,15 @@ def forgotten(db: Database, lanes: Collection[str], most: int) -> dict[str, int]
     return db.read(body)
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """What a sweep would find, seen with one statement."""
-
-    expired: bool
-    fallen_due: bool
-    orders: bool
-    look_again: bool
-    queued: dict[str, int]
-
-
 _running = tasks.c.state == literal(TaskState.RUNNING)
-
-
-def _glance(lanes: Collection[str]) -> Select[Any]:
-    counts = []
-    for number, lane in enumerate(lanes):
-        some = (
-            select(tasks.c.id)
-            .where(tasks.c.state == literal(TaskState.QUEUED), tasks.c.lane == lane)
-            .limit(bindparam("most"))
-            .subquery()
-        )
-        counts.append(select(func.count()).select_from(some).scalar_subquery().label(f"lane_{number}"))
-    forgotten_order = exists().where(
-        orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]), orders.c.deadline_at < now()
-    )
-    return select(
-        exists().where(_running, tasks.c.lease_until < now()).label("expired"),
-        exists()
-        .where(tasks.c.state == literal(TaskState.WAITING), tasks.c.due_at <= now())
-        .label("fallen_due"),
-        forgotten_order.label("orders"),
-        exists()
-        .where(_running, tasks.c.look_again_at > 0.0, tasks.c.look_again_at <= now())
-        .label("look_again"),
-        *counts,
-    )
-
-
-GLANCE = _glance(list(LANE_RANK))
-
-
-def glance(db: Database, most: int) -> Glance:
-    """What a sweep would find now, with due tasks per lane counted up to `most`."""
-    row = db.look(GLANCE, {"most": most})[0]
-    found = row._asdict()
-    counts = {lane: found[f"lane_{number}"] for number, lane in enumerate(LANE_RANK)}
-    queued = {lane: count for lane, count in counts.items() if count}
-    return Glance(row.expired, row.fallen_due, row.orders, row.look_again, queued)
+# What each of these duties has to do, asked before anything is locked (`duty_turns.pulse`).
+HAS_EXPIRED = exists().where(_running, tasks.c.lease_until < now())
+HAS_FALLEN_DUE = exists().where(tasks.c.state == literal(TaskState.WAITING), tasks.c.due_at <= now())
+HAS_FORGOTTEN_ORDERS = exists().where(
+    orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]), orders.c.deadline_at < now()
+)
+HAS_QUEUED = exists().where(tasks.c.state == literal(TaskState.QUEUED))
+HAS_TO_LOOK_AGAIN = exists().where(_running, tasks.c.look_again_at > 0.0, tasks.c.look_again_at <= now())
 
 
 LOOKED_AGAIN = (

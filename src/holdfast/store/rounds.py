@@ -8,7 +8,7 @@ sweep. Seeing to a document twice is harmless: a round that was interrupted goes
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, func, literal, select, update
+from sqlalchemy import and_, bindparam, delete, exists, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.states import Disposition, Verb
@@ -47,6 +47,7 @@ ONE = select(*_COLUMNS).where(
     rounds.c.sort == bindparam("sort"),
 )
 DUE = select(*_COLUMNS).where(rounds.c.due_at <= now()).order_by(rounds.c.due_at).limit(bindparam("limit"))
+HAS_DUE = exists().where(rounds.c.due_at <= now())
 _mine = (
     rounds.c.tenant == bindparam("b_tenant"),
     rounds.c.collection == bindparam("b_collection"),

@@ -39,6 +39,12 @@ actions = Table(
     Column("created_at", Double, nullable=False, server_default="0"),
     UniqueConstraint("tenant", "token", name="one_action_per_token"),
     Index("ix_actions_collection", "tenant", "collection"),
+    Index(
+        "ix_actions_visited",
+        "id",
+        sqlite_where=text("visited IS NOT NULL"),
+        postgresql_where=text("visited IS NOT NULL"),
+    ),
 )
 
 follow_ups = Table(

@@ -8,20 +8,29 @@ session; the thawed process meets a cut connection, tries again, and is fenced o
 ended without any privilege.
 """
 
-from sqlalchemy import text
+from sqlalchemy import Boolean, ColumnElement, false, literal_column, text
 
 from holdfast.store import dialect
 from holdfast.store.database import Database
 
-END = text(
-    "SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity"
-    " WHERE datname = current_database() AND usename = current_user AND application_name = :name"
+AFTER = dialect.IDLE_IN_TRANSACTION_MS / 1000
+_STALLED = (
+    "FROM pg_stat_activity"
+    " WHERE datname = current_database() AND usename = current_user AND application_name = '{name}'"
     " AND pid <> pg_backend_pid() AND xact_start IS NOT NULL AND wait_event = 'ClientRead'"
-    " AND state_change < clock_timestamp() - make_interval(secs => :seconds)"
-)
+    " AND state_change < clock_timestamp() - make_interval(secs => {seconds})"
+).format(name=dialect.APPLICATION, seconds="{seconds}")
+END = text(f"SELECT pg_terminate_backend(pid) AS ended {_STALLED.format(seconds=':seconds')}")
 
 
-def end(db: Database, *, after: float = dialect.IDLE_IN_TRANSACTION_MS / 1000) -> int:
+def waiting(db: Database) -> ColumnElement[bool]:
+    """The condition under which there is a session to end."""
+    if not db.postgresql:
+        return false()
+    return literal_column(f"EXISTS (SELECT 1 {_STALLED.format(seconds=AFTER)})", Boolean())
+
+
+def end(db: Database, *, after: float = AFTER) -> int:
     """How many sessions had waited in a transaction for `after` seconds, and have been told to end.
 
     None on SQLite, where a process that is frozen in a transaction keeps the one write lock.
@@ -29,4 +38,4 @@ def end(db: Database, *, after: float = dialect.IDLE_IN_TRANSACTION_MS / 1000) -
     if not db.postgresql:
         return 0
     # No row is written, so there is nothing to commit; told twice, a session ends all the same.
-    return len(db.look(END, {"name": dialect.APPLICATION, "seconds": after}))
+    return len(db.look(END, {"seconds": after}))

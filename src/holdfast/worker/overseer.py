@@ -1,7 +1,8 @@
 """What the main process of a worker does beside consuming: sweep, watch its children, tell of itself.
 
-Each duty has a thread of its own, because each can be held up by something else: the sweep by the database,
-the watch over children by nothing at all.
+Each has a thread of its own, because each can be held up by something else: the sweep by what the database
+keeps from it, the duties that take long by themselves, the heartbeat (on a connection of its own) only by a
+database that does not answer, the watch over children by nothing at all.
 """
 
 import contextlib
@@ -16,9 +17,11 @@ from dataclasses import dataclass
 from holdfast import __version__, bootstrap
 from holdfast.core.errors import HoldfastError
 from holdfast.engine import wake
+from holdfast.engine.apart import Apart
 from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
 from holdfast.store import workers
+from holdfast.store.database import Database
 from holdfast.store.workers import WorkerState
 from holdfast.worker.board import COUNTS, Board, Count, Mark, Row
 
@@ -98,12 +101,13 @@ class Overseer:
         self._threads: list[threading.Thread] = []
         self._runtime: bootstrap.Runtime | None = None
         self._killed: set[int] = set()
-        self._reported = 0.0
+        self._apart: Apart | None = None
+        self._voice: Database | None = None
         self._cures = 0
 
     def start(self) -> None:
-        """The sweep and the watch over children have begun."""
-        for name, body in (("sweep", self._sweep), ("watch", self._watch)):
+        """The sweep, the heartbeat and the watch over children have begun."""
+        for name, body in (("sweep", self._sweep), ("heartbeat", self._beat), ("watch", self._watch)):
             thread = threading.Thread(target=body, name=f"holdfast-{name}", daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -119,21 +123,24 @@ class Overseer:
         """
         self.drain()
         self._stop.set()
+        ended = self._apart is None or self._apart.stop()
         for thread in self._threads[:-1]:
             thread.join(timeout=2)
-        if not any(thread.is_alive() for thread in self._threads[:-1]):  # else the database holds it up
+        if not any(thread.is_alive() for thread in self._threads[1:-1]):  # else the database holds it up
             self._say_farewell()
-            if self._runtime is not None:
-                self._runtime.close()
+        if self._runtime is not None and ended and not any(each.is_alive() for each in self._threads[:-1]):
+            self._runtime.close()
+        if self._voice is not None:
+            self._voice.close()
         self._over.set()
         for thread in self._threads[-1:]:
             thread.join(timeout=5)
 
     def _say_farewell(self) -> None:
         """The worker is known to have stopped, if the database answers: nobody waits for one that is away."""
-        if self._runtime is not None and self.progress.database:
+        if self._voice is not None and self.progress.database:
             with contextlib.suppress(HoldfastError):
-                self._report(self._runtime, WorkerState.STOPPED)
+                self._report(self._voice, WorkerState.STOPPED)
 
     @property
     def wake_ups_not_sent(self) -> int:
@@ -155,9 +162,9 @@ class Overseer:
                 wait = interval * (0.92 + runtime.engine.host.jitter() * 0.16)  # never before its turn is due
                 self.progress.sweeps += 1
                 self.progress.sweeps_won += bool(swept.won)
+                self.progress.error = ""
                 self.progress.swept = boot_time()
                 self.progress.database = True
-                self._tell(runtime)
             except HoldfastError as error:
                 self._away(error.message)
             except Exception as error:  # outermost loop: a sweep that ends is a worker that forgets
@@ -172,34 +179,55 @@ class Overseer:
 
     def _open(self) -> bootstrap.Runtime:
         if self._runtime is None:
-            self._runtime = bootstrap.open_runtime(
-                self.settings, (), sender=self._sender, owner=self.card.name
-            )
+            runtime = bootstrap.open_runtime(self.settings, (), sender=self._sender, owner=self.card.name)
+            # A duty that takes long holds up neither the leases of the dead nor the others.
+            self._apart = runtime.engine.sweeper.apart = Apart(runtime.engine.sweeper.overran)
+            self._runtime = runtime
         return self._runtime
 
-    def _tell(self, runtime: bootstrap.Runtime) -> None:
-        now = boot_time()
-        if now - self._reported < self.pace.report_every:
-            return
-        self._reported = now
-        self.progress.error = ""
-        self._listen(runtime, now)
+    def _beat(self) -> None:
+        """The worker tells of itself, whatever the sweep is doing."""
+        wait = 0.0
+        while not self._stop.wait(wait):
+            wait = self.pace.report_every
+            if self._runtime is None:  # whoever opens it has seen that the database can be used
+                wait = self.pace.look_every
+                continue
+            try:
+                self._tell(self._own_connection())
+            except HoldfastError as error:
+                log.warning("no heartbeat: %s", error.message)
+            except Exception:  # outermost loop: a worker that is silent counts as lost
+                log.exception("the heartbeat failed and goes on")
+
+    def _own_connection(self) -> Database:
+        if self._voice is None:
+            self._voice = Database(
+                self.settings.database_url.get_secret_value(),
+                pool_size=1,
+                prepare=self.settings.database_prepare,
+                patience=self.pace.report_every,
+            )
+        return self._voice
+
+    def _tell(self, db: Database) -> None:
+        self._listen(db, boot_time())
         state = WorkerState.SICK if self.progress.deaf else WorkerState.WORKING
         if self.progress.draining:
             state = WorkerState.DRAINING
-        self._report(runtime, state)
+        self._report(db, state)
 
-    def _listen(self, runtime: bootstrap.Runtime, now: float) -> None:
+    def _listen(self, db: Database, now: float) -> None:
         """Find out whether this worker still hears its broker, and make it connect anew if it does not.
 
         Redis that was away while every process was busy leaves a consumer that never asks again: the lost
         acknowledgements still count as messages in hand.
         """
-        if not self._is_deaf(runtime, now, self.pace.cure_after):
+        if not self._is_deaf(db, now, self.pace.cure_after):
             self.progress.deaf = False
             self._cures = 0
             return
-        self.progress.deaf = self._is_deaf(runtime, now, self.pace.deaf_after)
+        self.progress.deaf = self._is_deaf(db, now, self.pace.deaf_after)
         self._cures += 1
         if self._cures > self.pace.most_cures:
             log.error("work is due and this worker hears nothing; it ends, to be started again")
@@ -208,7 +236,7 @@ class Overseer:
         log.warning("work is due and this worker takes none; connecting to the broker anew")
         self.reconnect()
 
-    def _is_deaf(self, runtime: bootstrap.Runtime, now: float, patience: float) -> bool:
+    def _is_deaf(self, db: Database, now: float, patience: float) -> bool:
         """True when there is work that this worker should have taken and did not.
 
         Not while the broker is away: then nobody can be woken, and a restart would not bring it back.
@@ -219,9 +247,9 @@ class Overseer:
         quiet = now - max(self.board.latest(Mark.LAST_CLAIM), self.progress.began) > patience
         if not quiet or all(row.busy for row in self.board.taken()):
             return False
-        return workers.work_waits(runtime.db, lanes=card.lanes, pipelines=card.pipelines, patience=patience)
+        return workers.work_waits(db, lanes=card.lanes, pipelines=card.pipelines, patience=patience)
 
-    def _report(self, runtime: bootstrap.Runtime, state: WorkerState) -> None:
+    def _report(self, db: Database, state: WorkerState) -> None:
         card = self.card
         counts = {name: self.total(name) for name in COUNTS}
         told = workers.Worker(
@@ -239,7 +267,7 @@ class Overseer:
             state=state,
             counts=counts,
         )
-        workers.report(runtime.db, told)
+        workers.report(db, told)
 
     def _watch(self) -> None:
         """Children that hang past their hard limit are killed; a drain that lasts too long is cut off."""

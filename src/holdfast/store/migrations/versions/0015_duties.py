@@ -24,9 +24,12 @@ def upgrade() -> None:
         sqlite_where=where,
         postgresql_where=where,
     )
+    where = sa.text("visited IS NOT NULL")
+    op.create_index("ix_actions_visited", "actions", ["id"], sqlite_where=where, postgresql_where=where)
 
 
 def downgrade() -> None:
+    op.drop_index("ix_actions_visited", table_name="actions")
     op.drop_index("ix_documents_own_options", table_name="documents")
     for name in ("error", "failures", *reversed(NUMBERS)):
         op.drop_column("duties", name)
