@@ -16,6 +16,7 @@ from holdfast.leases.sql import SqlLeases
 from holdfast.store import actions, follow_ups, reads
 from holdfast.store.database import Database
 from holdfast.testing.meter import Meter
+from holdfast.testing.prices import PRICES
 
 MODEL = "gpt-4o-mini"
 
@@ -37,6 +38,7 @@ class Study:
             Parts(
                 kinds=[Kind("index", read_aloud), follow_up.kind()],
                 providers={"meter": self.provider},
+                prices=PRICES,
                 leases=SqlLeases(self.db, Terms(1.0, 0.3, 0.2)),
                 rules=Rules(interval=0.05, tidy_every=60.0),
             ),

@@ -16,6 +16,7 @@ from holdfast.store import claims, reads
 from holdfast.store.database import Database
 from holdfast.store.schema import journal, metadata, tasks
 from holdfast.store.schema_operations import duties
+from holdfast.testing.prices import PRICES
 
 
 class Story:
@@ -28,7 +29,7 @@ class Story:
     def engine(self, *kinds: Kind, **parts: Any) -> Engine:
         """One process. Its sweep is always due, for the stories decide when time passes."""
         default = {"sender": self.sender, "rules": Rules(interval=0.0, tidy_every=0.0), "owner": "worker"}
-        return Engine(self.db, Parts(kinds=kinds, **default | parts))
+        return Engine(self.db, Parts(kinds=kinds, **{"prices": PRICES} | default | parts))
 
     def ask(self, subject: str = "document:1", **changes: Any) -> Ask:
         return Ask(**{"kind": "index", "subject": subject, "content": "a", **changes})

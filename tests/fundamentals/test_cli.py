@@ -19,6 +19,7 @@ from holdfast.ledger.pay import Call, Policy
 from holdfast.store import orders, reads
 from holdfast.store.database import Database
 from holdfast.testing.meter import Meter
+from holdfast.testing.prices import PRICES
 
 
 def run(work):
@@ -37,6 +38,7 @@ def house(database_url, monkeypatch, tmp_path):
         parts = Parts(
             kinds=[Kind("index", run=run), Kind("qa", run=run)],
             providers={"meter": provider},
+            prices=PRICES,
             policy=Policy(in_doubt="park", parked_delay=0.2),
         )
         engine = Engine(database, parts)

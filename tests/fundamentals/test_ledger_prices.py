@@ -1,11 +1,14 @@
 """What things cost: whole nano-dollars, rounded up, by a table that has a version."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.ledger.prices import DEFAULT, MILLION, NANO, Price, PriceTable, dollars, split
+from holdfast.ledger.prices import DEFAULT, MILLION, NANO, Price, PriceTable, ProviderPrices, dollars, split
 
+OWN = {"brand-new": Price(dollars(3))}
 TABLE = PriceTable("2026-a", {"small": Price(dollars(0.02)), "free": Price(0)})
 
 
@@ -28,9 +31,13 @@ def test_fractions_are_rounded_up():
     assert odd.cost("talker", MILLION // 2, MILLION // 2) == 2
 
 
-def test_an_unknown_model_is_never_free():
-    """No budget is blind to a model that the table has not heard of; a local one costs nothing by name."""
-    assert TABLE.cost("brand-new", MILLION, MILLION) == 25 * NANO
+def test_an_unknown_model_has_no_price_rather_than_an_invented_one():
+    """A model that the table has not heard of costs nobody knows what; a local one costs nothing by name."""
+    assert TABLE.cost("brand-new", MILLION, MILLION) is None
+    own = replace(TABLE, providers={"mine": ProviderPrices(free=True), "fair": ProviderPrices(OWN)})
+    assert own.cost("brand-new", MILLION, provider="mine") == 0
+    assert own.cost("brand-new", MILLION, provider="fair") == 3 * NANO
+    assert own.cost("small", MILLION, provider="fair") == TABLE.cost("small", MILLION)
     assert TABLE.cost("free", MILLION) == DEFAULT.cost("local", MILLION) == 0
 
 

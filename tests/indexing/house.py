@@ -26,6 +26,7 @@ from holdfast.store.database import Database
 from holdfast.store.documents import Document
 from holdfast.store.schema import chunks, orders, tasks
 from holdfast.testing.meter import Meter
+from holdfast.testing.prices import PRICES
 
 MODEL = "text-embedding-3-small"
 CHOICES = index.Choices(provider="meter", model=MODEL)
@@ -76,6 +77,7 @@ class House:
         parts = Parts(
             kinds=[index.Index(db, self.shelf, parser or self.parser).kind()],
             providers={"meter": provider},
+            prices=PRICES,
             sender=self.sender,
             rules=Rules(interval=0.0, tidy_every=0.0),
             policy=Policy(poll=0.01, nap=0.02),

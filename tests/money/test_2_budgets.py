@@ -194,6 +194,21 @@ def test_a_budget_of_a_day_starts_anew_at_midnight(house, client, meter):
     assert (shown["total"]["spent"] > 0, shown["total"]["resets_at"]) == (True, None)
 
 
+def test_a_model_without_a_price_is_shown_as_such_everywhere(client, meter):
+    """Cost null and not 0, counts that are true; under a hard limit it is refused before anything is sent."""
+    client.post("collections", {"id": "odd", "options": {"model": "nobody-knows"}})
+    asked = client.post("estimate", {"collection": "odd", "text": "Some words."}).json
+    assert (asked["cost"], asked["unpriced_calls"], asked["calls"]) == (None, 1, 1)
+    shown = client.indexed("Some words.", to="odd")
+    cost = shown["cost"]
+    assert (cost["paid"], cost["unpriced_calls"], cost["paid_calls"]) == (None, 1, 1)
+    (line,) = client.get("bill").json["lines"]
+    assert (line["paid"], line["unpriced_calls"], line["tokens"] > 0) == (None, 1, True)
+    client.put("budgets", {"scope": "tenant", "hard": 100})
+    refused = client.post("collections/odd/documents", {"text": "Other words."})
+    assert (refused.status, refused.code, meter.totals().charges) == (402, "unpriced", 1)
+
+
 def test_a_lost_answer_leaves_one_note(house):
     """The transaction is tried again after its COMMIT was answered by silence."""
     lost = []

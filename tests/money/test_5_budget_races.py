@@ -8,16 +8,16 @@ import pytest
 from holdfast import faults
 from holdfast.engine.sweep import Rules
 from holdfast.ledger.pay import Policy
-from holdfast.ledger.prices import DEFAULT
 from holdfast.service.billing import Billing
 from holdfast.store import budgets
 from holdfast.testing.meter import Meter
+from holdfast.testing.prices import PRICES
 from tests.races import actor
 from tests.races.arena import Arena, eventually
 
 pytestmark = pytest.mark.g5
 
-PRICE = DEFAULT.cost("small", 1)
+PRICE = PRICES.cost("small", 1)
 SCOPES = ("tenant", "collection:books")
 # Every fault point between a claim and the end of a task that pays, or waits for money; compared below.
 POINTS = [

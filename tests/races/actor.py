@@ -28,6 +28,7 @@ from holdfast.providers.base import Profile
 from holdfast.providers.openai import OpenAIProvider
 from holdfast.store import dialect
 from holdfast.store.database import Database
+from holdfast.testing.prices import PRICES
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.races.actor"])
@@ -105,7 +106,7 @@ def engine(part: Part, provider: Any, **parts: Any) -> Engine:
     db = Database(part.url, pool_size=4)
     leases = RedisLeases(part.redis_url, part.terms) if part.redis_url else SqlLeases(db, part.terms)
     given = {"kinds": KINDS, "policy": part.policy, "rules": part.rules, "owner": part.owner} | parts
-    return Engine(db, Parts(providers={"meter": provider}, leases=leases, **given))
+    return Engine(db, Parts(providers={"meter": provider}, leases=leases, **{"prices": PRICES} | given))
 
 
 def client(part: Part) -> OpenAIProvider:

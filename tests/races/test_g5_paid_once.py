@@ -13,9 +13,10 @@ from holdfast.core.records import FencedOut, Spent
 from holdfast.core.retry import Backoff
 from holdfast.engine.host import ThreadHost
 from holdfast.ledger.pay import Ledger, Policy
-from holdfast.ledger.prices import DEFAULT, Price, PriceTable
+from holdfast.ledger.prices import Price, PriceTable
 from holdfast.providers.base import boot_time
 from holdfast.store import budgets, calls, claims, orders, requests, tasks
+from holdfast.testing.prices import PRICES as USUAL
 from tests.races import actor
 from tests.races.arena import eventually
 
@@ -382,7 +383,7 @@ def test_money_promised_by_a_dead_worker_comes_back_and_the_cap_still_holds(
     """Killed with its intent committed and unsent: the reservation is given back, once, and can be spent."""
     arena.ask(kind="batch", subject="document:9", pipeline="batch@1", options={"words": ["nine"]})
     part = actor.Part(arena.url, unkeyed_meter.base_url, keyed=False, at="intend.committed")
-    budgets.set_budget(arena.db, "default", "tenant", hard=2 * DEFAULT.cost("small", 1))
+    budgets.set_budget(arena.db, "default", "tenant", hard=2 * USUAL.cost("small", 1))
     victim = actor.Process(part).go()
     victim.expect("at")
     victim.dies()
@@ -395,7 +396,7 @@ def test_money_promised_by_a_dead_worker_comes_back_and_the_cap_still_holds(
         survivor.db.close()
     assert arena.head("document:9", "batch").status == "success"
     budget = budget_of(arena)
-    assert (budget.spent, budget.reserved) == (DEFAULT.cost("small", 1), 0)
+    assert (budget.spent, budget.reserved) == (USUAL.cost("small", 1), 0)
     assert unkeyed_meter.totals().charges == 1
 
 

@@ -10,6 +10,7 @@ from holdfast.core.records import Skipped
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.sweep import Rules
 from holdfast.leases.sql import SqlLeases
+from holdfast.testing.prices import PRICES
 from tests.simulation import kinds
 from tests.simulation.broker import Broker
 from tests.simulation.provider import Line, Service
@@ -106,6 +107,7 @@ class Town:
         parts = Parts(
             kinds=self._kinds,
             providers={"sim": Line(self.service)},
+            prices=PRICES,
             sender=self.broker,
             host=process.host,
             leases=SqlLeases(watch or database, scenario.terms),

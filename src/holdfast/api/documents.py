@@ -17,6 +17,7 @@ from holdfast.core.errors import BadRequestError
 from holdfast.core.records import Landed
 from holdfast.core.states import Disposition, shown
 from holdfast.service.access import Identity
+from holdfast.service.billing import refusal
 from holdfast.service.conditions import Condition
 from holdfast.service.library import Taking
 from holdfast.service.viewing import MOST_CURSOR, STATUSES, place_of
@@ -71,9 +72,8 @@ def taken(its: Parts, taking: Taking) -> Reply:
     answer = taking.answer
     view = its.viewing.view(taking.document)
     if answer.disposition is Disposition.REFUSED:
-        scope = answer.reason.rpartition(":")[2]
-        message = f"the budget of the {scope} is used up; raise it, then ask again"
-        told = problem(code="over_budget", message=message, document_id=taking.document.id)
+        code, message = refusal(answer.reason)
+        told = problem(code=code, message=message, document_id=taking.document.id)
         return Reply(402, told)
     run = None
     if answer.run_id is not None and answer.status is not None:

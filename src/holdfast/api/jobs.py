@@ -18,6 +18,7 @@ from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.records import Answer
 from holdfast.core.states import Disposition, shown
 from holdfast.service.access import Identity
+from holdfast.service.billing import refusal
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
 from holdfast.store.job_results import Kept
@@ -77,9 +78,8 @@ def _answered(
 def taken(its: Parts, tenant: str, answer: Answer) -> Reply:
     """The answer to a request for a job."""
     if answer.disposition is Disposition.REFUSED:
-        scope = answer.reason.rpartition(":")[2]
-        message = f"the budget of the {scope} is used up; raise it, then ask again"
-        return Reply(402, problem(code="over_budget", message=message))
+        code, message = refusal(answer.reason)
+        return Reply(402, problem(code=code, message=message))
     view = its.jobs.view(tenant, answer.run_id or "")
     if answer.disposition is Disposition.DUPLICATE:
         active = shapes_jobs.active(view)

@@ -124,6 +124,7 @@ class EstimateRequest(Shape):
 class EstimateShape(Shape):
     """What it would cost, in US dollars: `tokens` in `calls` are to be paid, the others are known already.
 
+    `cost` is null when no price is known for the model; `unpriced_calls` are not in it.
     `documents` would be done, of which `unknown` have no text that is known yet and count as nothing. `exact`
     is false for a sample and for text that had to be put together again; `estimated_from` says what was
     looked at. `fingerprint` names what was estimated: whoever asks for it may pass it on as `estimate`, and
@@ -134,7 +135,8 @@ class EstimateShape(Shape):
     unknown: int
     calls: int
     tokens: int
-    cost: float
+    cost: float | None
+    unpriced_calls: int
     reused_calls: int
     reused_tokens: int
     model: str
@@ -152,7 +154,8 @@ class EstimateShape(Shape):
             unknown=found.unknown,
             calls=forecast.calls,
             tokens=forecast.tokens,
-            cost=dollars(forecast.cost),
+            cost=None if forecast.price is None else dollars(forecast.price),
+            unpriced_calls=forecast.unpriced_calls,
             reused_calls=forecast.known_calls,
             reused_tokens=forecast.known_tokens,
             model=found.model,

@@ -129,13 +129,17 @@ class Progress(Shape):
 
 
 class Cost(Shape):
-    """What the latest run has cost and saved, in US dollars."""
+    """What the latest run has cost and saved, in US dollars.
 
-    paid: float
+    `paid` is null when no price is known for any of its calls; `unpriced_calls` says how many have none.
+    """
+
+    paid: float | None
     saved: float
     tokens: int
     paid_calls: int
     reused_calls: int
+    unpriced_calls: int
 
     @classmethod
     def of(cls, spent: Spent) -> "Cost":
@@ -146,11 +150,12 @@ class Cost(Shape):
     def told(spent: Spent) -> dict[str, Any]:
         """Its fields."""
         return {
-            "paid": dollars(spent.paid),
+            "paid": None if spent.unpriced else dollars(spent.paid),
             "saved": dollars(spent.saved),
             "tokens": spent.tokens,
             "paid_calls": spent.paid_calls,
             "reused_calls": spent.reused_calls,
+            "unpriced_calls": spent.unpriced_calls,
         }
 
 

@@ -1,7 +1,7 @@
 """What money looks like on the wire, in US dollars."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -18,12 +18,15 @@ class Sums(Shape):
 
     `paid` is the first charge of each order, `charged_twice` every further one, `in_doubt` what may have been
     charged; `saved` was known from before, `saved_by_refusals` is what refused duplicates would have cost.
+    For `unpriced_calls` no price is known: no sum has anything of them, and `paid` is null where it has
+    nothing else.
     """
 
     orders: int
     calls: int
     tokens: int
-    paid: float
+    paid: float | None
+    unpriced_calls: int
     charged_twice: float
     in_doubt: float
     reused_calls: int
@@ -97,12 +100,13 @@ class Bill(Sums):
         )
 
 
-def _sums(line: billing.Line) -> dict[str, float]:
+def _sums(line: billing.Line) -> dict[str, Any]:
     return {
         "orders": line.orders,
         "calls": line.calls,
         "tokens": line.tokens,
-        "paid": dollars(line.paid),
+        "paid": None if line.unpriced else dollars(line.paid),
+        "unpriced_calls": line.unpriced_calls,
         "charged_twice": dollars(line.second),
         "in_doubt": dollars(line.in_doubt),
         "reused_calls": line.reused_calls,

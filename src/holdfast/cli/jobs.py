@@ -20,6 +20,7 @@ from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.records import Answer
 from holdfast.core.states import LIVE, Disposition, Status
 from holdfast.service import figures
+from holdfast.service.billing import refusal
 from holdfast.service.estimating import Estimate
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
@@ -106,8 +107,8 @@ def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[Vi
         collection = library.collection(wanting.tenant, wanting.collection or "default")
         answer = jobs.on_collection(wish, collection, Order(wanting.kind, params, wanting.mode))
     if answer.disposition is Disposition.REFUSED:
-        message = f"refused: {answer.reason}; raise the budget, then ask again"
-        raise CommandError(message, Exit.REFUSED, code="over_budget")
+        code, message = refusal(answer.reason)
+        raise CommandError(f"refused: {message}", Exit.REFUSED, code=code)
     return asked_for(jobs, wanting.tenant, answer), answer.disposition
 
 
@@ -160,9 +161,10 @@ def _tell(jobs: Jobs, view: View, console: Console) -> None:
         console.print(f"{view.waiting.sentence} ({view.category})", style="care", markup=False)
     if view.standing is not None:
         spent = view.standing.spent
+        price = figures.paid(spent.paid, spent.unpriced_calls)
         console.print(
             f"{figures.count(job.tally.good, 'result')}, {job.tally.results - job.tally.good} failed; "
-            f"{spent.paid_calls} calls paid, {spent.reused_calls} reused, {figures.money(spent.paid)}"
+            f"{spent.paid_calls} calls paid, {spent.reused_calls} reused, {price}"
         )
     counts = ", ".join(f"{number} {name}" for name, number in jobs.counts(view).items() if number)
     if counts:

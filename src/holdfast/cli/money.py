@@ -46,9 +46,10 @@ def bill(
         numbers = ("orders", "calls", "tokens", "paid", "charged twice", "in doubt", "reused", "refused")
         table = terminal.table(by, *numbers, numbers=numbers)
         for each in lines:
-            amounts = (each.paid, each.second, each.in_doubt, each.saved, each.refused)
+            amounts = (each.second, each.in_doubt, each.saved, each.refused)
             counts = (told_about(wanted, each.about) or "-", each.orders, each.calls, each.tokens)
-            table.add_row(*terminal.cells(*counts, *(figures.money(amount) for amount in amounts)))
+            paid = figures.paid(each.paid, each.unpriced_calls)
+            table.add_row(*terminal.cells(*counts, paid, *(figures.money(amount) for amount in amounts)))
         console.print(table)
         console.print()
     console.print(summary(found))
@@ -57,8 +58,9 @@ def bill(
 def summary(bill: Bill) -> str:
     """The bill in one line."""
     found = bill.sums
+    total = figures.paid(bill.total, found.unpriced_calls)
     return (
-        f"total {figures.money(bill.total)}, of which in doubt {figures.money(found.in_doubt)} "
+        f"total {total}, of which in doubt {figures.money(found.in_doubt)} "
         f"and charged twice {figures.money(found.second)}; saved {figures.money(found.saved)} on "
         f"{figures.count(found.reused_calls, 'call')} already paid for, and "
         f"{figures.money(found.refused)} on {figures.count(found.duplicates, 'duplicate request')} refused"
@@ -169,8 +171,9 @@ def _estimated(found: Estimate) -> str:
     forecast = found.forecast
     about = "" if found.exact else "about "
     unknown = f"; {found.unknown} not read yet and not counted" if found.unknown else ""
+    price = figures.paid(forecast.cost, forecast.unpriced_calls)
     return (
-        f"{about}{figures.money(forecast.cost)} for {figures.count(found.documents, 'document')}: "
+        f"{about}{price} for {figures.count(found.documents, 'document')}: "
         f"{forecast.tokens} tokens in {figures.count(forecast.calls, 'call')} to {found.model}; "
         f"{figures.count(forecast.known_calls, 'call')} known already{unknown} "
         f"(from {found.estimated_from}, prices of {found.prices})"

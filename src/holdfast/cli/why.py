@@ -82,8 +82,9 @@ def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail], 
     if run.error_code and run.status is Status.FAILED:
         console.print(f"  [bad]{escape(run.error_code)}[/bad]: {escape(run.error_message or '')}")
     if spent.paid_calls or spent.reused_calls:
+        price = figures.paid(spent.paid, spent.unpriced_calls)
         console.print(
-            f"  paid {figures.count(spent.paid_calls, 'call')} ({figures.money(spent.paid)}), reused "
+            f"  paid {figures.count(spent.paid_calls, 'call')} ({price}), reused "
             f"{spent.reused_calls} already paid for (saved {figures.money(spent.saved)})"
         )
     if run.status in LIVE:

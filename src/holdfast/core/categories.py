@@ -13,6 +13,7 @@ CATEGORIES: tuple[str, ...] = get_args(Category)
 OF_CODE: dict[str, Category] = {
     "provider_quota": "quota",
     "over_budget": "quota",
+    "unpriced": "quota",
     "provider_auth": "auth",
     "provider_rejected": "content",
     "provider_unavailable": "provider_down",

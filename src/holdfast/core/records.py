@@ -35,6 +35,8 @@ class Ask:
     callback: Mapping[str, str] | None = None
     # The trace that asks, as W3C writes it; no part of it either.
     trace: str | None = None
+    # No price is known for the model that would be asked: refused under a hard budget.
+    unpriced: bool = False
     # False for work that never pays: a budget that is used up does not stand in its way.
     pays: bool = True
 
@@ -248,6 +250,13 @@ class Spent:
     tokens: int = 0
     paid: int = 0
     saved: int = 0
+    # Of the paid calls, those for which no price was known; `paid` has nothing of them.
+    unpriced_calls: int = 0
+
+    @property
+    def unpriced(self) -> bool:
+        """True when all that is known of the price is that there was none."""
+        return self.unpriced_calls > 0 and not self.paid
 
     def __add__(self, other: "Spent") -> "Spent":
         """The sum, field by field."""
@@ -257,6 +266,7 @@ class Spent:
             self.tokens + other.tokens,
             self.paid + other.paid,
             self.saved + other.saved,
+            self.unpriced_calls + other.unpriced_calls,
         )
 
 
@@ -298,3 +308,4 @@ class Order:
     deadline_at: float
     sends: int
     estimate: int
+    unpriced: bool = False

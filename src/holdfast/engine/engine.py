@@ -93,7 +93,20 @@ class Engine:
             raise BadRequestError(
                 f"kind {ask.kind!r} is not known here; known are: {known}", code="unknown_kind"
             )
-        return _keepable(replace(ask, pipeline=kind.pipeline, trace=traces.carried()).checked())
+        unpriced = ask.pays and self._unpriced(ask)
+        made = replace(ask, pipeline=kind.pipeline, trace=traces.carried(), unpriced=unpriced)
+        return _keepable(made.checked())
+
+    def _unpriced(self, ask: Ask) -> bool:
+        """True when the request names a model, of a provider that is set up here, without a price."""
+        provider, model = ask.options.get("provider"), ask.options.get("model")
+        if (
+            not isinstance(provider, str)
+            or not isinstance(model, str)
+            or provider not in self.parts.providers
+        ):
+            return False
+        return self.parts.prices.price(model, provider) is None
 
     def wake(self, due: Mapping[str, int]) -> None:
         """Say that so many tasks became due in these lanes."""

@@ -27,6 +27,13 @@ class Forecast:
     cost: int = 0
     known_calls: int = 0
     known_tokens: int = 0
+    # Of the calls to be paid, those whose model has no price; `cost` has nothing of them.
+    unpriced_calls: int = 0
+
+    @property
+    def price(self) -> int | None:
+        """What it would cost; None when no price is known for any of it."""
+        return None if self.unpriced_calls and not self.cost else self.cost
 
     def __add__(self, other: "Forecast") -> "Forecast":
         """The sum, field by field."""
@@ -81,4 +88,5 @@ class Foresight:
         asked = call.params.get("max_completion_tokens", call.params.get("max_tokens"))
         limited = type(asked) is int and 0 < asked <= pay.MOST_OUTPUT
         output = (asked if limited else pay.USUAL_OUTPUT) if chat else 0
-        return Forecast(1, tokens, self._table.cost(call.model, tokens, int(output)))  # type: ignore[call-overload]
+        cost = self._table.cost(call.model, tokens, int(output), provider=call.provider)  # type: ignore[call-overload]
+        return Forecast(1, tokens, cost or 0, unpriced_calls=int(cost is None))

@@ -267,6 +267,7 @@ class Ledger:
             deadline=provider.profile.deadline,
             stale_after=self._policy.stale_intent,
             scopes=_scopes(claim),
+            unpriced=self._table.price(first.model, first.provider) is None,
         )
 
     def _send(self, holder: Holder, intended: Order) -> Order | FencedOut:
@@ -307,7 +308,8 @@ class Ledger:
         profile = provider.profile
         if self._policy.in_doubt == "park" and not row.keyed:
             return "in doubt orders are parked by setting"
-        if self._policy.park_above is not None and row.estimate > self._policy.park_above and not row.keyed:
+        limit = self._policy.park_above
+        if limit is not None and (row.unpriced or row.estimate > limit) and not row.keyed:
             return "in doubt and above the price that is resent without asking"
         if not row.keyed and row.doubts >= self._policy.most_doubts:
             return f"in doubt {row.doubts} times at a provider that may charge each time"
@@ -379,12 +381,13 @@ class Ledger:
             orders.doubt(self._db, order.id, order.sends, reason="the answer has the wrong number of results")
             return {}
         weights = list(order.weights)
-        cost = self._table.cost(order.model, answer.input_tokens, answer.output_tokens)
+        spent = answer.input_tokens, answer.output_tokens
+        cost = self._table.cost(order.model, *spent, provider=order.provider)
         receipt = orders.Receipt(
             results=answer.results,
             tokens=prices.split(answer.input_tokens + answer.output_tokens, weights),
-            costs=prices.split(cost, weights),
-            prices=self._table.version,
+            costs=prices.split(cost or 0, weights),
+            prices=orders.UNPRICED if cost is None else self._table.version,
             replayed=answer.replayed,
         )
         give_up = self._host.clock() + self._policy.settle_patience
@@ -415,7 +418,7 @@ class Ledger:
     def _estimate(self, provider: Provider, call: Call) -> int:
         tokens = provider.count_tokens(call.text)
         most_output = _most_output(call.params) if call.endpoint.startswith("chat") else 0
-        return self._table.cost(call.model, tokens, most_output)
+        return self._table.cost(call.model, tokens, most_output, provider=call.provider) or 0
 
     def _payment(
         self,

@@ -1,6 +1,7 @@
 """What a call costs, by a versioned table. Amounts are nano-dollars: the cheapest token is not 0.
 
-A charge keeps the version it was priced with; changing the table never changes an old bill.
+A model that is not in the table has no price: its calls are counted and shown as *unpriced*, never as an
+invented amount. A charge keeps the version it was priced with; changing the table never changes an old bill.
 """
 
 from collections.abc import Mapping
@@ -18,47 +19,120 @@ class Price:
     output: int = 0
 
 
+FREE = Price(0, 0)
+
+
 def dollars(amount: float) -> int:
     """`amount` dollars in nano-dollars."""
     return round(amount * NANO)
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderPrices:
+    """What the settings say of one provider: prices of its models, or that it is free."""
+
+    models: Mapping[str, Price] = field(default_factory=dict)
+    free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PriceTable:
-    """The prices of one version. A model not in it costs `unknown`, so that no budget is blind to it."""
+    """The prices of one version: those of `models`, and by a provider's identity those that are its own.
+
+    A model in neither costs `unknown`; None: it has no price.
+    """
 
     version: str
     models: Mapping[str, Price] = field(default_factory=dict)
-    unknown: Price = field(default_factory=lambda: Price(dollars(5.0), dollars(20.0)))
+    unknown: Price | None = None
+    providers: Mapping[str, ProviderPrices] = field(default_factory=dict)
 
-    def price(self, model: str) -> Price:
-        """The price of `model`."""
+    def price(self, model: str, provider: str = "") -> Price | None:
+        """The price of a provider's model; None when there is none."""
+        own = self.providers.get(provider)
+        if own is not None:
+            if own.free:
+                return FREE
+            if model in own.models:
+                return own.models[model]
         return self.models.get(model, self.unknown)
 
-    def cost(self, model: str, input_tokens: int, output_tokens: int = 0) -> int:
-        """Nano-dollars for these tokens, rounded up: a bill never promises less than it will cost."""
-        price = self.price(model)
+    def cost(self, model: str, input_tokens: int, output_tokens: int = 0, provider: str = "") -> int | None:
+        """Nano-dollars for these tokens, rounded up: a bill never promises less than it will cost.
+
+        None when the model has no price.
+        """
+        price = self.price(model, provider)
+        if price is None:
+            return None
         exact = price.input * input_tokens + price.output * output_tokens
         return -(-exact // MILLION)
+
+
+def _list(*prices: tuple[str, float, float]) -> dict[str, Price]:
+    return {model: Price(dollars(input_), dollars(output)) for model, input_, output in prices}
 
 
 DEFAULT = PriceTable(
     version="2026-11",
     models={
-        "local": Price(0, 0),
-        "wordllama-256": Price(0, 0),
-        "extractive-1": Price(0, 0),
-        "text-embedding-3-small": Price(dollars(0.02)),
-        "text-embedding-3-large": Price(dollars(0.13)),
-        "text-embedding-ada-002": Price(dollars(0.10)),
-        "gpt-4o-mini": Price(dollars(0.15), dollars(0.60)),
-        "gpt-4o": Price(dollars(2.50), dollars(10.00)),
-        "gpt-4.1": Price(dollars(2.00), dollars(8.00)),
-        "gpt-4.1-mini": Price(dollars(0.40), dollars(1.60)),
-        "gpt-4.1-nano": Price(dollars(0.10), dollars(0.40)),
+        "local": FREE,
+        "wordllama-256": FREE,
+        "extractive-1": FREE,
+        **_list(
+            # Embeddings.
+            ("text-embedding-3-small", 0.02, 0),
+            ("text-embedding-3-large", 0.13, 0),
+            ("text-embedding-ada-002", 0.10, 0),
+            ("embed-english-v3.0", 0.10, 0),
+            ("embed-multilingual-v3.0", 0.10, 0),
+            ("embed-v4.0", 0.12, 0),
+            ("voyage-3", 0.06, 0),
+            ("voyage-3-lite", 0.02, 0),
+            ("voyage-3-large", 0.18, 0),
+            ("voyage-3.5", 0.06, 0),
+            ("voyage-3.5-lite", 0.02, 0),
+            ("voyage-code-3", 0.18, 0),
+            ("voyage-law-2", 0.12, 0),
+            ("voyage-finance-2", 0.12, 0),
+            ("mistral-embed", 0.10, 0),
+            ("codestral-embed", 0.15, 0),
+            ("gemini-embedding-001", 0.15, 0),
+            # Chat.
+            ("gpt-5", 1.25, 10.00),
+            ("gpt-5-mini", 0.25, 2.00),
+            ("gpt-5-nano", 0.05, 0.40),
+            ("gpt-4.1", 2.00, 8.00),
+            ("gpt-4.1-mini", 0.40, 1.60),
+            ("gpt-4.1-nano", 0.10, 0.40),
+            ("gpt-4o", 2.50, 10.00),
+            ("gpt-4o-mini", 0.15, 0.60),
+            ("gpt-4-turbo", 10.00, 30.00),
+            ("gpt-4", 30.00, 60.00),
+            ("gpt-3.5-turbo", 0.50, 1.50),
+            ("o1", 15.00, 60.00),
+            ("o3", 2.00, 8.00),
+            ("o3-mini", 1.10, 4.40),
+            ("o4-mini", 1.10, 4.40),
+            ("claude-opus-4-1", 15.00, 75.00),
+            ("claude-sonnet-4-5", 3.00, 15.00),
+            ("claude-haiku-4-5", 1.00, 5.00),
+            ("claude-3-5-haiku-20241022", 0.80, 4.00),
+            ("claude-3-haiku-20240307", 0.25, 1.25),
+            ("gemini-2.5-pro", 1.25, 10.00),
+            ("gemini-2.5-flash", 0.30, 2.50),
+            ("gemini-2.5-flash-lite", 0.10, 0.40),
+            ("gemini-2.0-flash", 0.10, 0.40),
+            ("gemini-2.0-flash-lite", 0.075, 0.30),
+            ("command-r-08-2024", 0.15, 0.60),
+            ("command-r-plus-08-2024", 2.50, 10.00),
+            ("llama-3.3-70b-versatile", 0.59, 0.79),
+            ("llama-3.1-8b-instant", 0.05, 0.08),
+        ),
     },
 )
-"""List prices in US dollars per million tokens; override them for your contract."""
+"""List prices in US dollars per million tokens, as their providers published them in 2025. Check them, and
+set your own in `[providers.NAME.prices]`. Long prompts, caches and batches may be priced otherwise."""
 
 
 def split(total: int, weights: list[int]) -> list[int]:

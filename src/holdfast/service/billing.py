@@ -92,6 +92,18 @@ class Billing:
         return Change(budget, sum(woken.values()))
 
 
+def refusal(reason: str) -> tuple[str, str]:
+    """The code and the sentence for a request that was refused for its price."""
+    sort, _, scope = reason.partition(":")
+    if sort == "unpriced":
+        message = (
+            f"the budget of the {scope} has a hard limit, and no price is known for the model; set its price "
+            "or `free = true` in [providers.NAME], or remove the limit"
+        )
+        return "unpriced", message
+    return "over_budget", f"the budget of the {scope.rpartition(':')[2]} is used up; raise it, then ask again"
+
+
 def checked_scope(scope: str) -> str | None:
     """The collection that a scope names, None for the tenant as a whole; BadRequestError for neither."""
     if scope == budgets.TENANT:

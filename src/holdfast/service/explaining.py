@@ -106,6 +106,8 @@ def of_request(reason: str, actor: str | None) -> str:
     """What became of a request, and who made it."""
     if reason.startswith("refused:over_budget"):
         told = f"refused: the budget of the {reason.rpartition(':')[2]} is used up"
+    elif reason.startswith("refused:unpriced"):
+        told = "refused: no price is known for the model, and its budget has a hard limit"
     else:
         told = REQUESTS.get(reason, reason.replace("_", " ").replace(":", ": "))
     return f"{told} (asked by {ACTORS.get(actor, actor)})" if actor else told

@@ -12,6 +12,13 @@ def money(nano: int) -> str:
     return f"${nano / NANO:,.{places}f}"
 
 
+def paid(nano: int, unpriced_calls: int) -> str:
+    """What was paid; calls for which no price is known are told beside it, or instead."""
+    if not unpriced_calls:
+        return money(nano)
+    return "unpriced" if not nano else f"{money(nano)} + {count(unpriced_calls, 'unpriced call')}"
+
+
 def coarse(nano: int) -> str:
     """Money for looking at: four places at most; what is less than that is said to be less."""
     if 0 < nano < NANO // 10_000:

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Select,
     Subquery,
     Text,
+    and_,
     bindparam,
     case,
     cast,
@@ -69,6 +70,13 @@ class Line:
     saved: int = 0
     duplicates: int = 0
     refused: int = 0
+    # Of the calls, those for which no price was known; `paid` has nothing of them.
+    unpriced_calls: int = 0
+
+    @property
+    def unpriced(self) -> bool:
+        """True when all that is known of what was paid is that it had no price."""
+        return self.unpriced_calls > 0 and not self.paid
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,9 @@ def _charged(by: By, tenant: str | None, span: Span) -> Select[Any]:
         paid=case((first, charges.c.amount), else_=0),
         second=case((charges.c.sort == "second", charges.c.amount), else_=0),
         in_doubt=case((charges.c.sort == "in_doubt", charges.c.amount), else_=0),
+        unpriced_calls=case(
+            (and_(first, charges.c.prices == "unpriced"), func.json_array_length(orders.c.call_keys)), else_=0
+        ),
     )
     source = charges.join(orders, orders.c.id == charges.c.order_id)
     if by in {By.DOCUMENT, By.REASON}:

@@ -39,7 +39,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core.errors import BadRequestError, HoldfastError
+from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.periods import Period, window
 from holdfast.core.states import UNSETTLED, CallState, TaskState, Verb
 from holdfast.store import journal
@@ -73,6 +73,18 @@ class OverBudgetError(HoldfastError):
         super().__init__(
             f"the budget of {scope} does not cover the next call; raise it, or wait for others to end"
         )
+        self.scope = scope
+
+
+class UnpricedError(WorkError):
+    """No price is known for the model, and a hard limit is to hold; nothing was sent."""
+
+    def __init__(self, scope: str) -> None:
+        message = (
+            f"{scope} has a hard limit, and no price is known for the model; set its price or `free = true` "
+            "in [providers.NAME], or remove the limit"
+        )
+        super().__init__(message, code="unpriced")
         self.scope = scope
 
 
@@ -200,14 +212,17 @@ def _held(tx: Tx, tenant: str, scopes: Sequence[str]) -> list[Budget]:
     return [_budget(row) for row in rows]
 
 
-def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int) -> None:
+def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int, *, unpriced: bool = False) -> None:
     """`amount` is reserved in every budget there is for `scopes`; otherwise OverBudgetError, and nothing.
 
-    What costs nothing needs no budget.
+    What costs nothing needs no budget. What has no price may cost anything: under a hard limit it is refused
+    with UnpricedError.
     """
-    if not amount:
+    if not amount and not unpriced:
         return
     for budget in _held(tx, tenant, scopes):
+        if unpriced and budget.hard_limit is not None:
+            raise UnpricedError(budget.named)
         if budget.hard_limit is not None and budget.used + amount > budget.hard_limit:
             raise OverBudgetError(budget.named)
         _keep(tx, replace(budget, reserved=budget.reserved + amount))

@@ -117,6 +117,7 @@ class Draft:
     deadline: float
     stale_after: float
     scopes: tuple[str, ...]
+    unpriced: bool = False
 
 
 def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
@@ -160,7 +161,7 @@ def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | No
     if not mine:
         return None
     estimate = sum(draft.weights[key] for key in mine)
-    budgets.reserve(tx, claim.tenant, draft.scopes, estimate)
+    budgets.reserve(tx, claim.tenant, draft.scopes, estimate, unpriced=draft.unpriced)
     frozen: dict[str, Any] = {
         "id": draft.id,
         "tenant": claim.tenant,
@@ -176,6 +177,7 @@ def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | No
         "task_id": claim.task_id or None,
         "run_id": claim.run_id or None,
         "estimate": estimate,
+        "unpriced": draft.unpriced,
         "deadline": draft.deadline,
     }
     lasts = draft.stale_after if state is CallState.INTENT else draft.deadline
@@ -298,7 +300,7 @@ def resend(db: Database, claim: Claim, order_id: str, send_token: str) -> Order 
         tx.execute(MARK_RESENT, {"b_order": order_id, "b_send": send_token, **holder})
         tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})
         if not row.keyed:
-            budgets.reserve(tx, row.tenant, row.scopes, row.estimate)
+            budgets.reserve(tx, row.tenant, row.scopes, row.estimate, unpriced=row.unpriced)
         journal.write(
             tx, journal.of_claim(Verb.RESEND, "in_doubt", claim, {"order": order_id, "send": row.sends + 1})
         )
@@ -314,6 +316,7 @@ ORDER_AND_APPROVAL = select(
     orders.c.model,
     orders.c.keyed,
     orders.c.estimate,
+    orders.c.unpriced,
     orders.c.approved,
     orders.c.doubts,
     orders.c.reason,

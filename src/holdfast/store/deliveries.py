@@ -154,11 +154,12 @@ def _figures(tx: Tx, run_id: str, result: Mapping[str, Any]) -> dict[str, Any]:
         "failed_results": int(result.get("results", good)) - good,
         "counts": dict(counts),
         "cost": {
-            "paid": spent.paid / NANO,
+            "paid": None if spent.unpriced else spent.paid / NANO,
             "saved": sum(each.saved for each in slices) / NANO,
             "tokens": spent.tokens,
             "paid_calls": spent.paid_calls,
             "reused_calls": sum(each.reused_calls for each in slices),
+            "unpriced_calls": spent.unpriced_calls,
         },
     }
 

@@ -181,7 +181,14 @@ def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
     fields = [tasks.c[name] if name != "stages" else within(tasks.c.stages) for name in _Step._fields]
     steps = select(many(several(*fields))).where(tasks.c.run_id == runs.c.id).scalar_subquery()
     bill = (
-        select(several(func.sum(charges.c.amount), func.sum(charges.c.tokens), func.sum(paid.CALLS)))
+        select(
+            several(
+                func.sum(charges.c.amount),
+                func.sum(charges.c.tokens),
+                func.sum(paid.CALLS),
+                func.sum(paid.UNPRICED_CALLS),
+            )
+        )
         .select_from(paid.CHARGED)
         .where(charges.c.run_id == runs.c.id, charges.c.sort != literal("in_doubt"))
         .scalar_subquery()
@@ -259,7 +266,7 @@ def _standings(found: Sequence[Row[Any]]) -> dict[str, Standing]:
 
 def _standing(row: Row[Any]) -> Standing:
     run = rows.run(row)
-    told, (amount, tokens, paid_calls), trouble = json.loads(row.tally)
+    told, (amount, tokens, paid_calls, unpriced_calls), trouble = json.loads(row.tally)
     found = [_Step._make(step) for step in told or ()]
     if len(found) > 1:
         found.sort()
@@ -277,6 +284,7 @@ def _standing(row: Row[Any]) -> Standing:
         tokens or 0,
         amount or 0,
         sum([one.saved for one in found]),
+        unpriced_calls or 0,
     )
     unit = next((one.unit for one in counted if one.unit), "")
     rolled = progress.roll_up(steps, planned=run.slices is not None)

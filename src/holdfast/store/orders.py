@@ -24,6 +24,8 @@ from holdfast.store.schema import charges, orders, tasks
 from holdfast.store.text import plain
 
 BATCH = 200
+# What a charge is priced by when no price is known: it has tokens and no amount.
+UNPRICED = "unpriced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,12 @@ def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
             _clear(tx, order_id, send, every=row.keyed)
         another = row.state == CallState.SENT and row.sends != send and not row.keyed
         if another:
-            tx.execute(CHARGE, _charge(row, row.sends, "in_doubt", 0, row.estimate, "estimate"))
+            tx.execute(
+                CHARGE,
+                _charge(
+                    row, row.sends, "in_doubt", 0, row.estimate, UNPRICED if row.unpriced else "estimate"
+                ),
+            )
         common = {"b_tenant": row.tenant, "b_order": order_id}
         values = [
             common | {"b_key": key, "b_result": result, "b_tokens": used, "b_cost": price}
@@ -275,7 +282,9 @@ def doubt(db: Database, order_id: str, send: int, *, reason: str, status: int | 
 def _doubt(tx: Tx, row: Row[Any], reason: str, status: int | None = None) -> None:
     _turn(tx, row, CallState.IN_DOUBT, reason, status)
     tx.execute(COUNT_DOUBT, {"b_order": row.id})
-    tx.execute(CHARGE, _charge(row, row.sends, "in_doubt", 0, row.estimate, "estimate"))
+    tx.execute(
+        CHARGE, _charge(row, row.sends, "in_doubt", 0, row.estimate, UNPRICED if row.unpriced else "estimate")
+    )
     _note(tx, Verb.DOUBT, reason, row)
 
 

@@ -18,12 +18,14 @@ MOST = 500
 # has paid, too. A second charge of an order pays for no further call.
 CHARGED = charges.join(orders, orders.c.id == charges.c.order_id)
 CALLS = case((charges.c.sort == literal("paid"), func.json_array_length(orders.c.call_keys)), else_=0)
+UNPRICED_CALLS = case((charges.c.prices == literal("unpriced"), CALLS), else_=0)
 OF_RUNS = (
     select(
         charges.c.run_id,
         func.sum(CALLS).label("paid_calls"),
         func.sum(charges.c.tokens).label("tokens"),
         func.sum(charges.c.amount).label("paid"),
+        func.sum(UNPRICED_CALLS).label("unpriced_calls"),
     )
     .select_from(CHARGED)
     .where(key_in(charges.c.run_id, bindparam("runs", type_=Keys())), charges.c.sort != literal("in_doubt"))
@@ -35,7 +37,12 @@ def by_run(tx: Tx, runs: Collection[str]) -> dict[str, Spent]:
     """By run, what was paid: calls, tokens and money. A run that paid nothing is not there."""
     return {
         # PostgreSQL adds 64-bit numbers up to a numeric.
-        row.run_id: Spent(paid_calls=int(row.paid_calls), tokens=int(row.tokens), paid=int(row.paid))
+        row.run_id: Spent(
+            paid_calls=int(row.paid_calls),
+            tokens=int(row.tokens),
+            paid=int(row.paid),
+            unpriced_calls=int(row.unpriced_calls),
+        )
         for row in (tx.all(OF_RUNS, {"runs": list(runs)}) if runs else ())
     }
 

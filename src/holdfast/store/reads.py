@@ -194,7 +194,7 @@ def progress_of(db: Database, run_id: str, limit: int = LINES_SHOWN) -> RunProgr
 def _spent(by_tasks: Spent, by_bill: Spent | None) -> Spent:
     """What a run has reused by its tasks, and what it has paid by the bill."""
     known = by_bill or Spent()
-    return replace(by_tasks, paid_calls=known.paid_calls, tokens=known.tokens, paid=known.paid)
+    return replace(known, reused_calls=by_tasks.reused_calls, saved=by_tasks.saved)
 
 
 def _rolled(run: Run, found: Sequence[TaskDetail], said: tuple[Line, ...]) -> RunProgress:

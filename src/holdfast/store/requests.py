@@ -43,6 +43,11 @@ LATEST = select(
     .label("last_sign_at"),
     select(func.coalesce(func.min(tasks.c.age), 0.0)).where(_of_run).scalar_subquery().label("age"),
 ).where(runs.c.id == bindparam("run_id"))
+HARD_LIMITED = select(budgets.c.scope).where(
+    budgets.c.tenant == bindparam("b_tenant"),
+    or_(budgets.c.scope == "tenant", budgets.c.scope == bindparam("b_scope")),
+    budgets.c.hard_limit.is_not(None),
+)
 EXHAUSTED = select(budgets.c.scope).where(
     budgets.c.tenant == bindparam("b_tenant"),
     or_(budgets.c.scope == "tenant", budgets.c.scope == bindparam("b_scope")),
@@ -106,6 +111,8 @@ def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: deci
     made = Answer(verdict.disposition, verdict.reason, head.id, run_id, head.generation + 1, Status.QUEUED)
     if made.created and ask.pays and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
         verdict = decide.Verdict(Disposition.REFUSED, f"over_budget:{broke.scope}")
+    elif made.created and ask.unpriced and (limited := tx.one(HARD_LIMITED, _scope(ask))) is not None:
+        verdict = decide.Verdict(Disposition.REFUSED, f"unpriced:{limited.scope}")
     elif made.created:
         kept_age = age if verdict.disposition is Disposition.TAKEOVER else None
         return dataclasses.replace(

@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import select, text, update
 
 from holdfast import faults
-from holdfast.core.errors import MustWaitError
+from holdfast.core.errors import MustWaitError, WorkError
 from holdfast.ledger.pay import Call
-from holdfast.store import budgets, orders
+from holdfast.store import billing, budgets, orders
 from holdfast.store.schema import charges
 from holdfast.store.schema_money import budgets as budget_table
 from tests.acceptance.patience import until
-from tests.conformance.ledger.till import CENT
+from tests.conformance.ledger.till import CENT, embed
 
 
 def test_a_budget_covers_exactly_what_it_says(till):
@@ -146,6 +146,33 @@ def test_a_resend_that_may_be_charged_again_needs_money_of_its_own(unkeyed):
     unkeyed.set_budget(2 * CENT)
     unkeyed.pay(hand, "chunk-01")
     assert unkeyed.budget() == (2 * CENT, 0)
+
+
+def test_a_model_without_a_price_is_counted_and_never_priced(till):
+    """Its calls and tokens are in the bill, as unpriced; no soft limit is crossed by an invented amount."""
+    budgets.set_budget(till.db, "default", budgets.TENANT, soft=1)
+    paid = till.ledger().pay(till.hand(), [embed("chunk-01", "brand-new")])
+    (row,) = till.world.rows(select(charges))
+    assert (row.prices, row.amount, row.tokens) == ("unpriced", 0, 2)
+    assert (paid.spent.paid_calls, paid.spent.paid, till.budget()) == (1, 0, (0, 0))
+    (line,) = billing.bill(till.db, "default").lines
+    assert (line.calls, line.unpriced_calls, line.unpriced) == (1, 1, True)
+
+
+def test_under_a_hard_limit_a_model_without_a_price_is_refused(till):
+    """Nobody knows whether it would fit: nothing is sent, and the error says what to do."""
+    till.set_budget(10**12)
+    with pytest.raises(WorkError, match="free = true") as refused:
+        till.ledger().pay(till.hand(), [embed("chunk-01", "brand-new")])
+    assert (refused.value.code, till.meter.totals().charges) == ("unpriced", 0)
+
+
+def test_in_doubt_without_a_price_is_above_every_price_to_park_at(unkeyed):
+    """Whatever may be resent without asking, this waits for a person."""
+    unkeyed.meter.plan(script=["charge_then_cut"])
+    with pytest.raises(MustWaitError) as parked:
+        unkeyed.ledger(park_above=10**15).pay(unkeyed.hand(), [embed("chunk-01", "brand-new")])
+    assert (parked.value.reason, unkeyed.orders("state")) == ("parked", [("parked",)])
 
 
 @pytest.mark.g5
