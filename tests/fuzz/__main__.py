@@ -27,7 +27,7 @@ def main() -> int:
     work = [(name, recipe, options.size) for recipe, name in itertools.product(recipes, targets.TARGETS)]
     began, problems = time.monotonic(), 0
     worst: dict[str, tuple[float, int]] = {}
-    with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
+    with multiprocessing.get_context("fork").Pool(options.workers) as pool:
         for done, outcome in enumerate(pool.imap(_try, work, chunksize=len(targets.TARGETS)), start=1):
             seconds, memory = worst.get(outcome.name, (0.0, 0))
             worst[outcome.name] = max(seconds, outcome.seconds), max(memory, outcome.memory)

@@ -39,14 +39,18 @@ class Asking(Parser):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[tuple[str, object]] = []
+        self.pieces_of: list[int] = []
 
-    def outline(self, path, name=""):
+    def outline(self, path, name="", seconds=None):
         self.asked.append(("outline", name))
-        return super().outline(path, name)
+        return super().outline(path, name, seconds)
 
-    def read(self, path, document_format, wanted):
-        self.asked.append(("read", (wanted.first, wanted.last)))
-        return super().read(path, document_format, wanted)
+    def cut(self, path, document_format, wanted, options, known=None, seconds=None):
+        self.asked.append(("cut", (wanted.first, wanted.last)))
+        cut = super().cut(path, document_format, wanted, options, known, seconds)
+        if cut.pieces is not None:
+            self.pieces_of.append(wanted.first)
+        return cut
 
 
 class House:

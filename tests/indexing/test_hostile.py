@@ -51,6 +51,21 @@ def test_a_name_that_cannot_be_kept_is_refused(house):
     assert list(house.library.walk("default", "shelf")) == []
 
 
+TRAPS = {
+    "comments": "<!---->" * 40 + "x",
+    "brackets": "# x\n\n- y\n\n" + "[" * 60_000,
+    "spaces": "# x" + " " * 60_000 + "y",
+    "marks": "a" + "\u0300\u0316" * 30_000,
+    "long comments": "<!---->" * 60_000 + "x",
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_text_that_once_kept_every_process_busy_is_indexed(house, name):
+    """In time that grows with its length alone, in this process or in the child where limits hold."""
+    assert house.indexed(TRAPS[name], f"{name}.txt").chunks >= 1
+
+
 GARBAGE = {
     "bytes": bytes(range(256)) * 40,
     "nuls": b"\x00" * 5000,

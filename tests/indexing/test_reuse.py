@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import delete
 
 from holdfast.core.states import Disposition
-from holdfast.kinds import index
 from holdfast.service.library import Wish
 from holdfast.store import reads, slices
 from holdfast.store.schema import chunks, word_counts
@@ -125,20 +124,16 @@ class Watched:
     """Counts what the work of a process asks of chunker and ledger."""
 
     def __init__(self, house, monkeypatch):
-        self.cut, self.paid = [], []
+        self.paid = []
         self.parser = Asking()
+        self.cut = self.parser.pieces_of
         self.engine = house.worker("watched", self.parser)
-        cut, pay = index.chunk.cut, self.engine.ledger.pay
-
-        def watched_cut(pages, options):
-            self.cut.append(pages[0].number)
-            return cut(pages, options)
+        pay = self.engine.ledger.pay
 
         def watched_pay(holder, calls, counted=None):
             self.paid.append(len(calls))
             return pay(holder, calls, counted)
 
-        monkeypatch.setattr(index.chunk, "cut", watched_cut)
         monkeypatch.setattr(self.engine.ledger, "pay", watched_pay)
 
     def work(self):

@@ -113,7 +113,13 @@ def test_a_worker_that_works_is_healthy_and_ready(overseer, answers):
         assert status == 200
     assert told["worker"]["name"] == "w"
     assert told["processes"] == [
-        {"pid": os.getpid(), "task": None, "busy_for": None, "up": pytest.approx(0, abs=10)}
+        {
+            "pid": os.getpid(),
+            "task": None,
+            "busy_for": None,
+            "last_sign": pytest.approx(0, abs=10),
+            "up": pytest.approx(0, abs=10),
+        }
     ]
     assert told["last_sweep"] < 5
 

@@ -54,6 +54,25 @@ def test_a_hang_is_killed_and_its_neighbours_go_on(shared, worker):
     assert shared.done(shared.ask("nap", "document:after")).status is Status.SUCCESS
 
 
+def test_a_process_that_stands_still_in_a_task_is_a_fault_until_it_goes_on(shared, worker):
+    """Frozen, or in code that lets no other thread run: a ping would be green, and health tells of it."""
+    asked = shared.ask("nap", "document:frozen", seconds=1)
+    busy = until(
+        lambda: [each for each in worker.health("/healthz")[1]["processes"] if each["task"]], 10, "not begun"
+    )
+    pid = busy[0]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        _status, told = until(
+            lambda: (answer := worker.health("/healthz"))[0] == 503 and answer, 30, "it is not noticed"
+        )
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert any(f"process {pid} has shown no sign of life for" in each for each in told["problems"])
+    until(lambda: worker.health("/healthz")[0] == 200, 30, "it is not healthy again")
+    assert shared.done(asked).status is Status.SUCCESS
+
+
 @pytest.mark.g7
 def test_a_killed_process_is_replaced_and_its_task_done(shared, worker):
     """Kill -9 of one process: another one does the task, and the worker stays as large as it was."""

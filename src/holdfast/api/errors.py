@@ -83,6 +83,8 @@ BY_CODE = {
     "url_forbidden": 400,
     "url_failed": 400,
     "foreign_origin": 403,
+    "estimate_timeout": 422,
+    "estimate_busy": 503,
 }
 BY_CLASS: tuple[tuple[type[HoldfastError], int], ...] = (
     (NotFoundError, 404),

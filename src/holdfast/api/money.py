@@ -25,6 +25,7 @@ from holdfast.service.estimating import Estimate
 from holdfast.store import billing
 from holdfast.store import orders as store_orders
 from holdfast.store.billing import By, OpenOrder, Span
+from holdfast.web.patience import Pool
 
 router = routing.router("money")
 
@@ -168,9 +169,10 @@ class EstimateShape(Shape):
 
 @router.post("/estimate")
 @routing.takes(BodyKind.TEXT)
+@routing.waits(Pool.ESTIMATES)
 def estimate(its: PartsOf, caller: Reader, body: EstimateRequest) -> EstimateShape:
     """Say what something would cost before it is asked for; nothing is paid, and nothing is changed."""
-    asked = bootstrap.estimating(its.runtime)
+    asked = bootstrap.estimating(its.runtime, its.runtime.settings.estimate_seconds)
     collection = None if body.collection is None else parts.known(body.collection)
     if body.text is not None and body.kind is None:
         found = asked.of_text(caller.tenant, body.text, collection=collection, options=body.options)

@@ -97,12 +97,16 @@ class SweepDuty(shapes.Shape):
 
 
 class Installation(shapes.Shape):
-    """The whole installation, for its operator."""
+    """The whole installation, for its operator.
+
+    `parsing` are the measures that confine the processes which read documents, on the machine of the API.
+    """
 
     workers: list[WorkerCard]
     lanes: list[LaneLoad]
     brokers: list[Depth]
     duties: list[SweepDuty]
+    parsing: list[str]
 
 
 class LanguageModel(shapes.Shape):
@@ -254,4 +258,5 @@ def _installation(its: Parts) -> Installation:
             SweepDuty(**{name: getattr(each, name) for name in SweepDuty.model_fields})
             for each in duty_turns.health(its.runtime.db)
         ],
+        parsing=list(its.runtime.parsers.measures()),
     )

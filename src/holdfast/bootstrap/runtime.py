@@ -7,6 +7,7 @@ from typing import Self
 
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse.parser import Parser
+from holdfast.documents.parse.pool import Parsers
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
 from holdfast.providers.base import Provider
@@ -30,6 +31,7 @@ class Runtime:
     supplies: Supplies
     shelf: Blobs
     parser: Parser
+    parsers: Parsers
     vectors: filling.Filling | None = None
 
     def close(self) -> None:
@@ -38,6 +40,7 @@ class Runtime:
         if self.vectors is not None:
             self.vectors.close()
         self.parser.close()
+        self.parsers.close()
         self.shelf.close()
         for provider in self.providers.values():
             provider.close()

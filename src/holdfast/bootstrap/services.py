@@ -38,14 +38,16 @@ def library(runtime: Runtime) -> Library:
     return Library(runtime.engine, runtime.shelf, chosen, fetching=fetching, most_bytes=most)
 
 
-def estimating(runtime: Runtime) -> Estimating:
-    """Estimates of what work would cost. The runtime must know the kind `index`."""
+def estimating(runtime: Runtime, seconds: float | None = None) -> Estimating:
+    """Estimates of what work would cost, each within so many seconds. The runtime must know `index`."""
     return Estimating(
         runtime.engine,
         library(runtime),
         kinds.choices(runtime.settings, runtime.supplies),
         runtime.shelf,
         runtime.parser,
+        runtime.parsers,
         kinds.OUTLOOKS,
         model_of(runtime.supplies),
+        seconds=seconds,
     )

@@ -16,6 +16,7 @@ from holdfast.core.errors import SchemaError
 from holdfast.documents import blobs_s3
 from holdfast.documents.blobs import Blobs, LocalBlobs
 from holdfast.documents.parse.parser import Parser
+from holdfast.documents.parse.pool import Parsers, Shares
 from holdfast.documents.parse.records import MIB, Limits
 from holdfast.engine import happenings, wake
 from holdfast.engine.engine import Engine, Parts
@@ -101,7 +102,11 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
             ),
         ),
     )
-    runtime = Runtime(settings, db, watch, Engine(db, parts), clients, supplies, shelf, parser, vectors)
+    count = settings.estimate_processes
+    parsers = Parsers(_limits(settings), Shares(count, max(1, count // 2), count))
+    runtime = Runtime(
+        settings, db, watch, Engine(db, parts), clients, supplies, shelf, parser, parsers, vectors
+    )
     return runtime
 
 

@@ -54,6 +54,7 @@ class Standing:
     providers: tuple[provider_troubles.Trouble, ...]
     budgets: tuple[budgets.Budget, ...]
     duties: tuple[duty_turns.DutyHealth, ...] = ()
+    parsing: tuple[str, ...] = ()
 
 
 def status(*, as_json: bool) -> None:
@@ -77,6 +78,7 @@ def status(*, as_json: bool) -> None:
             tuple(provider_troubles.all_of(runtime.db)),
             budgets.every(runtime.db),
             duty_turns.health(runtime.db),
+            runtime.parsers.measures(),
         )
     if as_json:
         terminal.show_json(standing)
@@ -130,6 +132,8 @@ def _print(console: Console, standing: Standing) -> None:
     for each in standing.budgets:
         if each.over_soft or each.over_hard:
             console.print(f"budget: {money.told(each)}", style="bad" if each.over_hard else "care")
+    said = terminal.one_line(f"documents are read here with: {'; '.join(standing.parsing)}")
+    console.print(said, style="quiet", markup=False)
 
 
 def _print_workers(console: Console, standing: Standing) -> None:

@@ -17,9 +17,11 @@ from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.records import Chunk, Claim, Copy, Slice
 from holdfast.documents import chunk
 from holdfast.documents.blobs import Blobs
+from holdfast.documents.chunk import Piece
 from holdfast.documents.parse import records
 from holdfast.documents.parse.parser import Parser
-from holdfast.documents.parse.records import Format, Page
+from holdfast.documents.parse.reader import Cut, Known
+from holdfast.documents.parse.records import Format
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.ledger.pay import Call
@@ -138,17 +140,26 @@ class Index:
         piece = work.payload
         form = Format(str(piece["format"]))
         path = self._shelf.path(work.content)
-        pages = self._parser.read(path, form, records.Slice(int(piece["first"]), int(piece["last"])))
+        wanted = records.Slice(int(piece["first"]), int(piece["last"]))
+        earlier: Mapping[str, slices.DoneSlice] = {}
+        if work.may_copy and work.claim.generation > 1:
+            earlier = slices.published(self._db, work.claim.head_id)
+        known = Known(_parts(chosen), frozenset(earlier))
+        cut = self._parser.cut(path, form, wanted, chosen.cutting(), known)
         work.check()
-        digest = _digest(pages, form, chosen)
-        facts: dict[str, Any] = {"digest": digest, "format": form.value, "pages": _pages(pages, form, piece)}
+        facts: dict[str, Any] = {
+            "digest": cut.digest,
+            "format": form.value,
+            "pages": _pages(cut, form, piece),
+        }
         if work.claim.ordinal <= 1 and form is Format.PDF:
             facts["thumbnail"] = self._thumbnail(work, form)
-        if work.may_copy and work.claim.generation > 1:
-            earlier = slices.published(self._db, work.claim.head_id).get(digest)
-            if earlier is not None and self._has_vectors(work, earlier.copy):
-                return self._taken_over(work, earlier.copy, facts)
-        return self._embedded(work, chosen, pages, facts)
+        if cut.pieces is None:
+            copy = earlier[cut.digest].copy
+            if self._has_vectors(work, copy):
+                return self._taken_over(work, copy, facts)
+            cut = self._parser.cut(path, form, wanted, chosen.cutting(), Known(known.parts))
+        return self._embedded(work, chosen, cut.pieces or (), facts)
 
     def _has_vectors(self, work: Work, copy: Copy) -> bool:
         return drift.has_vectors(self._db, work.claim.tenant, work.claim.head_id, copy)
@@ -161,8 +172,9 @@ class Index:
 
         return Finish({**facts, "taken_over": copy.generation}, copy=copy, also=also)
 
-    def _embedded(self, work: Work, chosen: Choices, pages: Sequence[Page], facts: dict[str, Any]) -> Finish:
-        pieces = chunk.cut(pages, chosen.cutting())
+    def _embedded(
+        self, work: Work, chosen: Choices, pieces: Sequence[Piece], facts: dict[str, Any]
+    ) -> Finish:
         wanted = [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
         large = len(pieces) > SMALL
         chunks: list[Chunk] = []
@@ -247,14 +259,13 @@ def _chosen(work: Work) -> Choices:
     return Choices(**kept)
 
 
-def _pages(pages: Sequence[Page], form: Format, piece: Mapping[str, Any]) -> int:
-    return int(piece["last"]) - int(piece["first"]) + 1 if form is Format.PDF else len(pages)
+def _pages(cut: Cut, form: Format, piece: Mapping[str, Any]) -> int:
+    return int(piece["last"]) - int(piece["first"]) + 1 if form is Format.PDF else cut.pages
 
 
-def _digest(pages: Sequence[Page], form: Format, chosen: Choices) -> str:
-    """What the chunks of a slice depend on: pages and parser, chunker, terms, model."""
-    return keys.digest(
-        records.digest(pages, form),
+def _parts(chosen: Choices) -> tuple[str, ...]:
+    """What the chunks of a slice depend on beside its pages and parser: chunker, terms, model."""
+    return (
         str(chunk.VERSION),
         str(words.VERSION),
         str(chosen.chunk_size),

@@ -6,21 +6,28 @@ are estimated from what is known of them: a small text is read again from the sh
 of its published generation, as they are when only the model changes, put together and cut again otherwise.
 That is close, not exact. A large collection is estimated from a sample, and says so.
 
+Foreign text is recognised, read and cut in children of this process, of which a tenant has a share, and
+within a time: an estimate is an answer, not a job. One of a text that takes longer fails, one of a collection
+is made of what was looked at until then.
+
 A kind that pays for something else supplies an `Outlook`: the calls that it would make for one document, and
 how many it makes at most.
 """
 
+import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.core import keys
-from holdfast.core.errors import BadRequestError, HoldfastError
-from holdfast.documents import chunk
+from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.documents.blobs import Blobs
-from holdfast.documents.parse import records, sniff, texts
+from holdfast.documents.chunk import Piece
+from holdfast.documents.parse import records, sniff
 from holdfast.documents.parse.parser import Parser
+from holdfast.documents.parse.pool import Parsers, ParsersBusyError
 from holdfast.documents.parse.records import Block, Format, Page, Role
 from holdfast.engine.engine import Engine
 from holdfast.kinds import actions, index, reading
@@ -36,8 +43,38 @@ from holdfast.store.documents import Document
 MOST_TEXT = 1024 * 1024
 MOST_DOCUMENTS = 200
 MOST_CHUNKS = 20_000
+MOST_TEXT_CHUNKS = 100_000
+GROUP = 2000
 SMALL_TEXT = 256 * 1024
 _PLAIN = frozenset({Format.TEXT, Format.MARKDOWN})
+
+
+class EstimateTimeoutError(HoldfastError):
+    """The estimate was not made within its time."""
+
+    code = "estimate_timeout"
+
+
+class _Clock:
+    """The time that an estimate may take; for ever without one."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self.until = None if seconds is None else time.monotonic() + seconds
+
+    @property
+    def left(self) -> float | None:
+        return None if self.until is None else max(0.001, self.until - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        return self.until is not None and time.monotonic() >= self.until
+
+    def error(self) -> EstimateTimeoutError:
+        return EstimateTimeoutError(
+            f"the estimate took longer than {self._seconds:g} s and was stopped; give a shorter text, or"
+            " write it to a file and run: holdfast estimate FILE"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +143,19 @@ class Estimating:
         defaults: index.Choices,
         shelf: Blobs,
         parser: Parser,
+        parsers: Parsers,
         jobs: Mapping[str, Outlook] | None = None,
         model: Model | None = None,
+        *,
+        seconds: float | None = None,
     ) -> None:
         self._engine = engine
         self._library = library
         self._defaults = defaults
         self._shelf = shelf
         self._parser = parser
+        self._parsers = parsers
+        self._seconds = seconds
         self._jobs = dict(jobs or {})
         self._model = model
 
@@ -121,18 +163,37 @@ class Estimating:
         self, tenant: str, text: str, *, collection: str | None, options: Mapping[str, Any] | None = None
     ) -> Estimate:
         """What it would cost to index this text; BadRequestError for one that is too long to be cut here."""
-        raw = text.encode("utf-8", "replace")
-        if len(raw) > MOST_TEXT:
+        if len(text) > MOST_TEXT or len(text.encode("utf-8", "replace")) > MOST_TEXT:
             message = (
                 f"a text of more than {MOST_TEXT:,} bytes is not estimated here; "
                 "write it to a file and run: holdfast estimate FILE"
             )
             raise BadRequestError(message, code="too_large")
         chosen = self._chosen(tenant, collection, options)
-        form, exact = _form(raw)
-        pages = texts.markdown_pages(text) if form is Format.MARKDOWN else texts.plain_pages(text)
-        forecast = self._foresight(tenant).of(_calls(pages, chosen))
-        return self._told(_Tally(1, 1, exact=exact, forecast=forecast), chosen, "the text")
+        clock = _Clock(self._seconds)
+        with self._lent(tenant, clock) as parser:
+            cut = parser.cut_text(text, chosen.cutting(), clock.left)
+        pieces = cut.pieces or ()
+        if len(pieces) > MOST_TEXT_CHUNKS:
+            message = f"the text would be more than {MOST_TEXT_CHUNKS:,} chunks; give a shorter one"
+            raise BadRequestError(message, code="too_large")
+        calls, foresight, forecast = _calls(pieces, chosen), self._foresight(tenant), Forecast()
+        for start in range(0, len(calls), GROUP):
+            if clock.is_over:
+                raise clock.error()
+            forecast += foresight.of(calls[start : start + GROUP])
+        return self._told(_Tally(1, 1, exact=cut.exact, forecast=forecast), chosen, "the text")
+
+    @contextlib.contextmanager
+    def _lent(self, tenant: str, clock: _Clock) -> Iterator[Parser]:
+        """A parser of the tenant's share; what takes too long in it is an estimate that does."""
+        with self._parsers.lent(tenant, clock.until) as parser:
+            try:
+                yield parser
+            except WorkError as error:
+                if error.code == "parse_timeout":
+                    raise clock.error() from error
+                raise
 
     def of_files(
         self,
@@ -159,10 +220,10 @@ class Estimating:
             tally.forecast += forecast
         return self._told(tally, chosen, "the files, read in full")
 
-    def _read(self, path: Path, chosen: index.Choices) -> Iterator[list[Page]]:
+    def _read(self, path: Path, chosen: index.Choices) -> Iterator[Sequence[Piece]]:
         outline = self._parser.outline(path, path.name)
         for piece in records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows):
-            yield self._parser.read(path, outline.format, piece)
+            yield self._parser.cut(path, outline.format, piece, chosen.cutting()).pieces or ()
 
     def of_collection(
         self, tenant: str, collection_id: str, *, options: Mapping[str, Any] | None = None
@@ -176,12 +237,14 @@ class Estimating:
         def concerns(document: Document) -> bool:
             return not self._library.is_current(changed, document)
 
+        clock = _Clock(self._seconds)
+
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
             mine = index.choices(chosen, document.options)
-            pages, exact = self._pages(document, mine)
-            return None if pages is None else (_calls(pages, mine), exact)
+            pieces, exact = self._pieces(tenant, document, mine, clock)
+            return None if pieces is None else (_calls(pieces, mine), exact)
 
-        return self._sampled(tenant, found, chosen, concerns, calls)
+        return self._sampled(tenant, found, chosen, concerns, calls, clock)
 
     def of_job(self, tenant: str, collection_id: str, kind: str, params: Mapping[str, Any]) -> Estimate:
         """What a job of this kind over the published documents of the collection would cost.
@@ -204,7 +267,7 @@ class Estimating:
             return outlook.calls(model, [each.text for each in self._passages(document)], asked), True
 
         chosen = replace(self._library.choices(found), model=model.name)
-        told = self._sampled(tenant, found, chosen, concerns, calls)
+        told = self._sampled(tenant, found, chosen, concerns, calls, _Clock(self._seconds))
         return _bounded(told, outlook.most(asked))
 
     def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
@@ -225,7 +288,9 @@ class Estimating:
             return actions.foreseen(options, asked, known)
 
         chosen = replace(self._library.choices(found), model=asked.name if asked is not None else "")
-        return self._sampled(tenant, found, chosen, lambda document: document.visible, calls)
+        return self._sampled(
+            tenant, found, chosen, lambda document: document.visible, calls, _Clock(self._seconds)
+        )
 
     def _sampled(
         self,
@@ -234,19 +299,25 @@ class Estimating:
         chosen: index.Choices,
         concerns: Callable[[Document], bool],
         calls: Callable[[Document], tuple[Sequence[Call], bool] | None],
+        clock: _Clock,
     ) -> Estimate:
         size = estimates.size_of(self._engine.db, tenant, collection.id)
         foresight = self._foresight(tenant)
         tally = _Tally()
         for document in documents.page(self._engine.db, tenant, collection.id, limit=MOST_DOCUMENTS):
-            if tally.chunks > MOST_CHUNKS:
+            if tally.chunks > MOST_CHUNKS or clock.is_over:
+                break
+            try:
+                wanted = calls(document) if concerns(document) else ((), True)
+            except EstimateTimeoutError:
+                if not tally.looked:
+                    raise
                 break
             tally.looked += 1
             tally.chunks += document.chunks or 0
             if not concerns(document):
                 continue
             tally.concerned += 1
-            wanted = calls(document)
             if wanted is None:
                 tally.unknown += 1
                 continue
@@ -259,29 +330,38 @@ class Estimating:
         )
         return self._told(_scaled(tally, size), chosen, told)
 
-    def _pages(self, document: Document, chosen: index.Choices) -> tuple[Sequence[Page] | None, bool]:
-        """The pages of a document as far as they are known without a parser, and whether exactly so."""
+    def _pieces(
+        self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
+    ) -> tuple[Sequence[Piece] | None, bool]:
+        """The chunks of a document as far as they are known without its file, and whether exactly so."""
         if document.source == "text" or document.format in {"text", "markdown", None}:
-            pages = self._small_text(document)
-            if pages is not None:
-                return pages, True
+            pieces = self._small_text(tenant, document, chosen, clock)
+            if pieces is not None:
+                return pieces, True
         passages = self._passages(document)
         if not passages:
             return None, False
         same = estimates.published_options(self._engine.db, document.head_id or 0)
         if all(same.get(name) == getattr(chosen, name) for name in ("chunk_size", "overlap", "delimiter")):
-            return [_whole(number, each) for number, each in enumerate(passages)], True
-        return _together(passages), False
+            return [Piece(each.text, each.page or 1, ()) for each in passages], True
+        with self._lent(tenant, clock) as parser:
+            return parser.cut_pages(_together(passages), chosen.cutting(), clock.left).pieces, False
 
-    def _small_text(self, document: Document) -> Sequence[Page] | None:
+    def _small_text(
+        self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
+    ) -> Sequence[Piece] | None:
         if document.size > SMALL_TEXT:
             return None
         path = self._shelf.path(document.digest)
         try:
-            if sniff.from_head(sniff.read_head(path), document.name) not in _PLAIN:
+            form = sniff.from_head(sniff.read_head(path), document.name)
+            if form is None or form not in _PLAIN:
                 return None
-            outline = self._parser.outline(path, document.name)
-            return self._parser.read(path, outline.format, outline.whole)
+            with self._lent(tenant, clock) as parser:
+                outline = parser.outline(path, document.name, clock.left)
+                return parser.cut(path, form, outline.whole, chosen.cutting(), seconds=clock.left).pieces
+        except (EstimateTimeoutError, ParsersBusyError):
+            raise
         except (HoldfastError, OSError):
             return None
 
@@ -314,23 +394,8 @@ class Estimating:
         return Estimate(tally.concerned, tally.unknown, tally.forecast, chosen.model, version, exact, source)
 
 
-def _calls(pages: Sequence[Page], chosen: index.Choices) -> list[Call]:
-    pieces = chunk.cut(pages, chosen.cutting())
+def _calls(pieces: Sequence[Piece], chosen: index.Choices) -> list[Call]:
     return [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
-
-
-def _form(raw: bytes) -> tuple[Format, bool]:
-    """What a text would be taken for, and whether it is cut here as it would be then."""
-    try:
-        form = sniff.from_head(raw[: sniff.HEAD])
-    except HoldfastError:
-        return Format.TEXT, False
-    return (form, True) if form in _PLAIN and form is not None else (Format.TEXT, False)
-
-
-def _whole(number: int, passage: Passage) -> Page:
-    """A chunk as a page of its own: it fits, so that it is not cut."""
-    return Page(number, (Block(Role.PARAGRAPH, passage.text),))
 
 
 def _together(passages: Sequence[Passage]) -> list[Page]:

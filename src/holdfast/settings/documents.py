@@ -31,6 +31,13 @@ class DocumentSettings(pydantic.BaseModel):
     parse_memory: Annotated[int, Field(ge=64, le=65_536)] = Field(
         default=512, description="Mebibytes that the process which reads documents may use."
     )
+    estimate_seconds: Annotated[float, Field(gt=0, le=300)] = Field(
+        default=5.0, description="Seconds that an estimate over the API may take."
+    )
+    estimate_processes: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=4,
+        description="Processes of one API that read texts to be estimated; a tenant has half at a time.",
+    )
     fetch_private: bool = Field(
         default=False, description="Allow documents from private, loopback and link-local addresses."
     )

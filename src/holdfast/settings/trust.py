@@ -84,6 +84,8 @@ NAMED_FILE = frozenset(
         "llm_provider",
         "park_above",
         # limits against hostile content
+        "estimate_processes",
+        "estimate_seconds",
         "most_bytes",
         "most_import",
         "most_json",

@@ -25,6 +25,7 @@ class Mark(StrEnum):
     LAST_RENEWAL = "last_renewal"
     LAST_WAKE = "last_wake"
     LAST_END = "last_end"
+    LAST_SIGN = "last_sign"
 
 
 class Count(StrEnum):
@@ -71,6 +72,11 @@ class Row:
             self[mark] = 0.0
         self[Mark.PID] = float(os.getpid())
         self[Mark.UP_AT] = boot_time()
+        self.show_life()
+
+    def show_life(self) -> None:
+        """This process runs, and no code of a task keeps its threads from running."""
+        self[Mark.LAST_SIGN] = boot_time()
 
     def note(self, happening: Claimed | Renewed | Done) -> None:
         """Write down what the engine tells."""
@@ -96,6 +102,10 @@ class Row:
     def pid(self) -> int:
         """The process that has the row; 0 when nobody has."""
         return int(self[Mark.PID])
+
+    def silent_for(self, now: float) -> float:
+        """For how many seconds a process with a task in hand has shown no sign of life; 0 for one at rest."""
+        return now - max(self[Mark.LAST_SIGN], self[Mark.BUSY_SINCE]) if self.busy else 0.0
 
     @property
     def busy(self) -> bool:

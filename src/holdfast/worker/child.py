@@ -34,6 +34,8 @@ MOST_TASKS = 200
 MOST_SECONDS = 30.0
 # A task that ends right after the drain time must not be cut off in the middle of its last statement.
 LAST_WORDS = 0.5
+# How often a process shows that its threads run. Code that holds the interpreter's lock lets none of them.
+SIGN_EVERY = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +68,8 @@ class Child:
         # The pool sends SIGTERM to a process that says that it ends. In another thread than the main one it
         # would end it at once, perhaps with the lock in hand that all processes share: then none goes on.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        threading.Thread(target=self._wait_for_the_end, name="holdfast-tether", daemon=True).start()
+        for name, body in (("tether", self._wait_for_the_end), ("sign", self._show_life)):
+            threading.Thread(target=body, name=f"holdfast-{name}", daemon=True).start()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def lane(self, given: Sequence[object]) -> str:
@@ -208,6 +211,10 @@ class Child:
                 self._pause.wait(0.05)
             self._pause.wait(LAST_WORDS)  # the pool is told of the result first
             os.kill(os.getpid(), signal.SIGTERM)
+
+    def _show_life(self) -> None:
+        while not self._pause.wait(SIGN_EVERY):
+            self._row.show_life()
 
     def _hold_the_rope(self) -> None:
         self._birth.rope.wait()

@@ -1,8 +1,8 @@
 """`/healthz`, `/readyz` and `/metrics` of a worker.
 
 A worker can be connected and consume nothing while a ping is green, so health is *progress*: the sweep goes
-round, children are there and not stuck, and no work is due that this worker should have taken. `/healthz`
-says whether a restart would help; `/readyz` says whether it can work right now.
+round, children are there, show that they live and are not stuck, and no work is due that this worker should
+have taken. `/healthz` says whether a restart would help; `/readyz` says whether it can work right now.
 """
 
 import json
@@ -30,6 +30,13 @@ class Patience:
     sweep: float = 60.0
     look: float = 30.0
     start: float = 60.0
+    # A process in the middle of a task that lets no thread run, not even the one that says so every second.
+    sign: float = 30.0
+
+    @classmethod
+    def of(cls, lease_ttl: float) -> "Patience":
+        """So that a process is told of only after it has surely lost its lease."""
+        return cls(sign=max(5.0, 2.5 * lease_ttl))
 
 
 class Health:
@@ -55,6 +62,12 @@ class Health:
             f"process {row.pid} is past its hard time limit and was not ended"
             for row in rows
             if 0 < row[Mark.HARD_AT] < now - 3 * overseer.pace.hard_grace
+        ]
+        found += [
+            f"process {row.pid} has shown no sign of life for {row.silent_for(now):.0f} s"
+            f" in the middle of task {row[Mark.TASK]:.0f}"
+            for row in rows
+            if row.silent_for(now) > patience.sign
         ]
         if progress.deaf:
             found.append("work is due in its lanes, it has a free process, and it takes none")
@@ -106,6 +119,7 @@ class Health:
                     "pid": row.pid,
                     "task": int(row[Mark.TASK]) or None,
                     "busy_for": ago(row[Mark.BUSY_SINCE]),
+                    "last_sign": ago(row[Mark.LAST_SIGN]),
                     "up": ago(row[Mark.UP_AT]),
                 }
                 for row in board.taken()

@@ -24,7 +24,7 @@ from holdfast.worker import app as celery_app
 from holdfast.worker import child, mending, sender
 from holdfast.worker.board import Board
 from holdfast.worker.brokers import Broker
-from holdfast.worker.health import Health, Server
+from holdfast.worker.health import Health, Patience, Server
 from holdfast.worker.overseer import Card, Overseer
 from holdfast.worker.starting import consumed_brokers, waited_for_database
 from holdfast.worker.tether import Tether
@@ -161,7 +161,7 @@ def _beside(overseer: Overseer, server: Server, end: Callable[[], None]) -> type
         def start(self, parent: Any) -> None:
             del parent
             overseer.start()
-            server.start(Health(overseer))
+            server.start(Health(overseer, Patience.of(overseer.settings.lease_ttl)))
             _listen_to_signals(end)
 
     return Beside

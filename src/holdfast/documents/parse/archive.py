@@ -5,12 +5,14 @@ The sizes are those that the archive's own directory declares. A member that tur
 directory meets the memory limit of the child.
 """
 
+import contextlib
 import zipfile
-from pathlib import Path
+from collections.abc import Iterator
 
 from holdfast.core.errors import WorkError
 from holdfast.documents import zip_directory
 from holdfast.documents.parse.records import MIB, Limits
+from holdfast.documents.parse.source import Readable
 
 # Real documents reach 1:60 for repetitive sheets; deflate itself ends at 1:1032.
 MOST_EXPANSION = 200
@@ -19,7 +21,7 @@ MOST_MEMBERS = 20_000
 MOST_DIRECTORY = 8 * MIB
 
 
-def check(path: Path, limits: Limits) -> None:
+def check(path: Readable, limits: Limits) -> None:
     """The archive expands to no more than the limits allow; otherwise WorkError, and nothing was unpacked."""
     with _opened(path) as archive:
         members = archive.infolist()
@@ -39,13 +41,13 @@ def check(path: Path, limits: Limits) -> None:
         )
 
 
-def names(path: Path) -> frozenset[str]:
+def names(path: Readable) -> frozenset[str]:
     """The names of an archive's members."""
     with _opened(path) as archive:
         return frozenset(archive.namelist())
 
 
-def first_bytes(path: Path, member: str) -> bytes:
+def first_bytes(path: Readable, member: str) -> bytes:
     """The first bytes of a member, empty when there is none of that name."""
     with _opened(path) as archive:
         try:
@@ -55,18 +57,20 @@ def first_bytes(path: Path, member: str) -> bytes:
             return b""
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
+@contextlib.contextmanager
+def _opened(path: Readable) -> Iterator[zipfile.ZipFile]:
     """The archive, once its directory is known to be of a size that can be loaded."""
     try:
         with path.open("rb") as file:
             directory = zip_directory.measure(file, MOST_DIRECTORY)
-        if directory.members > MOST_MEMBERS or directory.size > MOST_DIRECTORY:
-            raise WorkError(
-                f"the file has {directory.members:,} members, listed in {directory.size:,} bytes, more than a"
-                " document is allowed to have; split it into smaller ones",
-                code="archive_bomb",
-            )
-        return zipfile.ZipFile(path)
+            if directory.members > MOST_MEMBERS or directory.size > MOST_DIRECTORY:
+                raise WorkError(
+                    f"the file has {directory.members:,} members, listed in {directory.size:,} bytes, more"
+                    " than a document is allowed to have; split it into smaller ones",
+                    code="archive_bomb",
+                )
+            with zipfile.ZipFile(file) as archive:
+                yield archive
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
         raise WorkError(
             f"the file is a damaged archive ({error}); upload it again", code="broken_file"

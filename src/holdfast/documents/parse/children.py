@@ -11,6 +11,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -56,17 +57,22 @@ class Child:
         self._largest = 0
         self._waiting = False
         self._said = tempfile.TemporaryFile("a+b")  # noqa: SIM115 (closed with the child)
-        # `-I -S` and an explicit path: the child finds what its owner finds and reads no start-up file.
+        # `-I -S` and an explicit path: the child finds what its owner finds and reads no start-up file, and
+        # nothing of the folder it is started in. An empty environment: its owner's holds keys and passwords.
         # -B: under its limit on file sizes it would leave half a compiled module behind, for everybody.
+        self._channel, theirs = socket.socketpair()
         command = [sys.executable, "-ISB", "-c", _BOOT, str(os.getpid()), json.dumps(asdict(limits))]
         self._process = subprocess.Popen(  # noqa: S603 (our own interpreter, our own arguments)
-            command + [entry for entry in sys.path if entry],
-            stdin=subprocess.PIPE,
+            command + [str(Path(entry).resolve()) for entry in sys.path if entry],
+            stdin=theirs.fileno(),
             stdout=subprocess.PIPE,
             stderr=self._said,
             bufsize=0,
+            env={},
+            cwd="/",
             start_new_session=True,  # what a terminal sends to its group is not for the child
         )
+        theirs.close()
 
     @property
     def worn(self) -> bool:
@@ -78,18 +84,23 @@ class Child:
         used_up = self._served >= MOST_REQUESTS or self._resident > GROWN
         return used_up or self._waiting or self._process.poll() is not None
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The child's answer, within the time limit. After DiedError the child has been ended."""
+    def ask(
+        self, request: dict[str, Any], file: int | None = None, seconds: float | None = None
+    ) -> dict[str, Any]:
+        """The child's answer, within the time limit. After DiedError the child has been ended.
+
+        `file` is the open document that the request is about; the child gets a descriptor of its own.
+        """
         if self._served:  # what it says while it starts is why its first document is not read
             self._said.truncate(0)
         self._served += 1
         self._largest = 0
         self._waiting = True
-        deadline = time.monotonic() + self._limits.seconds
-        assert self._process.stdin is not None  # noqa: S101 (PIPE above)
-        assert self._process.stdout is not None  # noqa: S101 (as above)
+        allowed = self._limits.seconds if seconds is None else min(seconds, self._limits.seconds)
+        deadline = time.monotonic() + allowed
         try:
-            self._process.stdin.write(wire.frame(request))
+            self._channel.settimeout(max(0.001, allowed))
+            wire.send(self._channel, request, file)
             size = wire.length(self._take(wire.HEADER, deadline))
             if size > self._limits.reply:
                 raise DiedError("size")
@@ -99,6 +110,9 @@ class Child:
         except DiedError:
             self.close()
             raise
+        except TimeoutError:
+            self.close()
+            raise DiedError("timeout") from None
         except (OSError, EOFError):
             raise self._autopsy() from None
         except (ValueError, KeyError, TypeError):
@@ -119,14 +133,14 @@ class Child:
         self._process.returncode = 0
 
     def _shut(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self._channel.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
         self._said.close()
 
     def _take(self, size: int, deadline: float) -> bytes:
         """Exactly `size` bytes of the answer, or DiedError at the deadline, EOFError at the end."""
-        assert self._process.stdout is not None  # noqa: S101 (as above)
+        assert self._process.stdout is not None  # noqa: S101 (PIPE above)
         poll = select.poll()
         poll.register(self._process.stdout, select.POLLIN)
         taken = bytearray()

@@ -7,9 +7,9 @@ character elsewhere that does not fit becomes U+FFFD and is not an error.
 
 import codecs
 import re
-from pathlib import Path
 
 from holdfast.core.errors import WorkError
+from holdfast.documents.parse.source import Readable
 from holdfast.store.text import plain
 
 SAMPLE = 32 * 1024
@@ -43,8 +43,25 @@ def marked(head: bytes) -> str | None:
 
 def decode(data: bytes, declared: str | None = None) -> str:
     """The text of `data`, its line breaks all newlines and without what a database cannot keep."""
-    text = plain(_decode(data, declared))
+    return _finished(_decode(data, declared))
+
+
+def _finished(text: str) -> str:
+    text = plain(text)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def decode_certain(data: bytes) -> str | None:
+    """As `decode`, where the bytes themselves say how they are to be read; None where it would be a guess.
+
+    To guess takes a library that looks at a sample in dozens of ways, so it is left to the child.
+    """
+    name = marked(data) or _utf16(data[:SAMPLE])
+    try:
+        text = data.decode(name, "replace") if name is not None else data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return _finished(text)
 
 
 def decode_head(head: bytes) -> str:
@@ -53,7 +70,7 @@ def decode_head(head: bytes) -> str:
     return head.decode(name, "replace").replace("\r\n", "\n")
 
 
-def of_file(path: Path) -> str:
+def of_file(path: Readable) -> str:
     """The encoding of a file that is too large to be decoded at once; the whole of it is looked at."""
     with path.open("rb") as file:
         head = file.read(SAMPLE)

@@ -4,12 +4,12 @@ The tree is walked without recursion: a page of a hundred thousand nested elemen
 """
 
 import re
-from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.documents.parse import encodings, tables, texts
 from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.parse.source import Readable
 
 _UNSEEN = frozenset(
     {"script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "head", "nav"}
@@ -28,7 +28,7 @@ _CHARSET = re.compile(rb"""(?<!<meta)charset\s*+=\s*+["']?+\s*+([\w.:-]+)""", re
 _ENCODING = re.compile(rb"""encoding=["']([\w.-]+)["']""", re.IGNORECASE)
 
 
-def read(path: Path, limit: int) -> tuple[str | None, list[Page]]:
+def read(path: Readable, limit: int) -> tuple[str | None, list[Page]]:
     """The title and the one page of an HTML file."""
     data = texts.content(path, limit)
     tree = LexborHTMLParser(encodings.decode(data, _declared(data[:4096])))

@@ -1,11 +1,11 @@
 """DOCX and PPTX: blocks in reading order, headings by style or placeholder, tables as rows."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from holdfast.documents.parse import tables
 from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.parse.source import Readable
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TEXT, _PARAGRAPH, _TABLE = f"{_W}t", f"{_W}p", f"{_W}tbl"
@@ -17,7 +17,7 @@ _SKIPPED = frozenset(
 _MOST_DEPTH = 200
 
 
-def read_docx(path: Path) -> tuple[str | None, list[Page]]:
+def read_docx(path: Readable) -> tuple[str | None, list[Page]]:
     """The title and the parts of a DOCX; a part ends at a page break that the author set.
 
     Page breaks that a program computed are left alone: they move with every edit before them. Inserted text
@@ -25,7 +25,7 @@ def read_docx(path: Path) -> tuple[str | None, list[Page]]:
     """
     import docx  # noqa: PLC0415 (0.1 s that most documents do not need)
 
-    document = docx.Document(str(path))
+    document = docx.Document(path.open("rb"))
     styles = {style.style_id: style.name or "" for style in document.styles}
     parts: list[list[Block]] = [[]]
     for element in _body(document.element.body, 0):
@@ -133,11 +133,11 @@ def _first_heading(pages: list[Page]) -> str | None:
     return next(found, None)
 
 
-def read_pptx(path: Path) -> tuple[str | None, list[Page]]:
+def read_pptx(path: Readable) -> tuple[str | None, list[Page]]:
     """The title and the slides of a PPTX, each with its speaker notes last."""
     import pptx  # noqa: PLC0415 (as above)
 
-    deck = pptx.Presentation(str(path))
+    deck = pptx.Presentation(path.open("rb"))
     pages: list[Page] = []
     for number, slide in enumerate(deck.slides, start=1):
         title = slide.shapes.title

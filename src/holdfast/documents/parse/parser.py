@@ -5,22 +5,25 @@ After a fork the new process has a child of its own.
 """
 
 import base64
+import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.core.errors import WorkError
-from holdfast.documents.parse import sniff, texts, wire
+from holdfast.documents.chunk import ChunkOptions
+from holdfast.documents.parse import encodings, reader, sniff, texts, wire
 from holdfast.documents.parse.children import Child, DiedError
-from holdfast.documents.parse.reader import Whole
-from holdfast.documents.parse.records import MIB, Format, Limits, Outline, Page, Slice
+from holdfast.documents.parse.reader import Cut, Known, Whole
+from holdfast.documents.parse.records import Format, Limits, Outline, Page, Slice
 
 T = TypeVar("T")
-# A plain text up to this size stays parsed between its outline and its reading.
-KEPT = MIB
+# A plain text up to this size is read in this process, in linear time (decision 0043), and stays parsed
+# between its outline and its reading.
+SMALL_TEXT = 256 * 1024
 _HERE = frozenset({Format.TEXT, Format.MARKDOWN})
 _CODES = frozenset(
     {
@@ -39,38 +42,72 @@ _CODES = frozenset(
 class Parser:
     """Parses documents within limits. Every failure is a WorkError with a code that says what is wrong."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, *, in_child: bool = False) -> None:
+        """Parse within these limits; with `in_child` small texts, too, are left to the child."""
         self._limits = limits or Limits()
+        self._small = 0 if in_child else SMALL_TEXT
         self._lock = threading.Lock()
         self._child: Child | None = None
         self._recent: tuple[tuple[object, ...], Whole] | None = None
         _parsers.add(self)
 
-    def outline(self, path: Path, name: str = "") -> Outline:
+    def outline(self, path: Path, name: str = "", seconds: float | None = None) -> Outline:
         """The format and the size of a document, told by its content; raises `no_text` for one without text.
 
         `name` is the file's own, and decides only between formats of plain text.
         """
         self._measure(path)
         found = sniff.from_head(sniff.read_head(path), name)
-        if found in _HERE:
-            return self._text(path, found).outline()
-        answer = self._ask({"ask": "outline", "path": str(path), "name": name})
-        return _shaped(wire.outline_from, answer)
+        small = self._small_text(path, found)
+        if small is not None:
+            return small.outline()
+        return _shaped(wire.outline_from, self._ask({"ask": "outline", "name": name}, path, seconds))
 
     def read(self, path: Path, document_format: Format, wanted: Slice) -> list[Page]:
         """The pages of a slice. Pages without text are among them, with no blocks."""
         self._measure(path)
-        if document_format in _HERE:
-            return self._text(path, document_format).read(wanted)
-        request = {"ask": "read", "path": str(path), "format": document_format.value}
-        answer = self._ask(request | {"first": wanted.first, "last": wanted.last})
-        return _shaped(wire.pages_from, answer)
+        small = self._small_text(path, document_format)
+        if small is not None:
+            return small.read(wanted)
+        return _shaped(wire.pages_from, self._ask(_request("read", document_format, wanted), path))
+
+    def cut(
+        self,
+        path: Path,
+        document_format: Format,
+        wanted: Slice,
+        options: ChunkOptions,
+        known: Known | None = None,
+        seconds: float | None = None,
+    ) -> Cut:
+        """The chunks of a slice, cut where it was read; none for a slice that is known."""
+        self._measure(path)
+        small = self._small_text(path, document_format)
+        if small is not None:
+            return reader.cut(small.read(wanted), document_format, options, known or Known())
+        known = known or Known()
+        request = _request("cut", document_format, wanted) | _cutting(options)
+        request |= {"parts": list(known.parts), "digests": list(known.digests)}
+        return _shaped(wire.cut_from, self._ask(request, path, seconds))
+
+    def cut_text(self, text: str, options: ChunkOptions, seconds: float | None = None) -> Cut:
+        """The chunks of a text that somebody sent, recognised and cut in the child, whatever its size."""
+        request = {"ask": "text", "text": text} | _cutting(options)
+        return _shaped(wire.cut_from, self._ask(request, seconds=seconds))
+
+    def cut_pages(self, pages: Sequence[Page], options: ChunkOptions, seconds: float | None = None) -> Cut:
+        """The chunks of pages that were put together from known text."""
+        request = {"ask": "pages", "pages": wire.pages_to(pages)} | _cutting(options)
+        return _shaped(wire.cut_from, self._ask(request, seconds=seconds))
+
+    def measures(self) -> tuple[str, ...]:
+        """What keeps a child from doing harm on this system, in plain words."""
+        return _shaped(lambda answer: tuple(str(each) for each in answer), self._ask({"ask": "measures"}))
 
     def thumbnail(self, path: Path, document_format: Format, width: int = 320) -> bytes:
         """A PNG: the first page of a PDF, a plain sheet for all else. A broken PDF raises as in `read`."""
-        request = {"ask": "thumbnail", "path": str(path), "format": document_format.value, "width": width}
-        return _shaped(base64.b64decode, self._ask(request))
+        request = {"ask": "thumbnail", "format": document_format.value, "width": width}
+        return _shaped(base64.b64decode, self._ask(request, path))
 
     def close(self) -> None:
         """The child has ended. The next document starts another."""
@@ -87,21 +124,31 @@ class Parser:
                 code="too_large",
             )
 
-    def _text(self, path: Path, document_format: Format) -> Whole:
-        """A file of plain text, parsed now, or just before by the same thread or another."""
+    def _small_text(self, path: Path, document_format: Format | None) -> Whole | None:
+        """A small file of plain text, parsed now, or just before by the same thread or another.
+
+        None for what is to be read in the child, where limits of time and memory hold.
+        """
         about = path.stat()
+        if document_format is None or document_format not in _HERE or about.st_size > self._small:
+            return None
         key = (str(path), document_format, about.st_ino, about.st_size, about.st_mtime_ns)
         known = self._recent
         if known is not None and known[0] == key:
             return known[1]
-        whole = _parsed(path, document_format, self._limits.text_bytes)
-        self._recent = (key, whole) if about.st_size <= KEPT else None
+        text = encodings.decode_certain(texts.content(path, min(SMALL_TEXT, self._limits.text_bytes)))
+        if text is None:
+            return None
+        whole = reader.parsed(text, document_format)
+        self._recent = (key, whole)
         return whole
 
-    def _ask(self, request: dict[str, Any]) -> Any:
+    def _ask(self, request: dict[str, Any], path: Path | None = None, seconds: float | None = None) -> Any:
         """The result of a request to the child; WorkError for whatever went wrong with the document."""
-        with self._lock:
-            answer = self._answer(request)
+        with path.open("rb") if path is not None else contextlib.nullcontext() as file:
+            descriptor = None if file is None else file.fileno()
+            with self._lock:
+                answer = self._answer(request, descriptor, seconds)
         if "error" not in answer:
             return answer["result"]
         code, message = answer["error"], str(answer["message"])
@@ -111,7 +158,7 @@ class Parser:
             raise _unfit(message)
         raise WorkError(message, code=code if code in _CODES else "broken_file")
 
-    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, request: dict[str, Any], file: int | None, seconds: float | None) -> dict[str, Any]:
         """What the child says; the lock is held.
 
         A child that somebody else killed gets one successor: the kernel ends it when the thread that started
@@ -120,7 +167,7 @@ class Parser:
         for last in (False, True):
             child = self._ready()
             try:
-                answer = child.ask(request)
+                answer = child.ask(request, file, seconds)
             except DiedError as death:
                 self._child = None
                 if death.cause == "killed" and not last:
@@ -173,12 +220,12 @@ class Parser:
             self._child = None
 
 
-def _parsed(path: Path, document_format: Format, limit: int) -> Whole:
-    text = texts.load(path, limit)
-    if document_format is Format.TEXT:
-        return Whole(document_format, None, texts.plain_pages(text))
-    pages = texts.markdown_pages(text)
-    return Whole(document_format, texts.markdown_title(pages[0].blocks), pages)
+def _request(ask: str, document_format: Format, wanted: Slice) -> dict[str, Any]:
+    return {"ask": ask, "format": document_format.value, "first": wanted.first, "last": wanted.last}
+
+
+def _cutting(options: ChunkOptions) -> dict[str, Any]:
+    return {"options": [options.size_tokens, options.overlap, options.delimiter]}
 
 
 def _unfit(words: str) -> WorkError:
@@ -192,7 +239,7 @@ def _unfit(words: str) -> WorkError:
 def _shaped(shape: Callable[[Any], T], answer: Any) -> T:
     try:
         return shape(answer)
-    except (KeyError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, TypeError, ValueError) as error:
         raise WorkError(
             "the file is damaged: its parser gave no sense; upload it again", code="broken_file"
         ) from error

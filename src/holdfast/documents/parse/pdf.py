@@ -10,20 +10,23 @@ import contextlib
 import ctypes
 import io
 import itertools
+import mmap
 import re
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from pypdfium2 import raw
 
 from holdfast.core.errors import WorkError
-from holdfast.documents.parse.records import Block, Format, Limits, Outline, Page, Role, Slice, Unit
+from holdfast.documents.parse.records import MIB, Block, Format, Limits, Outline, Page, Role, Slice, Unit
+from holdfast.documents.parse.source import Readable
 from holdfast.store.text import plain
 
 LONGEST_HEADING = 160
+MAPPED = 128 * MIB
 _STOPS = ".!?:\u3002\uff01\uff1f"
 # PDFium's marks for a hyphen that only the end of the line put there.
 _SOFT_HYPHENS = ("\x02", "\ufffe", "\xad")
@@ -56,7 +59,7 @@ class _Line:
 class Pdf:
     """A PDF to be read by slices. It is opened anew for each, so that nothing PDFium keeps can pile up."""
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Readable, limits: Limits) -> None:
         self._path = path
         self._limits = limits
 
@@ -89,7 +92,7 @@ class Pdf:
             return [Page(number, _page(document, number)) for number in range(wanted.first, last + 1)]
 
 
-def thumbnail(path: Path, width: int) -> bytes:
+def thumbnail(path: Readable, width: int) -> bytes:
     """The first page as a PNG, `width` pixels wide and at most three times as high."""
     with _opened(path) as document, contextlib.closing(document[0]) as page:
         across, down = page.get_size()
@@ -101,10 +104,21 @@ def thumbnail(path: Path, width: int) -> bytes:
         return png.getvalue()
 
 
+def _content(path: Readable) -> Any:
+    """The file for PDFium: mapped into memory; a very large one is read bit by bit, more slowly."""
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        if 0 < size <= MAPPED:
+            # A private copy, because PDFium's binding wants memory that could be written to.
+            mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+            return (ctypes.c_ubyte * size).from_buffer(mapped)
+    return path.open("rb")
+
+
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[pdfium.PdfDocument]:
+def _opened(path: Readable) -> Iterator[pdfium.PdfDocument]:
     try:
-        document = pdfium.PdfDocument(path)
+        document = pdfium.PdfDocument(_content(path))
     except pdfium.PdfiumError as error:
         if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
             raise WorkError(

@@ -6,11 +6,14 @@ slice ended.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.core.errors import WorkError
-from holdfast.documents.parse import archive, sniff
+from holdfast.core import keys
+from holdfast.core.errors import HoldfastError, WorkError
+from holdfast.documents import chunk
+from holdfast.documents.chunk import ChunkOptions, Piece
+from holdfast.documents.parse import archive, records, sniff, texts
 from holdfast.documents.parse.records import (
     ARCHIVES,
     SHEETS,
@@ -22,6 +25,54 @@ from holdfast.documents.parse.records import (
     Unit,
     has_text,
 )
+from holdfast.documents.parse.source import Readable
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Digests of slices that need not be cut, each made of a slice's content and of `parts`."""
+
+    parts: tuple[str, ...] = ()
+    digests: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A slice cut into chunks: the digest of its content and `Known.parts`, its pages, the chunks.
+
+    `pieces` is None for a slice that is known. `exact` is false for a text that was cut as another format
+    than the one it would be taken for.
+    """
+
+    digest: str
+    pages: int
+    pieces: Sequence[Piece] | None
+    exact: bool = True
+
+
+def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, known: Known) -> Cut:
+    """The pages of a slice, cut unless they are known."""
+    digest = keys.digest(records.digest(pages, document_format), *known.parts)
+    return Cut(digest, len(pages), None if digest in known.digests else chunk.cut(pages, options))
+
+
+def read_text(text: str, options: ChunkOptions) -> Cut:
+    """A text that is no file yet, recognised, read and cut as it would be."""
+    try:
+        form = sniff.from_head(text[: sniff.HEAD].encode("utf-8", "replace")[: sniff.HEAD])
+    except HoldfastError:
+        form = None
+    exact = form in {Format.TEXT, Format.MARKDOWN}
+    pages = texts.markdown_pages(text) if form is Format.MARKDOWN else texts.plain_pages(text)
+    return Cut("", len(pages), chunk.cut(pages, options), exact=exact)
+
+
+def parsed(text: str, document_format: Format) -> "Whole":
+    """Plain text or Markdown, parsed."""
+    if document_format is Format.TEXT:
+        return Whole(document_format, None, texts.plain_pages(text))
+    pages = texts.markdown_pages(text)
+    return Whole(document_format, texts.markdown_title(pages[0].blocks), pages)
 
 
 class Opened(Protocol):
@@ -70,11 +121,17 @@ class Reader:
         self._key: tuple[object, ...] = ()
         self._document: Opened | None = None
 
-    def outline(self, path: Path, name: str) -> Outline:
+    def outline(self, path: Readable, name: str) -> Outline:
         """The outline of a file, its format told by its content."""
         return self._opened(path, sniff.sniff(path, name)).outline()
 
-    def read(self, path: Path, document_format: Format, wanted: Slice) -> list[Page]:
+    def cut(
+        self, path: Readable, document_format: Format, wanted: Slice, options: ChunkOptions, known: Known
+    ) -> Cut:
+        """The chunks of a slice."""
+        return cut(self.read(path, document_format, wanted), document_format, options, known)
+
+    def read(self, path: Readable, document_format: Format, wanted: Slice) -> list[Page]:
         """The pages of a slice."""
         document = self._opened(path, document_format)
         if not document.ahead(wanted):
@@ -82,7 +139,7 @@ class Reader:
             document = self._opened(path, document_format)
         return document.read(wanted)
 
-    def thumbnail(self, path: Path, document_format: Format, width: int) -> bytes:
+    def thumbnail(self, path: Readable, document_format: Format, width: int) -> bytes:
         """A PNG of the first page of a PDF, of a plain sheet for all else."""
         if document_format is Format.PDF:
             from holdfast.documents.parse import pdf  # noqa: PLC0415 (loads PDFium)
@@ -92,10 +149,10 @@ class Reader:
 
         return thumbnails.placeholder(document_format, width)
 
-    def _opened(self, path: Path, document_format: Format) -> Opened:
+    def _opened(self, path: Readable, document_format: Format) -> Opened:
         """The document, opened now or still open from the last request."""
         about = path.stat()
-        key = (str(path), document_format, about.st_ino, about.st_size, about.st_mtime_ns)
+        key = (document_format, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
         if self._document is None or self._key != key:
             self._document = None  # freed before the next one is loaded
             self._document = _open(path, document_format, self._limits)
@@ -103,7 +160,7 @@ class Reader:
         return self._document
 
 
-def _open(path: Path, document_format: Format, limits: Limits) -> Opened:
+def _open(path: Readable, document_format: Format, limits: Limits) -> Opened:
     if document_format in ARCHIVES:
         archive.check(path, limits)
     if document_format is Format.PDF:
@@ -126,4 +183,4 @@ def _open(path: Path, document_format: Format, limits: Limits) -> Opened:
         from holdfast.documents.parse import office  # noqa: PLC0415 (as above)
 
         return Whole(document_format, *office.read_pptx(path))
-    raise WorkError(f"{document_format.value} is not read in the child", code="unknown_format")
+    return parsed(texts.load(path, limits.text_bytes), document_format)

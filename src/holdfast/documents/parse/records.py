@@ -73,8 +73,8 @@ class Limits:
     """What one document may cost: time and memory of the child, and the size of what it is given.
 
     `seconds` is wall time per request and CPU time of the child; `memory` its address space; `bytes` the
-    file; `text_bytes` a file of plain text or Markdown, which is read in this process; `expanded` the members
-    of an archive together; `cells` those of a workbook; `reply` what one slice may come to.
+    file; `text_bytes` a file of plain text or Markdown; `expanded` the members of an archive together;
+    `cells` those of a workbook; `reply` what one slice may come to.
     """
 
     seconds: float = 60.0

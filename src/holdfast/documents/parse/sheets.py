@@ -6,10 +6,10 @@ on there. A worker that takes slices in order, or every second one, reads a file
 """
 
 import csv
+import io
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import python_calamine as calamine
 
@@ -26,6 +26,7 @@ from holdfast.documents.parse.records import (
     Slice,
     Unit,
 )
+from holdfast.documents.parse.source import Readable
 from holdfast.store.text import plain
 
 MOST_FIELD = 1024 * 1024
@@ -46,7 +47,7 @@ class _Sheet:
 class Rows:
     """The sheets of one file, opened once and read forward."""
 
-    def __init__(self, path: Path, document_format: Format, limits: Limits) -> None:
+    def __init__(self, path: Readable, document_format: Format, limits: Limits) -> None:
         self._sheets = (
             _delimited(path, document_format, limits) if document_format in TEXTS else _workbook(path, limits)
         )
@@ -97,9 +98,9 @@ def _rows(names: list[str] | None, rows: Sequence[Sequence[str]]) -> tuple[Block
     return tuple(Block(Role.ROW, plain(text)) for text in texts if text)
 
 
-def _workbook(path: Path, limits: Limits) -> list[_Sheet]:
+def _workbook(path: Readable, limits: Limits) -> list[_Sheet]:
     try:
-        book = calamine.CalamineWorkbook.from_path(str(path))
+        book = calamine.CalamineWorkbook.from_filelike(path.open("rb"))
     except calamine.PasswordError as error:
         raise WorkError(
             "the workbook is encrypted; remove its password and upload it again", code="encrypted"
@@ -117,7 +118,7 @@ def _workbook(path: Path, limits: Limits) -> list[_Sheet]:
     return sheets
 
 
-def _delimited(path: Path, document_format: Format, limits: Limits) -> list[_Sheet]:
+def _delimited(path: Readable, document_format: Format, limits: Limits) -> list[_Sheet]:
     """The one sheet of a delimited text. It is gone through twice, to count and to read, and never held."""
     encoding = encodings.of_file(path)
     separator = "\t" if document_format is Format.TSV else _separator(sniff.read_head(path))
@@ -137,8 +138,8 @@ def _delimited(path: Path, document_format: Format, limits: Limits) -> list[_She
     return [_sheet(None, height, first, _records(path, encoding, separator))]
 
 
-def _records(path: Path, encoding: str, separator: str) -> Iterator[list[str]]:
-    with path.open(encoding=encoding, errors="replace", newline="") as file:
+def _records(path: Readable, encoding: str, separator: str) -> Iterator[list[str]]:
+    with io.TextIOWrapper(path.open("rb"), encoding=encoding, errors="replace", newline="") as file:
         for row in csv.reader(file, delimiter=separator):
             if any(row):
                 yield row

@@ -2,11 +2,11 @@
 
 import mmap
 import re
-from pathlib import Path
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse import archive, encodings
 from holdfast.documents.parse.records import Format
+from holdfast.documents.parse.source import Readable
 
 HEAD = 64 * 1024
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -37,7 +37,7 @@ _MARKDOWN_LINE = re.compile(r"#{1,6} \S|```|~~~|[-*+] \S|> \S")
 _ATX = re.compile(r"^#{1,6} \S", re.MULTILINE)
 
 
-def sniff(path: Path, name: str = "") -> Format:
+def sniff(path: Readable, name: str = "") -> Format:
     """The format of a file; opens archives, so it belongs into the child for what `from_head` cannot tell."""
     head = read_head(path)
     found = from_head(head, name)
@@ -46,7 +46,7 @@ def sniff(path: Path, name: str = "") -> Format:
     return _archived(path) if head.startswith(_ZIP) else _compound(path)
 
 
-def read_head(path: Path) -> bytes:
+def read_head(path: Readable) -> bytes:
     """The first bytes of a file, enough to know text from all else; `no_text` for an empty one."""
     with path.open("rb") as file:
         head = file.read(HEAD)
@@ -162,7 +162,7 @@ def regular_separator(text: str) -> str | None:
     return None
 
 
-def _archived(path: Path) -> Format:
+def _archived(path: Readable) -> Format:
     names = archive.names(path)
     for member, found in _MEMBERS:
         if member in names:
@@ -174,7 +174,7 @@ def _archived(path: Path) -> Format:
     )
 
 
-def _compound(path: Path) -> Format:
+def _compound(path: Readable) -> Format:
     """Tell old workbooks from encrypted new ones and from other old formats by the names of their streams."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if content.find("EncryptedPackage".encode("utf-16-le")) >= 0:

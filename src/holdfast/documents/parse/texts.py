@@ -1,12 +1,11 @@
 """Plain text and Markdown, in time and memory linear in their size."""
 
-import os
 import re
-from pathlib import Path
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse import encodings, tables
 from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.parse.source import Readable
 
 _BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -14,15 +13,15 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 
 
-def load(path: Path, limit: int, declared: str | None = None) -> str:
+def load(path: Readable, limit: int, declared: str | None = None) -> str:
     """The decoded text of a file of at most `limit` bytes."""
     return encodings.decode(content(path, limit), declared)
 
 
-def content(path: Path, limit: int) -> bytes:
+def content(path: Readable, limit: int) -> bytes:
     """The bytes of a file of at most `limit`."""
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
+        size = path.stat().st_size
         # Asking for `limit` bytes would make room for as many, however small the file.
         data = file.read(min(size, limit) + 1)
     if len(data) > limit:

@@ -4,11 +4,15 @@ The child parses hostile files, so its answers are believed no further than thei
 """
 
 import json
+import os
+import socket
 import struct
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, BinaryIO
+from typing import Any
 
+from holdfast.documents.chunk import Piece
+from holdfast.documents.parse.reader import Cut
 from holdfast.documents.parse.records import Block, Format, Outline, Page, Role, Unit
 
 _LENGTH = struct.Struct(">Q")
@@ -26,13 +30,32 @@ def length(header: bytes) -> int:
     return int(_LENGTH.unpack(header)[0])
 
 
-def receive(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next message of a stream that is read without a deadline; None at its end."""
-    header = stream.read(HEADER)
-    if len(header) < HEADER:
+def send(channel: socket.socket, message: dict[str, Any], descriptor: int | None) -> None:
+    """The message is with the kernel, and with it an open file, if there is one. Raises OSError."""
+    data = frame(message)
+    files = [] if descriptor is None else [descriptor]
+    sent = socket.send_fds(channel, [data], files) if files else 0
+    channel.sendall(memoryview(data)[sent:])
+
+
+def receive(channel: socket.socket) -> tuple[dict[str, Any], int | None] | None:
+    """The next message of a socket that is read without a deadline, and the file with it; None at its end."""
+    header, files, _flags, _address = socket.recv_fds(channel, HEADER, 1)
+    for spare in files[1:]:
+        os.close(spare)
+    while 0 < len(header) < HEADER:
+        part = channel.recv(HEADER - len(header))
+        header = header + part if part else b""
+    if not header:
         return None
-    message: dict[str, Any] = json.loads(stream.read(length(header)))
-    return message
+    body = bytearray(length(header))
+    view, at = memoryview(body), 0
+    while at < len(body):
+        size = channel.recv_into(view[at:])
+        if not size:
+            return None
+        at += size
+    return json.loads(bytes(body)), files[0] if files else None
 
 
 def outline_to(outline: Outline) -> dict[str, Any]:
@@ -76,3 +99,29 @@ def pages_from(message: list[Any]) -> list[Page]:
             )
         )
     return found
+
+
+def cut_to(cut: Cut) -> list[Any]:
+    """A slice cut into chunks, as JSON: headings are listed once, for they are those of many chunks."""
+    if cut.pieces is None:
+        return [cut.digest, cut.pages, cut.exact, [], None]
+    paths: dict[tuple[str, ...], int] = {}
+    flat = [
+        value
+        for piece in cut.pieces
+        for value in (piece.text, piece.page, paths.setdefault(piece.headings, len(paths)))
+    ]
+    return [cut.digest, cut.pages, cut.exact, list(paths), flat]
+
+
+def cut_from(message: list[Any]) -> Cut:
+    """The chunks in a message; IndexError, TypeError or ValueError when they are none."""
+    digest, pages, exact, paths, flat = message
+    if flat is None:
+        return Cut(str(digest), int(pages), None, exact=bool(exact))
+    headings = [tuple(str(text) for text in path) for path in paths]
+    pieces = [
+        Piece(str(text), int(page), headings[int(path)])
+        for text, page, path in zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
+    ]
+    return Cut(str(digest), int(pages), pieces, exact=bool(exact))

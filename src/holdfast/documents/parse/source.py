@@ -1,0 +1,69 @@
+"""A document as an open descriptor: all that its parser gets of it, and all that a confined child can read.
+
+It has the two methods of a path that parsers use, so that they take either.
+"""
+
+import io
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+_BUFFER = 256 * 1024
+
+
+class Source:
+    """An open file. It is closed when nobody has it any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def open(self, mode: str = "rb") -> BinaryIO:  # noqa: ARG002 (as a path has it)
+        """The bytes from their beginning, with a place of their own: several may be read at once."""
+        return io.BufferedReader(_Bytes(self), _BUFFER)
+
+    def stat(self) -> os.stat_result:
+        """What is known of the file."""
+        return os.fstat(self._descriptor)
+
+    def fileno(self) -> int:
+        """The descriptor, which stays this object's own."""
+        return self._descriptor
+
+
+class _Bytes(io.RawIOBase):
+    """Reads a descriptor without moving its place, which all who share it would share."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "memoryview[int]") -> int:  # type: ignore[override]
+        size = os.preadv(self._source.fileno(), [buffer], self._at)
+        self._at += size
+        return size
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._source.stat().st_size}[whence]
+        if base + offset < 0:
+            raise OSError("there is nothing before the beginning of a file")
+        self._at = base + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def fileno(self) -> int:
+        return self._source.fileno()
+
+
+Readable = Path | Source
+"""What a parser reads: a file by its path, or one that is open already."""
