@@ -10,7 +10,7 @@ from tests.api.house import Client, House
 
 @pytest.fixture
 def house(database_url: str, tmp_path: Path) -> Iterator[House]:
-    made = House(database_url, tmp_path / "data")
+    made = House(database_url, tmp_path / "data", webhook_private=True)
     yield made
     made.close()
 

@@ -51,7 +51,7 @@ def hall(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
             patch.delenv(name)
-        made = House(url, folder / "data", api_rate=100_000.0)
+        made = House(url, folder / "data", api_rate=100_000.0, webhook_private=True)
     yield made
     made.close()
 

@@ -28,12 +28,12 @@ def test_files_that_are_dropped_are_indexed_before_ones_eyes(reader, api):
     page = reader.open("/collections/dropped")
     page.evaluate("() => { window.mark = 'same page'; }")
     page.evaluate(DROP, [[[f"note-{n}.txt", f"A note about harbour {n}."] for n in range(3)]])
-    page.wait_for_selector("#uploads >> text=Accepted")
+    page.wait_for_selector("#uploads >> text=/Accepted|Ready/")
     page.wait_for_function("() => document.querySelectorAll('li.doc[data-status=success]').length === 3")
     reader.shows("#n-success", "3")
     assert page.evaluate("() => window.mark") == "same page"
     page.evaluate(DROP, [[["again.txt", "A note about harbour 1."]]])
-    page.wait_for_selector("#uploads >> text=Here already")
+    page.wait_for_selector("#uploads >> text=Already here")
 
 
 @pytest.mark.g6

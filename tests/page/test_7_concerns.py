@@ -32,9 +32,11 @@ def test_a_lease_that_nobody_takes_is_told_with_its_document(house, seen):
     house.runtime.db.write("late", lambda tx: tx.execute(late))
     told = seen("/operations")
     assert "1 lease ran out and nobody took the work over. Start a worker" in told
-    assert re.search(r"Anchors somebody interactive 1 0 ran out 1\.7 min ago", told)
+    assert re.search(r"Anchors somebody interactive 1 0 ran out \d\.\d min ago", told)
     told = seen(f"/documents/{document['id']}")
-    assert "Why does it wait? somebody is gone: the lease ran out 1.7 min ago, and no worker" in told
+    assert re.search(
+        r"Why does it wait\? somebody is gone: the lease ran out \d\.\d min ago, and no worker", told
+    )
     assert "somebody, whose lease ran out" in told
     house.worker.engine.run_until_idle(patience=30.0)
     assert "Needs attention" not in seen("/operations")

@@ -85,7 +85,12 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
         Counting(runtime.db),
         operations.Recent(depths),
         turnstile=Turnstile(Allowance(settings.api_rate, settings.api_concurrency, settings.api_listeners)),
-        actions=Actions(runtime.engine, settings.analysers, bootstrap.webhook_key(settings)),
+        actions=Actions(
+            runtime.engine,
+            settings.analysers,
+            bootstrap.webhook_key(settings),
+            allow_private=settings.webhook_private,
+        ),
         deliveries=Deliveries(runtime.engine),
         jobs=bootstrap.jobs(runtime),
         bundles=bootstrap.bundles(runtime),

@@ -22,6 +22,7 @@ from holdfast.api.shapes import LaneName, NewContent, NewDocument, Priority, Sha
 from holdfast.core.errors import BadRequestError
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.drafts import Draft
+from holdfast.documents.parse import sniff
 from holdfast.service.library import Upload
 from holdfast.web.patience import Pool
 
@@ -53,8 +54,9 @@ class Handed:
     name: str = ""
 
     def upload(self) -> Upload:
-        """The content for the library."""
+        """The content for the library; WorkError for a file of a format that is not supported."""
         if self.file is not None:
+            check_format(self.file)
             return Upload(self.file, self.name, self.title, options=self.options)
         return Upload((self.text or "").encode(), "", self.title, "text", self.options)
 
@@ -63,6 +65,15 @@ class Handed:
         digest = digest_of(self.file) if self.file is not None else ""
         told = [self.title, self.priority, self.lane, self.options, self.text, self.url, self.name, digest]
         return json.dumps(told, sort_keys=True)
+
+
+def check_format(file: BinaryIO) -> None:
+    """Return if the file may be of a format that is read here; it is at its beginning again."""
+    file.seek(0)
+    head = file.read(sniff.HEAD)
+    file.seek(0)
+    if head:
+        sniff.check_head(head)
 
 
 def digest_of(file: BinaryIO) -> str:

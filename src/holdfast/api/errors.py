@@ -4,9 +4,10 @@ import logging
 from typing import Any, NamedTuple
 
 import pydantic
+from anyio import to_thread
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from sqlalchemy import exc
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -24,6 +25,7 @@ from holdfast.core.errors import (
 )
 from holdfast.service.access import KeyNeededError, ScopeMissingError
 from holdfast.service.conditions import GenerationMovedError
+from holdfast.web import rendering
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +76,7 @@ BESIDE: dict[int | str, dict[str, Any]] = {
 BY_CODE = {
     "too_large": 413,
     "url_too_large": 413,
+    "unknown_format": 415,
     "same_content": 409,
     "nothing_ready": 409,
     "collection_emptying": 409,
@@ -169,10 +172,15 @@ async def on_validation(_request: Request, error: Exception) -> JSONResponse:
     return answer(400, problem(code="bad_request", message=message, fields=fields))
 
 
-async def on_http(_request: Request, error: Exception) -> JSONResponse:
-    """What the framework refuses: unknown paths and methods, bodies that cannot be read or are too large."""
+async def on_http(request: Request, error: Exception) -> Response:
+    """What the framework refuses: unknown paths and methods, bodies that cannot be read or are too large.
+
+    Whoever came to an unknown path with a browser is shown a page.
+    """
     if not isinstance(error, HTTPException):
         raise error
+    if error.status_code in {404, 405} and rendering.is_for_people(request):
+        return await to_thread.run_sync(rendering.unknown, request)
     word = BY_STATUS.get(error.status_code, Word(code="bad_request"))
     told = problem(code=word.code, message=word.message or str(error.detail))
     made = answer(error.status_code, told)

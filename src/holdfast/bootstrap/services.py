@@ -21,7 +21,8 @@ def searching(runtime: Runtime) -> Searching:
 
 def jobs(runtime: Runtime) -> Jobs:
     """The jobs of this installation. The runtime must know their kinds."""
-    return Jobs(runtime.engine, model_of(runtime.supplies))
+    private = runtime.settings.webhook_private
+    return Jobs(runtime.engine, model_of(runtime.supplies), allow_private=private)
 
 
 def bundles(runtime: Runtime) -> Bundles:

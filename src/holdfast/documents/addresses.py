@@ -8,8 +8,10 @@ sockets from such a backend, and goes on to use the name for `Host`, for SNI and
 from __future__ import annotations
 
 import ipaddress
+import queue
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -71,6 +73,29 @@ def _is_public(address: _Address) -> bool:
         or address.is_link_local
         or address.is_unspecified
     )
+
+
+def is_forbidden(host: str, seconds: float = 2.0) -> bool:
+    """True when every address of the name is known, and none is of the public internet.
+
+    False also when that cannot be told within the time: whoever connects judges again. The resolver cannot be
+    interrupted, so that a slow one is left behind in a thread.
+    """
+    answers: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+
+    def resolve() -> None:
+        try:
+            entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            entries = []
+        answers.put([str(entry[4][0]) for entry in entries])
+
+    threading.Thread(target=resolve, name="resolve", daemon=True).start()
+    try:
+        addresses = answers.get(timeout=seconds)
+    except queue.Empty:
+        return False
+    return bool(addresses) and not any(is_public(address) for address in addresses)
 
 
 class Clock:

@@ -4,11 +4,13 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import FencedOut, Landed
 from holdfast.core.states import Lane
+from holdfast.documents import addresses
 from holdfast.engine.engine import Engine
 from holdfast.kinds import actions as kinds
 from holdfast.kinds import signing
@@ -43,11 +45,19 @@ class Added:
 class Actions:
     """What collections are told to do with their documents."""
 
-    def __init__(self, engine: Engine, analysers: Sequence[str] = (), key: str | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        analysers: Sequence[str] = (),
+        key: str | None = None,
+        *,
+        allow_private: bool = False,
+    ) -> None:
         self._engine = engine
         self._db = engine.db
         self._analysers = tuple(analysers)
         self._key = key
+        self._allow_private = allow_private
 
     def add(
         self,
@@ -94,7 +104,10 @@ class Actions:
     def checked(self, sort: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What a follow-up of such an action is frozen with; BadRequestError for what can never be done."""
         given = {name: value for name, value in params.items() if (sort, name) != ("webhook", "secret")}
-        return kinds.options(sort, given, self._analysers)
+        options = kinds.options(sort, given, self._analysers)
+        if sort == "webhook" and not self._allow_private:
+            check_public(options["url"])
+        return options
 
     def all(self, tenant: str, collection: str) -> list[Action]:
         """The collection's actions."""
@@ -208,7 +221,23 @@ class Visits:
         return made + ended
 
 
-def checked_callback(callback: Mapping[str, str] | None) -> dict[str, str] | None:
+def check_public(url: str) -> None:
+    """Return if the URL may be posted to as far as can be told now; BadRequestError says what allows it.
+
+    What its name resolves to is not repeated: it may be known inside this network only.
+    """
+    host = urlsplit(url).hostname or ""
+    if addresses.is_forbidden(host):
+        message = (
+            f"{host} is in a private or local network, where nothing may be posted to;"
+            " HOLDFAST_WEBHOOK_PRIVATE=true allows it"
+        )
+        raise BadRequestError(message, code="url_forbidden")
+
+
+def checked_callback(
+    callback: Mapping[str, str] | None, *, allow_private: bool = True
+) -> dict[str, str] | None:
     """Whom to tell when a run ends, as it is kept with the run; BadRequestError for what is no address.
 
     `link` is where this installation is, as whoever asked knows it: the event links to the run there.
@@ -217,7 +246,10 @@ def checked_callback(callback: Mapping[str, str] | None) -> dict[str, str] | Non
         return None
     secret = checked_secret(callback.get("secret"))
     more = {"secret": secret, "link": callback.get("link")}
-    return {"url": kinds.checked_url(callback["url"])} | {key: text for key, text in more.items() if text}
+    url = kinds.checked_url(callback["url"])
+    if not allow_private:
+        check_public(url)
+    return {"url": url} | {key: text for key, text in more.items() if text}
 
 
 def checked_secret(secret: object) -> str | None:

@@ -112,8 +112,9 @@ class View:
 class Jobs:
     """The jobs of an installation, as one process sees them."""
 
-    def __init__(self, engine: Engine, model: Model | None) -> None:
+    def __init__(self, engine: Engine, model: Model | None, *, allow_private: bool = True) -> None:
         self._engine = engine
+        self._allow_private = allow_private
         self._db = engine.db
         self.model = model
 
@@ -152,7 +153,7 @@ class Jobs:
             priority=wish.priority,
             actor=wish.actor,
             force=order.mode != "retry",
-            callback=checked_callback(order.callback),
+            callback=checked_callback(order.callback, allow_private=self._allow_private),
         )
         return self._requested(self._engine.checked(ask), replaces=order.mode == "replace")
 

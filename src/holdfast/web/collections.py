@@ -20,6 +20,7 @@ from holdfast.web import rendering, words
 from holdfast.web.parts import ItsOf
 
 ROWS = 100
+MOST_ROWS = 500
 MOST_IDS = 200
 SORTS = {
     "-updated": "Newest first",
@@ -47,7 +48,7 @@ class Filter:
     q: str
     sort: str
 
-    def wanted(self, collection: Collection, cursor: str | None) -> Wanted:
+    def wanted(self, collection: Collection, cursor: str | None, limit: int = ROWS) -> Wanted:
         """The same for the store."""
         order = Sort(self.sort.removeprefix("-"))
         return Wanted(
@@ -58,7 +59,7 @@ class Filter:
             STATUSES.get(self.status),
             plain(self.q),
             place_of(order, cursor),
-            ROWS,
+            limit,
         )
 
     def has(self, view: View) -> bool:
@@ -146,6 +147,7 @@ def rows(
     chosen: Chosen,
     cursor: Annotated[str | None, Query(max_length=MOST_CURSOR)] = None,
     ids: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = ROWS,
 ) -> Response:
     """Give more rows of the list, or of certain documents those that are in it now."""
     follows = None
@@ -153,7 +155,7 @@ def rows(
         named = [each for each in ids.split(",")[:MOST_IDS] if TENANT.fullmatch(each)]
         views = [each for each in its.viewing.some(who.tenant, found.id, named) if chosen.has(each)]
     else:
-        views, follows = its.viewing.listed(chosen.wanted(found, cursor))
+        views, follows = its.viewing.listed(chosen.wanted(found, cursor, limit))
     return rendering.part("rows.html", views=views, follows=follows, may_write=who.may(Scope.WRITE))
 
 

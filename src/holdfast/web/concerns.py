@@ -44,11 +44,14 @@ def all_of(
 def _of_workers(known: Sequence[Worker]) -> list[Concern]:
     lost = [each for each in known if each.state is WorkerState.LOST]
     sick = [each for each in known if each.state is WorkerState.SICK]
+    online = any(each.state is WorkerState.WORKING for each in known)
+    takes = "Other workers take" if online else "The next worker that is started takes"
+    remedy = f"{takes} over its tasks. If it should be running, look at its log."
     return [
         Concern(
             "care",
             f"Worker {each.name} is lost: it was last seen {figures.span(each.silent)} ago.",
-            "Other workers take over its tasks by themselves. If it should be running, look at its log.",
+            remedy,
         )
         for each in lost
     ] + [

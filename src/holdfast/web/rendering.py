@@ -1,5 +1,6 @@
 """From a template to an answer: a whole page, or the part of it that a browser asks for again."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
@@ -22,6 +23,8 @@ from holdfast.web.parts import Its, ItsOf
 
 PART = "x-holdfast-part"
 THEME = "holdfast_theme"
+# What programs ask for: they are answered in the shape of the API, whatever they say they accept.
+PROGRAMS = ("/api/", "/gateway/", "/v1/", "/mcp", "/static/", "/healthz", "/readyz", "/metrics")
 NEXT = Query(alias="next", max_length=2000)
 THEMES = ("light", "dark")
 STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
@@ -117,6 +120,24 @@ def trouble(request: Request, error: HoldfastError) -> Response:
         context["theme"] = ""
     made = templates().get_template("layout.html").render(context, part="trouble.html")
     return HTMLResponse(made, status, headers=HEADERS)
+
+
+def is_for_people(request: Request) -> bool:
+    """True when a browser asks for a page, and not for something of the API or a file."""
+    asks = request.method in {"GET", "HEAD"} and "text/html" in request.headers.get("accept", "")
+    return asks and not request.url.path.startswith(PROGRAMS)
+
+
+def unknown(request: Request) -> Response:
+    """The page for an address that there is not; one with a slash too many leads to the one without."""
+    path, its = request.url.path, request.app.state.pages
+    if path.endswith("/") and not path.startswith(("//", "/\\")):
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"{path.rstrip('/')}{query}", 307, headers=HEADERS)
+    with contextlib.suppress(HoldfastError):  # a stranger is shown the page without the way to the others
+        request.state.who = its.visitor(request)
+    message = "there is nothing at this address; it may be misspelt, or what was here has been deleted"
+    return trouble(request, NotFoundError(message, code="not_found"))
 
 
 class PageRoute(APIRoute):

@@ -65,12 +65,26 @@ def from_head(head: bytes, name: str = "") -> Format | None:
     if b"%PDF-" in head[:1024]:
         return Format.PDF
     if not encodings.is_text(head):
-        raise WorkError(
-            "the file is of no supported format; use PDF, DOCX, PPTX, XLSX, XLS, ODS, CSV, HTML, Markdown"
-            " or plain text",
-            code="unknown_format",
-        )
+        raise _unsupported()
     return _textual(encodings.decode_head(head), name)
+
+
+def check_head(head: bytes) -> None:
+    """Return if a file that begins like this may be read; WorkError `unknown_format` if none such can be.
+
+    Cheap and linear, for whoever takes files in. A container passes: what is in it is found out by the work.
+    """
+    if head.startswith((*_ZIP, _COMPOUND)) or b"%PDF-" in head[:1024] or encodings.is_text(head):
+        return
+    raise _unsupported()
+
+
+def _unsupported() -> WorkError:
+    message = (
+        "the format of this file is not supported; use PDF, DOCX, PPTX, XLSX, XLS, ODS, CSV, HTML, Markdown"
+        " or plain text"
+    )
+    return WorkError(message, code="unknown_format")
 
 
 def _textual(text: str, name: str) -> Format:

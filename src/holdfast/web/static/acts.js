@@ -1,6 +1,7 @@
 // Buttons and forms that change something. What became of it is told beside them.
 
 import { call } from "./api.js";
+import * as places from "./places.js";
 import { money, say } from "./words.js";
 
 let changed = () => {};
@@ -70,13 +71,39 @@ async function act(button) {
     button.closest(".answer")?.remove();
     button.closest("li.doc, .head, .why")?.querySelector(":scope > .answer")?.remove();
     say(told.disposition === "unchanged" ? "Nothing to do: it is done with the same content and options" : button.dataset.said);
-    if (button.dataset.goes) location.assign(button.dataset.goes);
+    if (button.dataset.goes) {
+      const list = document.querySelector("[data-list]");
+      if (list) places.willReturn(list.dataset.list);
+      location.assign(list ? places.address(list.dataset.list) : button.dataset.goes);
+    }
     else changed();
   } catch (problem) {
     refused(beside(button), problem);
   } finally {
     button.removeAttribute("aria-busy");
   }
+}
+
+// Another file for a document that is there: its old version answers until the new one is ready.
+function replace(button) {
+  const field = element("input", { type: "file" });
+  field.addEventListener("change", async () => {
+    if (!field.files.length || button.getAttribute("aria-busy") === "true") return;
+    const form = new FormData();
+    form.append("file", field.files[0], field.files[0].name);
+    button.setAttribute("aria-busy", "true");
+    try {
+      const { body: told } = await call("PUT", `/api/v1/documents/${button.dataset.replace}/content`, form);
+      button.closest("li.doc, .head, .why")?.querySelector(":scope > .answer")?.remove();
+      say(told.disposition === "unchanged" ? "It is the same file: nothing to do" : `Replaced with ${field.files[0].name}`);
+      changed(button.dataset.replace);
+    } catch (problem) {
+      refused(beside(button), problem);
+    } finally {
+      button.removeAttribute("aria-busy");
+    }
+  });
+  field.click();
 }
 
 function options(form) {
@@ -105,6 +132,7 @@ function wrong(form, text) {
 
 async function send(form, method, path, body) {
   const button = form.querySelector(".main, .button:not([type=button])");
+  if (button.getAttribute("aria-busy") === "true") return; // the second of two quick clicks
   wrong(form, "");
   button.setAttribute("aria-busy", "true");
   try {
@@ -224,6 +252,7 @@ export function begin(whenChanged) {
     const at = click.target.closest("button");
     if (!at) return;
     if (at.dataset.call) act(at);
+    else if (at.dataset.replace) replace(at);
     else if (at.dataset.open) document.getElementById(at.dataset.open).showModal();
     else if (at.dataset.close !== undefined) at.closest("dialog").close();
     else if (at.dataset.dismiss !== undefined) at.closest(".answer").remove();

@@ -14,10 +14,11 @@ const PART_SECONDS = 20;
 
 export async function call(method, path, body) {
   const headers = { "X-Holdfast-Page": "1" };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const form = body instanceof FormData;
+  if (body !== undefined && !form) headers["Content-Type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(1000 * CALL_SECONDS) });
+    answer = await fetch(path, { method, headers, body: body === undefined || form ? body : JSON.stringify(body), signal: form ? undefined : AbortSignal.timeout(1000 * CALL_SECONDS) });
   } catch (problem) {
     const late = problem.name === "TimeoutError";
     throw new Refused(0, {
@@ -32,16 +33,18 @@ export async function call(method, path, body) {
   } catch {
     told = {};
   }
-  if (answer.status === 401) location.assign(`/sign-in?next=${encodeURIComponent(location.pathname)}`);
+  if (answer.status === 401) location.assign(`/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
   if (!answer.ok) throw new Refused(answer.status, told.error || {});
   return { status: answer.status, body: told };
 }
 
-// A part of a page as the server renders it; null when it is not there any more, or cannot be had now.
+// A part of a page as the server renders it; null when it is not there any more, which the page then says, or cannot
+// be had now.
 export async function part(path) {
   try {
     const answer = await fetch(path, { headers: { "X-Holdfast-Part": "main" }, signal: AbortSignal.timeout(1000 * PART_SECONDS) });
-    if (answer.status === 401) location.assign(`/sign-in?next=${encodeURIComponent(location.pathname)}`);
+    if (answer.status === 401) location.assign(`/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
+    if (answer.status === 404) document.getElementById("gone").hidden = false;
     return answer.ok ? await answer.text() : null;
   } catch {
     return null;

@@ -4,11 +4,15 @@ import { sure } from "./acts.js";
 import { call, part } from "./api.js";
 import { calmly, soon } from "./frames.js";
 import { morph, parsed } from "./morph.js";
-import { far, say, times } from "./words.js";
+import * as places from "./places.js";
+import { count, far, say, times } from "./words.js";
 
 const BATCH = 100;
 const WINDOW = 250;
 const SOME = 10;
+const MOST_ROWS = 500;
+// A row that is looked for may have moved down by so many others before it is taken to be gone.
+const SLACK = 500;
 
 export function begin(list) {
   const collection = list.dataset.collection;
@@ -112,8 +116,30 @@ export function begin(list) {
     });
   }
 
-  const first = list.querySelector(":scope > .more");
-  if (first) watch.observe(first);
+  // Back to where the reader was: the rows up to there are fetched first.
+  async function returned(place) {
+    for (;;) {
+      const end = list.querySelector(":scope > .more");
+      const missing = place.rows - list.querySelectorAll(":scope > li[data-id]").length;
+      if (!end || document.getElementById(place.row) || missing < -SLACK) return;
+      const html = await part(`${rows}${query ? `${query}&` : "?"}limit=${MOST_ROWS}&cursor=${encodeURIComponent(end.dataset.cursor)}`);
+      if (html === null) return;
+      end.replaceWith(...parsed(html).children);
+    }
+  }
+
+  async function start() {
+    const place = places.found(collection);
+    places.keep(list);
+    if (place) {
+      await returned(place);
+      times(list);
+      places.go(place);
+    }
+    const end = list.querySelector(":scope > .more");
+    if (end) watch.observe(end);
+  }
+  start();
 
   // Many at once.
   const bulk = document.getElementById("bulk");
@@ -125,6 +151,20 @@ export function begin(list) {
   }
   list.addEventListener("change", (change) => {
     if (change.target.name === "pick") tally();
+  });
+  // With Shift, all rows from the last one that was ticked; Escape clears the selection.
+  let lately = null;
+  list.addEventListener("click", (click) => {
+    if (click.target.name !== "pick") return;
+    const boxes = [...list.querySelectorAll("input[name=pick]")];
+    const [from, to] = [boxes.indexOf(lately), boxes.indexOf(click.target)].sort((a, b) => a - b);
+    if (click.shiftKey && from >= 0) for (const box of boxes.slice(from, to + 1)) box.checked = click.target.checked;
+    lately = click.target;
+  });
+  addEventListener("keydown", (key) => {
+    if (key.key !== "Escape" || !picked || document.querySelector("dialog[open]")) return;
+    for (const box of chosen()) box.checked = false;
+    tally();
   });
 
   async function many(button) {
@@ -157,7 +197,7 @@ export function begin(list) {
   bulk.addEventListener("click", async (click) => {
     const button = click.target.closest("[data-many]");
     if (!button) return;
-    if (button.dataset.many === "delete" && !(await sure(`Delete ${picked} documents? Nobody will find them any more.`))) return;
+    if (button.dataset.many === "delete" && !(await sure(`Delete ${count(picked, "document")}? They will no longer be found.`))) return;
     many(button);
   });
 

@@ -5,6 +5,7 @@ import { part } from "./api.js";
 import * as documents from "./documents.js";
 import { calmly, soon } from "./frames.js";
 import { children, parsed } from "./morph.js";
+import * as places from "./places.js";
 import { follow } from "./stream.js";
 import * as uploads from "./uploads.js";
 import { far, times } from "./words.js";
@@ -15,6 +16,7 @@ const main = document.getElementById("main");
 const listElement = document.getElementById("docs");
 const documentId = main.querySelector("[data-document]")?.dataset.document;
 const list = listElement ? documents.begin(listElement) : null;
+let sent = null;
 
 const whole = calmly(documentId ? 300 : 1000, async () => {
   const html = await part(location.pathname + location.search);
@@ -29,11 +31,13 @@ const whole = calmly(documentId ? 300 : 1000, async () => {
 });
 
 function refresh() {
+  sent?.all();
   if (list) list.all();
   else whole();
 }
 
 function event(told) {
+  sent?.event(told);
   if (list) list.event(told);
   else if (!documentId) whole();
   else if ((told.subject || "").split("#")[0] === `document:${documentId}`) whole();
@@ -101,8 +105,23 @@ document.addEventListener("keydown", (key) => {
   }
 });
 acts.begin(refresh);
+// From a document back to the list as it was left.
+const home = main.querySelector("[data-list]");
+if (home) {
+  const collection = home.dataset.list;
+  const lead = () => {
+    for (const link of main.querySelectorAll("[data-list]")) link.href = places.address(collection);
+  };
+  lead();
+  document.addEventListener("click", (click) => {
+    if (!click.target.closest("[data-list]")) return;
+    lead();
+    places.willReturn(collection);
+  }, { capture: true });
+}
 const zone = document.getElementById("drop");
-if (zone) uploads.begin(zone, (id) => list.touch(id));
+if (zone) sent = uploads.begin(zone, (id) => list.touch(id));
+else uploads.guard();
 times();
 setInterval(() => times(), 20000);
 if (document.body.dataset.listens !== undefined) follow({ event, progress, workers, state, returned: refresh });

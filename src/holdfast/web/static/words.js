@@ -8,6 +8,10 @@ export function say(text) {
   setTimeout(() => line.remove(), 6000);
 }
 
+export function count(number, noun) {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 export function money(dollars) {
   if (dollars > 0 && dollars < 0.0001) return "<$0.0001";
   return `$${dollars.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: dollars < 1 ? 4 : 2 })}`;
