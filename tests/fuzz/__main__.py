@@ -32,8 +32,10 @@ def main() -> int:
             seconds, memory = worst.get(outcome.name, (0.0, 0))
             worst[outcome.name] = max(seconds, outcome.seconds), max(memory, outcome.memory)
             for problem in outcome.problems:
-                problems += 1
-                print(f"{outcome.name}, {outcome.recipe}: {problem}", flush=True)
+                confined = outcome.name in targets.CONFINED
+                problems += not confined
+                where = " (in the child, within its limits)" if confined else ""
+                print(f"{outcome.name}{where}, {outcome.recipe}: {problem}", flush=True)
             if time.monotonic() - began > options.minutes * 60:
                 print(f"stopped after {done:,} of {len(work):,}: the time is up")
                 break

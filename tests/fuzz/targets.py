@@ -60,7 +60,8 @@ def _lines(role: Role) -> Callable[[str], list[Page]]:
 
 def _increasing(text: str) -> list[Page]:
     """Sections of falling worth: each boundary is better than all behind it."""
-    parts = [plain(text)[at : at + 40] or "a" for at in range(0, len(text), 40)]
+    whole = plain(text)
+    parts = [whole[at : at + 40] for at in range(0, len(whole), 40)]
     ranked = sorted(
         parts, key=lambda part: units.crc32(part[: units.DECIDING].encode("utf-8", "surrogatepass"))
     )
@@ -98,7 +99,10 @@ def _fields(text: str) -> object:
     return extractive.fields(text, _SCHEMA), extractive.pairs(text, 5)
 
 
-# By name: what is called, and with how many characters at most (fewer where each costs much).
+# Read by a library in C: building a tree of deeply nested elements takes the square of their depth. It runs
+# in the child alone, where a clock holds; what is found is told, and is no failure of `make fuzz`.
+CONFINED = frozenset({"HTML"})
+
 TARGETS: dict[str, Target] = {
     "recognise": _sniffed(""),
     "recognise .html": _sniffed("a.html"),
