@@ -8,6 +8,10 @@ SERVICES := $(PY) -m scripts.services
 # The order of the files is that of tests/order.py.
 PYTEST := $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
+# Runs the tests after it, and explains every statement that the product sent; folders that reach nearly all.
+STATEMENTS := $(PY) -m tests.statements
+REACHING := tests/conformance tests/fundamentals tests/api tests/jobs tests/money tests/actions tests/webhooks tests/moving tests/indexing
+
 # A process that may keep no bytecode compiles all of Holdfast at every start, and tests start hundreds.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -30,7 +34,10 @@ demo: install ## kill, freeze and double-click real workers, then print both bil
 	@$(VENV)/bin/holdfast demo
 
 test: lint ## lint, then every test against private PostgreSQL, Redis and RabbitMQ
-	@$(SERVICES) run -- $(PYTEST) -m 'not long' $(ARGS)
+	@$(SERVICES) run -- $(STATEMENTS) -- $(PYTEST) -m 'not long' $(ARGS)
+
+statements: install ## explain every statement of the product, as the quicker tests send them, on databases with 100,000 rows
+	@$(SERVICES) run -- $(STATEMENTS) --verbose -- $(PYTEST) -m 'not long and not slow and not chaos' $(or $(ARGS),$(REACHING))
 
 lint: install ## ruff, mypy, import contracts, ratchet
 	@$(PY) -m ruff check .
@@ -53,6 +60,9 @@ mutants: install ## break the protocol on purpose; every mutant must be caught
 
 bench: install ## measure on this machine, beside the peers (ARGS=--quick for a short look; PART=workers, indexing, search or api)
 	@$(SERVICES) run -- $(PY) -m bench.$(or $(PART),core) $(ARGS)
+
+soak: install ## let an installation of 100,000 chunks live for 10 minutes on each database; all must stay flat (ARGS="--minutes 3")
+	@$(SERVICES) run -- $(PY) -m bench.soak $(ARGS)
 
 chaos: install ## break real workers on every broker and print what it cost (ARGS="--only 2 --stack redis")
 	@$(SERVICES) run -- $(PY) -m tests.acceptance $(ARGS)

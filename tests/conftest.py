@@ -54,8 +54,8 @@ LONG = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With `HOLDFAST_STATEMENTS` every statement of the product is recorded there, to be explained."""
-    if folder := os.environ.get("HOLDFAST_STATEMENTS"):
+    """With `RECORD_STATEMENTS` every statement of the product is recorded there, to be explained."""
+    if folder := os.environ.get("RECORD_STATEMENTS"):
         from tests.statements.recording import Recorder  # noqa: PLC0415 - tests without a database need it not
 
         recorder = Recorder(Path(folder).absolute())

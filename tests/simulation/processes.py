@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.errors import BadRequestError, StoreUnavailableError
 from holdfast.core.records import Skipped
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.sweep import Rules
+from holdfast.engine.sweep import Duty, Rules
 from holdfast.leases.sql import SqlLeases
 from holdfast.testing.prices import PRICES
 from tests.simulation import kinds
@@ -16,6 +16,11 @@ from tests.simulation.broker import Broker
 from tests.simulation.provider import Line, Service
 from tests.simulation.storage import Storage
 from tests.simulation.world import Process, World
+
+
+def _fail() -> int:
+    """A duty that never succeeds: no other may be held up by it."""
+    raise BadRequestError("this duty always fails")
 
 
 class Host:
@@ -122,6 +127,7 @@ class Town:
             lock_held_delay=scenario.lock_held_delay,
             lock_held_times=3,
             owner=process.name,
+            duties=[Duty("bad", 2.0, _fail)] if "bad_duty" in scenario.features else [],
         )
         return Engine(database, parts)
 

@@ -47,6 +47,10 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "visit": ("action",),
     "remove_action": ("action",),
     "move": ("action",),
+    "visited": ("action",),
+    "seen_to": ("action",),
+    "note_success": (),
+    "note_failure": ("bad_duty",),
 }
 ONE_SHOT = ("send.first_byte", "send.begun", "send.answered", "send.heard")
 POINTS: tuple[str, ...] = (
@@ -86,12 +90,14 @@ RARE = {
     "add_action": 2,
     "void": 2,
     "visit": 2,
+    "visited": 2,
+    "seen_to": 4,
 }
 WEIGHTS = tuple(RARE.get(point.partition(".")[0], 1) for point in POINTS)
 EXTRAS = (
     "slow", "sliced", "drain", "wait", "raise", "cancel", "delete", "cuts", "kill", "park", "refusals",
     "poison", "hang", "nonsense", "reject", "deliver", "tidy", "again", "budget", "action", "takeover",
-    "outage", "broker", "flaky", "rivals", "on_board",
+    "outage", "broker", "flaky", "rivals", "on_board", "bad_duty",
 )  # fmt: skip
 EXTRA_CHANCE = {"poison": 0.03, "hang": 0.02, "takeover": 0.06, "on_board": 0.25, "tidy": 0.3}
 
@@ -174,7 +180,7 @@ def draw(seed: int) -> Scenario:
         loss=rng.choice((0.0, 0.1, 0.5)) if "broker" in features else rng.choice((0.0, 0.0, 0.05)),
         history_retention=rng.choice((None, None, None, 5.0)),
     )
-    scenario.deeds = _deeds(rng, features, scenario)
+    scenario.deeds = _deeds(rng, features, scenario, target)
     scenario.faults = _faults(rng, features, scenario, target)
     return scenario
 
@@ -224,7 +230,7 @@ def _moods(rng: random.Random, features: set[str]) -> dict[str, float]:
 
 
 def _deeds(  # noqa: C901 - a feature per branch
-    rng: random.Random, features: set[str], scenario: Scenario
+    rng: random.Random, features: set[str], scenario: Scenario, target: str
 ) -> list[Deed]:
     tenants = rng.choice((("t1",), ("t1", "t2")))
     places = [(rng.choice(tenants), f"document:{n}") for n in range(rng.choice((1, 1, 1, 2, 2, 3)))]
@@ -261,8 +267,11 @@ def _deeds(  # noqa: C901 - a feature per branch
             force=rng.random() < 0.5,
         )
     if "action" in features:
-        for what in ("add_action", "remove_action", "move"):
-            add(what, at=rng.uniform(0.0, 4.0))
+        # Only an action that is there can be removed, and only one that was removed is seen to.
+        removed = target.startswith(("remove_action", "seen_to"))
+        add("add_action", at=rng.uniform(0.0, 1.0 if removed else 4.0))
+        add("remove_action", at=rng.uniform(1.5, 6.0) if removed else rng.uniform(0.0, 4.0))
+        add("move", at=rng.uniform(0.0, 4.0))
     if "budget" in features:
         add("tighten", at=rng.uniform(0.0, 2.0))
         add("loosen", at=rng.uniform(2.0, 8.0))

@@ -10,27 +10,41 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from psycopg.types.json import Json
 from sqlalchemy import Connection, exc
 
-from holdfast.store import schema_access, schema_jobs, schema_operations, schema_page, schema_rounds  # noqa: F401
+from holdfast.store import (
+    schema,
+    schema_access,
+    schema_follow_ups,
+    schema_jobs,
+    schema_operations,
+    schema_page,
+    schema_rounds,
+)
 from holdfast.store import search as stored
 from holdfast.store.database import Database
-from holdfast.store.schema import metadata
-from tests.statements.recording import Sent
+from tests.statements.recording import AsJson, Sent
 
 # Tables that stay small: one row for a lane and tenant, a duty, a worker, a budget, a round under way.
 SMALL = {
     "turns", "duties", "budgets", "throttles", "collections", "actions", "workers", "rounds",
 }  # fmt: skip
-BIG = {table.name for table in metadata.sorted_tables} - SMALL
+# Each of them adds its tables to the one metadata.
+SCHEMAS = (
+    schema, schema_access, schema_follow_ups, schema_jobs, schema_operations, schema_page, schema_rounds,
+)  # fmt: skip
+TABLES = {table for module in SCHEMAS for table in module.metadata.sorted_tables}
+BIG = {table.name for table in TABLES} - SMALL
 PARTIAL = {
     str(index.name)
-    for table in metadata.sorted_tables
+    for table in TABLES
     for index in table.indexes
     if index.dialect_options["sqlite"]["where"] is not None
 }
 MOST_COST = 1500.0  # reading 100,000 rows costs PostgreSQL at least that
 MOST_STEPS = 100_000  # and SQLite several steps a row
+MOST_COUNTED = 5_000_000
 # What a value names, by the name under which it is bound, without a number at its end.
 NAMED: Mapping[str, Any] = {
     "tenant": "default", "collection": "c7", "subject": "document:old-7", "head_id": 7, "run_id": "r2-7",
@@ -48,10 +62,14 @@ def named(name: str, value: Any) -> Any:
 def filled(sent: Sent) -> Any:
     """The values of a statement, as the driver takes them."""
     if isinstance(sent.values, dict):
-        return {name: named(name, value) for name, value in sent.values.items()}
+        return {name: _wrapped(named(name, value)) for name, value in sent.values.items()}
     if len(sent.names) != len(sent.values):
         return sent.values
     return tuple(named(name, value) for name, value in zip(sent.names, sent.values, strict=True))
+
+
+def _wrapped(value: Any) -> Any:
+    return Json(value.value) if isinstance(value, AsJson) else value
 
 
 def faults(db: Database, sent: Sent, *, most: float = 1.0) -> list[str]:
@@ -132,7 +150,7 @@ def _steps(connection: Connection, sent: Sent) -> int:
 
     def count() -> int:
         taken[0] += 1
-        return int(taken[0] > 5 * MOST_STEPS / 1000)
+        return int(taken[0] > MOST_COUNTED / 1000)
 
     raw.set_progress_handler(count, 1000)
     try:

@@ -18,7 +18,6 @@ from typing import Any
 
 from sqlalchemy.engine.default import DefaultDialect
 
-FOLDER = "HOLDFAST_STATEMENTS"
 SOURCE = str(Path(__file__).resolve().parents[2] / "src" / "holdfast") + os.sep
 PLUMBING = tuple(
     f"{SOURCE}store{os.sep}{name}.py" for name in ("database", "statements", "dialect", "time_limits")
@@ -97,9 +96,16 @@ class Recorder:
                 pickle.dump(sent, file)
 
 
+@dataclass(frozen=True)
+class AsJson:
+    """A value that the driver is given as JSON; what it wraps it in cannot be kept."""
+
+    value: Any
+
+
 def _kept(sent: Sent) -> Sent:
-    """The same with values that can be kept: what a driver wraps is taken out of its wrapping."""
-    bare = lambda value: getattr(value, "obj", value)
+    """The same with values that can be kept."""
+    bare = lambda value: AsJson(value.obj) if hasattr(value, "obj") else value
     values = sent.values
     if isinstance(values, dict):
         return Sent(sent.dialect, sent.text, sent.caller, {k: bare(v) for k, v in values.items()}, sent.names)

@@ -2,65 +2,65 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, exists, func, literal, select
+from sqlalchemy import bindparam, exists, func, select
 
 from holdfast.core.records import Copy
 from holdfast.core.states import LIVE, CallState, Status
 from holdfast.store.database import Database
+from holdfast.store.dialect import in_usual_order
 from holdfast.store.schema import calls, chunks, documents, heads, runs
 
-# Correlated by name: without that, a condition two levels deep that names `heads` reads a `heads` of its own,
-# all of it for every chunk, and any tenant's call counts as present.
-_vector = (
-    exists()
-    .where(
-        calls.c.tenant == heads.c.tenant,
-        calls.c.key == chunks.c.call_key,
-        calls.c.state == CallState.SETTLED.value,
-    )
-    .correlate(heads, chunks)
-)
-_published = (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation)
-_here = select(func.count()).select_from(chunks).where(_published).correlate(heads).scalar_subquery()
-_without_vector = (
-    select(func.count())
-    .select_from(chunks)
-    .where(
-        _published,
-        chunks.c.call_key.is_not(None),
-        ~_vector,
-    )
-    .correlate(heads)
-    .scalar_subquery()
-)
-LOOK = (
-    select(
-        heads.c.id,
-        heads.c.tenant,
-        heads.c.subject,
-        heads.c.published_generation,
-        documents.c.chunks.label("wanted"),
-        _here.label("found"),
-        _without_vector.label("without_vector"),
-    )
-    .select_from(
-        heads.join(
-            documents,
-            (documents.c.tenant == heads.c.tenant)
-            & (heads.c.subject == literal("document:") + documents.c.id),
-        )
-    )
+# Some heads first, by their number alone: joined with all documents before that, every turn would read all.
+_page = (
+    select(heads.c.id, heads.c.tenant, heads.c.subject, heads.c.published_generation)
     .where(
         heads.c.id > bindparam("after"),
         heads.c.kind == "index",
         heads.c.visible,
         ~heads.c.imported,
         heads.c.status == Status.SUCCESS.value,
-        documents.c.chunks.is_not(None),
-        ~documents.c.deleted,
     )
     .order_by(heads.c.id)
     .limit(bindparam("limit"))
+    .subquery("page")
+)
+# Correlated by name: without that, a condition two levels deep that names the page reads one of its own, all
+# of it for every chunk, and any tenant's call counts as present.
+_vector = (
+    exists()
+    .where(
+        calls.c.tenant == _page.c.tenant,
+        calls.c.key == chunks.c.call_key,
+        calls.c.state == CallState.SETTLED.value,
+    )
+    .correlate(_page, chunks)
+)
+_published = (chunks.c.head_id == _page.c.id) & (chunks.c.generation == _page.c.published_generation)
+_here = select(func.count()).select_from(chunks).where(_published).correlate(_page).scalar_subquery()
+_without_vector = (
+    select(func.count())
+    .select_from(chunks)
+    .where(_published, chunks.c.call_key.is_not(None), ~_vector)
+    .correlate(_page)
+    .scalar_subquery()
+)
+_document_id = in_usual_order(func.substr(_page.c.subject, len("document:") + 1))
+LOOK = (
+    select(
+        _page.c.id,
+        _page.c.tenant,
+        _page.c.subject,
+        documents.c.chunks.label("wanted"),
+        _here.label("found"),
+        _without_vector.label("without_vector"),
+    )
+    .select_from(
+        _page.outerjoin(
+            documents,
+            (documents.c.tenant == _page.c.tenant) & (documents.c.id == _document_id) & ~documents.c.deleted,
+        )
+    )
+    .order_by(_page.c.id)
 )
 
 
@@ -77,13 +77,13 @@ class Gap:
 
 def look(db: Database, *, after: int, limit: int) -> tuple[list[Gap], int]:
     """What is missing among `limit` documents after the head `after`; and where to go on, 0 at the end."""
-    found = db.read(lambda tx: tx.all(LOOK, {"after": after, "limit": limit}))
+    page = db.read(lambda tx: tx.all(LOOK, {"after": after, "limit": limit}))
     gaps = [
         Gap(row.id, row.tenant, row.subject, max(0, row.wanted - row.found), row.without_vector)
-        for row in found
-        if row.found < row.wanted or row.without_vector
+        for row in page
+        if row.wanted is not None and (row.found < row.wanted or row.without_vector)
     ]
-    return gaps, found[-1].id if len(found) == limit else 0
+    return gaps, page[-1].id if len(page) == limit else 0
 
 
 NAMED = select(
