@@ -108,7 +108,7 @@ def test_progress_is_told_when_it_changes(client, house):
     made = client.text("Some words.")
     with listening(client) as stream:
         claim = house.begun()
-        fenced.advance(house.worker.db, claim, fenced.Report(done=2, total=5, unit="pages"), "line")
+        fenced.advance(house.worker.db, claim, fenced.Report(done=2, total=5, unit="pages"))
         while True:
             number, name, data = stream.next()
             if name == "progress" and data["progress"]["done"] == 2:

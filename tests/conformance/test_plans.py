@@ -75,7 +75,7 @@ def work(world):
     claims.release(db, one, "drain")
     one = world.claim()
     fenced.stage(db, one, [Chunk(0)])
-    fenced.advance(db, one, fenced.Report(1, 2, line="one"), "line")
+    fenced.advance(db, one, fenced.Report(1, 2, lines=[("line", "one")]))
     claims.renew(db, one, 60.0)
     claims.still_held(db, one)
     claims.put_back(db, two, reason="rate", delay=0.0)

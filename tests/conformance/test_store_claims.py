@@ -261,7 +261,7 @@ def test_only_a_death_with_nothing_to_show_counts_as_an_attempt(world, shown):
     """Progress or a settled call since the claim makes it bad luck, not poison."""
     claim = world.start()
     if shown == "progress":
-        fenced.advance(world.db, claim, fenced.Report(1, 2), "l1")
+        fenced.advance(world.db, claim, fenced.Report(1, 2))
     if shown == "settled":
         settle_an_order(world, claim)
     world.lapse(claim)

@@ -105,7 +105,7 @@ def furnished(world):
     claim = world.start(subject="document:2")
     fenced.stage(world.db, claim, [Chunk(0)])
     world.write(insert(findings).values(run_id=claim.run_id, step=1, text="found"))
-    fenced.advance(world.db, claim, fenced.Report(1, 2, line="one"), "l1")
+    fenced.advance(world.db, claim, fenced.Report(1, 2, lines=[("l1", "one")]))
     world.write(insert(orders).values(**ORDER))
     world.write(insert(budgets).values(tenant="default", scope="tenant"))
     world.write(insert(documents).values(**DOCUMENT))

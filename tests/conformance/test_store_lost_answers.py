@@ -124,7 +124,7 @@ def stage_too_late(world):
 
 def advance(world):
     claim = world.start()
-    return lambda: fenced.advance(world.db, claim, fenced.Report(1, 2, "pages", line="one"), "l1")
+    return lambda: fenced.advance(world.db, claim, fenced.Report(1, 2, "pages", lines=[("l1", "one")]))
 
 
 def plan(world):

@@ -83,7 +83,7 @@ def test_history_keeps_the_latest_and_the_published_run_whatever_their_age(world
     world.publish()
     world.publish(content="b")
     claim = world.start(content="c")
-    fenced.advance(world.db, claim, fenced.Report(1, 2, line="one"), "l1")
+    fenced.advance(world.db, claim, fenced.Report(1, 2, lines=[("l1", "one")]))
     fenced.fail(world.db, claim, code="work_failed", message="no")
     claim = world.start(content="d")
     fenced.fail(world.db, claim, code="work_failed", message="no")

@@ -31,9 +31,9 @@ def test_the_runs_of_a_head_come_newest_first_with_what_was_asked(world):
 def test_progress_is_derived_from_the_slices(world):
     """Counts, stages and chunks are sums over the tasks, payments are by the bill; a plan is no progress."""
     one, two = world.sliced()
-    half = fenced.Report(5, 10, "pages", {"parse": (5, 10)}, "halfway")
-    fenced.advance(world.db, one, half, "l1")
-    fenced.advance(world.db, two, fenced.Report(10, 10, "pages", {"parse": (10, 10)}), "l2")
+    half = fenced.Report(5, 10, "pages", {"parse": (5, 10)}, [("l1", "halfway")])
+    fenced.advance(world.db, one, half)
+    fenced.advance(world.db, two, fenced.Report(10, 10, "pages", {"parse": (10, 10)}))
     fenced.finish(world.db, two, spent=Spent(1, 2, 3, 4, 5), staged=7)
     seen = reads.progress_of(world.db, one.run_id)
     assert (seen.rolled.share, seen.rolled.done, seen.rolled.total) == (0.75, 15, 20)

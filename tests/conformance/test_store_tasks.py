@@ -8,14 +8,14 @@ from sqlalchemy import event, exc, func, select, text, update
 
 from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Status, TaskState
-from holdfast.store import claims, duties, reads, requests, rows
+from holdfast.store import claims, duties, reads, requests, rows, run_logs
 from holdfast.store import tasks as fenced
 from holdfast.store.schema import chunks, collections, heads, lines, runs, tasks
 from tests.conformance.conftest import build
 
 WRITES = {
     "stage": lambda db, claim: fenced.stage(db, claim, [Chunk(7, "late")]),
-    "advance": lambda db, claim: fenced.advance(db, claim, fenced.Report(9, 9, line="late"), "l9"),
+    "advance": lambda db, claim: fenced.advance(db, claim, fenced.Report(9, 9, lines=[("l9", "late")])),
     "plan": lambda db, claim: fenced.plan(db, claim, [Slice()], Spent()),
     "finish": lambda db, claim: fenced.finish(db, claim, spent=Spent(paid=5), staged=1),
     "fail": lambda db, claim: fenced.fail(db, claim, code="late", message="late"),
@@ -162,23 +162,24 @@ def test_planning_queues_every_slice_and_counts_them_in_one_step(world):
 def test_progress_only_moves_forward(world):
     """A slice that starts again after a crash never moves the bar back."""
     claim = world.start()
-    fenced.advance(world.db, claim, fenced.Report(5, 10, "pages", {"parse": (5, 10)}, "half"), "l1")
-    fenced.advance(world.db, claim, fenced.Report(2, 8, "pages"), "l2")
+    fenced.advance(world.db, claim, fenced.Report(5, 10, "pages", {"parse": (5, 10)}, [("l1", "half")]))
+    fenced.advance(world.db, claim, fenced.Report(2, 8, "pages"))
     task = world.task(claim)
     assert (task.done, task.total, task.unit) == (5, 10, "pages")
     assert world.rows(select(lines.c.text)) == [("half",)]
 
 
 def test_the_log_of_a_run_is_capped(world):
-    """Line after line is kept up to the cap; the rest is dropped, not an error."""
+    """The latest lines are kept: what a run said last is what whoever looks for its fault needs."""
     claim = world.start()
-    many = range(fenced.MOST_LINES - 1)
-    said = [{"run_id": claim.run_id, "id": str(n), "at": 1.0, "text": ""} for n in many]
+    many = range(run_logs.MOST_LINES + run_logs.SLACK - 1)
+    said = [{"run_id": claim.run_id, "id": f"{n:05d}", "at": 1.0, "text": ""} for n in many]
     world.db.write("by_hand", lambda tx: tx.execute(lines.insert(), said))
     for n in (1, 2):
-        fenced.advance(world.db, claim, fenced.Report(n, 9, line=f"line {n}"), f"l{n}")
-    assert world.count(lines) == fenced.MOST_LINES
-    assert world.rows(select(lines.c.text).where(lines.c.text != "")) == [("line 1",)]
+        fenced.advance(world.db, claim, fenced.Report(n, 9, lines=[(f"l{n}", f"line {n}")]))
+    assert world.count(lines) == run_logs.MOST_LINES
+    told = world.rows(select(lines.c.text).where(lines.c.text != "").order_by(lines.c.at, lines.c.id))
+    assert told == [("line 1",), ("line 2",)]
 
 
 @pytest.mark.g3

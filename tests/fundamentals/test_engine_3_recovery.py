@@ -100,7 +100,7 @@ def test_bad_luck_is_not_poison(story):
     run_id = engine.request(story.ask()).run_id
     for done in range(1, 6):
         claim = story.dead_worker(engine)
-        tasks.advance(story.db, claim, tasks.Report(done, 9), story.db.token())
+        tasks.advance(story.db, claim, tasks.Report(done, 9))
         story.pass_time(60)
         engine.sweep()
     assert attempts(story, run_id) == [0]

@@ -26,7 +26,7 @@ def late_resend(arena, claim):
 WRITES = {
     "stage": lambda arena, claim: tasks.stage(arena.db, claim, [Chunk(7, "late")]),
     "advance": lambda arena, claim: tasks.advance(
-        arena.db, claim, tasks.Report(9, 9, line="late"), arena.db.token()
+        arena.db, claim, tasks.Report(9, 9, lines=[("l9", "late")])
     ),
     "plan": lambda arena, claim: tasks.plan(arena.db, claim, [Slice(), Slice()], Spent()),
     "finish": lambda arena, claim: tasks.finish(arena.db, claim, spent=Spent(paid=5), staged=1),

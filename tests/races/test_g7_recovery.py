@@ -228,7 +228,7 @@ def test_a_death_after_progress_is_not_counted_against_the_task(arena):
     """Bad luck is not poison: only a death with nothing to show for it is an attempt."""
     claim = arena.taken()
     for _ in range(5):
-        tasks.advance(arena.db, claim, tasks.Report(claim.epoch, 99), arena.db.token())
+        tasks.advance(arena.db, claim, tasks.Report(claim.epoch, 99))
         claim = arena.take_over(claim)
     assert arena.rows("tasks")[0].attempts == 0
 

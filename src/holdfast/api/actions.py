@@ -6,12 +6,12 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from holdfast.api import estimates, parts, routing, shapes_actions
-from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, Reader
+from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDocument, Reader
 from holdfast.api.collections import wish
 from holdfast.api.errors import ConflictError, Problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import PartsOf
-from holdfast.core.errors import NotFoundError
+from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.service.access import Scope
 
 router = routing.router("actions")
@@ -109,6 +109,21 @@ def all_deliveries(
     return shapes_actions.Deliveries(
         deliveries=[shapes_actions.Delivery.of(each) for each in listed], next=following
     )
+
+
+@router.post(
+    "/documents/{document_id}/actions/{action_id}/retry",
+    status_code=202,
+    responses={409: {"model": Problem, "description": "It is under way, has succeeded, or was removed."}},
+)
+def retry_follow_up(
+    action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnDocument
+) -> shapes_actions.FollowUp:
+    """Do once more what an action failed to do with a document; what was paid for is kept."""
+    try:
+        return shapes_actions.FollowUp.of(its.actions.retry(wish(caller), found, _number(action_id)))
+    except BadRequestError as error:
+        raise ConflictError(error.message, code=error.code) from error
 
 
 @router.get("/deliveries/{delivery_id}")

@@ -1,5 +1,8 @@
 """What became of a document: its runs, its journal, its chunks, its first page, and why."""
 
+from typing import Annotated
+
+from fastapi import Query
 from fastapi.responses import Response
 
 from holdfast.api import parts, routing, shapes_more
@@ -11,7 +14,7 @@ from holdfast.core.errors import NotFoundError
 from holdfast.core.states import shown
 from holdfast.service import explaining
 from holdfast.store import documents as stored
-from holdfast.store import events, reads
+from holdfast.store import events, follow_up_retries, reads
 from holdfast.store.events import Event
 from holdfast.store.reads import TaskDetail
 
@@ -83,9 +86,22 @@ def document_thumbnail(its: PartsOf, found: ItsDocument) -> Response:
 
 
 @router.get("/documents/{document_id}/why")
-def why_document(its: PartsOf, found: ItsDocument) -> shapes_more.Why:
-    """Tell the story of a document: each generation, who asked, who worked, what was refused and paid."""
-    story = reads.story(its.runtime.db, found.head_id) if found.head_id is not None else None
+def why_document(
+    its: PartsOf,
+    found: ItsDocument,
+    action: Annotated[int | None, Query(ge=1, le=2**62, description="Of what this action did.")] = None,
+) -> shapes_more.Why:
+    """Tell the story of a document: each generation, who asked, who worked, what was refused and paid.
+
+    With `action` it is the story of what that action did with it.
+    """
+    head_id = found.head_id
+    if action is not None:
+        subject = follow_up_retries.subject_of(stored.subject(found.id), action)
+        head_id = follow_up_retries.head_of(its.runtime.db, found.tenant, subject)
+        if head_id is None:
+            raise NotFoundError(f"action {action} did nothing with this document", code="unknown_action")
+    story = reads.story(its.runtime.db, head_id) if head_id is not None else None
     advice = explaining.about(its.runtime.db, found, story)
     chapters = [
         shapes_more.Chapter(
@@ -95,14 +111,15 @@ def why_document(its: PartsOf, found: ItsDocument) -> shapes_more.Why:
         for each in (story.runs if story is not None else ())
         if story is not None
     ]
+    head = story.head if story is not None else None
     return shapes_more.Why(
         document_id=found.id,
         sentence=advice.sentence,
         next_step=advice.step,
         advice=advice.todo,
-        index_status=shown(stored.KIND, found.status),
-        index_generation=found.generation,
-        published_generation=found.published_generation if found.visible else 0,
+        index_status=shown(head.kind, head.status) if head else shown(stored.KIND, found.status),
+        index_generation=head.generation if head else found.generation,
+        published_generation=head.published_generation if head and head.visible else 0,
         generations=chapters,
         journal=[shapes_more.Event.noted(each, found) for each in (story.journal if story else ())],
     )

@@ -1,6 +1,6 @@
 """Search over what is published."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic_core
 from fastapi import Query
@@ -11,7 +11,7 @@ from holdfast.api.access import Reader
 from holdfast.api.parts import PartsOf
 from holdfast.api.shapes import Shape
 from holdfast.core.records import TENANT
-from holdfast.search.query import MOST_HITS, Found
+from holdfast.search.query import MOST_HITS, Found, Notice
 from holdfast.web.patience import Pool
 
 LONGEST = 10_000
@@ -30,17 +30,46 @@ class Hit(Shape):
     generation: int
 
 
+class SearchNotice(Shape):
+    """Why an answer is not as good as it could be.
+
+    `not_embedded`: the provider could not embed the question, only words were looked for. `other_model`: so
+    many `documents` were embedded by another provider or model, and are found by their words alone.
+    `estimate` is the request that says what it costs to index them again, `start` the one that does it.
+    """
+
+    code: str
+    message: str
+    documents: int
+    estimate: dict[str, Any] | None
+    start: dict[str, Any] | None
+
+
 class Hits(Shape):
-    """The passages that answer best; `legs` says whether words, vectors or both have decided."""
+    """The passages that answer best; `legs` says whether words, vectors or both have decided.
+
+    `notices` is empty where nothing is amiss.
+    """
 
     hits: list[Hit]
     legs: list[str]
+    notices: list[SearchNotice]
 
     @staticmethod
-    def written(found: Found) -> bytes:
+    def written(found: Found, collection: str) -> bytes:
         """The hits as they go over the wire."""
         hits = [{name: getattr(one, name) for name in SHOWN} for one in found.hits]
-        return pydantic_core.to_json({"hits": hits, "legs": found.legs})
+        notices = [_told(each, collection) for each in found.notices]
+        return pydantic_core.to_json({"hits": hits, "legs": found.legs, "notices": notices})
+
+
+def _told(notice: Notice, collection: str) -> dict[str, Any]:
+    about: dict[str, Any] = {"code": notice.code, "message": notice.message, "documents": notice.documents}
+    if not notice.documents:
+        return about | {"estimate": None, "start": None}
+    estimate = {"method": "POST", "path": "/api/v1/estimate", "body": {"collection": collection}}
+    path = f"/api/v1/collections/{collection}"
+    return about | {"estimate": estimate, "start": {"method": "PATCH", "path": path, "body": {"options": {}}}}
 
 
 SHOWN = tuple(Hit.model_fields)
@@ -61,4 +90,4 @@ def search(
     # What has the form of no id is no document, and nothing that a database should see.
     wanted = None if document is None else [each for each in document if TENANT.fullmatch(each)]
     found = its.searching.search(caller.tenant, collection, q, k=k, documents=wanted, mode=mode)
-    return Response(Hits.written(found), media_type=JSONResponse.media_type)
+    return Response(Hits.written(found, collection), media_type=JSONResponse.media_type)

@@ -11,12 +11,12 @@ from holdfast import bootstrap
 from holdfast.cli import opening, terminal
 from holdfast.cli.exits import CommandError, Exit, exit_for_answer
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.core.records import Answer, FencedOut
-from holdfast.core.states import Disposition, shown
+from holdfast.core.records import Answer, FencedOut, Head
+from holdfast.core.states import Disposition, Lane, shown
 from holdfast.engine import wake
 from holdfast.engine.apart import Apart
 from holdfast.engine.sweep import Swept
-from holdfast.store import importing, requests
+from holdfast.store import follow_up_retries, importing, requests
 
 
 def migrate(to: str, *, as_json: bool) -> None:
@@ -56,6 +56,8 @@ def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: 
     """
     with opening.runtime() as runtime:
         head = opening.one_head(runtime.db, tenant, subject, kind)
+        if follow_up_retries.MARK in subject:
+            return _retry_follow_up(runtime, head, as_json=as_json)
         last = requests.last_ask(runtime.db, tenant, head.kind, subject)
         # What was imported has no pipeline: asked again as it is, no worker could ever claim it.
         if last is None or not last.pipeline:
@@ -78,6 +80,27 @@ def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: 
     else:
         terminal.say(_told(subject, answer))
     return exit_for_answer(answer.disposition)
+
+
+def _retry_follow_up(runtime: bootstrap.Runtime, head: Head, *, as_json: bool) -> Exit:
+    """What an action failed to do is asked for once more; exit code 3 when there is nothing to be done."""
+    run_id = runtime.engine.host.token()
+    outcome = follow_up_retries.retry(
+        runtime.db, head.tenant, head.subject, run_id=run_id, actor=opening.actor()
+    )
+    if isinstance(outcome, FencedOut):
+        message = f"{head.subject} cannot be tried again ({outcome.reason.replace('_', ' ')})"
+        raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
+    from holdfast.worker import sender  # noqa: PLC0415 - as in `sweep`
+
+    sending = sender.open_sender(runtime.settings)
+    wake.wake_lanes(sending, {Lane.FOLLOW_UP: 1})
+    sending.close()
+    if as_json:
+        terminal.show_json({"disposition": "accepted", "run_id": run_id, "generation": head.generation + 1})
+    else:
+        terminal.say(f"accepted: generation {head.generation + 1} of {head.subject} is queued")
+    return Exit.OK
 
 
 def _told(subject: str, answer: Answer) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import bundles_app, money_app, shared
+from holdfast.cli import bundles_app, money_app, reindex_app, shared
 from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exits import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
@@ -29,6 +29,7 @@ app.add_typer(jobs_app, name="jobs")
 app.add_typer(actions_app, name="actions")
 bundles_app.register(app)
 money_app.register(app)
+reindex_app.register(app)
 
 
 class KeyScope(StrEnum):

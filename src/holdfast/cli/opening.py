@@ -12,6 +12,7 @@ from holdfast.cli import queries
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Ask, Head
+from holdfast.store import follow_up_retries
 from holdfast.store.database import Database
 
 
@@ -51,8 +52,11 @@ def one_head(db: Database, tenant: str, subject: str, kind: str | None) -> Head:
 
 def some_heads(db: Database, tenant: str, subject: str, kind: str | None) -> tuple[Head, ...]:
     """The heads of a subject, at least one; otherwise CommandError."""
-    asked = Ask(kind=kind or "index", subject=subject, tenant=tenant).checked()
-    found = queries.heads_of(db, asked.tenant, asked.subject, kind)
+    # What an action does with a document has a subject of its own: document:42#action:3.
+    whole, mark, action = subject.partition(follow_up_retries.MARK)
+    whole = subject if mark and not action.isdecimal() else whole
+    Ask(kind=kind or "index", subject=whole, tenant=tenant).checked()
+    found = queries.heads_of(db, tenant, subject, kind)
     if not found:
         what = f"{subject} (kind {kind})" if kind else subject
         message = f"nobody ever asked for {what} of tenant {tenant}"

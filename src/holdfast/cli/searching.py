@@ -17,9 +17,19 @@ def search(question: str, *, collection: str, tenant: str, k: int, mode: Mode, a
         found = bootstrap.searching(runtime).search(tenant, collection, question, k=k, mode=mode)
     if as_json:
         hits = [{name: getattr(hit, name) for name in SHOWN} for hit in found.hits]
-        terminal.show_json({"hits": hits, "publish_seq": found.publish_seq, "legs": found.legs})
+        told = {"hits": hits, "publish_seq": found.publish_seq, "legs": found.legs, "notices": found.notices}
+        terminal.show_json(told)
     else:
         _print(found)
+        _warn(found, collection)
+
+
+def _warn(found: Found, collection: str) -> None:
+    """What is amiss, below the hits, where it is read last."""
+    for notice in found.notices:
+        terminal.console().print(terminal.one_line(notice.message), style="care", markup=False)
+        if notice.documents:
+            terminal.console().print(f"what that costs, and to do it: holdfast reindex -c {collection}")
 
 
 def _print(found: Found) -> None:

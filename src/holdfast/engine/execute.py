@@ -139,6 +139,7 @@ class Executor:
                 return Done(claim, Ending.OVERRAN, error.message)
             return self._let_go(claim, error.code)
         except MustWaitError as error:
+            self._say(work, f"waiting for {error.reason}, {error.delay:.0f} s: {error.message}")
             return self._put_back(claim, error.reason, error.delay, error.message)
         except StoreUnavailableError as error:
             # The database is away: nothing can be said now. The lease runs out or is handed back.
@@ -155,7 +156,8 @@ class Executor:
             slices = _checked_slices(kind.plan(work))
             work.check()
             if len(slices) > 1:
-                landed = tasks.plan(self._tools.db, work.claim, slices, work.spent)
+                work.note(f"planned {len(slices)} slices")
+                landed = tasks.plan(self._tools.db, work.claim, slices, work.spent, work.take_lines())
                 done = self._done(work.claim, landed, Ending.PLANNED)
                 if done.ending is Ending.PLANNED:
                     wake.wake_lanes(self._sender, {work.claim.lane: len(slices)})
@@ -187,6 +189,7 @@ class Executor:
             batch=batch,
             copy=finish.copy,
             also=finish.also,
+            said=work.take_lines(),
         )
         if isinstance(landed, FencedOut):
             return Done(claim, Ending.FENCED_OUT, landed.reason)
@@ -196,14 +199,30 @@ class Executor:
 
     def _fail(self, work: Work, code: str, message: str) -> Done:
         claim = work.claim
+        work.note(f"failed: {message} [{code}]")
         try:
-            landed = tasks.fail(self._tools.db, claim, code=code, message=plain(message), spent=work.spent)
+            landed = tasks.fail(
+                self._tools.db,
+                claim,
+                code=code,
+                message=plain(message),
+                spent=work.spent,
+                said=work.take_lines(),
+            )
         except StoreUnavailableError as error:
             log.warning("task %s failed (%s) but could not say so: %s", claim.task_id, code, error.message)
             return Done(claim, Ending.RELEASED, error.code)
         if isinstance(landed, Landed):
             wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
         return self._done(claim, landed, Ending.FAILED, code)
+
+    def _say(self, work: Work, line: str) -> None:
+        """The line is in the run's log, if it can be written: nothing depends on it."""
+        work.note(line)
+        try:
+            tasks.say(self._tools.db, work.claim, work.take_lines())
+        except StoreUnavailableError as error:
+            log.warning("task %s waits but could not say so: %s", work.claim.task_id, error.message)
 
     def _put_back(self, claim: Claim, reason: str, delay: float, message: str) -> Done:
         try:

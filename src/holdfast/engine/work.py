@@ -19,7 +19,7 @@ from holdfast.core.records import Chunk, Claim, FencedOut, Outcome, Spent
 from holdfast.engine.kinds import Kind
 from holdfast.leases.base import Terms
 from holdfast.ledger.pay import Call, Ledger
-from holdfast.store import tasks
+from holdfast.store import run_logs, tasks
 from holdfast.store.database import Database
 from holdfast.store.text import plain
 
@@ -57,7 +57,8 @@ class Work:
         self.staged = 0
         self._counted: set[str] = set()
         self._positions: set[int] = set()
-        self._reports = 0
+        self._noted = 0
+        self._lines: list[run_logs.Line] = []
 
     @property
     def claim(self) -> Claim:
@@ -150,12 +151,23 @@ class Work:
                 raise WorkError(
                     f"progress {count!r} is not a count from 0 to {MOST_COUNT}", code="bad_progress"
                 )
-        said = None if line is None else plain(line)
-        report = tasks.Report(done, total, plain(unit), stages, said, self.spent)
+        if line is not None:
+            self.note(line)
+        report = tasks.Report(done, total, plain(unit), stages, self.take_lines(), self.spent)
+        self._land(tasks.advance(self._tools.db, self._claim, report))
+
+    def note(self, line: str) -> None:
+        """The line is in the run's log once something else is written about the task: it costs no write."""
         # Of lines that the clock cannot tell apart the ids tell which came before.
-        self._reports += 1
-        line_id = f"{self._reports:08d}-{self._tools.host.token()}"
-        self._land(tasks.advance(self._tools.db, self._claim, report, line_id))
+        self._noted += 1
+        which = "" if self._claim.ordinal == 0 else f"slice {self._claim.ordinal}: "
+        line_id = f"{self._noted:08d}-{self._tools.host.token()}"
+        self._lines.append((line_id, f"{which}{plain(line)}"))
+
+    def take_lines(self) -> tuple[run_logs.Line, ...]:
+        """The lines that are not written yet; whoever takes them writes them."""
+        taken, self._lines = tuple(self._lines), []
+        return taken
 
     def _checked(self, chunk: Chunk) -> Chunk:
         for number in (chunk.position, chunk.page or 0):

@@ -17,6 +17,7 @@ from holdfast.engine.work import Work
 from holdfast.kinds import agent, asking, extract, prompt, reading, schemas
 from holdfast.kinds.agent import Errand, Search
 from holdfast.kinds.asking import Model
+from holdfast.kinds.phrases import many
 from holdfast.kinds.prompt import Prompt
 from holdfast.kinds.reading import Passage, Reading
 from holdfast.ledger import prices
@@ -173,6 +174,12 @@ class Action:
     def run(self, work: Work) -> dict[str, Any]:
         """One follow-up."""
         document = reading.read(self._db, work.claim.tenant, work.content)
+        work.note(f"read {many(len(document.passages), 'chunk')} of {many(document.pages, 'page')}")
+        result = self._done(work, document)
+        work.note(f"{work.options.get('sort')} done: {many(work.spent.paid_calls, 'call')} paid")
+        return result
+
+    def _done(self, work: Work, document: Reading) -> dict[str, Any]:
         match work.options.get("sort"):
             case "extract":
                 return self._extract(work, document)

@@ -19,6 +19,7 @@ from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
+from holdfast.kinds.phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.store import collections, exports
 from holdfast.store.collections import Collection
@@ -152,6 +153,7 @@ class Export:
                     missing += not target.put(self._path(content))
                     target.put(self._path(thumbnail) if thumbnail else None)
                     done += 1
+            work.note(f"wrote {done} of {many(bill.documents, 'document')}")
             stages = {"documents": (done, bill.documents)}
             work.progress(done, bill.documents, unit="documents", stages=stages)
         return missing

@@ -18,6 +18,7 @@ from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import asking, corpus, schemas, summing
 from holdfast.kinds.asking import Model
+from holdfast.kinds.phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.store import job_results, job_sources, slices
 from holdfast.store.database import Database, Tx
@@ -219,6 +220,7 @@ class Extract:
     def plan(self, work: Work) -> list[Slice]:
         """A few documents to a slice."""
         sources = corpus.planned(self._db, work)
+        work.note(f"reading {many(len(sources), 'document')}")
         cuts = [sources[start : start + SLICE] for start in range(0, len(sources), SLICE)]
         return [
             Slice(
@@ -241,6 +243,9 @@ class Extract:
             drafts.append(self._draft(work, name, number, read[head], tally))
             good = sum(draft.good for draft in drafts)
             stages = _stages(taken, len(drafts), good)
+            paid, reused = work.spent.paid_calls, work.spent.reused_calls
+            ended = "fields extracted" if drafts[-1].good else "no fields"
+            work.note(f"document {name}: {ended}; {many(paid, 'call')} paid, {reused} reused")
             work.progress(len(drafts), len(taken), unit="documents", stages=stages)
         good = sum(draft.good for draft in drafts)
         told = {

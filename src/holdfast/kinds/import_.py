@@ -22,6 +22,7 @@ from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import arriving, index
 from holdfast.kinds.arriving import Piece, Reader, Record
+from holdfast.kinds.phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import counts, words
 from holdfast.store import arrivals, collections, documents, search, tasks
@@ -103,6 +104,7 @@ class Import:
             if work.options.get("made"):
                 collections.remove_if_empty(self._db, work.claim.tenant, work.claim.collection or "")
             raise WorkError(error.message, code=error.code) from error
+        work.note(f"verified {many(sum(sizes), 'document')} in {many(len(sizes), 'part')}")
         parts = [
             Slice({"part": number, "documents": size}, weight=max(1, size))
             for number, size in enumerate(sizes, start=1)
@@ -120,6 +122,7 @@ class Import:
                 if not self._is_here(work, Reader(bundle.part(number)), brought):
                     self._keep_vectors(work, Reader(bundle.part(number)), brought)
                     self._bring_all(work, collection, Reader(bundle.part(number)), brought)
+        work.note(f"brought {many(brought.documents, 'document')}, {brought.unchanged} known already")
         return Finish({name: getattr(brought, name) for name in Brought.__dataclass_fields__})
 
     def _is_here(self, work: Work, reader: Reader, brought: Brought) -> bool:

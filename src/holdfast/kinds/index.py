@@ -24,6 +24,7 @@ from holdfast.documents.parse.reader import Cut, Known
 from holdfast.documents.parse.records import Format
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
+from holdfast.kinds.phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import counts, words
 from holdfast.store import documents, drift, slices
@@ -152,14 +153,18 @@ class Index:
             "format": form.value,
             "pages": _pages(cut, form, piece),
         }
+        read = f"parsed {many(facts['pages'], 'page')} of {form.value}"
         if work.claim.ordinal <= 1 and form is Format.PDF:
             facts["thumbnail"] = self._thumbnail(work, form)
         if cut.pieces is None:
             copy = earlier[cut.digest].copy
             if self._has_vectors(work, copy):
+                work.note(f"{read}, took over {many(copy.chunks, 'chunk')} of version {copy.generation}")
                 return self._taken_over(work, copy, facts)
             cut = self._parser.cut(path, form, wanted, chosen.cutting(), Known(known.parts))
-        return self._embedded(work, chosen, cut.pieces or (), facts)
+        pieces = cut.pieces or ()
+        work.note(f"{read}, cut {many(len(pieces), 'chunk')} for {chosen.model} of {chosen.provider}")
+        return self._embedded(work, chosen, pieces, facts)
 
     def _has_vectors(self, work: Work, copy: Copy) -> bool:
         return drift.has_vectors(self._db, work.claim.tenant, work.claim.head_id, copy)
@@ -199,9 +204,12 @@ class Index:
             if large:
                 work.stage(made)
                 stages = _stages(facts, work.spent.paid_calls, len(chunks), len(pieces))
+                work.note(_paid_line(work, len(chunks), len(pieces)))
                 work.progress(len(chunks), len(pieces), unit="chunks", stages=stages)
         counted = counts.pack(numbers)
         paid = work.spent.paid_calls
+        if not large:
+            work.note(_paid_line(work, len(chunks), len(pieces)))
 
         def also(tx: Tx) -> None:
             search_store.put_counts(tx, work.claim, counted)
@@ -237,6 +245,11 @@ class Index:
             chunks=total,
             thumbnail=next((each["thumbnail"] for each in told if each.get("thumbnail")), None),
         )
+
+
+def _paid_line(work: Work, ready: int, total: int) -> str:
+    spent = work.spent
+    return f"{ready} of {many(total, 'chunk')} embedded: {spent.paid_calls} paid, {spent.reused_calls} reused"
 
 
 def _of_several(work: Work) -> bool:

@@ -21,6 +21,7 @@ from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import asking, corpus, picking, summing
 from holdfast.kinds.asking import Model
+from holdfast.kinds.phrases import many
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Call
 from holdfast.store import job_results, job_sources, slices
@@ -156,6 +157,9 @@ class Qa:
         counts = [each.chunks for each in sources]
         needed = min(sum(counts), _needed(limit, per_chunk))
         first, more = picking.pick(counts, needed, needed * RESERVE)
+        work.note(
+            f"reading {many(len(sources), 'document')}, asking about {needed} of {many(sum(counts), 'chunk')}"
+        )
         cuts = [first[start : start + SLICE] for start in range(0, len(first), SLICE)]
         quotas = prices.split(min(limit, needed * per_chunk), [len(cut) for cut in cuts])
         spare = [more[start :: len(cuts)] for start in range(len(cuts))]
@@ -186,6 +190,8 @@ class Qa:
             calls = [_call(model, told, each.text, per_chunk) for each in group]
             self._take(work, haul, group, asking.paid(work, calls), per_chunk)
             total = max(total, haul.asked)
+            questions = many(len(haul.drafts), "question")
+            work.note(f"asked about {haul.asked} of {many(total, 'chunk')}: {questions}, {_paid(work)}")
             work.progress(haul.asked, total, unit="chunks", stages=_stages(haul, len(read), total))
         return self._finish(work, haul, len(read))
 
@@ -266,6 +272,10 @@ def _draft(place: Place, question: str, answer: str, mark: str) -> Draft:
         chunk=place.number,
         mark=mark,
     )
+
+
+def _paid(work: Work) -> str:
+    return f"{many(work.spent.paid_calls, 'call')} paid, {work.spent.reused_calls} reused"
 
 
 def _some(todo: Iterator[Place], count: int) -> list[Place]:

@@ -89,10 +89,12 @@ class Webhook:
         try:
             posted = self._post(parcel, event_id)
         except (posting.PostError, signing.KeyMissingError) as error:
+            work.note(f"try {tried}: {error}")
             raise self._missed(work, event_id, parcel, None, str(error), None) from error
         except WorkError as error:
             _land(tries.missed(self._db, work.claim, event_id, status=None, error=plain(error.message)))
             raise
+        work.note(f"try {tried}: answered with status {posted.status}")
         if 200 <= posted.status < 300:
             return Finish(
                 {"status": posted.status, "tries": tried},

@@ -57,12 +57,22 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Why an answer is not as good as it could be, and how many documents that concerns."""
+
+    code: str
+    message: str
+    documents: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """The hits, best first; the stamp of what was searched; the legs that took part."""
+    """The hits, best first; the stamp of what was searched; the legs that took part; what is amiss."""
 
     hits: tuple[Hit, ...]
     publish_seq: int
     legs: tuple[str, ...]
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

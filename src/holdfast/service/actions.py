@@ -15,7 +15,15 @@ from holdfast.engine.engine import Engine
 from holdfast.kinds import actions as kinds
 from holdfast.kinds import signing
 from holdfast.service.library import Wish
-from holdfast.store import actions, estimates, follow_ups, tries, webhook_tests
+from holdfast.store import (
+    actions,
+    documents,
+    estimates,
+    follow_up_retries,
+    follow_ups,
+    tries,
+    webhook_tests,
+)
 from holdfast.store.database import Database
 from holdfast.store.documents import Document
 from holdfast.store.follow_ups import Action, FollowUp
@@ -155,6 +163,19 @@ class Actions:
         """The webhooks of all collections of the tenant."""
         return follow_ups.hooks(self._db, tenant)
 
+    def retry(self, wish: Wish, document: Document, action_id: int) -> FollowUp:
+        """What the action does with the document is asked for once more.
+
+        NotFoundError when nothing followed, BadRequestError when there is nothing to be done again.
+        """
+        subject = follow_up_retries.subject_of(documents.subject(document.id), action_id)
+        run_id = self._engine.host.token()
+        outcome = follow_up_retries.retry(self._db, wish.tenant, subject, run_id=run_id, actor=wish.actor)
+        if isinstance(outcome, FencedOut):
+            raise _not_retried(outcome.reason, action_id)
+        self._engine.wake({Lane.FOLLOW_UP: 1})
+        return next(each for each in self.of_document(document, wish.tenant) if each.run_id == run_id)
+
     def lately(self, tenant: str, action_id: int, limit: int) -> Sequence[FollowUp]:
         """What the action did with documents, the newest first."""
         return follow_ups.of_action(self._db, tenant, action_id, limit)
@@ -219,6 +240,18 @@ class Visits:
             for action_id, tenant in actions.unended(self._db, 10)
         )
         return made + ended
+
+
+def _not_retried(reason: str, action_id: int) -> BadRequestError | NotFoundError:
+    if reason == "unknown":
+        message = f"action {action_id} has done nothing with this document that could be done again"
+        return NotFoundError(message, code="unknown_action")
+    told = {
+        "action_removed": "its action was removed; add that again",
+        "run_success": "it has succeeded; there is nothing to be done again",
+    }
+    message = told.get(reason, "it is queued or running already; wait for it")
+    return BadRequestError(message, code="nothing_to_retry")
 
 
 def check_public(url: str) -> None:

@@ -6,7 +6,10 @@ keep account of.
 """
 
 import functools
+import time
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,20 +19,55 @@ from holdfast.kinds import index
 from holdfast.ledger.pay import Call
 from holdfast.ledger.visitor import Visitor
 from holdfast.providers.local import LocalProvider
-from holdfast.search.query import Found, Mode, Searcher
+from holdfast.search.query import Found, Mode, Notice, Searcher
 from holdfast.service.library import Library
+from holdfast.store import other_models
 from holdfast.vectors.base import VectorIndex
 from holdfast.vectors.form import Vector
 
 PATIENCE = 10.0
 # Questions whose vectors by the model on board are kept, and the most characters of one: about 2 MB.
 REMEMBERED, SHORT = 1000, 200
+# Seconds between two counts of a collection whose documents change all the time.
+LOOK_EVERY = 30.0
+# While some are to be indexed again whoever looks wants to see that it helps.
+LOOK_AGAIN = 1.0
 
 
 def _embedded(provider: LocalProvider, text: str) -> Vector:
     found: Vector = provider.embed([text])[0]
     found.flags.writeable = False
     return found
+
+
+class _Others(NamedTuple):
+    """How many documents another model has embedded: as of which stamp, and when that was looked up."""
+
+    state: tuple[int, str, str]
+    number: int
+    at: float
+
+    def holds(self, state: tuple[int, str, str], now: float) -> bool:
+        """True when it was counted for the same model a moment ago, though something was published since."""
+        wait = LOOK_AGAIN if self.number else LOOK_EVERY
+        return self.state[1:] == state[1:] and now - self.at < wait
+
+
+def _unembedded(chosen: index.Choices, error: HoldfastError) -> Notice:
+    message = (
+        f"the question could not be embedded by {chosen.provider} ({error.message}): "
+        "only words were looked for, not meaning"
+    )
+    return Notice("not_embedded", message)
+
+
+def _other_model(chosen: index.Choices, number: int) -> Notice:
+    many = f"{number}{' or more' if number == other_models.MOST else ''}"
+    message = (
+        f"{many} of the documents were embedded by another provider or model than {chosen.model} of "
+        f"{chosen.provider}: their meaning is not looked for, only their words, until they are indexed again"
+    )
+    return Notice("other_model", message, number)
 
 
 class Searching:
@@ -40,6 +78,7 @@ class Searching:
         self._library = library
         self._searcher = Searcher(engine.db, vectors=vectors)
         self._embedded = functools.lru_cache(REMEMBERED)(_embedded)
+        self._known_others: dict[tuple[str, str], _Others] = {}
 
     @property
     def waits(self) -> bool:
@@ -59,11 +98,21 @@ class Searching:
     ) -> Found:
         """The best chunks for the question; NotFoundError for a collection that is not the tenant's.
 
-        When the provider cannot embed the question now, words alone decide, and `legs` says so.
+        When the provider cannot embed the question now, words alone decide: `legs` and `notices` say so.
+        `notices` also tells of documents that another model has embedded, which meaning does not find.
         """
         found = self._library.collection(tenant, collection)
         chosen = self._library.choices(found)
-        return self._searcher.search(
+        notices: list[Notice] = []
+
+        def embed(text: str) -> Vector | None:
+            try:
+                return self._embed(tenant, collection, chosen, text)
+            except HoldfastError as error:
+                notices.append(_unembedded(chosen, error))
+                return None
+
+        answer = self._searcher.search(
             tenant,
             collection,
             question,
@@ -71,9 +120,27 @@ class Searching:
             documents=documents,
             mode=mode,
             model=chosen.model,
-            embed=lambda text: self._embed(tenant, collection, chosen, text),
+            embed=embed,
             seen=found.publish_seq,
         )
+        if mode != "keyword" and (others := self._others(tenant, collection, answer.publish_seq, chosen)):
+            notices.append(_other_model(chosen, others))
+        return replace(answer, notices=tuple(notices)) if notices else answer
+
+    def _others(self, tenant: str, collection: str, publish_seq: int, chosen: index.Choices) -> int:
+        """How many documents another model has embedded, as of this stamp or a moment ago."""
+        name, state = (tenant, collection), (publish_seq, chosen.provider, chosen.model)
+        known = self._known_others.get(name)
+        now = time.monotonic()
+        if known is not None and (known.state == state or known.holds(state, now)):
+            return known.number
+        number = other_models.count(
+            self._engine.db, tenant, collection, provider=chosen.provider, model=chosen.model
+        )
+        if len(self._known_others) >= REMEMBERED:
+            self._known_others.clear()
+        self._known_others[name] = _Others(state, number, now)
+        return number
 
     def _embed(self, tenant: str, collection: str, chosen: index.Choices, text: str) -> Vector | None:
         provider = self._engine.parts.providers.get(chosen.provider)
@@ -81,8 +148,5 @@ class Searching:
             return self._embedded(provider, text) if len(text) <= SHORT else _embedded(provider, text)
         visitor = Visitor(self._engine.host, tenant, collection, PATIENCE)
         call = Call(chosen.provider, "embeddings", chosen.model, text)
-        try:
-            payment = self._engine.ledger.pay(visitor, [call])
-        except HoldfastError:
-            return None
+        payment = self._engine.ledger.pay(visitor, [call])
         return np.frombuffer(payment.results[0], dtype="<f4")

@@ -19,7 +19,6 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Integer,
-    Text,
     bindparam,
     delete,
     exists,
@@ -29,19 +28,17 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide, progress
 from holdfast.core.records import Chunk, Claim, Copy, FencedOut, Head, Landed, Outcome, Slice, Spent, Task
 from holdfast.core.states import OPEN, Status, TaskState, Verb
-from holdfast.store import actions, deliveries, journal, publish_seq, requests, rows, staging
+from holdfast.store import actions, deliveries, journal, publish_seq, requests, rows, run_logs, staging
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
-from holdfast.store.schema import chunks, heads, lines, runs, tasks
+from holdfast.store.schema import chunks, heads, runs, tasks
 from holdfast.store.schema_follow_ups import follow_ups as follow_up_table
 
-MOST_LINES = 3000
 _open_states = [literal(state) for state in sorted(OPEN)]
 
 TASK_FOR_CHANGE = (
@@ -179,40 +176,21 @@ ADVANCE = (
 )
 _reused: dict[str, Any] = {"reused_calls": bindparam("b_reused_calls"), "saved": bindparam("b_saved")}
 ADVANCE_HAVING_REUSED = ADVANCE.values(**_reused)
-_spoken = (
-    select(func.count())
-    .select_from(lines)
-    .where(lines.c.run_id == bindparam("b_run", type_=Text()))
-    .scalar_subquery()
-)
-SAY = (
-    upsert(lines)
-    .from_select(
-        ["run_id", "id", "at", "text"],
-        select(
-            bindparam("b_run", type_=Text()),
-            bindparam("b_line", type_=Text()),
-            now(),
-            bindparam("b_text", type_=Text()),
-        ).where(_spoken < MOST_LINES),
-    )
-    .on_conflict_do_nothing()
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """True counts of what a task has done so far, and optionally a line for its log."""
+    """True counts of what a task has done so far, and lines for its log."""
 
     done: int
     total: int
     unit: str = ""
     stages: Mapping[str, Sequence[int]] | None = None
-    line: str | None = None
+    lines: Sequence[run_logs.Line] = ()
     spent: Spent = field(default_factory=Spent)
 
 
-def advance(db: Database, claim: Claim, report: Report, line_id: str) -> Outcome:
+def advance(db: Database, claim: Claim, report: Report) -> Outcome:
     """The task's progress is at least what `report` says; it never moves back."""
 
     def body(tx: Tx) -> Outcome:
@@ -234,12 +212,23 @@ def advance(db: Database, claim: Claim, report: Report, line_id: str) -> Outcome
             "b_saved": report.spent.saved,
         }
         tx.execute(ADVANCE_HAVING_REUSED, values)
-        if report.line is not None:
-            line = {"b_run": claim.run_id, "b_line": line_id, "b_text": report.line[:2000]}
-            tx.execute(SAY, line)
+        run_logs.say(tx, claim.run_id, report.lines)
         return Landed()
 
     return db.write("advance", body, light=True)
+
+
+def say(db: Database, claim: Claim, said: Sequence[run_logs.Line]) -> Outcome:
+    """The lines are in the run's log."""
+
+    def body(tx: Tx) -> Outcome:
+        held = hold(tx, claim, change=False)
+        if isinstance(held, Held):
+            run_logs.say(tx, claim.run_id, said)
+            return Landed()
+        return held
+
+    return db.write("say", body, light=True) if said else Landed()
 
 
 INSERT_TASKS = insert(tasks)
@@ -266,7 +255,13 @@ PLANNED = Together(
 )
 
 
-def plan(db: Database, claim: Claim, slices: Sequence[Slice], spent: Spent) -> Outcome:
+def plan(
+    db: Database,
+    claim: Claim,
+    slices: Sequence[Slice],
+    spent: Spent,
+    said: Sequence[run_logs.Line] = (),
+) -> Outcome:
     """The plan task is done and every slice is queued, all in one transaction: no half-planned run exists."""
 
     def body(tx: Tx) -> Outcome:
@@ -288,6 +283,7 @@ def plan(db: Database, claim: Claim, slices: Sequence[Slice], spent: Spent) -> O
                 for n, piece in enumerate(slices, start=1)
             ],
         )
+        run_logs.say(tx, claim.run_id, said)
         values = _done_values(claim, spent, 0, None) | {"b_run": claim.run_id, "b_slices": len(slices)}
         tx.together(PLANNED, values | journal.of_claim(Verb.PLAN, "planned", claim, {"slices": len(slices)}))
         return Landed()
@@ -354,6 +350,7 @@ def finish(
     batch: Sequence[Chunk] = (),
     copy: Copy | None = None,
     also: Publish | None = None,
+    said: Sequence[run_logs.Line] = (),
 ) -> Outcome:
     """The slice is done; if it was the last one, its generation is published in the same transaction.
 
@@ -375,6 +372,7 @@ def finish(
         if claim.epoch > 1:
             tx.execute(DELETE_LEFTOVERS, _place(claim))
         _leave_behind(tx, claim, prepared, copy, also)
+        run_logs.say(tx, claim.run_id, said)
         values = _done_values(claim, spent, staged, result)
         alone = held.slices is None and claim.ordinal == 0
         if not alone and tx.execute(OTHERS_OPEN, {"b_run": claim.run_id, "b_task": claim.task_id}).scalar():
@@ -437,7 +435,15 @@ FAILED = (
 FAILED_HAVING_REUSED = FAILED.values(**_reused)
 
 
-def fail(db: Database, claim: Claim, *, code: str, message: str, spent: Spent | None = None) -> Outcome:
+def fail(
+    db: Database,
+    claim: Claim,
+    *,
+    code: str,
+    message: str,
+    spent: Spent | None = None,
+    said: Sequence[run_logs.Line] = (),
+) -> Outcome:
     """The run has failed with `code`; what was published before still answers."""
     spent = spent or Spent()
 
@@ -449,6 +455,7 @@ def fail(db: Database, claim: Claim, *, code: str, message: str, spent: Spent | 
             return held
         values = {"b_reused_calls": spent.reused_calls, "b_saved": spent.saved}
         tx.execute(FAILED_HAVING_REUSED, {"b_task": claim.task_id, **values})
+        run_logs.say(tx, claim.run_id, said)
         told = requests.end_failed(tx, held.head, claim.run_id, code=code, message=message)
         journal.write(tx, journal.of_claim(Verb.FAIL, code, claim, {"message": message[:500]}))
         return Landed(follow_ups=told)

@@ -1,0 +1,30 @@
+"""`holdfast reindex`: documents that other options or another model have indexed are asked for again."""
+
+from holdfast import bootstrap
+from holdfast.cli import costs, opening, terminal
+from holdfast.cli.exits import Exit
+from holdfast.service import figures
+from holdfast.service.library import Wish
+from holdfast.worker import sender
+
+
+def reindex(collection: str, *, tenant: str, yes: bool, as_json: bool) -> Exit:
+    """What is not as it would be indexed now is asked for, unless a person did not agree with the price."""
+    console = terminal.console(quiet=as_json)
+    loaded = opening.loaded()
+    sending = sender.open_sender(loaded)
+    try:
+        with bootstrap.open_runtime(loaded, sender=sending) as runtime:
+            estimate = bootstrap.estimating(runtime).of_collection(tenant, collection)
+            if not costs.agreed(console, estimate, "indexing again", yes=yes or as_json):
+                return Exit.REFUSED
+            library = bootstrap.library(runtime)
+            changed = library.change_collection(Wish(tenant, opening.actor()), collection, options={})
+    finally:
+        sending.close()
+    if as_json:
+        terminal.show_json({"requested": changed.asked, "to_follow": changed.to_follow})
+        return Exit.OK
+    more = f", {changed.to_follow} are to follow" if changed.to_follow else ""
+    console.print(f"{figures.count(changed.asked, 'document')} asked for{more}; see: holdfast status")
+    return Exit.OK

@@ -1,0 +1,36 @@
+"""A run: what it says of itself while it works, line by line, the latest at the bottom."""
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from holdfast.core.errors import NotFoundError
+from holdfast.core.records import TENANT
+from holdfast.core.states import LIVE, shown
+from holdfast.web import rendering
+from holdfast.web.parts import ItsOf
+
+LINES = 500
+
+router = rendering.router()
+
+
+@router.get("/runs/{name}")
+def run(request: Request, its: ItsOf, who: rendering.Who, name: str) -> Response:
+    """Show the log of a run, which follows it while it is live."""
+    if not TENANT.fullmatch(name):
+        raise NotFoundError("there is no such run", code="unknown_run")
+    found = its.viewing.run(who.tenant, name, lines=LINES)
+    subject = found.run.subject.partition("#")[0]
+    sort, _, about = subject.partition(":")
+    return rendering.page(
+        request,
+        its,
+        who,
+        "run.html",
+        f"Log of {found.run.kind}",
+        found=found,
+        word=shown(found.run.kind, found.run.status),
+        is_live=found.run.status in LIVE,
+        document=about if sort == "document" else None,
+        most=LINES,
+    )
