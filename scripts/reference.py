@@ -72,7 +72,8 @@ def _value(field: FieldInfo) -> str:
         Path: "path",
         SecretStr: "*secret*",
     }
-    word = "list" if typing.get_origin(kinds[0]) is tuple else words[kinds[0]]
+    shapes: dict[object, str] = {tuple: "list", dict: "tables"}
+    word = shapes.get(typing.get_origin(kinds[0])) or words[kinds[0]]
     return word + _bounds(field)
 
 

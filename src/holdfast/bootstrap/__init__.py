@@ -3,7 +3,7 @@
 from holdfast.bootstrap.data_folder import close_to_others
 from holdfast.bootstrap.database import migrated, reached, sqlite_file
 from holdfast.bootstrap.kinds import load_kinds, pipelines_of, webhook_key
-from holdfast.bootstrap.providers import supplies_of
+from holdfast.bootstrap.providers import prices_of, supplies_of
 from holdfast.bootstrap.runtime import GARBAGE, Runtime, settle_down
 from holdfast.bootstrap.services import bundles, estimating, jobs, library, searching
 from holdfast.bootstrap.wiring import open_runtime
@@ -20,6 +20,7 @@ __all__ = [
     "migrated",
     "open_runtime",
     "pipelines_of",
+    "prices_of",
     "reached",
     "searching",
     "settle_down",

@@ -4,12 +4,15 @@ import importlib
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from holdfast.core import keys
 from holdfast.core.errors import BadRequestError
 from holdfast.engine.kinds import Supplies
+from holdfast.ledger import prices
 from holdfast.ledger.traced import TracedProvider
 from holdfast.providers import local, local_llm, openai
 from holdfast.providers.base import Provider
 from holdfast.settings import Settings
+from holdfast.settings.providers import ProviderSettings
 from holdfast.telemetry import traces
 
 OPENAI_ADDRESS = "https://api.openai.com/v1"
@@ -19,12 +22,50 @@ DEFAULT_LLM_MODELS = {"local": local_llm.MODEL, "openai": "gpt-4o-mini"}
 
 def supplies_of(settings: Settings) -> Supplies:
     """What these settings offer to kinds, without opening anything."""
+    embeds = _wire(settings, settings.embedding_provider)
     return Supplies(
         embedding=_provider_name(settings, "embedding"),
-        embedding_model=settings.embedding_model or DEFAULT_MODELS.get(settings.embedding_provider),
+        embedding_model=settings.embedding_model or DEFAULT_MODELS.get(embeds),
         llm=_provider_name(settings, "llm"),
-        llm_model=settings.llm_model or DEFAULT_LLM_MODELS.get(settings.llm_provider),
+        llm_model=settings.llm_model or DEFAULT_LLM_MODELS.get(_wire(settings, settings.llm_provider)),
+        llm_parameters=_parameters(settings.providers.get(settings.llm_provider)),
     )
+
+
+def _wire(settings: Settings, provider: str) -> str:
+    """What sort of provider a name stands for."""
+    return "openai" if provider in settings.providers else provider
+
+
+def _parameters(provider: ProviderSettings | None) -> dict[str, dict[str, object]]:
+    """By model what its calls are sent with, under "" for every other of the provider."""
+    if provider is None:
+        return {}
+    own = {name: each.parameters for name, each in provider.models.items()}
+    return {name: given for name, given in {**own, "": provider.parameters}.items() if given is not None}
+
+
+def prices_of(settings: Settings) -> prices.PriceTable:
+    """The shipped prices, and over them those that the settings have for their providers."""
+    table = {
+        provider.named: prices.ProviderPrices(
+            {
+                model: prices.Price(prices.dollars(float(each.input)), prices.dollars(float(each.output)))
+                for model, each in provider.prices.items()
+            },
+            free=provider.free,
+        )
+        for provider in settings.providers.values()
+        if provider.free or provider.prices
+    }
+    if not table:
+        return prices.DEFAULT
+    spelled = {
+        name: [each.free, {model: [p.input, p.output] for model, p in each.models.items()}]
+        for name, each in table.items()
+    }
+    version = f"{prices.DEFAULT.version}+{keys.digest(keys.canonical(spelled))[:8]}"
+    return replace(prices.DEFAULT, version=version, providers=table)
 
 
 def open_providers(settings: Settings, supplies: Supplies) -> dict[str, Provider]:
@@ -47,8 +88,10 @@ def _provider_name(settings: Settings, part: str) -> str | None:
     provider: str | None = getattr(settings, f"{part}_provider")
     if (part, provider) == ("llm", "local"):
         return local_llm.NAME  # of its own: both parts are `local` by default, and are two providers
-    if provider != "openai":
+    if provider != "openai" and provider not in settings.providers:
         return provider
+    if provider in settings.providers:
+        return settings.providers[provider].named
     address = getattr(settings, f"{part}_base_url")
     return "openai" if address is None else f"openai@{urlsplit(address).netloc}"
 
@@ -73,6 +116,8 @@ def _provider(settings: Settings, part: str, name: str) -> Provider:
         return local_llm.LocalLanguageProvider()
     if ":" in getattr(settings, f"{part}_provider"):
         return _made_provider(part, name)
+    if (own := settings.providers.get(getattr(settings, f"{part}_provider"))) is not None:
+        return _named_provider(settings, part, own)
     address = getattr(settings, f"{part}_base_url")
     key = getattr(settings, f"{part}_api_key")
     retention = getattr(settings, f"{part}_key_retention")
@@ -86,6 +131,24 @@ def _provider(settings: Settings, part: str, name: str) -> Provider:
     secret = key.get_secret_value() if key is not None else ""
     try:
         return openai.OpenAIProvider(address or OPENAI_ADDRESS, secret, profile)
+    except ValueError as error:
+        message = f"the {part} provider cannot be set up: {error}"
+        raise BadRequestError(message, code="bad_provider") from error
+
+
+def _named_provider(settings: Settings, part: str, own: ProviderSettings) -> Provider:
+    """The provider of a `[providers.NAME]`."""
+    profile = replace(
+        openai.OPENAI,
+        name=own.named,
+        honours_keys=own.key_retention > 0,
+        key_retention=own.key_retention,
+        max_inputs=own.max_inputs or openai.OPENAI.max_inputs,
+        max_tokens=own.max_tokens or openai.OPENAI.max_tokens,
+        deadline=own.deadline or settings.order_deadline,
+    )
+    try:
+        return openai.OpenAIProvider((own.base_url or OPENAI_ADDRESS).rstrip("/"), own.key, profile)
     except ValueError as error:
         message = f"the {part} provider cannot be set up: {error}"
         raise BadRequestError(message, code="bad_provider") from error

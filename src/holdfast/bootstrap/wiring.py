@@ -88,6 +88,7 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         parts,
         kinds=kinds,
         providers=clients,
+        prices=providers.prices_of(settings),
         leases=duties.leases(settings, watch),
         policy=duties.policy(settings),
         patience=duties.patience_of(settings),

@@ -13,6 +13,7 @@ from holdfast.cli import opening, terminal
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.periods import Period
 from holdfast.core.states import CallState
+from holdfast.ledger.prices import FREE, NANO, Price
 from holdfast.service import figures, folder
 from holdfast.service.billing import Billing, told_about
 from holdfast.service.estimating import Estimate
@@ -178,6 +179,31 @@ def _estimated(found: Estimate) -> str:
         f"{figures.count(forecast.known_calls, 'call')} known already{unknown} "
         f"(from {found.estimated_from}, prices of {found.prices})"
     )
+
+
+def prices(*, as_json: bool) -> None:
+    """The known prices; those of the settings come before the shipped ones of the same model."""
+    table = bootstrap.prices_of(opening.loaded())
+    rows: list[dict[str, Any]] = []
+    for provider, own in sorted(table.providers.items()):
+        listed = {"*": FREE} if own.free else own.models
+        rows += [_priced(model, provider, price, "settings") for model, price in sorted(listed.items())]
+    rows += [_priced(model, None, price, "shipped") for model, price in sorted(table.models.items())]
+    if as_json:
+        terminal.show_json({"version": table.version, "prices": rows})
+        return
+    console = terminal.console()
+    shown = terminal.table("model", "provider", "input", "output", "from", numbers=("input", "output"))
+    for row in rows:
+        amounts = (f"${row['input']:g}", f"${row['output']:g}")
+        shown.add_row(*terminal.cells(row["model"], row["provider"] or "any", *amounts, row["source"]))
+    console.print(shown)
+    console.print(f"\nUS dollars for a million tokens, version {table.version}; any other model is unpriced")
+
+
+def _priced(model: str, provider: str | None, price: Price, source: str) -> dict[str, Any]:
+    amounts = {"input": price.input / NANO, "output": price.output / NANO}
+    return {"model": model, "provider": provider, **amounts, "source": source}
 
 
 def orders(state: str | None, *, as_json: bool) -> None:

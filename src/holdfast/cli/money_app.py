@@ -147,9 +147,17 @@ def resolve(
     money.resolve(order_id, charged=charged)
 
 
+def prices(as_json: Json = False) -> None:
+    """List the prices that are known, in US dollars for a million tokens, and where each comes from."""
+    from holdfast.cli import money  # noqa: PLC0415
+
+    money.prices(as_json=as_json)
+
+
 def register(app: typer.Typer) -> None:
     """Every command about money is a command of `app`."""
     app.command()(bill)
     app.command()(estimate)
+    app.command()(prices)
     app.add_typer(budget_app, name="budget")
     app.add_typer(orders_app, name="orders")

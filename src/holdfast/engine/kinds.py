@@ -67,6 +67,8 @@ class Supplies:
     embedding_model: str | None = None
     llm: str | None = None
     llm_model: str | None = None
+    # By model, what its calls are sent with; under "" for every other. Without any: what is usual.
+    llm_parameters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
 
 class Registry:

@@ -7,7 +7,7 @@ run of this kind: its event is a delivery of its own (see `webhook`).
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from holdfast.core.errors import BadRequestError, WorkError
@@ -139,7 +139,8 @@ def kind_of(sort: str) -> tuple[str, str]:
 
 def asked(options: Mapping[str, Any], model: Model) -> Model:
     """The model that an action asks: the one it names, or the one that is set up."""
-    return Model(model.provider, str(options.get("model") or model.name))
+    name = str(options.get("model") or model.name)
+    return replace(model, name=name, parameters=model.parameters_of(name))
 
 
 def foreseen(options: Mapping[str, Any], model: Model, document: Reading) -> tuple[Sequence[Call], bool]:

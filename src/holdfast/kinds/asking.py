@@ -24,6 +24,7 @@ from holdfast.providers import local_llm, openai
 T = TypeVar("T")
 
 MOST_OUTPUT = 2000
+OUTPUT_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 # An answer is looked at no further than this; what a model writes within its limit is shorter by far.
 MOST_TEXT = 200_000
 # Braces at which an object may begin. Prose before an answer has few; each costs a look at the rest.
@@ -39,6 +40,27 @@ class Model:
 
     provider: str
     name: str
+    # What its calls are sent with, besides what the work itself needs; None: what is usual.
+    parameters: Mapping[str, object] | None = None
+    # Those of the provider's models, by name; "" stands for every other.
+    of_models: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+    def parameters_of(self, name: str) -> Mapping[str, object] | None:
+        """What another model of the same provider is sent with."""
+        return _of(self.of_models, name)
+
+    def sends(self, max_tokens: int) -> dict[str, object]:
+        """The parameters of a call whose answer has at most `max_tokens`.
+
+        Of a model with parameters of its own nothing is sent that they leave out. Where they say `true` for
+        the limit of an answer, it is that of the work.
+        """
+        if self.parameters is None:
+            return {"temperature": 0, "max_tokens": max_tokens}
+        return {
+            name: max_tokens if name in OUTPUT_LIMITS and given is True else given
+            for name, given in self.parameters.items()
+        }
 
     @property
     def stand_in(self) -> bool:
@@ -60,7 +82,16 @@ def model(supplies: Supplies) -> Model:
     if supplies.llm is None or not supplies.llm_model:
         message = "no language model is set up; set HOLDFAST_LLM_PROVIDER and HOLDFAST_LLM_MODEL"
         raise WorkError(message, code="no_provider")
-    return Model(supplies.llm, supplies.llm_model)
+    return named(supplies, supplies.llm, supplies.llm_model)
+
+
+def named(supplies: Supplies, provider: str, name: str) -> Model:
+    """A model of the provider that is set up, with the parameters that it is to be sent."""
+    return Model(provider, name, _of(supplies.llm_parameters, name), supplies.llm_parameters)
+
+
+def _of(table: Mapping[str, Mapping[str, object]], name: str) -> Mapping[str, object] | None:
+    return table.get(name, table.get(""))
 
 
 def question(
@@ -90,7 +121,7 @@ def conversation(
     hint: Mapping[str, object] | None = None,
 ) -> Call:
     """The paid call that continues `messages`, in the OpenAI wire format; the model may call `tools`."""
-    params: dict[str, object] = {"messages_json": True, "temperature": 0, "max_tokens": max_tokens}
+    params: dict[str, object] = {"messages_json": True, **asked.sends(max_tokens)}
     if tools:
         params["tools"] = [dict(tool) for tool in tools]
     if wants_json:

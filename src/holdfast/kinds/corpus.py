@@ -108,9 +108,12 @@ def whole(params: Mapping[str, Any], name: str, default: int, most: int) -> int:
 
 def frozen(params: Mapping[str, Any], model: Model, prompts: int) -> dict[str, Any]:
     """The options of a job's run: what was asked for, of which model, in which words."""
-    return {**params, "provider": model.provider, "model": model.name, "prompts": prompts}
+    own = {} if model.parameters is None else {"parameters": dict(model.parameters)}
+    return {**params, "provider": model.provider, "model": model.name, "prompts": prompts, **own}
 
 
 def model_of(work: Work) -> Model:
     """The model that is frozen into the run."""
-    return Model(str(work.options["provider"]), str(work.options["model"]))
+    own = work.options.get("parameters")
+    parameters = own if isinstance(own, Mapping) else None
+    return Model(str(work.options["provider"]), str(work.options["model"]), parameters)

@@ -132,7 +132,8 @@ class Settings(
                 f"{PREFIX}BROKER_URL should be one of {PREFIX}BROKER_URLS, or nothing wakes its workers"
             )
         for part in ("embedding", "llm"):
-            openai = getattr(self, f"{part}_provider") == "openai"
+            chosen = getattr(self, f"{part}_provider")
+            openai = chosen == "openai" and chosen not in self.providers
             name = f"{PREFIX}{part.upper()}"
             if openai and not getattr(self, f"{part}_base_url") and not getattr(self, f"{part}_api_key"):
                 raise ValueError(

@@ -1,12 +1,15 @@
 """Providers of embeddings and answers, and how orders are paid."""
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import pydantic
 from pydantic import Field, SecretStr
 
-_PROVIDER = r"^(local|openai|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$"
+from holdfast.settings import providers
+from holdfast.settings.providers import ProviderSettings
+
+_PROVIDER = r"^([A-Za-z][A-Za-z0-9_-]*|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$"
 
 
 class PayingSettings(pydantic.BaseModel):
@@ -15,8 +18,8 @@ class PayingSettings(pydantic.BaseModel):
     embedding_provider: Annotated[str, Field(pattern=_PROVIDER)] = Field(
         default="local",
         description=(
-            "Who embeds: `openai`, a server of that wire format; `local`, a small model on board; or "
-            "`module:name`, a function of yours that makes a provider."
+            "Who embeds: `openai`, a server of that wire format; `local`, a small model on board; the name "
+            "of a `[providers.NAME]`; or `module:name`, a function of yours that makes a provider."
         ),
     )
     embedding_base_url: str | None = Field(
@@ -37,8 +40,9 @@ class PayingSettings(pydantic.BaseModel):
     llm_provider: Annotated[str, Field(pattern=_PROVIDER)] = Field(
         default="local",
         description=(
-            "Who writes answers: `openai`, a server of that wire format; `module:name`, a provider of yours; "
-            "or `local`, a stand-in on board that copies out of the text and is no language model."
+            "Who writes answers: `openai`, a server of that wire format; the name of a `[providers.NAME]`; "
+            "`module:name`, a provider of yours; or `local`, a stand-in on board that copies out of the text "
+            "and is no language model."
         ),
     )
     llm_base_url: str | None = Field(
@@ -51,6 +55,13 @@ class PayingSettings(pydantic.BaseModel):
     llm_api_key: SecretStr | None = Field(default=None, description="Key for the language model's server.")
     llm_key_retention: Annotated[float, Field(ge=0)] = Field(
         default=0.0, description="As `EMBEDDING_KEY_RETENTION`, for the language model's server."
+    )
+    providers: dict[str, ProviderSettings] = Field(
+        default_factory=dict,
+        description=(
+            "Servers by a name of your own, as tables `[providers.NAME]` of the settings file: address, key, "
+            "prices, parameters and limits. See how-to/control-spending."
+        ),
     )
     in_doubt: Literal["resend", "park"] = Field(
         default="resend",
@@ -71,6 +82,27 @@ class PayingSettings(pydantic.BaseModel):
         default=30.0,
         description="Seconds to wait for a worker that pays for the same input, before a task is put back.",
     )
+
+    @pydantic.field_validator("providers")
+    @classmethod
+    def _told_apart(cls, table: dict[str, ProviderSettings]) -> dict[str, ProviderSettings]:
+        return providers.checked(table)
+
+    @pydantic.model_validator(mode="after")
+    def _known_providers(self) -> Self:
+        """Who embeds and who answers is somebody that is known here, and is described in one place."""
+        for part in ("embedding", "llm"):
+            name = getattr(self, f"{part}_provider")
+            if ":" not in name and name not in {"local", "openai", *self.providers}:
+                raise ValueError(
+                    f"HOLDFAST_{part.upper()}_PROVIDER is {name}; known are local, openai, module:name and "
+                    "the names of [providers.NAME]"
+                )
+            own = [each for each in ("base_url", "api_key") if getattr(self, f"{part}_{each}") is not None]
+            if name in self.providers and own:
+                setting = f"HOLDFAST_{part.upper()}_{own[0].upper()}"
+                raise ValueError(f"{setting} and [providers.{name}] say it twice; keep one of them")
+        return self
 
     @pydantic.field_validator("embedding_base_url", "llm_base_url")
     @classmethod

@@ -222,7 +222,7 @@ function words(form, told) {
   if (!told.documents) return form.dataset.nested === undefined ? "Nothing would have to be indexed again." : "No document is ready yet: nothing is to be paid now.";
   const about = told.exact ? "" : "About ";
   const runs = form.dataset.nested === "sort" ? `Runs now on ${documents} that ${told.documents === 1 ? "is" : "are"} ready. ` : "";
-  return `${runs}${about}${money(told.cost)} for ${documents}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} paid before.`;
+  return `${runs}${told.cost === null ? "unpriced" : about + money(told.cost)} for ${documents}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} paid before.`;
 }
 
 async function estimate(form) {

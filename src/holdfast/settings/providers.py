@@ -1,0 +1,94 @@
+"""`[providers.NAME]` of the settings file: servers by a name of one's own, with prices and parameters."""
+
+import os
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import pydantic
+from pydantic import ConfigDict, Field, SecretStr
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}")
+# Names that the providers on board have, whatever the file says.
+TAKEN = frozenset({"local", "local-extractive"})
+Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000)]
+
+
+class _Part(pydantic.BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class PriceSettings(_Part):
+    """US dollars for a million tokens."""
+
+    input: Dollars
+    output: Dollars = Decimal(0)
+
+
+class ModelSettings(_Part):
+    """What differs for one model of a provider."""
+
+    parameters: dict[str, Any] | None = None
+
+
+class ProviderSettings(_Part):
+    """A server of the OpenAI wire format."""
+
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    api_key_env: str | None = None
+    identity: str | None = None
+    key_retention: Annotated[float, Field(ge=0)] = 0.0
+    max_inputs: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    deadline: Annotated[float, Field(ge=1, le=3600)] | None = None
+    free: bool = False
+    prices: dict[str, PriceSettings] = Field(default_factory=dict)
+    parameters: dict[str, Any] | None = None
+    models: dict[str, ModelSettings] = Field(default_factory=dict)
+
+    @property
+    def named(self) -> str:
+        """The name in content keys, bills and metrics: its `identity`, else as its address has it."""
+        if self.identity is not None:
+            return self.identity
+        return "openai" if self.base_url is None else f"openai@{urlsplit(self.base_url).netloc}"
+
+    @property
+    def key(self) -> str:
+        """Its API key; empty where it needs none."""
+        if self.api_key_env is not None:
+            return os.environ.get(self.api_key_env, "")
+        return "" if self.api_key is None else self.api_key.get_secret_value()
+
+    @pydantic.model_validator(mode="after")
+    def _agree(self) -> "ProviderSettings":
+        if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
+            raise ValueError("base_url should start with http:// or https://")
+        if self.api_key is not None and self.api_key_env is not None:
+            raise ValueError("api_key and api_key_env: say one of them")
+        if self.api_key_env is not None and not os.environ.get(self.api_key_env):
+            raise ValueError(f"api_key_env names {self.api_key_env}, which the environment does not have")
+        if self.base_url is None and not self.key:
+            raise ValueError("api_key or api_key_env is needed, or base_url of a server that asks for none")
+        if self.identity is not None and (not IDENTITY.fullmatch(self.identity) or self.identity in TAKEN):
+            raise ValueError("identity should be letters, digits and . _ : @ / -, at most 200")
+        if self.free and self.prices:
+            raise ValueError("free = true and prices contradict each other")
+        return self
+
+
+def checked(table: Mapping[str, ProviderSettings]) -> dict[str, ProviderSettings]:
+    """The table, if names and identities tell its providers apart; ValueError says which do not."""
+    identities: dict[str, str] = {}
+    for name, provider in sorted(table.items()):
+        if not NAME.fullmatch(name) or name in TAKEN:
+            raise ValueError(f"{name!r:.60} cannot be the name of a provider")
+        if (other := identities.setdefault(provider.named, name)) != name:
+            raise ValueError(
+                f"{other} and {name} have the same identity {provider.named}; give one its own `identity`"
+            )
+    return dict(table)
