@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+RUN_STAMP := $(VENV)/.installed-run
 SERVICES := $(PY) -m scripts.services
 # Half of the time a test waits for a process, so three of them keep two cores busy.
 # The order of the files is that of tests/order.py.
@@ -25,12 +26,17 @@ install: $(STAMP) ## make .venv from the lock (again when pyproject.toml or the 
 
 $(STAMP): pyproject.toml requirements.lock scripts/install.sh
 	@PYTHON='$(PYTHON)' VENV='$(VENV)' bash scripts/install.sh
-	@touch $(STAMP)
+	@touch $(STAMP) $(RUN_STAMP)
 
-run: install ## serve the API and the page with a worker and a sample collection, on the embedded default
+# What is needed to run it, and no tools; `make install` adds those to the same environment.
+$(RUN_STAMP): pyproject.toml requirements-run.lock scripts/install.sh
+	@PYTHON='$(PYTHON)' VENV='$(VENV)' bash scripts/install.sh requirements-run.lock
+	@touch $(RUN_STAMP)
+
+run: $(RUN_STAMP) ## serve the API and the page with a worker and a sample collection, on the embedded default
 	@$(VENV)/bin/holdfast up --sample
 
-demo: install ## kill, freeze and double-click real workers, then print both bills
+demo: $(RUN_STAMP) ## kill, freeze and double-click real workers, then print both bills
 	@$(VENV)/bin/holdfast demo
 
 test: lint ## lint, then every test against private PostgreSQL, Redis and RabbitMQ
@@ -78,7 +84,7 @@ services-status: install ## say what is up and where
 	@$(SERVICES) status
 
 # The lock pins by hash and names no host, so that any index can serve it. uv.lock does name hosts: never kept.
-lock: install ## resolve pyproject.toml into requirements.lock again (ARGS=--upgrade for newer releases)
+lock: install ## resolve pyproject.toml into both locks again (ARGS=--upgrade for newer releases)
 	@bash scripts/lock.sh $(ARGS)
 
 clean: ## stop the services, remove the environment and every cache

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# After this, $VENV holds exactly what requirements.lock names, and holdfast itself, editable.
+# After this, $VENV holds what the lock file $1 names (default: requirements.lock, all that tests need), and holdfast
+# itself, editable. requirements-run.lock names a part of that at the same versions: what `make run` needs.
 # Needs a python3 >= 3.11. Uses uv for speed where its wheel installs, plain pip where it does not.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
+LOCK=${1:-requirements.lock}
 
+say() { echo "install: $* ($SECONDS s so far)"; }
 die() { echo "install: $*" >&2; exit 1; }
 
 command -v "$PYTHON" >/dev/null || die "no $PYTHON found; install Python 3.11 or newer, or say make install PYTHON=/path/to/python3"
@@ -26,6 +29,7 @@ fi
 
 # An environment whose interpreter is gone (moved clone, upgraded system) is made again.
 if ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+    say "1 of 4: making $VENV with $("$PYTHON" --version)"
     rm -rf "$VENV"
     "$PYTHON" -m venv "$VENV"
 fi
@@ -38,14 +42,19 @@ bootstrap=$(mktemp)
 trap 'rm -f "$bootstrap"' EXIT
 awk '/^uv==/ {found = 1} found {print} found && !/\\$/ {exit}' requirements.lock >"$bootstrap"
 
+packages=$(grep -c '==' "$LOCK")
 with_uv() {
-    "$python" -m pip install -q --require-hashes -r "$bootstrap" &&
-        "$VENV/bin/uv" pip install -q --compile-bytecode --python "$python" --require-hashes -r requirements.lock
+    say "2 of 4: fetching uv, which installs quickly"
+    "$python" -m pip install -q --require-hashes -r "$bootstrap" || return
+    say "3 of 4: fetching $packages packages; the first time this takes about a minute"
+    # uv tells on standard error what it fetches; its list of all packages at the end is of no use to anybody.
+    "$VENV/bin/uv" pip install --compile-bytecode --python "$python" --require-hashes -r "$LOCK" 2> >(grep -v '^ [+~-] ' >&2)
 }
 with_uv || {
-    echo "install: uv did not manage, going on with pip"
-    "$python" -m pip install -q --require-hashes -r requirements.lock
+    say "uv did not manage, going on with pip, which takes some minutes"
+    "$python" -m pip install --progress-bar on --require-hashes -r "$LOCK"
 }
+say "4 of 4: installing holdfast itself"
 # hatchling is in the lock, so that building the editable install fetches nothing.
 "$python" -m pip install -q --no-deps --no-build-isolation -e .
-echo "install: $VENV is ready ($("$python" --version))"
+say "$VENV is ready"

@@ -1,17 +1,26 @@
 #!/usr/bin/env bash
-# After this, requirements.lock pins runtime, all extras and the dev group by hash, for Python 3.11 and newer.
+# After this, requirements.lock pins runtime, all extras and the dev group by hash, for Python 3.11 and newer, and
+# requirements-run.lock pins, at the same versions, what `make run` needs: the runtime and what builds the editable install.
 # What is already locked stays as it is unless --upgrade or --upgrade-package NAME is given.
 # `uv pip compile` and not `uv export`: it keeps the pins of the file it rewrites, and needs no uv.lock, which names hosts.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-draft=$(mktemp)
-trap 'rm -f "$draft"' EXIT
-cat requirements.lock >"$draft" 2>/dev/null || true
-.venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-    --all-extras --group dev "$@" -o "$draft" pyproject.toml
-if grep -nE '://|^-|^holdfast' "$draft"; then
-    echo "lock: the lines above name a host, an option or holdfast itself; requirements.lock is unchanged" >&2
-    exit 1
-fi
-cat "$draft" >requirements.lock
-echo "lock: $(grep -c '==' requirements.lock) packages"
+drafts=$(mktemp -d)
+trap 'rm -rf "$drafts"' EXIT
+all=$drafts/requirements.lock
+run=$drafts/requirements-run.lock
+compile=(.venv/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate)
+
+cat requirements.lock >"$all" 2>/dev/null || true
+"${compile[@]}" --all-extras --group dev "$@" -o "$all" pyproject.toml
+printf 'hatchling\neditables\n' | "${compile[@]}" -c "$all" -o "$run" pyproject.toml -
+for draft in "$all" "$run"; do
+    if grep -nE '://|^-|^holdfast' "$draft"; then
+        echo "lock: the lines above name a host, an option or holdfast itself; nothing is changed" >&2
+        exit 1
+    fi
+done
+for draft in "$all" "$run"; do
+    cat "$draft" >"$(basename "$draft")"
+    echo "lock: $(grep -c '==' "$draft") packages in $(basename "$draft")"
+done

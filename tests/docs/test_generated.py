@@ -73,3 +73,13 @@ def test_every_dependency_is_justified():
     """Each direct dependency has its line in docs/decisions/dependencies.md."""
     page = (ROOT / "docs/decisions/dependencies.md").read_text()
     assert [name for name in sorted(dependencies()) if f"| `{name}` |" not in page] == []
+
+
+def test_what_runs_is_a_part_of_what_is_tested():
+    """`requirements-run.lock` names nothing that `requirements.lock` does not have at the same version."""
+    pins = [
+        set(re.findall(r"^(\S+==\S+)", (ROOT / name).read_text(), re.MULTILINE))
+        for name in ("requirements-run.lock", "requirements.lock")
+    ]
+    assert pins[0] < pins[1]
+    assert not {pin.partition("==")[0] for pin in pins[0]} & {"pytest", "mypy", "playwright", "ruff"}

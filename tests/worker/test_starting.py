@@ -262,3 +262,17 @@ def test_a_read_only_data_folder_is_told(premises, small_disk):
     assert code == NOT_READY
     assert "Read-only file system" in line
     assert "set HOLDFAST_DATA_DIR to one that can" in line
+
+
+@pytest.mark.parametrize(
+    "words", [["worker"], ["api", "--port", "0"], ["sweep", "--once"], ["up"], ["index", "."]]
+)
+def test_a_process_in_another_folder_does_not_start(premises, tmp_path, words):
+    """Exit code 2 and one line that names the settings, instead of a failure for every document."""
+    assert premises.command("sweep", "--once").returncode == 0
+    done = premises.command(*words, data_dir=str(tmp_path / "elsewhere"))
+    said = done.stdout + done.stderr
+    assert done.returncode == 2, said
+    assert "HOLDFAST_DATABASE_URL, HOLDFAST_BROKER_URL and HOLDFAST_DATA_DIR" in said
+    assert "[other_blobs]" in said
+    assert premises.command("status", data_dir=str(tmp_path / "elsewhere")).returncode == 0

@@ -5,13 +5,23 @@ from holdfast.bootstrap.database import migrated, reached, sqlite_file
 from holdfast.bootstrap.kinds import load_kinds, pipelines_of, webhook_key
 from holdfast.bootstrap.providers import prices_of, supplies_of
 from holdfast.bootstrap.runtime import GARBAGE, Runtime, settle_down
-from holdfast.bootstrap.services import bundles, estimating, jobs, library, searching
+from holdfast.bootstrap.services import (
+    blobs_named,
+    bundles,
+    check_blobs,
+    estimating,
+    jobs,
+    library,
+    searching,
+)
 from holdfast.bootstrap.wiring import open_runtime
 
 __all__ = [
     "GARBAGE",
     "Runtime",
+    "blobs_named",
     "bundles",
+    "check_blobs",
     "close_to_others",
     "estimating",
     "jobs",

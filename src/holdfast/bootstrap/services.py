@@ -3,6 +3,7 @@
 from holdfast.bootstrap import kinds
 from holdfast.bootstrap.runtime import Runtime
 from holdfast.documents.fetch import FetchLimits
+from holdfast.service import blob_identity
 from holdfast.service.bundles import Bundles
 from holdfast.service.estimating import Estimating
 from holdfast.service.jobs import Jobs, model_of
@@ -10,6 +11,20 @@ from holdfast.service.library import Library
 from holdfast.service.searching import Searching
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.pgvector import PgvectorIndex
+
+
+def check_blobs(runtime: Runtime) -> None:
+    """The blob store belongs to the database, or BadRequestError says which setting to use.
+
+    For every process that keeps bytes, reads them or throws them away; who only looks needs none.
+    """
+    blob_identity.check(runtime.db, runtime.shelf, blobs_named(runtime))
+
+
+def blobs_named(runtime: Runtime) -> str:
+    """The blob store in words."""
+    url = runtime.settings.blobs_url
+    return f"the folder {runtime.settings.data_dir / 'blobs'}" if url is None else f"the bucket {url}"
 
 
 def searching(runtime: Runtime) -> Searching:

@@ -128,6 +128,7 @@ def sweep(*, once: bool, as_json: bool) -> None:
     loaded = opening.loaded()
     sending = sender.open_sender(loaded)
     with bootstrap.open_runtime(loaded, (), sender=sending) as runtime:
+        bootstrap.check_blobs(runtime)
         sweeper = runtime.engine.sweeper
         sweeper.apart = None if once else Apart(sweeper.overran)
         while True:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import bundles_app, money_app, reindex_app, shared
+from holdfast.cli import bundles_app, documents_app, money_app, reindex_app, shared
 from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exits import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
@@ -30,6 +30,7 @@ app.add_typer(actions_app, name="actions")
 bundles_app.register(app)
 money_app.register(app)
 reindex_app.register(app)
+documents_app.register(app)
 
 
 class KeyScope(StrEnum):
@@ -112,6 +113,14 @@ def index(
     prune: Annotated[
         bool, typer.Option("--prune", help="Delete documents whose file is not there any more.")
     ] = False,
+    glob: Annotated[
+        list[str] | None,
+        typer.Option("--glob", metavar="PATTERN", help="Only files like this, as '*.pdf'; again for more."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option("--ignore", metavar="PATTERN", help="No files or folders like this; again for more."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make documents searchable.
@@ -122,7 +131,10 @@ def index(
     from holdfast.cli import indexing  # noqa: PLC0415
 
     options = {"watch": watch, "wait": wait, "prune": prune, "as_json": as_json}
-    raise typer.Exit(indexing.index(paths, collection=collection, tenant=tenant, **options))
+    selection = indexing.selection(glob, ignore)
+    raise typer.Exit(
+        indexing.index(paths, collection=collection, tenant=tenant, selection=selection, **options)
+    )
 
 
 @app.command()

@@ -31,6 +31,7 @@ def export(collection: str, path: Path, *, tenant: str, force: bool, as_json: bo
     with contextlib.ExitStack() as stack:
         stack.enter_context(helping.ended_by_a_signal())
         runtime, known = stack.enter_context(jobs.opened())
+        bootstrap.check_blobs(runtime)
         found = bootstrap.library(runtime).collection(tenant, collection)
         bundles = bootstrap.bundles(runtime)
         asked = bundles.export(Wish(tenant, opening.actor()), found)
@@ -51,6 +52,7 @@ def bring(path: Path, *, collection: str | None, tenant: str, wait: bool, as_jso
             message = f"{path} cannot be read ({error.strerror})"
             raise CommandError(message, Exit.USAGE, code="bad_file") from error
         runtime, known = stack.enter_context(jobs.opened())
+        bootstrap.check_blobs(runtime)
         asked = bootstrap.bundles(runtime).bring(Wish(tenant, opening.actor()), file, collection)
         view = jobs.asked_for(known, tenant, asked)
         if wait:

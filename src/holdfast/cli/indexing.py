@@ -34,6 +34,7 @@ class Summary:
     new: int
     changed: int
     unchanged: int
+    failed_before: int
     running: int
     same_bytes: int
     removed: int
@@ -63,6 +64,7 @@ def index(
     watch: bool,
     wait: bool,
     prune: bool,
+    selection: folder.Selection,
     as_json: bool,
 ) -> Exit:
     """Every file is a document of the collection, and indexed unless nobody waited for it."""
@@ -75,6 +77,7 @@ def index(
         sending = sender.open_sender(loaded)
         stack.callback(sending.close)
         runtime = stack.enter_context(bootstrap.open_runtime(loaded, sender=sending))
+        bootstrap.check_blobs(runtime)
         library = bootstrap.library(runtime)
         wish = Wish(tenant=tenant, actor=opening.actor())
         library.make_collection(wish, collection)
@@ -83,10 +86,9 @@ def index(
         last: Summary | None = None
         while True:
             began = time.monotonic()
-            found = folder.files(paths)
-            intake = folder.take_in(
-                runtime.db, library, wish, collection, found, prune=prune, retry=last is None
-            )
+            found = folder.files(paths, selection)
+            how = {"prune": prune, "retry": last is None}
+            intake = folder.take_in(runtime.db, library, wish, collection, found, **how, selection=selection)
             if wait and intake.run_ids:
                 _wait(runtime.db, console, helper, intake.run_ids)
             summary = _summary(runtime.db, tenant, intake, time.monotonic() - began)
@@ -96,6 +98,11 @@ def index(
                 return Exit.FAILED if summary.failed or summary.refused else Exit.OK
             last = summary
             time.sleep(WATCH_EVERY)
+
+
+def selection(globs: Sequence[str] | None, ignore: Sequence[str] | None) -> folder.Selection:
+    """The files that the command line wants."""
+    return folder.Selection(tuple(globs or ()), tuple(ignore or ()))
 
 
 def _show(console: Console, summary: Summary, *, waited: bool, as_json: bool) -> None:
@@ -112,7 +119,8 @@ def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -
         documents=len(intake.claimed),
         new=intake.new,
         changed=intake.changed,
-        unchanged=intake.unchanged + intake.failed_before,
+        unchanged=intake.unchanged,
+        failed_before=intake.failed_before,
         running=intake.running,
         same_bytes=intake.same_bytes,
         removed=intake.removed,
@@ -165,6 +173,8 @@ def _print(console: Console, summary: Summary, *, waited: bool) -> None:
             terminal.one_line(f"{about}: {failure.message} [{failure.code}]"), style="bad", markup=False
         )
     parts = [f"{summary.new} new", f"{summary.changed} changed", f"{summary.unchanged} unchanged"]
+    if summary.failed_before:
+        parts.append(f"{summary.failed_before} failed before (see: holdfast documents list --state failed)")
     if summary.running:
         parts.append(f"{summary.running} under way already")
     if summary.same_bytes:

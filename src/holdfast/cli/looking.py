@@ -203,14 +203,24 @@ def _print_lanes(console: Console, standing: Standing) -> None:
 def _print_live(console: Console, live: tuple[queries.Live, ...]) -> None:
     numbers = ("gen", "slices", "age")
     table = terminal.table(
-        "subject", "kind", "status", "gen", "slices", "lane", "age", "run", numbers=numbers
+        "subject", "title", "kind", "status", "gen", "slices", "lane", "age", "run", numbers=numbers
     )
     for run in live[:MOST_SHOWN]:
         slices = f"{run.done}/{run.slices}" if run.slices else "-"
         word = shown(run.kind, Status(run.status))
         age = figures.span(run.age)
         table.add_row(
-            *terminal.cells(run.subject, run.kind, word, run.generation, slices, run.lane, age, run.run_id)
+            *terminal.cells(
+                run.subject,
+                terminal.one_line(run.title or "-"),
+                run.kind,
+                word,
+                run.generation,
+                slices,
+                run.lane,
+                age,
+                run.run_id,
+            )
         )
     console.print(table)
     if len(live) > MOST_SHOWN:

@@ -59,7 +59,7 @@ def some_heads(db: Database, tenant: str, subject: str, kind: str | None) -> tup
     found = queries.heads_of(db, tenant, subject, kind)
     if not found:
         what = f"{subject} (kind {kind})" if kind else subject
-        message = f"nobody ever asked for {what} of tenant {tenant}"
+        message = f"nobody ever asked for {what} of tenant {tenant}; see: holdfast documents list"
         raise CommandError(message, Exit.NOT_FOUND, code="unknown_subject")
     return found
 

@@ -10,7 +10,7 @@ from holdfast.store import rows
 from holdfast.store.database import Database
 from holdfast.store.dialect import now
 from holdfast.store.rows import literal
-from holdfast.store.schema import heads, runs, tasks
+from holdfast.store.schema import documents, heads, runs, tasks
 
 MOST_ROWS = 200
 
@@ -37,6 +37,7 @@ class Live:
     age: float
     slices: int | None
     done: int
+    title: str | None = None
 
 
 def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[Live, ...]:
@@ -44,6 +45,16 @@ def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[Live, ...]:
     done = (
         select(func.count())
         .where(tasks.c.run_id == runs.c.id, tasks.c.state == literal("done"), tasks.c.ordinal > 0)
+        .correlate(runs)
+        .scalar_subquery()
+    )
+    title = (
+        select(documents.c.title)
+        .where(
+            documents.c.tenant == runs.c.tenant,
+            documents.c.id == func.substr(runs.c.subject, len("document:") + 1),
+            runs.c.subject.like("document:%"),
+        )
         .correlate(runs)
         .scalar_subquery()
     )
@@ -59,6 +70,7 @@ def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[Live, ...]:
             (now() - runs.c.queued_at).label("age"),
             runs.c.slices,
             done.label("done"),
+            title.label("title"),
         )
         .where(runs.c.status.in_([literal(status) for status in sorted(LIVE)]))
         .order_by(runs.c.queued_at)

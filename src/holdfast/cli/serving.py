@@ -25,6 +25,7 @@ def serve(host: str | None, port: int | None) -> None:
     with bootstrap.open_runtime(
         loaded, sender=sending, owner="api", connections=pool, patience=PATIENCE
     ) as runtime:
+        bootstrap.check_blobs(runtime)
         if not Access(runtime.db).has_keys() and not server.is_local(host):
             message = (
                 f"without keys the API is served to this machine alone, not on {host or 'every address'}; "

@@ -25,6 +25,8 @@ from holdfast.documents.drafts import Draft, disk
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP = 1024 * 1024
+# Where a store says to which installation it belongs.
+IDENTITY = "installation-id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,12 @@ class Blobs(Protocol):
 
     def discard_partial(self, age: float) -> int:
         """What writers that died left half written, at least `age` seconds ago, is gone; how many files."""
+
+    def identity(self) -> str | None:
+        """The id that this store carries; None when nobody has given it one."""
+
+    def identify(self, name: str) -> None:
+        """This store carries the id `name` from now on; StoreUnavailableError when it cannot be written."""
 
     def close(self) -> None:
         """Whatever connections this process has are closed."""
@@ -173,6 +181,25 @@ class LocalBlobs:
                 over -= size
                 gone += 1
         return gone
+
+    def identity(self) -> str | None:
+        """See `Blobs.identity`."""
+        try:
+            return (self._folder / IDENTITY).read_text(encoding="ascii", errors="replace").strip() or None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def identify(self, name: str) -> None:
+        """See `Blobs.identify`."""
+        with disk():
+            self._make()
+            descriptor, draft = tempfile.mkstemp(dir=self._partial)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"{name}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(draft).replace(self._folder / IDENTITY)
+            _flush(self._folder)
 
     def close(self) -> None:
         """See `Blobs.close`."""

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from urllib.parse import parse_qs, urlsplit
 
 from holdfast.core.errors import BadRequestError, StoreUnavailableError, WorkError
-from holdfast.documents.blobs import Blob, LocalBlobs, digest_checked
+from holdfast.documents.blobs import IDENTITY, Blob, LocalBlobs, digest_checked
 
 FRESH = 3600.0
 # What was asked for so lately may be about to be opened, and stays whatever the size of the cache.
@@ -154,6 +154,26 @@ class S3Blobs:
     def discard_partial(self, age: float) -> int:
         """See `Blobs.discard_partial`: those of this machine's cache."""
         return self._cache.discard_partial(age)
+
+    def identity(self) -> str | None:
+        """See `Blobs.identity`."""
+        text: str | None = None
+        with _told():
+            body = self._client.get_object(Bucket=self._where.bucket, Key=self._identity)["Body"]
+            with contextlib.closing(body):
+                text = body.read(1024).decode("ascii", errors="replace").strip()
+        return text or None
+
+    def identify(self, name: str) -> None:
+        """See `Blobs.identify`."""
+        with _told():
+            self._client.put_object(
+                Bucket=self._where.bucket, Key=self._identity, Body=f"{name}\n".encode("ascii")
+            )
+
+    @property
+    def _identity(self) -> str:
+        return f"{self._where.prefix}{IDENTITY}"
 
     def close(self) -> None:
         """The connections of this process are closed."""

@@ -6,6 +6,7 @@ five hundred. A document stands for one file of a pass: of two files with one na
 takes the other's document.
 """
 
+import fnmatch
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.core.states import Disposition, Status
 from holdfast.service.library import Library, Taking, Upload, Wish
-from holdfast.store import documents
+from holdfast.store import documents, reads
 from holdfast.store.collections import Collection
 from holdfast.store.database import Database
 from holdfast.store.documents import Document, Draft
@@ -25,6 +26,8 @@ from holdfast.store.text import is_plain, plain
 STEP = 500
 READERS = 4
 AT_ONCE = 50
+# What is wrong with the bytes themselves: the same bytes end the same way, until the reader of them changes.
+FOR_GOOD = frozenset({"archive_bomb", "broken_file", "encrypted", "no_text", "too_large", "unknown_format"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,41 @@ class Intake:
         return any(f"{above.as_posix()}/" in self.refused for above in PurePosixPath(name).parents)
 
 
-def files(paths: Sequence[Path]) -> Iterator[File]:
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which files below a folder are wanted, by patterns as a shell has them.
+
+    A pattern without a slash is about the last part of a name, for `ignore` about any part: `*.pdf`, `build`.
+    One with a slash is about the whole name below the folder, and its `*` also stands for slashes.
+    """
+
+    globs: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+
+    def takes(self, name: str) -> bool:
+        """True when the file of this name is wanted."""
+        path = PurePosixPath(name)
+        above = (each.as_posix() for each in path.parents if each.name)
+        if self.leaves_out(name) or any(self.leaves_out(each) for each in above):
+            return False
+        return not self.globs or any(_matches(path, pattern) for pattern in self.globs)
+
+    def leaves_out(self, name: str) -> bool:
+        """True when this file or folder is to be ignored, with all below it."""
+        return any(_matches(PurePosixPath(name), pattern.rstrip("/")) for pattern in self.ignore)
+
+
+EVERYTHING = Selection()
+
+
+def _matches(path: PurePosixPath, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(path.as_posix() if "/" in pattern else path.name, pattern.removeprefix("./"))
+
+
+def files(paths: Sequence[Path], selection: Selection = EVERYTHING) -> Iterator[File]:
     """The files at these paths, folders walked in order; hidden ones are left alone, links to folders too.
+
+    What is in a folder is selected; a file that was named itself is always taken.
 
     A folder that cannot be listed is among them, its name ending in a slash: whoever opens it finds out why.
     Raises BadRequestError for a path that does not exist.
@@ -81,19 +117,24 @@ def files(paths: Sequence[Path]) -> Iterator[File]:
         if path.is_file():
             yield File(path.name, path)
         elif path.is_dir():
-            yield from _below(path)
+            yield from _below(path, selection)
         else:
             raise BadRequestError(f"there is no file or folder {path}", code="no_such_path")
 
 
-def _below(path: Path) -> Iterator[File]:
+def _below(path: Path, selection: Selection) -> Iterator[File]:
     unlisted: list[OSError] = []
     for folder, below, names in os.walk(path, onerror=unlisted.append):
-        below[:] = sorted(name for name in below if not name.startswith("."))
+        inside = Path(folder).relative_to(path)
+        below[:] = sorted(
+            name
+            for name in below
+            if not name.startswith(".") and not selection.leaves_out((inside / name).as_posix())
+        )
         for name in sorted(names):
-            found = Path(folder) / name
-            if not name.startswith(".") and found.is_file():
-                yield File(found.relative_to(path).as_posix(), found)
+            file, found = (inside / name).as_posix(), Path(folder) / name
+            if not name.startswith(".") and selection.takes(file) and found.is_file():
+                yield File(file, found)
     for error in unlisted:
         place = Path(os.fsdecode(error.filename or path))
         yield File(f"{place.relative_to(path).as_posix()}/", place)
@@ -108,11 +149,13 @@ def take_in(
     *,
     prune: bool = False,
     retry: bool = True,
+    selection: Selection = EVERYTHING,
 ) -> Intake:
     """Every file has its document, and what is new or changed has been asked for.
 
     With `prune`, uploaded documents of the collection that stand for none of these files are deleted; those
-    of a file that was refused stay. Without `retry`, what failed is left as it is until its file changes.
+    of a file that was refused, or that the selection does not take, stay. Without `retry`, what failed is
+    left as it is until its file changes; with it, only what failed for good is.
     """
     collection = library.collection(wish.tenant, collection_id)
     intake = Intake()
@@ -126,7 +169,8 @@ def take_in(
     takes.take(some)
     if prune:
         for each in library.walk(wish.tenant, collection_id):
-            if each.source == "upload" and each.id not in intake.claimed and not intake.spares(each.name):
+            gone = each.id not in intake.claimed and selection.takes(each.name)
+            if each.source == "upload" and gone and not intake.spares(each.name):
                 library.delete(wish, each.id)
                 intake.removed += 1
     return intake
@@ -185,7 +229,7 @@ class _Take:
         if self.library.is_current(self.collection, known):
             intake.unchanged += 1
             return
-        if known.status is Status.FAILED and not self.retry:
+        if known.status is Status.FAILED and (not self.retry or self._failed_for_good(known)):
             intake.failed_before += 1
             return
         taking = self.library.index(self.wish, known.id)
@@ -196,6 +240,13 @@ class _Take:
             intake.refused[known.name] = taking.answer.reason
         else:
             intake.running += 1
+
+    def _failed_for_good(self, known: Document) -> bool:
+        """True when the same bytes were read the same way before and could not be: they never can."""
+        run = reads.run(self.db, known.run_id) if known.run_id is not None else None
+        if run is None or run.run.error_code not in FOR_GOOD:
+            return False
+        return self.library.is_as_asked(self.collection, known)
 
     def _change(self, known: Document, file: File) -> None:
         try:

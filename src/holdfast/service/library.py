@@ -143,7 +143,7 @@ class Library:
         """The collection; NotFoundError when there is none."""
         found = collections.collection(self._db, tenant, collection_id)
         if found is None:
-            raise NotFoundError(f"there is no collection {collection_id!r}", code="unknown_collection")
+            raise collections.no_collection(collection_id, collections.some_ids(self._db, tenant))
         return found
 
     @property
@@ -228,8 +228,12 @@ class Library:
 
     def is_current(self, collection: Collection, found: Document) -> bool:
         """True when the document is indexed as it would be indexed now: asking would change nothing."""
+        return found.status is Status.SUCCESS and found.visible and self.is_as_asked(collection, found)
+
+    def is_as_asked(self, collection: Collection, found: Document) -> bool:
+        """True when the document was last asked for as it would be now: same content, options and reader."""
         ask = self._engine.checked(self._ask(Wish(found.tenant), collection, found, force=False))
-        return found.status is Status.SUCCESS and found.visible and found.fingerprint == ask.fingerprint
+        return found.fingerprint == ask.fingerprint
 
     def add_kept(self, wish: Wish, collection_id: str, drafts: Sequence[Draft]) -> list[Taking]:
         """As `add`, for content that is on the shelf already."""

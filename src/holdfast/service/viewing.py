@@ -93,8 +93,13 @@ class Viewing:
 
     def listed(self, wanted: Wanted) -> tuple[list[View], str | None]:
         """The documents that are wanted, and the cursor of the page after; None when this is the last."""
+        views, place = self.places(wanted)
+        return views, None if place is None else cursor_of(wanted.sort, place)
+
+    def places(self, wanted: Wanted) -> tuple[list[View], Place | None]:
+        """As `listed`, with the place itself, for a reader in this process."""
         found = listing.page(self._db, wanted)
-        follows = cursor_of(wanted.sort, found[-1].place) if len(found) == wanted.limit else None
+        follows = found[-1].place if len(found) == wanted.limit else None
         return self.views([each.document for each in found]), follows
 
     def some(self, tenant: str, collection: str, ids: Collection[str]) -> list[View]:

@@ -1,6 +1,6 @@
 """Collections: what is searched together, and how its documents are indexed."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,9 @@ from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.rounds import Round
 from holdfast.store.schema import collections, documents
+
+# Of the collections that there are, an error names so many.
+MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,12 @@ class Collection:
     created_at: float
 
 
-def no_collection(collection: str) -> NotFoundError:
-    """The error for a collection that is not there."""
-    return NotFoundError(f"there is no collection {collection!r}", code="unknown_collection")
+def no_collection(collection: str, others: Sequence[str] = ()) -> NotFoundError:
+    """The error for a collection that is not there; `others` are some that are."""
+    shown = others[:MOST_NAMED]
+    more = ", …" if len(others) > MOST_NAMED else ""
+    known = f"; there are: {', '.join(shown)}{more}" if shown else ""
+    return NotFoundError(f"there is no collection {collection!r}{known}", code="unknown_collection")
 
 
 _COLLECTION = [collections.c[name] for name in Collection.__dataclass_fields__]
@@ -66,6 +72,12 @@ NEW_COLLECTION = _new_collection.on_conflict_do_update(
     },
     where=collections.c.deleted | (collections.c.created_at == 0.0),
 )
+SOME_IDS = (
+    select(collections.c.id)
+    .where(collections.c.tenant == bindparam("tenant"), ~collections.c.deleted)
+    .order_by(collections.c.id)
+    .limit(MOST_NAMED + 1)
+)
 SET_COLLECTION = (
     update(collections)
     .where(collections.c.tenant == bindparam("b_tenant"), collections.c.id == bindparam("b_id"))
@@ -92,6 +104,11 @@ def seen(tx: Tx, tenant: str, collection_id: str) -> Collection | None:
     """As `collection`, in a snapshot of the caller's."""
     row = tx.one(COLLECTION, {"tenant": tenant, "id": collection_id})
     return None if row is None else _collection(row)
+
+
+def some_ids(db: Database, tenant: str) -> list[str]:
+    """The ids of some collections, one more than an error names."""
+    return [str(row.id) for row in db.look(SOME_IDS, {"tenant": tenant})]
 
 
 def all_collections(db: Database, tenant: str) -> list[Collection]:

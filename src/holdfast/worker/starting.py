@@ -42,7 +42,8 @@ def waited_for_database(settings: Settings, patience: float = PATIENCE) -> None:
     while True:
         try:
             settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            bootstrap.open_runtime(settings, ()).close()
+            with bootstrap.open_runtime(settings, ()) as runtime:
+                bootstrap.check_blobs(runtime)
         except OSError as error:
             message = f"the data folder cannot be used ({error}); set HOLDFAST_DATA_DIR to one that can"
             raise NotReadyError(message, code="data_folder") from error

@@ -1,0 +1,30 @@
+"""`holdfast blobs`: where the bytes of documents lie, and a store that was moved."""
+
+import typer
+
+from holdfast import bootstrap
+from holdfast.cli import opening, terminal
+from holdfast.service import blob_identity
+from holdfast.service.blob_identity import Identity
+
+
+def show(*, as_json: bool) -> None:
+    """The store and the ids are on standard output."""
+    with opening.runtime() as runtime:
+        _tell(bootstrap.blobs_named(runtime), blob_identity.look(runtime.db, runtime.shelf), as_json=as_json)
+
+
+def adopt(*, force: bool, as_json: bool) -> None:
+    """The store of these settings belongs to the database of these settings."""
+    with opening.runtime() as runtime:
+        adopted = blob_identity.adopt(runtime.db, runtime.shelf, force=force)
+        _tell(bootstrap.blobs_named(runtime), adopted, as_json=as_json)
+
+
+def _tell(where: str, found: Identity, *, as_json: bool) -> None:
+    if as_json:
+        terminal.show_json({"where": where, "belongs": found.database == found.store, "ids": found})
+        return
+    typer.echo(f"bytes lie in {where}")
+    typer.echo(f"its id is {found.store or 'not set'}; the database expects {found.database or 'none yet'}")
+    typer.echo(f"looked for the bytes of {found.checked} documents: {found.missing} missing")

@@ -1,0 +1,199 @@
+"""`holdfast collections` and `holdfast documents`: list, show, delete."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import typer
+
+from holdfast import bootstrap
+from holdfast.api import shapes
+from holdfast.cli import opening, terminal
+from holdfast.cli.exits import CommandError, Exit
+from holdfast.core.states import shown
+from holdfast.service import figures
+from holdfast.service.library import Library, Wish
+from holdfast.service.viewing import STATUSES, View, Viewing
+from holdfast.store.collections import Collection
+from holdfast.store.documents import KIND
+from holdfast.store.listing import Counts, Sort, Wanted
+from holdfast.worker import sender
+
+STEP = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which documents of a tenant, and how many at most."""
+
+    collection: str | None = None
+    state: str | None = None
+    title: str = ""
+    most: int = 100
+
+
+@contextmanager
+def _opened() -> Iterator[tuple[bootstrap.Runtime, Library]]:
+    """A runtime that wakes workers, for deletions end what is under way."""
+    loaded = opening.loaded()
+    sending = sender.open_sender(loaded)
+    try:
+        with bootstrap.open_runtime(loaded, sender=sending) as runtime:
+            yield runtime, bootstrap.library(runtime)
+    finally:
+        sending.close()
+
+
+def list_collections(tenant: str, *, as_json: bool) -> None:
+    """Every collection of the tenant is on standard output."""
+    with _opened() as (runtime, library):
+        found, counts = library.collections(tenant), Viewing(runtime.db).counts(tenant)
+    if as_json:
+        terminal.show_json([_told(each, counts.get(each.id, Counts({}))) for each in found])
+        return
+    console = terminal.console()
+    if not found:
+        console.print(f"tenant {tenant} has no collections; make one with: holdfast index PATH", markup=False)
+        return
+    numbers = ("documents", "chunks")
+    table = terminal.table("collection", "title", *numbers, "states", "made", numbers=numbers)
+    for each in found:
+        count = counts.get(each.id, Counts({}))
+        cells = (each.id, each.title, count.documents, count.chunks, _states(count))
+        table.add_row(*terminal.cells(*cells, terminal.moment(each.created_at)))
+    console.print(table)
+
+
+def show_collection(tenant: str, collection: str, *, as_json: bool) -> None:
+    """The collection is on standard output."""
+    with _opened() as (runtime, library):
+        found = library.collection(tenant, collection)
+        told = _told(found, Viewing(runtime.db).count(tenant, collection))
+    _tell(told, as_json=as_json)
+
+
+def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool) -> None:
+    """The collection is gone for every reader."""
+    with _opened() as (runtime, library):
+        found = library.collection(tenant, collection)
+        number = figures.count(Viewing(runtime.db).count(tenant, collection).documents, "document")
+        _confirm(f"delete collection {collection} ({found.title}) with {number}", yes=yes)
+        gone = library.delete_collection(Wish(tenant, opening.actor()), collection)
+    if as_json:
+        terminal.show_json({"collection": collection, "deleted": gone.deleted, "to_follow": gone.to_follow})
+    else:
+        typer.echo(f"deleted collection {collection} with {figures.count(gone.deleted, 'document')}")
+
+
+def list_documents(tenant: str, wanted: Filter, *, as_json: bool) -> None:
+    """The documents are on standard output, those that need a person at the top."""
+    with _opened() as (runtime, library):
+        if wanted.collection is not None:
+            names = [library.collection(tenant, wanted.collection).id]
+        else:
+            names = [each.id for each in library.collections(tenant)]
+        views = list(_matching(Viewing(runtime.db), tenant, names, wanted))
+    if as_json:
+        terminal.show_json([_shape(view) for view in views])
+        return
+    console = terminal.console()
+    if not views:
+        console.print("no document matches; see: holdfast collections list")
+        return
+    numbers = ("pages", "chunks")
+    table = terminal.table("document", "title", "collection", "state", *numbers, "error", numbers=numbers)
+    for view in views:
+        found, run = view.document, view.standing.run if view.standing is not None else None
+        error = (run.error_code if run is not None else None) or "-"
+        pages = "-" if found.pages is None else found.pages
+        chunks = "-" if found.chunks is None else found.chunks
+        cells = (found.id, found.title, found.collection, view.word, pages, chunks, error)
+        table.add_row(*terminal.cells(*map(_plain, cells)))
+    console.print(table)
+    if len(views) == wanted.most:
+        console.print(f"the first {wanted.most}; --most shows more", style="quiet")
+
+
+def _matching(viewing: Viewing, tenant: str, names: Sequence[str], wanted: Filter) -> Iterator[View]:
+    left = wanted.most
+    status = STATUSES[wanted.state] if wanted.state is not None else None
+    for name in names:
+        place = None
+        while left:
+            asked = Wanted(
+                tenant, name, Sort.STATUS, status=status, q=wanted.title, after=place, limit=min(left, STEP)
+            )
+            page, place = viewing.places(asked)
+            yield from page
+            left -= len(page)
+            if place is None:
+                break
+
+
+def show_document(tenant: str, document: str, *, as_json: bool) -> None:
+    """The document is on standard output."""
+    with _opened() as (runtime, library):
+        view = Viewing(runtime.db).view(library.document(tenant, _id(document)))
+    _tell(_shape(view), as_json=as_json)
+
+
+def delete_documents(tenant: str, ids: Sequence[str], *, yes: bool, as_json: bool) -> None:
+    """The documents are gone for every reader; none is, if one of them is not there."""
+    with _opened() as (_, library):
+        found = [library.document(tenant, _id(each)) for each in ids]
+        titles = ", ".join(f"{each.id} ({_plain(each.title)})" for each in found)
+        _confirm(f"delete {titles}", yes=yes)
+        for each in found:
+            library.delete(Wish(tenant, opening.actor()), each.id)
+    if as_json:
+        terminal.show_json({"deleted": [each.id for each in found]})
+    else:
+        typer.echo(f"deleted {titles}")
+
+
+def _confirm(what: str, *, yes: bool) -> None:
+    """Return if a person agrees; a script has to say --yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CommandError(f"{what}? Say --yes where nobody can be asked", Exit.USAGE, code="not_confirmed")
+    if not typer.confirm(f"{what}?"):
+        raise CommandError("nothing was deleted", Exit.REFUSED, code="not_confirmed")
+
+
+def _id(text: str) -> str:
+    return text.removeprefix("document:")
+
+
+def _plain(value: object) -> str:
+    return terminal.one_line(str(value))
+
+
+def _states(counts: Counts) -> str:
+    return ", ".join(f"{number} {shown(KIND, status)}" for status, number in counts.by_status.items()) or "-"
+
+
+def _told(found: Collection, counts: Counts) -> dict[str, object]:
+    return {
+        "id": found.id,
+        "title": found.title,
+        "options": dict(found.options),
+        "documents": counts.documents,
+        "states": {shown(KIND, status): number for status, number in counts.by_status.items()},
+        "chunks": counts.chunks,
+        "created_at": terminal.moment(found.created_at),
+    }
+
+
+def _shape(view: View) -> dict[str, object]:
+    return shapes.Document.of(view).model_dump(mode="json")
+
+
+def _tell(told: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        terminal.show_json(told)
+        return
+    width = max(map(len, told))
+    for name, value in told.items():
+        typer.echo(f"{name:<{width}}  {'-' if value is None else _plain(value)}")
