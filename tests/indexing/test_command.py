@@ -163,6 +163,7 @@ def test_files_that_cannot_be_taken_in_are_named(staff, shelf, index, holdfast):
     assert list(told["refused"]) == ["empty.txt"]
     assert [(each["name"], each["code"]) for each in told["failures"]] == [("torn.pdf", "broken_file")]
     assert pick(told, "documents", "new", "failed") == (4, 4, 1)
+    (shelf / "torn.pdf").write_bytes(b"%PDF-1.7\n" + b"\0garbage" * 51)
     code, out, _ = holdfast("index", str(shelf))
     assert code == 1
     assert "empty.txt: " in out
