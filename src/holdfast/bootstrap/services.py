@@ -2,6 +2,7 @@
 
 from holdfast.bootstrap import kinds
 from holdfast.bootstrap.runtime import Runtime
+from holdfast.core.errors import NotReadyError
 from holdfast.documents.fetch import FetchLimits
 from holdfast.service import blob_identity
 from holdfast.service.bundles import Bundles
@@ -18,7 +19,11 @@ def check_blobs(runtime: Runtime) -> None:
 
     For every process that keeps bytes, reads them or throws them away; who only looks needs none.
     """
-    blob_identity.check(runtime.db, runtime.shelf, blobs_named(runtime))
+    try:
+        blob_identity.check(runtime.db, runtime.shelf, blobs_named(runtime))
+    except OSError as error:
+        message = f"the data folder cannot be used ({error}); set HOLDFAST_DATA_DIR to one that can"
+        raise NotReadyError(message, code="data_folder") from error
 
 
 def blobs_named(runtime: Runtime) -> str:

@@ -72,7 +72,7 @@ class Blobs(Protocol):
         """The id that this store carries; None when nobody has given it one."""
 
     def identify(self, name: str) -> None:
-        """This store carries the id `name` from now on; StoreUnavailableError when it cannot be written."""
+        """This store carries the id `name` from now on. Raises OSError or StoreUnavailableError."""
 
     def close(self) -> None:
         """Whatever connections this process has are closed."""
@@ -191,15 +191,14 @@ class LocalBlobs:
 
     def identify(self, name: str) -> None:
         """See `Blobs.identify`."""
-        with disk():
-            self._make()
-            descriptor, draft = tempfile.mkstemp(dir=self._partial)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(f"{name}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(draft).replace(self._folder / IDENTITY)
-            _flush(self._folder)
+        self._make()
+        descriptor, draft = tempfile.mkstemp(dir=self._partial)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{name}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(self._folder / IDENTITY)
+        _flush(self._folder)
 
     def close(self) -> None:
         """See `Blobs.close`."""
