@@ -80,7 +80,11 @@ class House(ApiHouse):
 
 def ask(client: Client, kind: str = "qa", *, to: str = "collections/shelf", **params: Any) -> Any:
     """What became of a request for a job."""
-    more = {name: params.pop(name) for name in ("mode", "lane", "callback", "priority") if name in params}
+    more = {
+        name: params.pop(name)
+        for name in ("mode", "lane", "callback", "priority", "wait_for_ready")
+        if name in params
+    }
     headers = params.pop("headers", None)
     return client.post(f"{to}/jobs", {"kind": kind, "params": params, **more}, headers=headers)
 

@@ -162,6 +162,28 @@ def test_an_idempotency_key_gives_the_same_answer_again(house):
     assert ask(house.client, headers=key, limit=9).code == "idempotency_conflict"
 
 
+def test_a_job_waits_for_documents_that_are_not_ready_yet(house):
+    """With `wait_for_ready` it is accepted, says what it waits for, and reads them once they are there."""
+    house.client.text(paragraphs("alpha", 1), to="shelf")
+    assert ask(house.client).code == "nothing_ready"
+    said = ask(house.client, wait_for_ready=True, lane="interactive", priority=0)
+    assert said.status == 202
+    house.worker.engine.work_off(most=1)
+    waiting = job(house.client, said.json["job_id"])["waiting"]
+    assert (waiting["reason"], waiting["sentence"]) == (
+        "documents",
+        "It waits for documents that are not ready yet.",
+    )
+    house.work()
+
+    def ended():
+        house.worker.engine.sweep()
+        house.work()
+        return job(house.client, said.json["job_id"])["state"] == "success"
+
+    until(ended, 60, "the job did not go on")
+
+
 def told_of(house, **params):
     """A job that was carried out to its end, and what its callback says of it."""
     made = done(house, callback={"url": "https://example.org/told"}, **params)

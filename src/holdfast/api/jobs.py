@@ -56,7 +56,7 @@ OwnJob = Annotated[View, Before(_own_view, (JOB,))]
 
 def _order(request: Request, body: shapes_jobs.NewJob) -> Order:
     callback = body.callback.told(request) if body.callback is not None else None
-    return Order(body.kind, body.params, body.mode, callback)
+    return Order(body.kind, body.params, body.mode, callback, body.wait_for_ready)
 
 
 def _answered(

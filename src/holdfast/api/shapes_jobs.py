@@ -36,7 +36,9 @@ class NewJob(Shape):
     `extract` takes `schema` (a JSON Schema of an object), `instruction` and `documents`. `mode` says what to
     do with a job of the same kind that is there: `retry` refuses while one is under way and does nothing if
     the same was done; `force` does the same once more; `replace` also ends one that is under way. `estimate`
-    is the `fingerprint` of an estimate: 409 `other_estimate` if that was of another job.
+    is the `fingerprint` of an estimate: 409 `other_estimate` if that was of another job. With
+    `wait_for_ready` the job waits for documents that are being indexed; without it those that are not ready
+    are left out, and a job without any is refused.
     """
 
     kind: Annotated[str, Field(max_length=40)]
@@ -46,6 +48,7 @@ class NewJob(Shape):
     priority: Priority = 5
     callback: Callback | None = None
     estimate: Annotated[str, Field(max_length=128)] | None = None
+    wait_for_ready: bool = False
 
 
 class JobError(Shape):

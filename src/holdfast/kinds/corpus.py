@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core import keys
-from holdfast.core.errors import BadRequestError, NotFoundError, WorkError
+from holdfast.core.errors import BadRequestError, MustWaitError, NotFoundError, WorkError
 from holdfast.engine.work import Work
 from holdfast.kinds.asking import Model
 from holdfast.store import documents, job_sources
@@ -20,6 +20,8 @@ from holdfast.store.text import is_plain
 
 MOST_DOCUMENTS = 100_000
 MOST_NAMED = 1000
+# Seconds between two looks at documents that a job waits for.
+WAIT_FOR_READY = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,9 @@ def planned(db: Database, work: Work) -> list[Source]:
         sources = Scope(work.claim.tenant, collection, chosen).sources(db)
     except NotFoundError as error:
         raise WorkError(f"{error.message} any more; ask again", code="documents_changed") from error
+    if work.options.get("wait_for_ready") and job_sources.coming(db, work.claim.tenant, collection, chosen):
+        message = "some of its documents are not ready yet"
+        raise MustWaitError(message, reason="documents", delay=WAIT_FOR_READY)
     if not sources:
         raise WorkError("no document is ready to be read; index some first", code="nothing_ready")
     return sources

@@ -67,6 +67,7 @@ WAITS = {
     "intent": "another worker that is paying for the same input",
     "parked": "a person, who must resolve a parked order",
     "provider": "the provider, which could not be reached",
+    "documents": "documents that are not ready yet",
 }
 
 

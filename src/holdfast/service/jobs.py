@@ -17,7 +17,7 @@ from holdfast.service import explaining
 from holdfast.service.actions import checked_callback
 from holdfast.service.explaining import Waiting
 from holdfast.service.library import Wish
-from holdfast.store import documents, events, job_results, jobs
+from holdfast.store import documents, events, job_results, job_sources, jobs
 from holdfast.store.collections import Collection
 from holdfast.store.documents import Document
 from holdfast.store.events import Standing
@@ -57,12 +57,16 @@ KNOWN = {
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A job that is asked for. `mode` says what to do with one that is there already."""
+    """A job that is asked for. `mode` says what to do with one that is there already.
+
+    With `wait_for_ready` it waits for documents that are being indexed; else it reads those that are ready.
+    """
 
     kind: str
     params: Mapping[str, Any]
     mode: str = "retry"
     callback: Mapping[str, str] | None = None
+    wait_for_ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,12 @@ class Jobs:
                 "no language model is set up; set HOLDFAST_LLM_PROVIDER", code="no_provider"
             )
         sources = scope.sources(self._db)
-        if not sources:
+        waits = order.wait_for_ready and job_sources.coming(
+            self._db, wish.tenant, scope.collection, scope.documents
+        )
+        if waits:
+            params = {**params, "wait_for_ready": True}
+        if not sources and not waits:
             message = "no document is ready to be read; index some first, or wait until they are"
             raise BadRequestError(message, code="nothing_ready")
         ask = Ask(

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Integer, and_, bindparam, func, literal, select
 
+from holdfast.core.states import LIVE
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in
-from holdfast.store.documents import KIND
+from holdfast.store.documents import KIND, subject
+from holdfast.store.rows import literal as in_sql
 from holdfast.store.schema import chunks, documents, heads
 
 
@@ -87,6 +89,25 @@ def unknown(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> l
     values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
     known = {row.id for row in db.read(lambda tx: tx.all(KNOWN, values))}
     return [each for each in ids if each not in known]
+
+
+_coming = select(heads.c.subject).where(
+    heads.c.tenant == bindparam("tenant"),
+    heads.c.collection == bindparam("collection"),
+    heads.c.kind == KIND,
+    ~heads.c.visible,
+    heads.c.status.in_([in_sql(status) for status in sorted(LIVE)]),
+)
+COMING = _coming.limit(1)
+COMING_CHOSEN = _coming.where(key_in(heads.c.subject, bindparam("subjects", type_=Keys()))).limit(1)
+
+
+def coming(db: Database, tenant: str, collection: str, ids: Sequence[str] | None) -> bool:
+    """True while a document of the collection, or one of these, is under way and not ready yet."""
+    values = {"tenant": tenant, "collection": collection}
+    if ids is None:
+        return db.first(COMING, values) is not None
+    return db.first(COMING_CHOSEN, values | {"subjects": [subject(each) for each in ids]}) is not None
 
 
 CURRENT = select(heads.c.id).where(
