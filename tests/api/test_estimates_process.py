@@ -49,28 +49,24 @@ def keys(holdfast):  # noqa: F811
 
 
 @pytest.fixture
-def quick(environment):  # noqa: F811
-    """Estimates may take four seconds."""
-    environment["HOLDFAST_ESTIMATE_SECONDS"] = "4"
+def patient(environment):  # noqa: F811
+    """Estimates may take longer than a busy machine needs to start a process."""
+    environment["HOLDFAST_ESTIMATE_SECONDS"] = "20"
 
 
+@pytest.mark.usefixtures("patient")
 def test_hostile_texts_are_estimated(process):  # noqa: F811
     """Each of them once stopped the process, or took it from 200 MB to more than a gigabyte."""
     running, port = process
     for name, text in HOSTILE.items():
         status, told = estimate(port, None, text)
-        assert status in {200, 422}, (name, told)
-        assert (status, name in {"comments", "brackets", "heading", "table"}) in {
-            (200, True),
-            (200, False),
-            (422, False),
-        }
+        assert status == 200, (name, told)
         assert call(port, "GET", "/healthz")[0] == 200
     status = Path(f"/proc/{running.pid}/status").read_text()
     assert int(status.split("VmHWM:")[1].split()[0]) < 500 * 1024
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("patient")
 def test_a_text_that_does_not_end_holds_up_nobody_else(keys, process):  # noqa: F811
     """Its sender is told after the time is up; another tenant is answered meanwhile, and so is `/healthz`."""
     running, port = process
@@ -88,7 +84,7 @@ def test_a_text_that_does_not_end_holds_up_nobody_else(keys, process):  # noqa: 
     assert estimate(port, first, "four")[0] == 200
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("patient")
 def test_a_text_that_does_not_end_does_not_keep_the_process_from_ending(keys, process):  # noqa: F811
     """SIGTERM ends the API, and its children with it."""
     running, port = process
