@@ -17,6 +17,7 @@ from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.records import Answer
 from holdfast.core.states import Disposition, shown
+from holdfast.ledger.prices import NANO
 from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
 from holdfast.service.jobs import Jobs, Order, View
@@ -56,7 +57,8 @@ OwnJob = Annotated[View, Before(_own_view, (JOB,))]
 
 def _order(request: Request, body: shapes_jobs.NewJob) -> Order:
     callback = body.callback.told(request) if body.callback is not None else None
-    return Order(body.kind, body.params, body.mode, callback, body.wait_for_ready)
+    most = None if body.max_cost is None else round(body.max_cost * NANO)
+    return Order(body.kind, body.params, body.mode, callback, body.wait_for_ready, max_cost=most)
 
 
 def _answered(

@@ -38,7 +38,7 @@ class NewJob(Shape):
     the same was done; `force` does the same once more; `replace` also ends one that is under way. `estimate`
     is the `fingerprint` of an estimate: 409 `other_estimate` if that was of another job. With
     `wait_for_ready` the job waits for documents that are being indexed; without it those that are not ready
-    are left out, and a job without any is refused.
+    are left out, and a job without any is refused. `max_cost` is what it may spend at most, in US dollars.
     """
 
     kind: Annotated[str, Field(max_length=40)]
@@ -47,6 +47,7 @@ class NewJob(Shape):
     lane: LaneName = "bulk"
     priority: Priority = 5
     callback: Callback | None = None
+    max_cost: Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)] | None = None
     estimate: Annotated[str, Field(max_length=128)] | None = None
     wait_for_ready: bool = False
 

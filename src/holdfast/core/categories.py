@@ -14,6 +14,7 @@ OF_CODE: dict[str, Category] = {
     "provider_quota": "quota",
     "over_budget": "quota",
     "unpriced": "quota",
+    "over_max_cost": "quota",
     "provider_auth": "auth",
     "provider_rejected": "content",
     "provider_unavailable": "provider_down",

@@ -35,6 +35,8 @@ class Ask:
     callback: Mapping[str, str] | None = None
     # The trace that asks, as W3C writes it; no part of it either.
     trace: str | None = None
+    # What the run may spend at most, in nano-dollars; no part of what is to be done.
+    max_cost: int | None = None
     # No price is known for the model that would be asked: refused under a hard budget.
     unpriced: bool = False
     # False for work that never pays: a budget that is used up does not stand in its way.

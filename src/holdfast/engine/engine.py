@@ -47,6 +47,8 @@ class Parts:
     host: Host = field(default_factory=ThreadHost)
     leases: Leases | None = None
     prices: PriceTable = DEFAULT
+    # What a run may spend at most where its request does not say, in nano-dollars; None: anything.
+    max_run_cost: int | None = None
     policy: Policy = field(default_factory=Policy)
     patience: decide.Patience = field(default_factory=decide.Patience)
     rules: Rules = field(default_factory=Rules)
@@ -94,7 +96,8 @@ class Engine:
                 f"kind {ask.kind!r} is not known here; known are: {known}", code="unknown_kind"
             )
         unpriced = ask.pays and self._unpriced(ask)
-        made = replace(ask, pipeline=kind.pipeline, trace=traces.carried(), unpriced=unpriced)
+        most = ask.max_cost if ask.max_cost is not None or not ask.pays else self.parts.max_run_cost
+        made = replace(ask, pipeline=kind.pipeline, trace=traces.carried(), unpriced=unpriced, max_cost=most)
         return _keepable(made.checked())
 
     def _unpriced(self, ask: Ask) -> bool:

@@ -67,6 +67,7 @@ class Order:
     mode: str = "retry"
     callback: Mapping[str, str] | None = None
     wait_for_ready: bool = False
+    max_cost: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ class Jobs:
             actor=wish.actor,
             force=order.mode != "retry",
             callback=checked_callback(order.callback, allow_private=self._allow_private),
+            max_cost=order.max_cost,
         )
         return self._requested(self._engine.checked(ask), replaces=order.mode == "replace")
 

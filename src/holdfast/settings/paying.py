@@ -71,6 +71,13 @@ class PayingSettings(pydantic.BaseModel):
         default=None,
         description="Price in US dollars above which an order in doubt waits for a person anyway.",
     )
+    max_run_cost: Annotated[Decimal, Field(ge=0)] | None = Field(
+        default=None,
+        description=(
+            "US dollars that one run may spend at most, unless its request says so itself (`max_cost`). The "
+            "order that would pass it is not sent, and the run fails; what was paid stays."
+        ),
+    )
     order_deadline: Annotated[float, Field(ge=1, le=3600)] = Field(
         default=60.0,
         description="Seconds that one paid exchange may take in all; then its connection is closed.",

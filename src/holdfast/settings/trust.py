@@ -58,6 +58,7 @@ NAMED_FILE = frozenset(
         "health_port",
         "host",
         "lease_backend",
+        "max_run_cost",
         "providers",
         "llm_base_url",
         "otel_url",

@@ -42,7 +42,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.periods import Period, window
 from holdfast.core.states import UNSETTLED, CallState, TaskState, Verb
-from holdfast.store import journal
+from holdfast.store import ceilings, journal
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.rows import literal
@@ -226,6 +226,7 @@ def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int, *, unpriced
         if budget.hard_limit is not None and budget.used + amount > budget.hard_limit:
             raise OverBudgetError(budget.named)
         _keep(tx, replace(budget, reserved=budget.reserved + amount))
+    ceilings.reserve(tx, scopes, amount, unpriced=unpriced)
 
 
 def account(
@@ -242,6 +243,7 @@ def account(
         here = spent if counted_at is None or counted_at >= budget.starts_at else 0
         reserved = max(0, budget.reserved - freed)
         _keep(tx, replace(budget, spent=budget.spent + here, reserved=reserved))
+    ceilings.account(tx, scopes, spent=spent, freed=freed)
 
 
 def _keep(tx: Tx, budget: Budget) -> None:

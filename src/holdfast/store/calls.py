@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.records import NO_TASK, Claim, Entry, FencedOut, Landed, Order
 from holdfast.core.states import CallState, Verb
-from holdfast.store import budgets, journal, tasks
+from holdfast.store import budgets, ceilings, journal, tasks
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in, now
 from holdfast.store.rows import literal
@@ -161,7 +161,9 @@ def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | No
     if not mine:
         return None
     estimate = sum(draft.weights[key] for key in mine)
-    budgets.reserve(tx, claim.tenant, draft.scopes, estimate, unpriced=draft.unpriced)
+    pays = bool(estimate) or draft.unpriced
+    scopes = ceilings.scopes(tx, draft.scopes, claim.run_id) if pays else list(draft.scopes)
+    budgets.reserve(tx, claim.tenant, scopes, estimate, unpriced=draft.unpriced)
     frozen: dict[str, Any] = {
         "id": draft.id,
         "tenant": claim.tenant,
@@ -181,7 +183,7 @@ def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | No
         "deadline": draft.deadline,
     }
     lasts = draft.stale_after if state is CallState.INTENT else draft.deadline
-    more = {"scopes": list(draft.scopes), "b_lasts": lasts}
+    more = {"scopes": scopes, "b_lasts": lasts}
     made = tx.execute(NEW_ORDER[state], frozen | more).one()
     lists = {"call_keys": tuple(mine), "weights": tuple(frozen["weights"])}
     return Order(**frozen | lists | made._asdict(), state=state)

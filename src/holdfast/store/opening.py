@@ -11,6 +11,7 @@ from holdfast.store.database import Tx
 from holdfast.store.dialect import Together, now
 from holdfast.store.rows import literal
 from holdfast.store.schema import heads, runs, tasks, turns
+from holdfast.store.schema_money import ceilings
 
 NEW_HEAD = (
     upsert(heads)
@@ -26,6 +27,7 @@ NEW_HEAD = (
     )
     .on_conflict_do_nothing()
 )
+NEW_CEILING = insert(ceilings)
 INSERT_RUN = insert(runs).values(queued_at=now())
 INSERT_PLAN = insert(tasks).values(
     run_id=bindparam("b_run"),
@@ -109,6 +111,8 @@ def insert_run(
             "trace": ask.trace,
         },
     )
+    if ask.max_cost is not None:
+        tx.execute(NEW_CEILING, {"run_id": run_id, "most": ask.max_cost})
     values = {
         "b_run": run_id,
         "b_head": head_id,

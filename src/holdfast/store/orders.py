@@ -103,7 +103,7 @@ CHARGED = select(charges.c.sort).where(
 
 
 def _charge(row: Row[Any], send: int, sort: str, tokens: int, amount: int, prices: str) -> dict[str, Any]:
-    narrow = [scope for scope in row.scopes if scope != budgets.TENANT]
+    narrow = [scope for scope in row.scopes if scope.startswith("collection:")]
     return {
         "b_order": row.id,
         "b_send": send,

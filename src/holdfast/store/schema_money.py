@@ -47,15 +47,6 @@ ceilings = Table(
     Column("reserved", BigInteger, nullable=False, server_default="0"),
 )
 
-# The providers of the settings file by the identity that content keys have, and where each was last.
-providers = Table(
-    "providers",
-    metadata,
-    Column("identity", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("base_url", Text, nullable=False),
-    Column("seen_at", Double, nullable=False),
-)
 
 throttles = Table(
     "throttles",

@@ -205,3 +205,14 @@ def stuck(till):
     mine = "datname = current_database() AND wait_event_type = 'Lock'"
     query = text(f"SELECT count(*) FROM pg_stat_activity WHERE {mine}")
     return till.db.read(lambda tx: tx.execute(query).scalar()) > 0
+
+
+def test_a_run_stops_before_it_passes_its_own_ceiling(till):
+    """What was paid stays paid; another run is not concerned."""
+    hand = till.hand(max_cost=2 * CENT)
+    till.pay(hand, "chunk-01", "chunk-02")
+    with pytest.raises(WorkError) as stopped:
+        till.pay(hand, "chunk-03")
+    assert (stopped.value.code, till.meter.totals().charges) == ("over_max_cost", 2)
+    till.pay(till.hand("document:2"), "chunk-01", "chunk-03")
+    assert till.meter.totals().charges == 3

@@ -1,4 +1,4 @@
-"""Budgets of a day or a month, limits of single runs, calls without a price, and providers by identity.
+"""Budgets of a day or a month, limits of single runs, and calls without a price.
 
 Workers of the release before go on paying under the budgets there are. While they run, give no scope a second
 budget (of a day beside the total): they would look at one of the two. `budget set` of the release before
@@ -32,13 +32,6 @@ def upgrade() -> None:
         sa.Column("spent", sa.BigInteger(), nullable=False, server_default="0"),
         sa.Column("reserved", sa.BigInteger(), nullable=False, server_default="0"),
     )
-    op.create_table(
-        "providers",
-        sa.Column("identity", sa.Text(), primary_key=True),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("base_url", sa.Text(), nullable=False),
-        sa.Column("seen_at", sa.Double(), nullable=False),
-    )
     op.add_column("orders", sa.Column("unpriced", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("tasks", sa.Column("unpriced_calls", sa.Integer(), nullable=False, server_default="0"))
 
@@ -46,7 +39,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_column("tasks", "unpriced_calls")
     op.drop_column("orders", "unpriced")
-    op.drop_table("providers")
     op.drop_table("ceilings")
     op.execute("DELETE FROM budgets WHERE period <> 'total'")
     with op.batch_alter_table("budgets") as table:
