@@ -56,6 +56,11 @@ class Stream:
         self.connection.close()
 
 
+def number(event):
+    """The number of an entry of the journal that came over the stream."""
+    return int(event[0].rpartition(".")[2])
+
+
 @contextlib.contextmanager
 def listening(client, last=None, cookie=None):
     house = client.house
@@ -71,7 +76,7 @@ def listening(client, last=None, cookie=None):
 def test_a_listener_hears_what_happens_within_a_second(client, house):
     """Each entry of the journal, in order, with its number; nothing of what was before."""
     client.text("Before anybody listened.")
-    assert feed.EVERY + events.HOLD_BACK < 0.75  # what it waits by itself; the rest is work
+    assert feed.EVERY < 0.75  # what it waits by itself; the rest is work
     waits = []
     with listening(client) as stream:
         while not waits or (waits[-1] >= 1.0 and len(waits) < 5):  # a busy machine may be late, not each time
@@ -84,7 +89,7 @@ def test_a_listener_hears_what_happens_within_a_second(client, house):
                 f"document:{made['id']}",
                 "accepted:never_done",
             )
-            assert int(number) == data["id"]
+            assert number.rpartition(".")[2] == str(data["id"])
     assert min(waits) < 1.0
 
 
@@ -97,10 +102,10 @@ def test_a_listener_that_comes_back_misses_nothing_and_hears_nothing_twice(clien
     client.text("Three.")
     with listening(client, last=first) as stream:
         client.text("Four.")
-        numbers = [int(stream.next()[0]) for _ in range(3)]
+        numbers = [number(stream.next()) for _ in range(3)]
     journal = lambda: [one["id"] for one in client.get("events").json["events"]]
     until(lambda: journal()[-1:] == numbers[-1:], 10, "the newest entry is held back for ever")
-    assert [int(first), *numbers] == journal()
+    assert [number((first,)), *numbers] == journal()
 
 
 def test_progress_is_told_when_it_changes(client, house):

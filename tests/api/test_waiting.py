@@ -36,7 +36,7 @@ def silent():
 
 
 @contextlib.contextmanager
-def page(text):
+def page(text, port=0):
     """An address that gives this text at once."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -49,7 +49,7 @@ def page(text):
         def log_message(self, *_):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as served:
         threading.Thread(target=served.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{served.server_port}/page"
         served.shutdown()

@@ -34,6 +34,7 @@ from holdfast.service.access import Access
 from holdfast.service.actions import Actions, Deliveries
 from holdfast.service.conditions import ConditionalLibrary
 from holdfast.service.viewing import Viewing
+from holdfast.store import events
 from holdfast.web import routes
 from holdfast.web.parts import Its
 
@@ -97,6 +98,7 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     )
     parts.counting.refused = lambda: parts.turnstile.refused
     parts.counting.sender = runtime.engine.parts.sender
+    events.adopt(runtime.db)
     parts.counting.begin()
     app = _Api(
         title="Holdfast",

@@ -10,13 +10,15 @@ from typing import Annotated, Any, BinaryIO, TypeVar
 
 import pydantic
 from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from holdfast.api.access import own_collection, own_document
+from holdfast.api.access import identified, own_collection, own_document
 from holdfast.api.before import ahead
+from holdfast.api.limits import AROUND
 from holdfast.api.routing import WAITS
 from holdfast.api.shapes import LaneName, NewContent, NewDocument, Priority, Shape
 from holdfast.core.errors import BadRequestError
@@ -27,6 +29,8 @@ from holdfast.service.library import Upload
 from holdfast.web.patience import Pool
 
 STEP = 1024 * 1024
+# From so many bytes on it is worth a look beforehand whether there is room for them.
+LARGE = 1024 * 1024
 
 Body = TypeVar("Body", bound=pydantic.BaseModel)
 
@@ -173,8 +177,23 @@ def is_form(request: Request) -> bool:
     return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
 
 
+async def _check_room(request: Request) -> None:
+    """Return unless a large file has no room: QuotaExceededError before it is sent, and on the disk.
+
+    Only what a client says itself is known yet; what counts is decided when the document is added.
+    """
+    said = request.headers.get("content-length", "")
+    size = int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+    if size >= LARGE:
+        caller = await ahead(request, identified)
+        its = request.app.state.parts
+        usage = await run_in_threadpool(its.library.usage, caller.tenant)
+        usage.check(bytes_=size - AROUND)
+
+
 async def _new_document(request: Request) -> AsyncIterator[Handed]:
     await ahead(request, own_collection)
+    await _check_room(request)
     if is_form(request):
         async for handed in _form(request):
             yield handed

@@ -88,6 +88,7 @@ BY_CODE = {
     "foreign_origin": 403,
     "estimate_timeout": 422,
     "estimate_busy": 503,
+    "quota_exceeded": 403,
 }
 BY_CLASS: tuple[tuple[type[HoldfastError], int], ...] = (
     (NotFoundError, 404),

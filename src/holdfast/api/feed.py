@@ -21,15 +21,13 @@ from holdfast.core.errors import StoreUnavailableError
 from holdfast.service.access import Credential, Identity
 from holdfast.store import events, workers
 from holdfast.store.database import Database
-from holdfast.store.events import Event, Standing
+from holdfast.store.events import Event, Position, Standing
 
 EVERY = 0.25
 # Who hears nothing for several of these may take the connection, or this process, to be dead.
 BEAT = 4.0
 MOST_WAITING = 2000
 MOST_LISTENERS = 2000
-# Transactions that write to the journal are over after this many seconds.
-SETTLED = 5.0
 # Looks at the journal between two looks at the workers, who tell of themselves every few seconds.
 CREW_EVERY = 8
 
@@ -56,15 +54,16 @@ Ended = Callable[[Collection[Credential | None]], set[Credential | None]]
 
 @dataclass(eq=False, slots=True)
 class Listener:
-    """Somebody who listens to one tenant, from after the event `start`. None in the queue ends it."""
+    """Somebody who listens to one tenant, since the journal was at `since`. None in the queue ends it."""
 
     tenant: str
     credential: Credential | None = None
-    start: int = 0
+    since: Position = events.BEGINNING
     waiting: "asyncio.Queue[Happening | None]" = field(
         default_factory=lambda: asyncio.Queue(MOST_WAITING + 1)
     )
     lost: bool = False
+    watched: bool = False
 
     def tell(self, happening: Happening) -> None:
         """It will hear of this, unless it lags behind by too much."""
@@ -123,46 +122,55 @@ class Feed:
 
         return leave
 
-    async def listen(self, caller: Identity, after: int | None) -> AsyncIterator[Happening | None]:
-        """What happens to the caller's tenant, after the event `after` or from now on.
+    async def listen(self, caller: Identity, after: Position | None) -> AsyncIterator[Happening | None]:
+        """What happens to the caller's tenant, after a place in the journal or from now on.
 
         None now and then says that nothing happened. While the database cannot be read nobody knows that, and
         nothing is said. It ends when what the caller has shown ends.
         """
         self._loop = asyncio.get_running_loop()
-        tenant = caller.tenant
-        listener = Listener(tenant, caller.credential)
-        listener.start = await asyncio.to_thread(events.latest, self._db) if after is None else after
+        since, visible = await asyncio.to_thread(events.here, self._db)
+        listener = Listener(caller.tenant, caller.credential, since)
         self._listeners.add(listener)
         try:
             if self._closed:
                 return
             if self._watching is None or self._watching.done():
                 self._watching = self._loop.create_task(self._watch())
-            seen: set[int] = set()
-            if after is not None:
-                async for event in self._missed(tenant, after):
-                    seen.add(event.id)
-                    yield event
-            while True:
-                try:
-                    happening = await asyncio.wait_for(listener.waiting.get(), self.beat)
-                except TimeoutError:
-                    if self._loop.time() - self._looked < 2 * self.beat:
-                        yield None
-                    continue
-                if happening is None:
-                    return
-                if not isinstance(happening, Event) or happening.id not in seen:
-                    yield happening
+            # What could be seen before is nothing new to who begins now, though it was not settled yet.
+            old = visible if after is None else frozenset()
+            told = since if after is None else after
+            async for happening in self._heard(listener, told):
+                if isinstance(happening, Event):
+                    if happening.position <= told:
+                        continue
+                    told = happening.position
+                    if happening.id in old:
+                        continue
+                yield happening
         finally:
             self._listeners.discard(listener)
 
-    async def _missed(self, tenant: str, after: int) -> AsyncIterator[Event]:
+    async def _heard(self, listener: Listener, after: Position) -> AsyncIterator[Happening | None]:
+        """What the listener missed, and then what it is told; what comes both ways, twice."""
+        async for event in self._missed(listener.tenant, after):
+            yield event
+        while True:
+            try:
+                happening = await asyncio.wait_for(listener.waiting.get(), self.beat)
+            except TimeoutError:
+                if asyncio.get_running_loop().time() - self._looked < 2 * self.beat:
+                    yield None
+                continue
+            if happening is None:
+                return
+            yield happening
+
+    async def _missed(self, tenant: str, after: Position) -> AsyncIterator[Event]:
         while found := await asyncio.to_thread(events.page, self._db, tenant, after=after, limit=500):
             for event in found:
                 yield event
-            after = found[-1].id
+            after = found[-1].position
             if self._closed:
                 return
 
@@ -190,14 +198,20 @@ class Feed:
                 listener.end()
 
     async def _look(self, watch: "Watch") -> None:
+        """Tell what is new; to who came since the last look, all since they came, which others skip."""
+        new = [listener for listener in self._listeners if not listener.watched]
         tenants = {listener.tenant for listener in self._listeners}
-        start = min(listener.start for listener in self._listeners)
+        since = min((listener.since for listener in new), default=None)
         try:
-            for happening in await asyncio.to_thread(watch.look, tenants, start):
-                self._tell(happening)
-            self._looked = asyncio.get_running_loop().time()
+            happenings = await asyncio.to_thread(watch.look, tenants, since)
         except StoreUnavailableError as error:
             log.warning("the event stream waits for the database: %s", error.message)
+            return
+        for listener in new:
+            listener.watched = True
+        for happening in happenings:
+            self._tell(happening)
+        self._looked = asyncio.get_running_loop().time()
 
     def _tell(self, happening: Happening) -> None:
         match happening:
@@ -208,34 +222,41 @@ class Feed:
             case _:
                 tenant = None
         for listener in list(self._listeners):
-            if tenant is not None and listener.tenant != tenant:
-                continue
-            if not isinstance(happening, Event) or happening.id > listener.start:
+            if tenant is None or listener.tenant == tenant:
                 listener.tell(happening)
 
 
 class Watch:
-    """What is new since the last look."""
+    """What is new since the last look. The cost of a look does not depend on how much others did before."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._floor: int | None = None
-        self._seen: set[int] = set()
+        self._position: Position | None = None
         self._far: dict[str, tuple[object, ...]] = {}
         self._crew: Crew | None = None
         self._looks = 0
 
-    def look(self, tenants: Iterable[str], start: int) -> list[Happening]:
-        """The events and the progress of these tenants that were not there at the look before."""
+    def look(self, tenants: Iterable[str], since: Position | None) -> list[Happening]:
+        """The events and the progress of these tenants that were not there at the look before.
+
+        With `since` the events after that, too: somebody has begun to listen there.
+        """
         wanted = sorted(tenants)
-        if self._floor is None:
-            # Whoever was there before the first look: what came since they did.
-            self._floor = max(0, min(start, events.latest(self._db)))
-        found: list[Happening] = [*self._fresh(events.of_tenants(self._db, wanted, after=self._floor))]
+        starts = [each for each in (self._position, since) if each is not None]
+        found: list[Happening] = [*self._fresh(wanted, min(starts, default=events.BEGINNING))]
         far = {one.run.id: one for one in events.running(self._db, wanted)}
         found += [one for name, one in far.items() if self._far.get(name) != _measure(one)]
         self._far = {name: _measure(one) for name, one in far.items()}
         return [*found, *self._changed_crew()]
+
+    def _fresh(self, tenants: list[str], after: Position) -> tuple[Event, ...]:
+        until = events.latest(self._db)
+        if until <= after:
+            self._position = after
+            return ()
+        found = events.of_tenants(self._db, tenants, after=after, until=until)
+        self._position = found[-1].position if len(found) == events.MOST else until
+        return found
 
     def _changed_crew(self) -> list[Crew]:
         """The workers, if they are not as they were; whoever begins to listen has looked at them already."""
@@ -245,16 +266,6 @@ class Watch:
         states = Counter(each.state.value for each in workers.known(self._db))
         before, self._crew = self._crew, Crew(dict(sorted(states.items())))
         return [self._crew] if before is not None and before != self._crew else []
-
-    def _fresh(self, rows: tuple[Event, ...]) -> list[Event]:
-        fresh = [row for row in rows if row.id not in self._seen]
-        # A row with a lower number may still appear, from a transaction that began before.
-        old = [row.id for row in rows if row.age > SETTLED]
-        if len(rows) == events.MOST:
-            old = [row.id for row in rows]
-        self._floor = max([self._floor or 0, *old])
-        self._seen = {row.id for row in rows if row.id > self._floor}
-        return fresh
 
 
 def _measure(one: Standing) -> tuple[object, ...]:

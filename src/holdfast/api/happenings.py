@@ -4,19 +4,20 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Header, HTTPException, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from holdfast.api import parts, routing, shapes, shapes_more
 from holdfast.api.access import Reader
 from holdfast.api.errors import BESIDE
 from holdfast.api.feed import Crew, FullError, Happening
-from holdfast.api.history import page_of
+from holdfast.api.history import cursor_of, page_of
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.turnstile import SLOT
 from holdfast.core.states import shown
 from holdfast.service.access import Identity
 from holdfast.store import events
-from holdfast.store.events import Event, Standing
+from holdfast.store.events import Event, Position, Standing
 
 router = routing.router("events")
 
@@ -47,7 +48,7 @@ def all_events(
     cursor: parts.Cursor = None,
 ) -> shapes_more.Events:
     """Read the journal, the oldest entry first; `next` goes on where this page ends, also later."""
-    (after,) = parts.numbers(cursor, 1) or (0,)
+    after = parts.position(its.runtime.db, cursor) or events.BEGINNING
     if collection is not None:
         its.library.collection(caller.tenant, parts.known(collection))
     found = events.page(its.runtime.db, caller.tenant, after=after, limit=limit, collection=collection)
@@ -79,7 +80,7 @@ async def stream(
     cursor: parts.Cursor = None,
 ) -> StreamingResponse:
     """Follow what happens, from now on or from after an entry of the journal."""
-    known = parts.numbers(last or cursor, 1)
+    known = await run_in_threadpool(parts.position, its.runtime.db, last or cursor)
     request_ended, stream_ended = request.scope[SLOT], its.turnstile.listen(caller)
     try:
         place_left = its.feed.take(caller.tenant)
@@ -94,12 +95,10 @@ async def stream(
 
     request.scope[SLOT] = ended
     request_ended()  # a stream is no request under way: it may stay open for days
-    return StreamingResponse(
-        _told(its, caller, None if known is None else known[0]), media_type="text/event-stream"
-    )
+    return StreamingResponse(_told(its, caller, known), media_type="text/event-stream")
 
 
-async def _told(its: Parts, caller: Identity, after: int | None) -> AsyncIterator[str]:
+async def _told(its: Parts, caller: Identity, after: Position | None) -> AsyncIterator[str]:
     yield ": listening\n\n"
     async for happening in its.feed.listen(caller, after):
         yield _frame(happening)
@@ -110,7 +109,7 @@ def _frame(happening: Happening | None) -> str:
     match happening:
         case Event():
             data = shapes_more.Event.of(happening).model_dump_json()
-            return f"id: {happening.id}\nevent: {happening.verb}\ndata: {data}\n\n"
+            return f"id: {cursor_of(happening.position)}\nevent: {happening.verb}\ndata: {data}\n\n"
         case Standing():
             return f"event: progress\ndata: {_progress(happening).model_dump_json()}\n\n"
         case Crew():

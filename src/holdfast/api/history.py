@@ -15,7 +15,7 @@ from holdfast.core.states import shown
 from holdfast.service import explaining
 from holdfast.store import documents as stored
 from holdfast.store import events, follow_up_retries, reads
-from holdfast.store.events import Event
+from holdfast.store.events import Event, Position
 from holdfast.store.reads import TaskDetail
 
 MOST_LINES = 3000
@@ -30,10 +30,15 @@ def document_runs(its: PartsOf, found: ItsDocument) -> shapes_more.Runs:
     return shapes_more.Runs(runs=[shapes_more.Run.of(each) for each in runs])
 
 
-def page_of(found: tuple[Event, ...], after: int) -> shapes_more.Events:
+def page_of(found: tuple[Event, ...], after: Position) -> shapes_more.Events:
     """A page of the journal for the wire."""
-    last = found[-1].id if found else after
-    return shapes_more.Events(events=[shapes_more.Event.of(each) for each in found], next=str(last))
+    last = found[-1].position if found else after
+    return shapes_more.Events(events=[shapes_more.Event.of(each) for each in found], next=cursor_of(last))
+
+
+def cursor_of(position: Position) -> str:
+    """A place in the journal for the wire."""
+    return f"{position.xid}.{position.id}"
 
 
 @router.get("/documents/{document_id}/events")
@@ -41,7 +46,7 @@ def document_events(
     its: PartsOf, found: ItsDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
 ) -> shapes_more.Events:
     """Read the journal of a document, the oldest entry first."""
-    (after,) = parts.numbers(cursor, 1) or (0,)
+    after = parts.position(its.runtime.db, cursor) or events.BEGINNING
     if found.head_id is None:
         return page_of((), after)
     return page_of(events.of_head(its.runtime.db, found.head_id, after=after, limit=limit), after)

@@ -20,6 +20,7 @@ from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
 from holdfast.store import budgets, duty_turns, events, provider_troubles, reads, workers
 from holdfast.store.provider_troubles import Trouble
+from holdfast.store.quotas import Usage
 from holdfast.store.workers import WorkerState
 
 KEPT = 5.0
@@ -109,6 +110,28 @@ class Installation(shapes.Shape):
     parsing: list[str]
 
 
+class Share(shapes.Shape):
+    """How much of something a tenant holds, and may hold; null: as much as there is room for."""
+
+    used: int
+    allowed: int | None
+
+
+class Quota(shapes.Shape):
+    """The documents of a tenant and the bytes of their originals; above what is allowed nothing is added."""
+
+    documents: Share
+    bytes: Share
+
+    @classmethod
+    def of(cls, found: Usage) -> "Quota":
+        """What the tenant holds, as it is shown."""
+        return cls(
+            documents=Share(used=found.documents, allowed=found.quota.documents),
+            bytes=Share(used=found.bytes, allowed=found.quota.bytes),
+        )
+
+
 class LanguageModel(shapes.Shape):
     """Which model jobs ask; `stand_in` is true for the one on board, which is no language model."""
 
@@ -146,6 +169,7 @@ class Status(shapes.Shape):
     lanes: list[Lane]
     budgets: list[shapes_money.Budget]
     providers: list[ProviderTrouble]
+    quota: Quota
     language_model: LanguageModel | None
     installation: Installation | None
 
@@ -228,9 +252,16 @@ def status(its: PartsOf, caller: Reader) -> Status:
         lanes=lanes,
         budgets=over,
         providers=[ProviderTrouble.of(each) for each in provider_troubles.all_of(its.runtime.db)],
+        quota=Quota.of(its.library.usage(caller.tenant)),
         language_model=model,
         installation=whole,
     )
+
+
+@router.get("/quota")
+def quota(its: PartsOf, caller: Reader) -> Quota:
+    """Show how many documents and bytes your tenant holds, and may hold."""
+    return Quota.of(its.library.usage(caller.tenant))
 
 
 def _installation(its: Parts) -> Installation:

@@ -22,6 +22,9 @@ from holdfast.service.conditions import ConditionalLibrary
 from holdfast.service.jobs import Jobs
 from holdfast.service.searching import Searching
 from holdfast.service.viewing import Viewing
+from holdfast.store import events
+from holdfast.store.database import Database
+from holdfast.store.events import Position
 
 MOST_PAGE = 500
 
@@ -87,6 +90,17 @@ def numbers(cursor: str | None, count: int) -> tuple[int, ...] | None:
     if len(parts) != count or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
         raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
     return tuple(int(part) for part in parts)
+
+
+def position(db: Database, cursor: str | None) -> Position | None:
+    """The place in the journal that a cursor stands for; None for none. One number is an entry's alone."""
+    if cursor is None:
+        return None
+    if "." not in cursor:
+        (number,) = numbers(cursor, 1) or (0,)
+        return events.known(db, None, number)
+    xid, number = numbers(cursor, 2) or (0, 0)
+    return events.known(db, xid, number)
 
 
 def place(cursor: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from holdfast.bootstrap.data_folder import close_to_others
 from holdfast.bootstrap.database import migrated, reached, sqlite_file
-from holdfast.bootstrap.kinds import load_kinds, pipelines_of, webhook_key
+from holdfast.bootstrap.kinds import load_kinds, pipelines_of, quota, webhook_key
 from holdfast.bootstrap.providers import prices_of, supplies_of
 from holdfast.bootstrap.runtime import GARBAGE, Runtime, settle_down
 from holdfast.bootstrap.services import (
@@ -31,6 +31,7 @@ __all__ = [
     "open_runtime",
     "pipelines_of",
     "prices_of",
+    "quota",
     "reached",
     "searching",
     "settle_down",

@@ -18,6 +18,7 @@ from holdfast.service.searching import Searching
 from holdfast.settings import Settings
 from holdfast.store import deliveries
 from holdfast.store.database import Database
+from holdfast.store.quotas import Quota
 
 OWN_KINDS = (
     (index.NAME, index.VERSION),
@@ -51,7 +52,9 @@ def known_kinds(
         qa.Qa(db).kind(),
         extract.Extract(db).kind(),
         export.Export(db, blobs).kind(),
-        import_.Import(db, blobs, choices(settings, supplies), bundle_limits(settings)).kind(),
+        import_.Import(
+            db, blobs, choices(settings, supplies), bundle_limits(settings), quota(settings)
+        ).kind(),
         *load_kinds(settings, supplies),
     ]
 
@@ -124,6 +127,11 @@ def choices(settings: Settings, supplies: Supplies) -> index.Choices:
         provider=supplies.embedding or local.NAME,
         model=supplies.embedding_model or local.MODEL,
     )
+
+
+def quota(settings: Settings) -> Quota:
+    """What a tenant may hold that has no limits of its own."""
+    return Quota(settings.quota_documents or None, settings.quota_bytes or None)
 
 
 def bundle_limits(settings: Settings) -> import_.Limits:

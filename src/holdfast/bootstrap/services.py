@@ -56,7 +56,8 @@ def library(runtime: Runtime) -> Library:
     most, private = runtime.settings.most_bytes, runtime.settings.fetch_private
     fetching = FetchLimits(bytes=most, allow_private=private)
     chosen = kinds.choices(runtime.settings, runtime.supplies)
-    return Library(runtime.engine, runtime.shelf, chosen, fetching=fetching, most_bytes=most)
+    quota = kinds.quota(runtime.settings)
+    return Library(runtime.engine, runtime.shelf, chosen, fetching=fetching, most_bytes=most, quota=quota)
 
 
 def estimating(runtime: Runtime, seconds: float | None = None) -> Estimating:

@@ -13,6 +13,7 @@ from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exits import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
 from holdfast.cli.options import Json, Tenant
+from holdfast.cli.quotas_app import quota_app
 from holdfast.core.errors import HoldfastError
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ keys_app = typer.Typer(help="Make, list and revoke keys of the API.", no_args_is
 app.add_typer(keys_app, name="keys")
 app.add_typer(jobs_app, name="jobs")
 app.add_typer(actions_app, name="actions")
+app.add_typer(quota_app, name="quota")
 bundles_app.register(app)
 money_app.register(app)
 reindex_app.register(app)

@@ -43,6 +43,8 @@ def exit_for(error: HoldfastError) -> Exit:
         return Exit.NOT_READY
     if isinstance(error, NotFoundError):
         return Exit.NOT_FOUND
+    if error.code == "quota_exceeded":
+        return Exit.REFUSED
     if isinstance(error, BadRequestError):
         return Exit.USAGE
     return Exit.FAILED

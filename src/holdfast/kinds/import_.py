@@ -30,6 +30,7 @@ from holdfast.store.arrivals import Arrival, Known
 from holdfast.store.collections import Collection
 from holdfast.store.database import Database, Tx
 from holdfast.store.documents import Draft
+from holdfast.store.quotas import UNLIMITED, Quota
 
 NAME = "import"
 VERSION = 1
@@ -85,8 +86,11 @@ class Staged:
 class Import:
     """The work of importing, in one process."""
 
-    def __init__(self, db: Database, shelf: Blobs, defaults: index.Choices, limits: Limits) -> None:
+    def __init__(
+        self, db: Database, shelf: Blobs, defaults: index.Choices, limits: Limits, quota: Quota = UNLIMITED
+    ) -> None:
         self._db = db
+        self._quota = quota
         self._shelf = shelf
         self._defaults = defaults
         self._limits = limits
@@ -212,7 +216,9 @@ class Import:
         source = replace(record.source, size=arrived.size)
         draft = Draft(secrets.token_hex(8), record.title, source, record.options)
         arrival = Arrival(draft, ask, self._db.token(), self._db.token())
-        opened = arrivals.open_document(self._db, claim, arrival, owner=claim.owner, ttl=LEASE)
+        opened = arrivals.open_document(
+            self._db, claim, arrival, owner=claim.owner, ttl=LEASE, quota=self._quota
+        )
         if isinstance(opened, FencedOut):
             _land(opened)
         return opened if isinstance(opened, Claim) else None

@@ -19,10 +19,11 @@ from holdfast.engine.engine import Engine
 from holdfast.kinds import index
 from holdfast.service import own_options
 from holdfast.service.rounds import Rounds
-from holdfast.store import actions, collections, documents, moving, requests, rounds
+from holdfast.store import actions, collections, documents, moving, quotas, requests, rounds
 from holdfast.store.collections import Collection
 from holdfast.store.database import Tx
 from holdfast.store.documents import Document, Draft, Source, Taken
+from holdfast.store.quotas import UNLIMITED, Quota, Usage
 from holdfast.store.rounds import Round
 from holdfast.store.text import is_plain
 
@@ -100,7 +101,9 @@ class Library:
         *,
         fetching: fetch.FetchLimits | None = None,
         most_bytes: int | None = None,
+        quota: Quota = UNLIMITED,
     ) -> None:
+        self._quota = quota
         self._engine = engine
         self._db = engine.db
         self._shelf = shelf
@@ -226,6 +229,10 @@ class Library:
                 index.choices(self._defaults, collection.options, upload.options)
         return self._add_all(wish, collection, [self.keep(upload) for upload in uploads])
 
+    def usage(self, tenant: str) -> Usage:
+        """What the tenant holds and may hold."""
+        return quotas.usage(self._db, tenant, self._quota)
+
     def is_current(self, collection: Collection, found: Document) -> bool:
         """True when the document is indexed as it would be indexed now: asking would change nothing."""
         return found.status is Status.SUCCESS and found.visible and self.is_as_asked(collection, found)
@@ -268,7 +275,7 @@ class Library:
     def _added(
         self, wish: Wish, collection: Collection, drafts: Sequence[Draft], request: documents.Request
     ) -> list[Taking]:
-        added = documents.add(self._db, wish.tenant, collection.id, drafts, request)
+        added = documents.add(self._db, wish.tenant, collection.id, drafts, request, self._quota)
         created = sum(one.answer.created for one in added.values())
         if created:
             self._engine.wake({wish.lane: created})
@@ -331,7 +338,7 @@ class Library:
 
     def _set(self, wish: Wish, found: Document, source: Source) -> Taking:
         collection = self.collection(wish.tenant, found.collection)
-        answer = documents.set_source(self._db, found, source, self._request(wish, collection))
+        answer = documents.set_source(self._db, found, source, self._request(wish, collection), self._quota)
         return self._settled(wish, found.id, answer)
 
     def _settled(self, wish: Wish, document_id: str, answer: Answer | Taken) -> Taking:

@@ -40,6 +40,14 @@ class ServiceSettings(pydantic.BaseModel):
     api_connections: Annotated[int, Field(ge=1, le=200)] = Field(
         default=8, description="Database connections that the API keeps; when busy up to three times that."
     )
+    quota_documents: Annotated[int, Field(ge=0)] = Field(
+        default=0,
+        description="Documents that a tenant may hold, unless `holdfast quota set` says otherwise; 0: any.",
+    )
+    quota_bytes: Annotated[int, Field(ge=0)] = Field(
+        default=0,
+        description="Bytes that the originals of a tenant's documents may have, likewise; 0: no limit.",
+    )
     log_format: Literal["text", "json"] = Field(
         default="text", description="How workers write their log: lines for people, or JSON objects."
     )

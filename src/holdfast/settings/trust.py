@@ -60,6 +60,8 @@ NAMED_FILE = frozenset(
         "lease_backend",
         "max_run_cost",
         "providers",
+        "quota_bytes",
+        "quota_documents",
         "llm_base_url",
         "otel_url",
         "port",

@@ -19,11 +19,12 @@ from holdfast.core.decide import Verdict
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Ask, Claim, FencedOut, Landed
 from holdfast.core.states import LIVE, CallState, Disposition
-from holdfast.store import claims, documents, opening, requests, tasks
+from holdfast.store import claims, documents, opening, quotas, requests, tasks
 from holdfast.store.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
 from holdfast.store.documents import BY_DIGEST, NEW, Document, Draft
+from holdfast.store.quotas import UNLIMITED, Quota
 from holdfast.store.rows import literal
 from holdfast.store.schema import calls, runs
 from holdfast.store.schema import tasks as task_table
@@ -96,11 +97,12 @@ class Arrival:
 
 
 def open_document(
-    db: Database, claim: Claim, arrival: Arrival, *, owner: str, ttl: float
+    db: Database, claim: Claim, arrival: Arrival, *, owner: str, ttl: float, quota: Quota = UNLIMITED
 ) -> Claim | Document | FencedOut:
     """The right to stage and publish the document; or the one that has its content already and stays.
 
     One that has the content but neither answers queries nor is on its way to is opened again.
+    QuotaExceededError when it is too much for the tenant.
     """
     where = {"tenant": claim.tenant, "collection": claim.collection, "digest": arrival.draft.source.digest}
 
@@ -127,6 +129,9 @@ def open_document(
         verdict = Verdict(Disposition.ACCEPTED, REASON)
         requests.open_generation(tx, ask, head, run, verdict, arrival.run_id)
         task_id = tx.execute(PLAN_OF, {"run_id": arrival.run_id}).scalar_one()
-        return claims.take(tx, task_id, owner=owner, token=arrival.token, ttl=ttl)
+        taken = claims.take(tx, task_id, owner=owner, token=arrival.token, ttl=ttl)
+        if found.id == arrival.draft.id:
+            quotas.check(tx, claim.tenant, quota)
+        return taken
 
     return db.write("open_arrival", body)

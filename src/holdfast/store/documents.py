@@ -23,10 +23,11 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.core.errors import NotFoundError, StoreUnavailableError
 from holdfast.core.records import Answer
 from holdfast.core.states import Disposition, Status
-from holdfast.store import publish_seq
+from holdfast.store import publish_seq, quotas
 from holdfast.store.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in, now
+from holdfast.store.quotas import UNLIMITED, Quota
 from holdfast.store.schema import documents, heads
 
 KIND = "index"
@@ -212,12 +213,18 @@ class Added:
 
 
 def add(
-    db: Database, tenant: str, collection: str, drafts: Sequence[Draft], request: Request
+    db: Database,
+    tenant: str,
+    collection: str,
+    drafts: Sequence[Draft],
+    request: Request,
+    quota: Quota = UNLIMITED,
 ) -> dict[str, Added]:
     """By the draft's id, a new document or the one that already has that content; each is asked for.
 
     One transaction for all: a document that nobody asked for does not exist. NotFoundError when the
-    collection is deleted meanwhile.
+    collection is deleted meanwhile; QuotaExceededError when they are too much for the tenant, whose quota is
+    this one if it has none of its own.
     """
 
     def body(tx: Tx) -> dict[str, Added]:
@@ -230,6 +237,8 @@ def add(
             made[draft.id] = Added(asked_for(found, answer), answer, is_new=found.id == draft.id)
             if found.id != draft.id:
                 _check_live(tx, found)
+        if any(each.is_new for each in made.values()):
+            quotas.check(tx, tenant, quota)
         return made
 
     for _ in range(TRIES):
@@ -333,6 +342,11 @@ SET_SOURCE = (
         updated_at=now(),
     )
 )
+SIZE = (
+    select(documents.c.size)
+    .where(documents.c.tenant == bindparam("tenant"), documents.c.id == bindparam("id"), _live)
+    .with_for_update()
+)
 CLASH = select(documents.c.id).where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
@@ -349,11 +363,13 @@ class Taken:
     document_id: str
 
 
-def set_source(db: Database, found: Document, source: Source, request: Request) -> Answer | Taken:
+def set_source(
+    db: Database, found: Document, source: Source, request: Request, quota: Quota = UNLIMITED
+) -> Answer | Taken:
     """The document wants this content from now on, and is asked for, in one transaction.
 
     A refused request changes nothing: the document wants what it wanted. NotFoundError when it is deleted
-    meanwhile.
+    meanwhile; QuotaExceededError when it grows by too much for the tenant.
     """
     where = {"tenant": found.tenant, "collection": found.collection, "digest": source.digest, "id": found.id}
     values = {f"b_{name}": value for name, value in dataclasses.asdict(source).items()}
@@ -364,8 +380,12 @@ def set_source(db: Database, found: Document, source: Source, request: Request) 
         answer = request(tx, dataclasses.replace(found, **dataclasses.asdict(source)))
         if answer.disposition is Disposition.REFUSED:
             return answer
-        if not tx.execute(SET_SOURCE, values | {"b_tenant": found.tenant, "b_id": found.id}).rowcount:
+        before = tx.one(SIZE, {"tenant": found.tenant, "id": found.id})
+        if before is None:
             raise no_document(found.id)
+        tx.execute(SET_SOURCE, values | {"b_tenant": found.tenant, "b_id": found.id})
+        if source.size > before.size:
+            quotas.check(tx, found.tenant, quota)
         return answer
 
     for _ in range(TRIES):

@@ -1,8 +1,15 @@
 """What happened, and how far running work is: the journal by the page, and many runs at once.
 
 Rows of the journal get their numbers before they are committed, so that on PostgreSQL a lower number may
-appear after a higher one. `page` therefore holds back what is younger than `HOLD_BACK`: who goes on from the
-last number seen misses nothing, unless a transaction took longer than that between its entry and its commit.
+appear after a higher one, however much later its transaction commits. So entries are read in the order of
+(transaction, number), and handed out only below the oldest transaction that is still open (`is_settled`):
+nothing can appear before an entry that was handed out, and whoever goes on from the last one misses nothing.
+
+The price: a transaction that stays open for long holds the entries after it back, also one of another
+database of the same server, if it has written something. Nothing is lost by that, only late.
+
+Transaction numbers are those of one server. Where a database was restored on another, its entries carry
+numbers that mean nothing there: `adopt` sets them to 0, before all others.
 """
 
 import json
@@ -10,7 +17,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, Text, bindparam, case, cast, func, select
+from sqlalchemy import (
+    BigInteger,
+    Row,
+    Select,
+    Text,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    update,
+)
 
 from holdfast.core import progress
 from holdfast.core.records import Run, Spent
@@ -18,24 +37,35 @@ from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.store import paid, provider_troubles, refusals, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, key_in, now
+from holdfast.store.journal_order import comes_after, comes_up_to, is_open, is_settled
 from holdfast.store.provider_troubles import Trouble
 from holdfast.store.rows import literal
 from holdfast.store.schema import charges, heads, journal, runs, tasks
 from holdfast.store.schema_providers import provider_troubles as troubles
 
-HOLD_BACK = 0.3
 MOST = 1000
 MOST_RUNNING = 500
 
 
+class Position(NamedTuple):
+    """A place in the journal: after the entry `id` of the transaction `xid`. The first one is before all."""
+
+    xid: int = 0
+    id: int = 0
+
+
+BEGINNING = Position()
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One decision, and what it was about. `age` is how many seconds ago it was written.
+    """One decision, and what it was about.
 
     `price` is, for a refused duplicate, that of the run in its way by now; for all else None.
     """
 
     id: int
+    xid: int
     at: float
     tenant: str
     verb: str
@@ -50,7 +80,11 @@ class Event:
     actor: str | None
     data: Mapping[str, Any] | None
     price: int | None
-    age: float
+
+    @property
+    def position(self) -> Position:
+        """Where it stands in the journal."""
+        return Position(self.xid, self.id)
 
     @property
     def would_cost(self) -> int | None:
@@ -58,59 +92,113 @@ class Event:
         return None if self.price is None else max(self.price, (self.data or {}).get(refusals.WOULD_COST, 0))
 
 
-_OF_JOURNAL = ("id", "at", "tenant", "verb", "reason", "run_id", "task_id", "generation", "epoch", "actor")
-_EVENT = (
-    select(
-        *(journal.c[name] for name in _OF_JOURNAL),
-        journal.c.data,
-        heads.c.kind,
-        heads.c.subject,
-        heads.c.collection,
-        case((refusals.IS_DUPLICATE, refusals.price_of(journal.c.run_id))).label("price"),
-        (now() - journal.c.at).label("age"),
+_OF_JOURNAL = (
+    "id",
+    "xid",
+    "at",
+    "tenant",
+    "verb",
+    "reason",
+    "run_id",
+    "task_id",
+    "generation",
+    "epoch",
+    "actor",
+)
+_settled = is_settled(journal.c.xid)
+_ENTRY = select(
+    *(journal.c[name] for name in _OF_JOURNAL),
+    journal.c.data,
+    heads.c.kind,
+    heads.c.subject,
+    heads.c.collection,
+    case((refusals.IS_DUPLICATE, refusals.price_of(journal.c.run_id))).label("price"),
+).select_from(journal.outerjoin(heads, heads.c.id == journal.c.head_id))
+_AFTER = (
+    _ENTRY.where(
+        comes_after(
+            journal.c.xid,
+            journal.c.id,
+            bindparam("after_xid", type_=BigInteger),
+            bindparam("after_id", type_=BigInteger),
+        )
     )
-    .select_from(journal.outerjoin(heads, heads.c.id == journal.c.head_id))
-    .where(journal.c.id > bindparam("after"))
-    .order_by(journal.c.id)
+    .order_by(journal.c.xid, journal.c.id)
     .limit(bindparam("limit"))
 )
-_settled = journal.c.at <= now() - bindparam("hold")
-PAGE = _EVENT.where(journal.c.tenant == bindparam("tenant"), _settled)
+PAGE = _AFTER.where(journal.c.tenant == bindparam("tenant"), _settled)
 OF_COLLECTION = PAGE.where(heads.c.collection == bindparam("collection"))
-OF_HEAD = _EVENT.where(journal.c.head_id == bindparam("head_id"), _settled)
-OF_TENANTS = _EVENT.where(key_in(journal.c.tenant, bindparam("tenants", type_=Keys())), _settled)
-LATEST = select(func.coalesce(func.max(journal.c.id), 0))
-THESE = _EVENT.where(key_in(cast(journal.c.id, Text), bindparam("ids", type_=Keys())))
+OF_HEAD = _AFTER.where(journal.c.head_id == bindparam("head_id"), _settled)
+OF_TENANTS = _AFTER.where(
+    comes_up_to(
+        journal.c.xid,
+        journal.c.id,
+        bindparam("until_xid", type_=BigInteger),
+        bindparam("until_id", type_=BigInteger),
+    ),
+    key_in(journal.c.tenant, bindparam("tenants", type_=Keys())),
+)
+_newest = select(journal.c.xid, journal.c.id).order_by(journal.c.xid.desc(), journal.c.id.desc()).limit(1)
+LATEST = _newest.where(_settled)
+NEWEST = _newest
+UNSETTLED = select(journal.c.id).where(is_open(journal.c.xid)).limit(MOST)
+UP_TO = (
+    select(journal.c.xid, journal.c.id)
+    .where(journal.c.id <= bindparam("id"))
+    .order_by(journal.c.id.desc())
+    .limit(1)
+)
+# PostgreSQL: the first transaction number that the server has not given out.
+NUMBERS = select(literal_column("pg_snapshot_xmax(pg_current_snapshot())::text::bigint", BigInteger))
+ADOPT = update(journal).where(journal.c.xid > 0).values(xid=0)
+THESE = (
+    _ENTRY.where(key_in(cast(journal.c.id, Text), bindparam("ids", type_=Keys())))
+    .where(journal.c.id > bindparam("after"))
+    .order_by(journal.c.xid, journal.c.id)
+    .limit(bindparam("limit"))
+)
 
 
 def _event(row: Row[Any]) -> Event:
     return Event(**row._asdict())
 
 
-def _hold(db: Database) -> float:
-    # SQLite has one writer: numbers appear in their order. Below 0, for two clocks in one second may differ.
-    return HOLD_BACK if db.postgresql else -60.0
+def _after(after: Position, limit: int) -> dict[str, int]:
+    return {"after_xid": after.xid, "after_id": after.id, "limit": limit}
 
 
 def page(
-    db: Database, tenant: str, *, after: int = 0, limit: int = 100, collection: str | None = None
+    db: Database,
+    tenant: str,
+    *,
+    after: Position = BEGINNING,
+    limit: int = 100,
+    collection: str | None = None,
 ) -> tuple[Event, ...]:
-    """The decisions of a tenant after the number `after`, the oldest first."""
-    values = {"tenant": tenant, "after": after, "limit": limit, "hold": _hold(db)}
+    """The decisions of a tenant after a place in the journal, the oldest first."""
+    values: dict[str, Any] = {"tenant": tenant, **_after(after, limit)}
     query = PAGE if collection is None else OF_COLLECTION
     values |= {} if collection is None else {"collection": collection}
     return tuple(_event(row) for row in db.look(query, values))
 
 
-def of_head(db: Database, head_id: int, *, after: int = 0, limit: int = 100) -> tuple[Event, ...]:
-    """The decisions about one head after the number `after`, the oldest first."""
-    values = {"head_id": head_id, "after": after, "limit": limit, "hold": _hold(db)}
+def of_head(
+    db: Database,
+    head_id: int,
+    *,
+    after: Position = BEGINNING,
+    limit: int = 100,
+) -> tuple[Event, ...]:
+    """The decisions about one head after a place in the journal, the oldest first."""
+    values = {"head_id": head_id, **_after(after, limit)}
     return tuple(_event(row) for row in db.look(OF_HEAD, values))
 
 
-def of_tenants(db: Database, tenants: Collection[str], *, after: int, limit: int = MOST) -> tuple[Event, ...]:
-    """As `page`, for several tenants."""
-    values = {"tenants": list(tenants), "after": after, "limit": limit, "hold": _hold(db)}
+def of_tenants(
+    db: Database, tenants: Collection[str], *, after: Position, until: Position, limit: int = MOST
+) -> tuple[Event, ...]:
+    """The decisions of several tenants between two places, the later included, which must be settled."""
+    values = {"tenants": list(tenants), "until_xid": until.xid, "until_id": until.id, **_after(after, limit)}
     return tuple(_event(row) for row in db.look(OF_TENANTS, values))
 
 
@@ -122,9 +210,51 @@ def these(db: Database, ids: Sequence[int]) -> tuple[Event, ...]:
     return tuple(_event(row) for row in db.look(THESE, values))
 
 
-def latest(db: Database) -> int:
-    """The highest number in the journal; 0 when it is empty."""
-    return int(db.look(LATEST)[0][0])
+def latest(db: Database) -> Position:
+    """The last place before which nothing will appear any more."""
+    row = db.first(LATEST)
+    return BEGINNING if row is None else Position(row.xid, row.id)
+
+
+def here(db: Database) -> tuple[Position, frozenset[int]]:
+    """As `latest`, and the numbers of the entries after it that can be seen already; all at one moment."""
+
+    def body(tx: Tx) -> tuple[Position, frozenset[int]]:
+        row = tx.one(LATEST)
+        position = BEGINNING if row is None else Position(row.xid, row.id)
+        return position, frozenset(row.id for row in tx.all(UNSETTLED))
+
+    return db.read(body)
+
+
+def up_to(db: Database, number: int) -> Position:
+    """The place of the entry with this number, or of the one before it."""
+    row = db.first(UP_TO, {"id": number}) if number > 0 else None
+    return BEGINNING if row is None else Position(row.xid, row.id)
+
+
+def known(db: Database, xid: int | None, number: int) -> Position:
+    """The place that a reader means who says where it was.
+
+    Without a transaction, or with one that this server has not given out yet, by the number alone: readers of
+    an older release say no more, and the database may have been on another server when it was said.
+    """
+    if xid is not None and (not db.postgresql or xid < int(db.look(NUMBERS)[0][0])):
+        return Position(xid, number)
+    return up_to(db, number)
+
+
+def adopt(db: Database) -> None:
+    """Entries that were written on another server come before all that are written on this one."""
+    if not db.postgresql:
+        return
+
+    def body(tx: Tx) -> None:
+        row = tx.one(NEWEST)
+        if row is not None and row.xid >= int(tx.execute(NUMBERS).scalar_one()):
+            tx.execute(ADOPT)
+
+    db.write("adopt_journal", body)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
-"""What is seen at a glance: what ended today, what was refused lately, up to where the journal is whole."""
+"""What is seen at a glance: what ended today, what was refused lately."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import bindparam, func, or_, select
+from sqlalchemy import BigInteger, bindparam, func, or_, select
 
 from holdfast.core.states import Disposition, Status, Verb
 from holdfast.store import events
 from holdfast.store.database import Database
 from holdfast.store.dialect import now
 from holdfast.store.events import Event
+from holdfast.store.journal_order import comes_after
 from holdfast.store.rows import literal
 from holdfast.store.schema import journal, runs
 
@@ -19,8 +19,6 @@ LOOKED_AT = 20_000
 SHOWN = 20
 # The reason of a run that only records a deletion: nothing was indexed by it.
 DELETION = "delete"
-# Transactions that write to the journal are over after this many seconds.
-SETTLED = 5.0
 
 _midnight = DAY * func.floor(now() / DAY)
 TODAY = (
@@ -33,13 +31,17 @@ TODAY = (
     )
     .group_by(runs.c.status)
 )
-WHOLE = select(journal.c.id).where(journal.c.at <= now() - SETTLED).order_by(journal.c.id.desc()).limit(1)
 _REFUSED = [literal(f"{Disposition.DUPLICATE}:in_progress"), literal("refused:generation_mismatch")]
 REFUSED = (
     select(journal.c.id)
     .where(
         journal.c.tenant == bindparam("tenant"),
-        journal.c.id > bindparam("floor"),
+        comes_after(
+            journal.c.xid,
+            journal.c.id,
+            bindparam("floor_xid", type_=BigInteger),
+            bindparam("floor_id", type_=BigInteger),
+        ),
         or_(
             journal.c.reason.in_(_REFUSED),
             journal.c.reason.like("refused:%"),
@@ -47,7 +49,7 @@ REFUSED = (
             journal.c.verb == literal(Verb.SKIP),
         ),
     )
-    .order_by(journal.c.id.desc())
+    .order_by(journal.c.xid.desc(), journal.c.id.desc())
     .limit(bindparam("limit"))
 )
 
@@ -67,15 +69,9 @@ def today(db: Database, tenant: str, kind: str) -> Today:
     return Today(counted.get(Status.SUCCESS, 0), counted.get(Status.FAILED, 0))
 
 
-def whole_until(db: Database) -> int:
-    """A number of the journal below which nothing will appear any more; 0 when there is none."""
-    row: Any = db.read(lambda tx: tx.one(WHOLE))
-    return 0 if row is None else int(row.id)
-
-
 def refusals(db: Database, tenant: str, limit: int = SHOWN) -> tuple[Event, ...]:
     """The latest requests that were refused and writes that were fenced out, the newest first."""
-    floor = events.latest(db) - LOOKED_AT
-    values = {"tenant": tenant, "floor": floor, "limit": limit}
+    floor = events.up_to(db, events.latest(db).id - LOOKED_AT)
+    values = {"tenant": tenant, "floor_xid": floor.xid, "floor_id": floor.id, "limit": limit}
     ids = [row.id for row in db.read(lambda tx: tx.all(REFUSED, values))]
     return tuple(reversed(events.these(db, ids)))

@@ -79,7 +79,7 @@ AGAIN_LOOKS_AT = 50
 LATEST = (
     select(journal)
     .where(journal.c.head_id == bindparam("head_id"))
-    .order_by(journal.c.id.desc())
+    .order_by(journal.c.xid.desc(), journal.c.id.desc())
     .limit(AGAIN_LOOKS_AT)
 )
 
@@ -103,5 +103,7 @@ def once(tx: Tx, values: dict[str, Any]) -> None:
 
 def of_head(tx: Tx, head_id: int, limit: int = 1000) -> list[dict[str, Any]]:
     """The latest `limit` decisions about one head, oldest first."""
-    query = select(journal).where(journal.c.head_id == head_id).order_by(journal.c.id.desc()).limit(limit)
-    return [row._asdict() for row in reversed(tx.all(query))]
+    columns = [column for column in journal.c if column.key != "xid"]
+    query = select(*columns).where(journal.c.head_id == head_id)
+    latest = query.order_by(journal.c.xid.desc(), journal.c.id.desc()).limit(limit)
+    return [row._asdict() for row in reversed(tx.all(latest))]

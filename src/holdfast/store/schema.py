@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from holdfast.core.states import LIVE, UNSETTLED, CallState, Status, TaskState
+from holdfast.store.journal_order import own_transaction
 
 metadata = MetaData(
     naming_convention={
@@ -437,8 +438,12 @@ journal = Table(
     Column("epoch", BigInteger),
     Column("actor", Text),
     Column("data", JSON(none_as_null=True)),
-    Index("ix_journal_head", "head_id", "id"),
-    Index("ix_journal_tenant", "tenant", "id"),
+    # The transaction that wrote the row, given by PostgreSQL; 0 on SQLite, which has one writer. Entries are
+    # read in the order of (xid, id): that of `id` alone is not the order in which they appear.
+    Column("xid", BigInteger, nullable=False, server_default=own_transaction()),
+    Index("ix_journal_order", "xid", "id"),
+    Index("ix_journal_head", "head_id", "xid", "id"),
+    Index("ix_journal_tenant", "tenant", "xid", "id"),
     Index(
         "ix_journal_duplicates",
         "tenant",

@@ -1,6 +1,9 @@
-"""The tables of who may ask over HTTP, and of what was answered. They belong to `schema.metadata`."""
+"""The tables of who may ask over HTTP, what was answered, and how much a tenant may hold.
 
-from sqlalchemy import JSON, Column, Double, Index, Integer, Table, Text
+They belong to `schema.metadata`.
+"""
+
+from sqlalchemy import JSON, BigInteger, Column, Double, Index, Integer, Table, Text
 
 from holdfast.store.schema import metadata
 
@@ -36,4 +39,16 @@ idempotency = Table(
     Column("answer", Text),
     Column("created_at", Double, nullable=False),
     Index("ix_idempotency_created", "created_at"),
+)
+
+# What a tenant holds is counted by triggers on `documents` (migrations), the limits are people's; without one
+# that of the settings holds. Whoever changes a document holds this row until the transaction ends.
+quotas = Table(
+    "quotas",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("documents", BigInteger, nullable=False, server_default="0"),
+    Column("bytes", BigInteger, nullable=False, server_default="0"),
+    Column("most_documents", BigInteger),
+    Column("most_bytes", BigInteger),
 )

@@ -1,9 +1,10 @@
 """What happened since a moment, counted: for metrics, which are looked at every few seconds for ever.
 
 Nothing here reads a table from end to end. Each look counts only what is newer than the look before, along
-an index, and at most so many rows; the sums are the caller's to keep. Rows get their numbers before they are
-committed, so that on PostgreSQL a lower number may appear after a higher one: what is younger than
-`HOLD_BACK` is left for a later look. It is longer than the server lets a transaction stand still.
+an index, and at most so many rows; the sums are the caller's to keep. Entries of the journal are counted in
+the order in which nothing can slip in before them (see `events`). Charges get their numbers before they are
+committed, so that on PostgreSQL a lower one may appear after a higher one: what is younger than `HOLD_BACK`
+is left for a later look. It is longer than the server lets a transaction stand still.
 """
 
 from collections.abc import Mapping
@@ -25,9 +26,11 @@ from sqlalchemy import (
 )
 
 from holdfast.core.states import LIVE, Verb
-from holdfast.store import refusals
+from holdfast.store import events, refusals
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
+from holdfast.store.events import Position
+from holdfast.store.journal_order import comes_after, is_settled
 from holdfast.store.schema import charges, journal, one_of, orders, runs, tasks
 from holdfast.store.schema_follow_ups import A_DELIVERY
 
@@ -37,9 +40,9 @@ MOST = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Up to where was counted: numbers of the journal and of the charges, and the time of ended runs."""
+    """Up to where was counted: a place in the journal, a number of the charges, the time of ended runs."""
 
-    entry: int = 0
+    entry: Position = events.BEGINNING
     charge: int = 0
     ended: float = 0.0
 
@@ -72,7 +75,6 @@ class Tally:
 
 
 ENDS = select(
-    select(func.coalesce(func.max(journal.c.id), 0)).scalar_subquery().label("entry"),
     select(func.coalesce(func.max(charges.c.id), 0)).scalar_subquery().label("charge"),
     now().label("ended"),
 )
@@ -90,7 +92,24 @@ def _fresh(source: Table, after: str) -> Subquery:
     )
 
 
-_entries = _fresh(journal, "entry")
+_entries = (
+    select(journal)
+    .where(
+        comes_after(
+            journal.c.xid,
+            journal.c.id,
+            bindparam("entry_xid", type_=BigInteger),
+            bindparam("entry_id", type_=BigInteger),
+        ),
+        is_settled(journal.c.xid),
+    )
+    .order_by(journal.c.xid, journal.c.id)
+    .limit(bindparam("most"))
+    .subquery("fresh")
+)
+LAST_ENTRY = (
+    select(_entries.c.xid, _entries.c.id).order_by(_entries.c.xid.desc(), _entries.c.id.desc()).limit(1)
+)
 _FEW = (Verb.REQUEST, Verb.SKIP, Verb.PUT_BACK, Verb.RELEASE)
 _reason = case(
     (_entries.c.verb.in_([verb.value for verb in _FEW]), _entries.c.reason),
@@ -103,7 +122,6 @@ DECISIONS = select(
     _reason.label("reason"),
     func.count().label("number"),
     func.coalesce(func.sum(_worth), 0).label("worth"),
-    func.max(_entries.c.id).label("last"),
 ).group_by(_entries.c.verb, _reason)
 _charges = _fresh(charges, "charge")
 CHARGED = select(
@@ -154,7 +172,7 @@ UNTIL = select(_settled)
 def here(db: Database) -> Place:
     """The place from which nothing is counted yet."""
     row = db.look(ENDS)[0]
-    return Place(int(row.entry), int(row.charge), float(row.ended))
+    return Place(events.latest(db), int(row.charge), float(row.ended))
 
 
 def since(db: Database, place: Place) -> Tally:
@@ -164,7 +182,9 @@ def since(db: Database, place: Place) -> Tally:
 
     def body(tx: Tx) -> Tally:
         values = {"hold": hold, "most": MOST}
-        noted = tx.all(DECISIONS, {**values, "entry": place.entry})
+        since = {"entry_xid": place.entry.xid, "entry_id": place.entry.id, "most": MOST}
+        noted = tx.all(DECISIONS, since)
+        last = tx.one(LAST_ENTRY, since) if noted else None
         charged = tx.all(CHARGED, {**values, "charge": place.charge})
         until = max(place.ended, float(tx.execute(UNTIL, {"hold": max(0.0, hold)}).scalar_one()))
         span = {"ended": place.ended, "until": until}
@@ -181,7 +201,7 @@ def since(db: Database, place: Place) -> Tally:
             }
         return Tally(
             Place(
-                max([place.entry, *(row.last for row in noted)]),
+                place.entry if last is None else Position(last.xid, last.id),
                 max([place.charge, *(row.last for row in charged)]),
                 until,
             ),

@@ -17,7 +17,7 @@ from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError, 
 from holdfast.core.states import Verb
 from holdfast.service import figures
 from holdfast.service.access import Identity, KeyNeededError, Scope, ScopeMissingError
-from holdfast.store import glance
+from holdfast.store import events
 from holdfast.web import assets, words
 from holdfast.web.parts import Its, ItsOf
 
@@ -89,7 +89,7 @@ def _seen(request: Request, its: ItsOf) -> Identity:
     who = its.visitor(request)
     request.state.who = who
     if request.headers.get(PART) is None:
-        request.state.cursor = glance.whole_until(its.runtime.db)
+        request.state.cursor = "{0.xid}.{0.id}".format(events.latest(its.runtime.db))
     return who
 
 

@@ -1,0 +1,33 @@
+"""Commands at the edge: text that would command the terminal, and a tenant that holds as much as it may."""
+
+import json
+
+from tests.indexing.test_command import index, shelf, staff  # noqa: F401 - fixtures
+
+
+def test_escape_codes_of_a_document_are_shown_and_not_carried_out(staff, tmp_path, holdfast):  # noqa: F811
+    """Neither by search nor by its JSON; the words around them are."""
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers/evil.txt").write_text("Delta \x1b[2J\x1b]0;owned\x07 \x9b31m follows.")
+    assert holdfast("index", str(tmp_path / "papers"))[0] == 0
+    for more in ((), ("--json",)):
+        code, out, _ = holdfast("search", "delta", "--mode", "keyword", *more)
+        assert code == 0
+        assert "follows" in out
+        assert not {"\x1b", "\x07", "\x9b"} & set(out)
+
+
+def test_a_folder_is_refused_where_the_quota_ends(staff, shelf, holdfast):  # noqa: F811
+    """Exit code 3 with the numbers; when it is raised the same command goes on."""
+    code, out, _ = holdfast("quota", "set", "--documents", "2", "--json")
+    assert (code, json.loads(out)["quota"]) == (0, {"documents": 2, "bytes": None})
+    code, _, complaint = holdfast("index", str(shelf))
+    assert (code, "2 documents" in complaint, "quota_exceeded" in complaint) == (3, True, True)
+    assert (
+        holdfast("quota", "set", "--bytes", "1000000")[1]
+        == "default: 0 of 2 documents, 0 of 1,000,000 bytes\n"
+    )
+    assert holdfast("quota", "set", "--remove")[1] == "default: 0 documents, 0 bytes\n"
+    assert holdfast("index", str(shelf))[0] == 0
+    assert holdfast("quota")[1].startswith("default: 3 documents, ")
+    assert holdfast("quota", "set")[0] == 2
