@@ -22,6 +22,7 @@ from holdfast.store.schema import (
 from holdfast.store.schema_follow_ups import deliveries, findings, follow_ups
 from holdfast.store.schema_jobs import job_results
 from holdfast.store.schema_money import budgets
+from holdfast.store.schema_providers import provider_troubles
 from holdfast.store.schema_rounds import rounds
 
 
@@ -61,6 +62,7 @@ ROUND = {
 }  # fmt: skip
 CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estimate": 1}
 
+TROUBLE = {"provider": "p", "endpoint": "e", "reason": "no", "tries": 1, "since": 0.0, "last_at": 0.0}
 BAD = {
     "g1_one_head_per_kind_and_subject": lambda world: copied(world, heads),
     "g3_published_is_never_ahead_of_requested": lambda _: update(heads).values(published_generation=99),
@@ -91,6 +93,7 @@ BAD = {
     "one_result_per_place": lambda _: insert(job_results).values([RESULT, RESULT]),
     "one_round_per_collection_and_sort": lambda _: insert(rounds).values([ROUND, ROUND]),
     "one_count_per_slice": lambda world: copied(world, word_counts),
+    "one_trouble_per_provider": lambda _: insert(provider_troubles).values([TROUBLE, TROUBLE]),
     "one_document_per_id": lambda world: copied(world, documents, digest="other"),
     "one_live_document_per_content": lambda world: insert(documents).values(**DOCUMENT | {"id": "d2"}),
 }
