@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from sqlalchemy import event, exc, text
 
+from holdfast.core import decide
 from holdfast.core.records import Chunk, Slice, Spent
-from holdfast.core.states import Lane, Status
+from holdfast.core.states import Lane, Loss, Status
 from holdfast.engine.engine import Engine, Parts
 from holdfast.search.query import Searcher
 from holdfast.store import (
@@ -22,6 +23,7 @@ from holdfast.store import (
     billing,
     budgets,
     calls,
+    carriers,
     claims,
     deliveries,
     duties,
@@ -29,6 +31,7 @@ from holdfast.store import (
     job_results,
     job_sources,
     jobs,
+    losses,
     orders,
     prune,
     reads,
@@ -43,7 +46,7 @@ from tests.statements import growing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-SMALL = {"turns", "turn", "duties", "budgets", "throttles", "collections", "actions"}
+SMALL = {"turns", "turn", "duties", "carriers", "budgets", "throttles", "collections", "actions"}
 BIG = {table.name for table in metadata.sorted_tables} - SMALL
 PARTIAL = {
     str(index.name)
@@ -77,7 +80,6 @@ def work(world):
     fenced.stage(db, one, [Chunk(0)])
     fenced.advance(db, one, fenced.Report(1, 2, lines=[("line", "one")]))
     claims.renew(db, one, 60.0)
-    claims.still_held(db, one)
     claims.put_back(db, two, reason="rate", delay=0.0)
     duties.fall_due(db)
     two = world.claim()
@@ -155,6 +157,10 @@ HOT = {
         duties.look_again(world.db),
         duties.mend_stranded(world.db),
         duties.next_change(world.db),
+        carriers.keep(world.db, "c", name="n", process="p", parent="", ttl=9.0),
+        losses.expire_dead(world.db, lambda _process: False, decide.Caps()),
+        losses.lose(world.db, 100, 1, loss=Loss.PROCESS_DIED, caps=decide.Caps(), process="p"),
+        world.db.write("forget", lambda tx: tx.execute(carriers.FORGET, {"b_older": 60.0})),
         Engine(world.db, Parts()).sweep(),
     ),
     "prune": lambda world: (prune.prune_generations(world.db), prune.prune_history(world.db, 60.0)),

@@ -3,11 +3,12 @@
 import pytest
 from sqlalchemy import select, update
 
+from holdfast.core import decide
 from holdfast.core.records import FencedOut, Landed, Spent
-from holdfast.core.states import Lane, Status, TaskState
-from holdfast.store import duties, duty_turns, reads
+from holdfast.core.states import Lane, Loss, Status, TaskState
+from holdfast.store import duties, duty_turns, losses, reads
 from holdfast.store import tasks as fenced
-from holdfast.store.schema import runs, tasks
+from holdfast.store.schema import runs
 from holdfast.store.schema_operations import duties as duty_rows
 
 PULSE = duty_turns.pulse_of({})
@@ -21,7 +22,8 @@ def test_a_dead_workers_task_is_due_again_and_finished_slices_are_kept(world):
     world.lapse(dead)
     assert duties.expire(world.db, cap=3) == {Lane.BULK: 1}
     again = world.claim(owner="next")
-    assert (again.task_id, again.epoch, again.attempts) == (dead.task_id, dead.epoch + 2, 1)
+    assert (again.task_id, again.epoch, again.attempts) == (dead.task_id, dead.epoch + 2, 0)
+    assert world.task(dead).losses == 1
     assert world.task(done).state == TaskState.DONE
     assert fenced.finish(world.db, again, spent=Spent()) == Landed(published=True)
 
@@ -78,11 +80,10 @@ def test_a_task_that_dies_too_often_with_nothing_to_show_fails_its_run(world):
 def test_abandon_looks_again_under_the_lock(world):
     """A worker that finished while the sweep was deciding is not abandoned."""
     claim = world.start()
-    world.set_task(claim, attempts=2)
     world.lapse(claim)
-    found = world.row(select(tasks))
+    found = world.row(select(*losses.LOST_COLUMNS))
     fenced.finish(world.db, claim, spent=Spent())
-    assert not duties.abandon(world.db, found, 3)
+    assert not losses.abandon(world.db, found, Loss.LEASE_EXPIRED, decide.Caps())
     assert world.head().status is Status.SUCCESS
 
 

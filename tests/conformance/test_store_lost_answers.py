@@ -12,8 +12,9 @@ import pytest
 from sqlalchemy import select, update
 
 from holdfast import faults
+from holdfast.core import decide
 from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
-from holdfast.core.states import Disposition, Lane, Status
+from holdfast.core.states import Disposition, Lane, Loss, Status
 from holdfast.store import (
     actions,
     claims,
@@ -21,6 +22,7 @@ from holdfast.store import (
     duty_turns,
     findings,
     importing,
+    losses,
     prune,
     reads,
     requests,
@@ -199,9 +201,21 @@ def expire(world):
 
 def abandon(world):
     claim = world.start()
-    world.set_task(claim, attempts=2, lease_until=1.0)
-    found = world.row(select(tasks))
-    return lambda: duties.abandon(world.db, found, 3)
+    world.set_task(claim, losses=19, lease_until=1.0)
+    found = world.row(select(*losses.LOST_COLUMNS))
+    return lambda: losses.abandon(world.db, found, Loss.LEASE_EXPIRED, decide.Caps())
+
+
+def process_died(world):
+    claim = world.start()
+    return lambda: losses.lose(
+        world.db, claim.task_id, claim.epoch, loss=Loss.PROCESS_DIED, caps=decide.Caps(), process="p"
+    )
+
+
+def wait_for_another(world):
+    claim = world.start()
+    return lambda: claims.note_wait(world.db, claim, waits=True)
 
 
 def fall_due(world):
@@ -324,6 +338,8 @@ TRANSITIONS = {
     "note_failure": (note_failure,),
     "expire": (expire,),
     "abandon": (abandon,),
+    "lose": (process_died,),
+    "note_wait": (wait_for_another,),
     "fall_due": (fall_due,),
     "look_again": (look_again,),
     "mend": (mend_whole, mend_broken),
@@ -382,6 +398,7 @@ def test_no_transition_is_left_out_of_the_table():
         fenced,
         duties,
         duty_turns,
+        losses,
         actions,
         tries,
         findings,

@@ -12,7 +12,11 @@ COMPOSED = {
     ("core/records.py", "bad_{name}"): {"bad_kind", "bad_subject", "bad_tenant"},
     ("engine/engine.py", "bad_{name}"): {"bad_content", "bad_collection", "bad_actor"},
     ("service/library.py", "bad_{what}"): {"bad_title", "bad_name"},
-    ("ledger/pay.py", "provider_{outcome.code}"): {"provider_auth", "provider_quota", "provider_rejected"},
+    ("ledger/exchanges.py", "provider_{outcome.code}"): {
+        "provider_auth",
+        "provider_quota",
+        "provider_rejected",
+    },
 }
 
 

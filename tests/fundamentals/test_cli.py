@@ -15,7 +15,8 @@ from holdfast.core.records import Ask
 from holdfast.core.states import CallState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
-from holdfast.ledger.pay import Call, Policy
+from holdfast.ledger.exchanges import Policy
+from holdfast.ledger.pay import Call
 from holdfast.store import orders, reads
 from holdfast.store.database import Database
 from holdfast.testing.meter import Meter

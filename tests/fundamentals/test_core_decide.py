@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import decide
 from holdfast.core.records import Ask, Claim, FencedOut, Head, Landed, Run, Task
-from holdfast.core.states import LIVE, Disposition, Lane, Skip, Status, TaskState
+from holdfast.core.states import LIVE, CallState, Disposition, Lane, Loss, Skip, Status, TaskState
 
 NOW = 1_000_000.0
 PATIENCE = decide.Patience(queued=600.0, running=2700.0)
@@ -267,33 +267,107 @@ def test_the_latest_holder_of_a_live_current_run_may_write(status):
     assert decide.fence(CLAIM, HEAD, status, stale_lease) == Landed()
 
 
-@pytest.mark.parametrize(
-    ("attempts", "advanced", "expected"),
-    [
-        (0, False, decide.Expiry(1, abandoned=False)),
-        (1, False, decide.Expiry(2, abandoned=False)),
-        (2, False, decide.Expiry(3, abandoned=True)),
-        (0, True, decide.Expiry(0, abandoned=False)),
-        (2, True, decide.Expiry(2, abandoned=False)),
-    ],
-)
-def test_an_expiry_counts_only_without_progress(attempts, advanced, expected):
-    """The third death in a row with nothing to show for it abandons the run; progress is no attempt."""
-    assert decide.expire(attempts, 3, advanced=advanced) == expected
+def lost(loss, attempts=0, losses=0, *, advanced=False, only_waited=False):
+    return decide.expire(decide.Lost(loss, attempts, losses, advanced, only_waited), decide.Caps(3, 20))
+
+
+@pytest.mark.parametrize("loss", [Loss.PROCESS_DIED, Loss.OVERRAN])
+def test_the_death_of_the_one_process_that_ran_it_is_an_attempt(loss):
+    """The third with nothing to show for it abandons the run; losses of whole workers do not count along."""
+    assert lost(loss, 0, 19) == decide.Expiry(1, 19)
+    assert lost(loss, 1) == decide.Expiry(2, 0)
+    assert lost(loss, 2) == decide.Expiry(3, 0, abandoned=True)
+
+
+@pytest.mark.parametrize("loss", [Loss.LEASE_EXPIRED, Loss.WORKER_DIED])
+def test_the_loss_of_a_whole_worker_says_little(loss):
+    """The first three cost no wait, the next ones a growing one, and only the twentieth in a row ends it."""
+    waits = [lost(loss, 2, losses).delay for losses in range(19)]
+    assert waits == [0.0, 0.0, 0.0, 2.0, 4.0, 8.0, 16.0, 32.0, *[60.0] * 11]
+    assert [lost(loss, 2, losses).abandoned for losses in (18, 19)] == [False, True]
+    assert lost(loss, 2, 5).attempts == 2
+
+
+@pytest.mark.parametrize("loss", list(Loss))
+def test_progress_makes_it_bad_luck_and_a_mere_wait_says_nothing(loss):
+    """Whoever settled or advanced something shows that the task is sound; whoever only waited, nothing."""
+    assert lost(loss, 2, 19, advanced=True) == decide.Expiry(2, 0)
+    assert lost(loss, 2, 19, only_waited=True) == decide.Expiry(2, 19)
 
 
 @pytest.mark.g4
-@given(st.lists(st.booleans(), max_size=50), st.integers(1, 10))
+@given(st.lists(st.tuples(st.sampled_from(Loss), st.booleans()), max_size=60), st.integers(1, 10))
 def test_a_task_that_dies_for_ever_is_abandoned_after_cap_barren_deaths(deaths, cap):
-    """However deaths with and without progress are mixed, the cap-th barren one ends it, and none before."""
-    attempts, barren = 0, 0
-    for advanced in deaths:
-        expiry = decide.expire(attempts, cap, advanced=advanced)
-        barren += not advanced
-        assert (expiry.attempts, expiry.abandoned) == (barren, barren >= cap)
+    """However losses with and without progress are mixed, the cap of either sort ends it, and none before."""
+    attempts = losses = 0
+    for loss, advanced in deaths:
+        expiry = decide.expire(decide.Lost(loss, attempts, losses, advanced), decide.Caps(cap, 2 * cap))
+        mine = loss in {Loss.PROCESS_DIED, Loss.OVERRAN}
+        attempts += mine and not advanced
+        losses = 0 if advanced else losses + (not mine)
+        assert (expiry.attempts, expiry.losses) == (attempts, losses)
+        assert expiry.abandoned == (attempts >= cap or losses >= 2 * cap)
         if expiry.abandoned:
             return
-        attempts = expiry.attempts
+
+
+WAITS = decide.Waits(settle=30.0, silent=2.0)
+
+
+def recovered(state=CallState.SENT, **facts):
+    order = {"keyed": False, "cheap": True, "held": False, "overdue": -60.0, "silence": -1.0}
+    verdict = decide.recover(decide.Carriage(state, **order | facts), WAITS)
+    return None if verdict is None else verdict.state
+
+
+@pytest.mark.g5
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        ({}, None),
+        ({"keyed": True}, None),
+        ({"overdue": 29.0}, None),
+        ({"overdue": 31.0}, CallState.IN_DOUBT),
+        ({"died": True}, CallState.IN_DOUBT),
+        ({"silence": 1.0}, None),
+        ({"silence": 3.0}, CallState.IN_DOUBT),
+        ({"silence": 1.0, "keyed": True}, CallState.IN_DOUBT),
+        ({"silence": 3.0, "cheap": False}, None),
+        ({"silence": 3.0, "cheap": False, "overdue": 1.0}, CallState.IN_DOUBT),
+        ({"silence": 3.0, "grace": True}, None),
+        ({"overdue": 31.0, "grace": True}, None),
+        ({"died": True, "grace": True}, CallState.IN_DOUBT),
+        ({"silence": None, "held": False}, None),
+        ({"silence": None, "held": False, "keyed": True}, CallState.IN_DOUBT),
+        ({"silence": None, "held": True, "keyed": True}, None),
+        ({"silence": None, "overdue": 31.0}, CallState.IN_DOUBT),
+    ],
+)
+def test_a_sent_order_is_in_doubt_only_when_its_carrier_will_not_end_it(facts, state):
+    """Alive: left alone, also after its task was let go of. Dead: at once. Silent: by key, price and time."""
+    assert recovered(**facts) is state
+
+
+@pytest.mark.g5
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        ({"held": True}, None),
+        ({"held": False}, CallState.VOID),
+        ({"held": True, "overdue": 1.0}, CallState.VOID),
+        ({"held": True, "died": True}, CallState.VOID),
+        ({"held": True, "silence": 99.0, "grace": True}, None),
+    ],
+)
+def test_an_unsent_order_is_void_when_nobody_may_send_it_any_more(facts, state):
+    """Nothing was spent, so its keys are free at once."""
+    assert recovered(CallState.INTENT, **facts) is state
+
+
+@pytest.mark.parametrize("state", [CallState.SETTLED, CallState.VOID, CallState.IN_DOUBT, CallState.PARKED])
+def test_an_order_that_has_ended_or_is_known_to_be_in_doubt_is_left_alone(state):
+    """There is nothing to put right."""
+    assert recovered(state, died=True, overdue=99.0) is None
 
 
 def delivered(task, status=Status.RUNNING, current=3, alive=False, cap=3):

@@ -28,7 +28,7 @@ EDGES = {
         renew    running -> running
         release  running -> queued
         put_back running -> waiting
-        expire   running -> queued
+        expire   running -> queued|waiting
         fall_due waiting -> queued
         plan     running -> done
         finish   running -> done

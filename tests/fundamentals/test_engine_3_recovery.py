@@ -5,10 +5,10 @@ from sqlalchemy import select
 
 from holdfast.core.errors import MustWaitError
 from holdfast.core.records import Chunk, Slice
-from holdfast.core.states import Disposition, Status, TaskState
+from holdfast.core.states import Disposition, Loss, Status, TaskState
 from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
-from holdfast.store import tasks
+from holdfast.store import losses, tasks
 from holdfast.store.schema import tasks as task_table
 
 INDEX = Kind("index", lambda work: work.stage([Chunk(0, work.content)]))
@@ -77,20 +77,38 @@ def test_the_dead_worker_comes_back_and_writes_nothing(story):
 
 @pytest.mark.g4
 def test_work_that_kills_its_workers_is_given_up(story):
-    """Three lost leases with nothing to show fail the run as `abandoned`, so poison does not go round."""
+    """Three deaths of the process that ran it, with nothing to show, fail the run: poison goes no further."""
     engine = story.engine(INDEX)
     run_id = engine.request(story.ask()).run_id
-    for lost in (1, 2):
-        story.dead_worker(engine)
-        story.pass_time(60)
-        engine.sweep()
-        assert attempts(story, run_id) == [lost]
-    story.dead_worker(engine)
-    story.pass_time(60)
-    engine.sweep()
+    for died in (1, 2, 3):
+        claim = story.dead_worker(engine)
+        told = {"loss": Loss.PROCESS_DIED, "caps": engine.parts.rules.caps}
+        due = losses.lose(story.db, claim.task_id, claim.epoch, **told)
+        assert (due, attempts(story, run_id)) == (({"bulk": 1}, [died]) if died < 3 else ({}, [2]))
     ended = story.run(run_id)
     assert (ended.status, ended.error_code) == (Status.FAILED, "abandoned")
     assert engine.request(story.ask()).reason == "after_failed"
+
+
+@pytest.mark.g4
+def test_a_storm_in_which_whole_workers_disappear_is_waited_out(story):
+    """Nobody saw why: the task is tried again, after a growing wait from the fourth time on, up to a cap."""
+    engine = story.engine(INDEX)
+    run_id = engine.request(story.ask()).run_id
+    waits = []
+    for _ in range(19):
+        story.dead_worker(engine)
+        story.pass_time(60)
+        engine.sweep()
+        waits.append(story.tasks(run_id)[0].waiting_for)
+        story.pass_time(61)
+        engine.sweep()
+    assert waits == [None] * 3 + ["recovery"] * 16
+    assert attempts(story, run_id) == [0]
+    story.dead_worker(engine)
+    story.pass_time(60)
+    engine.sweep()
+    assert story.run(run_id).error_code == "abandoned"
 
 
 @pytest.mark.g4

@@ -1,6 +1,7 @@
 """Which task is next, who is woken for it, and which delivery must not run."""
 
 import pytest
+from sqlalchemy import select
 
 from holdfast import faults
 from holdfast.core.errors import MustWaitError
@@ -10,6 +11,7 @@ from holdfast.engine import wake
 from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
+from holdfast.store.schema import tasks
 
 INDEX = Kind("index", lambda work: None)
 
@@ -178,12 +180,12 @@ def test_the_sweep_sends_the_delivery_that_found_a_lock(story):
 
 @pytest.mark.g4
 def test_a_delivery_may_take_over_an_expired_lease(story):
-    """It need not wait for the sweep; past the attempt cap it is `exhausted` and the sweep ends the run."""
+    """It need not wait for the sweep; past the cap of losses it is `exhausted` and the sweep ends the run."""
     engine = story.engine(INDEX)
     answer = engine.request(story.ask())
     story.dead_worker(engine)
     story.pass_time(60)
-    strict = story.engine(INDEX, rules=Rules(interval=0.0, attempt_cap=1))
+    strict = story.engine(INDEX, rules=Rules(interval=0.0, loss_cap=1))
     assert strict.deliver(only_task(story, answer)).reason is Skip.EXHAUSTED
     assert engine.deliver(only_task(story, answer)).ending is Ending.PUBLISHED
-    assert story.tasks(answer.run_id)[0].attempts == 1
+    assert story.db.look(select(tasks.c.losses))[0].losses == 1

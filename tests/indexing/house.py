@@ -18,7 +18,7 @@ from holdfast.engine.happenings import Done
 from holdfast.engine.sweep import Rules
 from holdfast.engine.wake import Recorder
 from holdfast.kinds import index
-from holdfast.ledger.pay import Policy
+from holdfast.ledger.exchanges import Policy
 from holdfast.service.library import Library, Taking, Upload, Wish
 from holdfast.service.searching import Searching
 from holdfast.store import claims, prune, reads

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import faults
 from holdfast.engine.sweep import Rules
-from holdfast.ledger.pay import Policy
+from holdfast.ledger.exchanges import Policy
 from holdfast.service.billing import Billing
 from holdfast.store import budgets
 from holdfast.testing.meter import Meter
@@ -21,7 +21,8 @@ PRICE = PRICES.cost("small", 1)
 SCOPES = ("tenant", "collection:books")
 # Every fault point between a claim and the end of a task that pays, or waits for money; compared below.
 POINTS = [
-    *("claim.commit", "claim.committed", "intend.commit", "intend.committed"),
+    *("keep.commit", "keep.committed", "claim.commit", "claim.committed"),
+    *("intend.commit", "intend.committed"),
     *("send.commit", "send.committed", "send.first_byte", "send.begun", "send.answered", "send.heard"),
     *("settle.commit", "settle.committed", "stage.commit", "stage.committed"),
     *("finish.commit", "finish.committed", "put_back.commit", "put_back.committed"),

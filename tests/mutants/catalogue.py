@@ -43,3 +43,4 @@ def mutant(name: str, promise: str, *patches: Patch, by: tuple[str, ...] | str) 
 DECIDE, ROWS, TASKS = "core/decide.py", "store/rows.py", "store/tasks.py"
 CLAIMS, DUTIES, REQUESTS = "store/claims.py", "store/duties.py", "store/requests.py"
 CALLS, ORDERS, PAY = "store/calls.py", "store/orders.py", "ledger/pay.py"
+EXCHANGES, LOSSES = "ledger/exchanges.py", "store/losses.py"

@@ -1,7 +1,8 @@
 """Breaks of the ledger (G5)."""
 
-from tests.mutants.catalogue import CALLS, G2, G4, G5, ORDERS, PAY, Patch, mutant
+from tests.mutants.catalogue import CALLS, DECIDE, EXCHANGES, G2, G4, G5, ORDERS, PAY, Patch, mutant
 
+CARRIERS = "tests/conformance/ledger/test_ledger_6_carriers.py::test_"
 AT_ONCE = "tests/conformance/ledger/test_ledger_5_at_once.py::test_"
 
 MONEY = (
@@ -9,12 +10,13 @@ MONEY = (
         "settle_before_send",
         "G5: a crash leaves a result that never was",
         Patch(
-            PAY,
-            "        outcome = provider.send(exchange, holder.trusted)\n",
-            "        orders.settle(\n            self._db,\n            order.id,\n            order.sends,\n"
-            "            orders.Receipt([b'x' for _ in order.call_keys], [1 for _ in order.call_keys],"
-            " [1 for _ in order.call_keys], 'x'),\n        )\n"
-            "        outcome = provider.send(exchange, holder.trusted)\n",
+            EXCHANGES,
+            "            outcome = provider.send(exchange, holder.trusted)\n",
+            "            orders.settle(\n                self._db,\n                order.id,\n"
+            "                order.sends,\n"
+            "                orders.Receipt([b'x' for _ in order.call_keys], [1 for _ in order.call_keys],"
+            " [1 for _ in order.call_keys], 'x'),\n            )\n"
+            "            outcome = provider.send(exchange, holder.trusted)\n",
         ),
         by=(
             f"{G5}a_server_error_leaves_an_order_in_doubt_and_never_void[sqlite-keyed-True]",
@@ -28,8 +30,8 @@ MONEY = (
             ORDERS,
             "        tokens, cost = sum(receipt.tokens), receipt.total_cost\n",
             "        tokens, cost = sum(receipt.tokens), receipt.total_cost\n"
-            '        holder = tx.one(HOLDER, {"task_id": row.task_id})\n'
-            "        if holder is None or holder.token != row.holder:\n            return False\n",
+            '        if not tx.execute(FACTS, {"order_id": order_id}).one().held:\n'
+            "            return False\n",
         ),
         by=f"{G5}what_was_paid_is_kept_though_its_worker_was_fenced_out_and_is_reused_for_free[sqlite-request]",
     ),
@@ -110,7 +112,7 @@ MONEY = (
         "new_key_on_resend",
         "G5",
         Patch(
-            PAY,
+            EXCHANGES,
             "            idempotency_key=order.idempotency_key,\n",
             '            idempotency_key=f"{order.idempotency_key}-{order.sends}",\n',
         ),
@@ -193,9 +195,9 @@ MONEY = (
         "G5",
         Patch(
             ORDERS,
-            '            _turn(tx, row, CallState.VOID, "unsent")\n'
+            "            _turn(tx, row, verdict.state, verdict.reason)\n"
             "            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)\n",
-            '            _turn(tx, row, CallState.VOID, "unsent")\n',
+            "            _turn(tx, row, verdict.state, verdict.reason)\n",
         ),
         Patch("engine/sweep.py", "lambda: budgets.recompute(self._db)", "lambda: 0"),
         by=f"{G5}money_promised_by_a_dead_worker_comes_back_and_the_cap_still_holds[sqlite]",
@@ -203,11 +205,62 @@ MONEY = (
     mutant(
         "live_order_called_doubtful",
         "G5: those who wait resend a live worker's order",
-        Patch(
-            ORDERS,
-            "here = holder is not None and holder.state",
-            "here = False and holder.state",
+        Patch(DECIDE, "    if order.silence <= 0:\n        return None\n", ""),
+        by=(
+            f"{G5}a_live_holders_order_is_left_alone_by_those_who_wait_for_it[sqlite-keyed]",
+            f"{CARRIERS}an_order_is_waited_for_though_its_task_was_let_go_of[sqlite-keyed]",
         ),
-        by=f"{G5}a_live_holders_order_is_left_alone_by_those_who_wait_for_it[sqlite-keyed]",
+    ),
+    mutant(
+        "frozen_is_taken_for_dead",
+        "G5: a stopped process goes on with an order that another has resent",
+        Patch("engine/processes.py", '_GONE = frozenset("ZX")', '_GONE = frozenset("ZXTt")'),
+        by=f"{CARRIERS}a_frozen_process_is_not_dead[sqlite]",
+    ),
+    mutant(
+        "id_alone_names_a_process",
+        "G7: a later process with the same id keeps a dead one's order for ever",
+        Patch("engine/processes.py", "facts[_STARTED] != rest or ", ""),
+        by=f"{CARRIERS}a_process_that_its_parent_does_not_bury_is_dead",
+    ),
+    mutant(
+        "no_grace_for_orders",
+        "G5: answers in memory are doubted when the database comes back",
+        Patch(DECIDE, "    if order.grace:\n        return None\n", ""),
+        by=f"{CARRIERS}after_an_outage_nobody_doubts_what_may_be_in_somebodys_hands[sqlite]",
+    ),
+    mutant(
+        "doubted_at_its_deadline",
+        "G5: an answer that is being settled is resent",
+        Patch(DECIDE, "    if order.overdue > waits.settle:\n", "    if order.overdue > 0:\n"),
+        by=f"{CARRIERS}an_answer_that_is_being_kept_at_the_deadline_is_not_doubted[sqlite]",
+    ),
+    mutant(
+        "dear_orders_are_doubted_early",
+        "G5: the price of a mistake is not asked for",
+        Patch(DECIDE, "(order.cheap and order.silence > waits.silent)", "(order.silence > waits.silent)"),
+        by=f"{CARRIERS}a_silent_carriers_order_waits_for_the_lease_and_a_moment_or_if_dear_for_its_deadline[sqlite]",
+    ),
+    mutant(
+        "caller_outside_a_task_is_dead",
+        "G5: what somebody at the door waits for is taken away",
+        Patch(ORDERS, "if row.task_id is not None else lives,", "if row.task_id is not None else False,"),
+        by=f"{CARRIERS}a_caller_outside_a_task_is_alive_while_its_process_is[sqlite-keyed]",
+    ),
+    mutant(
+        "paid_answer_thrown_away",
+        "G5: what was paid is lost with the database's absence",
+        Patch(
+            EXCHANGES,
+            "                self._host.sleep(self._policy.backoff.first)\n",
+            "                raise\n",
+        ),
+        by=f"{CARRIERS}an_answer_is_held_as_long_as_the_process_lives[sqlite]",
+    ),
+    mutant(
+        "answer_of_no_use_is_bought_again",
+        "G5: an unreadable answer is paid for five times",
+        Patch(PAY, "row.status_code is not None and 200 <= row.status_code < 300", "False"),
+        by=f"{CARRIERS}an_answer_of_no_use_is_parked_after_its_first_charge[sqlite-unreadable]",
     ),
 )

@@ -4,6 +4,7 @@ from tests.mutants.catalogue import (
     CLAIMS,
     DECIDE,
     DUTIES,
+    EXCHANGES,
     G1,
     G2,
     G3,
@@ -11,13 +12,15 @@ from tests.mutants.catalogue import (
     G6,
     G7,
     LEASES,
-    PAY,
+    LOSSES,
     REQUESTS,
     ROWS,
     TASKS,
     Patch,
     mutant,
 )
+
+STORIES = "tests/fundamentals/test_engine_3_recovery.py::test_"
 
 # Whoever wants a head also stands in line by an advisory lock, which alone would hide a missing row lock.
 NO_QUEUE = Patch(
@@ -161,9 +164,9 @@ LEASE = (
         "epoch_kept_on_expire",
         "G2",
         Patch(
-            DUTIES,
-            "        due_at=now(),\n        epoch=tasks.c.epoch + 1,\n        owner=None,",
-            "        due_at=now(),\n        owner=None,",
+            LOSSES,
+            "        epoch=tasks.c.epoch + 1,\n        owner=None,",
+            "        owner=None,",
         ),
         by=f"{G2}the_epoch_rises_at_every_change_of_holder_also_to_nobody[sqlite]",
     ),
@@ -230,8 +233,44 @@ LEASE = (
     mutant(
         "trust_does_not_bound_the_first_byte",
         "G2: a thawed worker sends",
-        Patch(PAY, "send_by=min(holder.trusted_until(), deadline),", "send_by=deadline,"),
+        Patch(EXCHANGES, "send_by=min(holder.trusted_until(), deadline),", "send_by=deadline,"),
         by=f"{G2}a_process_frozen_before_its_first_byte_sends_nothing_when_it_thaws_too_late[sqlite]",
+    ),
+    mutant(
+        "loss_of_a_worker_is_an_attempt",
+        "G4: a storm of kills fails innocent work",
+        Patch(DECIDE, "    if lost.loss in {Loss.PROCESS_DIED, Loss.OVERRAN}:\n", "    if lost.loss:\n"),
+        by=f"{STORIES}a_storm_in_which_whole_workers_disappear_is_waited_out",
+    ),
+    mutant(
+        "death_of_a_process_is_a_loss",
+        "G4: poison takes twenty processes",
+        Patch(DECIDE, "    if lost.loss in {Loss.PROCESS_DIED, Loss.OVERRAN}:\n", "    if False:\n"),
+        by=f"{STORIES}work_that_kills_its_workers_is_given_up",
+    ),
+    mutant(
+        "mere_wait_is_counted",
+        "G4: who waited for a dead worker's order is called poison",
+        Patch(DECIDE, "    if lost.only_waited:\n", "    if False:\n"),
+        by=f"{G7}a_holder_that_only_waited_for_anothers_order_counts_for_nothing[sqlite]",
+    ),
+    mutant(
+        "late_word_of_a_death_is_believed",
+        "G2: the task is taken from its next holder",
+        Patch(LOSSES, " or row.epoch != epoch:\n            return None", ":\n            return None"),
+        by=f"{G7}a_death_that_is_told_late_takes_nothing_from_the_next_holder[sqlite]",
+    ),
+    mutant(
+        "sweep_does_not_leave_it_to_the_parent",
+        "G4: the death of the one process that ran a task is taken for the loss of its worker",
+        Patch(LOSSES, "died(row.process) and (not row.parent or died(row.parent))", "died(row.process)"),
+        by=f"{G7}a_dead_process_is_left_to_its_parent_while_that_one_lives[sqlite]",
+    ),
+    mutant(
+        "renewal_after_the_end_is_a_lost_lease",
+        "G7: a task that ended well is told as a lost lease",
+        Patch("engine/watchdog.py", "        if not granted and work.is_ending:\n", "        if False:\n"),
+        by=f"{G7}a_renewal_that_meets_the_end_of_its_task_is_no_lost_lease[sqlite]",
     ),
 )
 

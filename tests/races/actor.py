@@ -23,7 +23,8 @@ from holdfast.engine.sweep import Rules
 from holdfast.leases.base import Terms
 from holdfast.leases.redis import RedisLeases
 from holdfast.leases.sql import SqlLeases
-from holdfast.ledger.pay import Call, Policy
+from holdfast.ledger.exchanges import Policy
+from holdfast.ledger.pay import Call
 from holdfast.providers.base import Profile
 from holdfast.providers.openai import OpenAIProvider
 from holdfast.store import dialect

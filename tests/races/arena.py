@@ -22,7 +22,7 @@ from holdfast.store.database import Database
 DEADLINE = 60.0
 PATIENCE = decide.Patience()
 SUBJECT = "document:1"
-UNPROVEN = ("journal", "duties", "turns")
+UNPROVEN = ("journal", "duties", "turns", "carriers")
 """Tables that tell of work but do not carry it: a refused write may leave a note there."""
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.g4
 
 # Every fault point that a run passes on its way; `test_the_list_of_points_is_complete` compares it.
 POINTS = [
-    *("claim.commit", "claim.committed", "plan.commit", "plan.committed"),
+    *("keep.commit", "keep.committed", "claim.commit", "claim.committed", "plan.commit", "plan.committed"),
     *("intend.commit", "intend.committed", "send.commit", "send.committed"),
     *("send.first_byte", "send.begun", "send.answered", "send.heard", "settle.commit", "settle.committed"),
     *("stage.commit", "stage.committed", "advance.commit", "advance.committed"),

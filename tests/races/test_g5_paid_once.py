@@ -4,6 +4,7 @@ The meter is the judge: it counts what arrived, not what the ledger believes.
 """
 
 import contextlib
+import threading
 from contextlib import closing
 
 import pytest
@@ -12,13 +13,14 @@ from holdfast.core.errors import FencedOutError, MustWaitError, ProviderRefusedE
 from holdfast.core.records import FencedOut, Spent
 from holdfast.core.retry import Backoff
 from holdfast.engine.host import ThreadHost
-from holdfast.ledger.pay import Ledger, Policy
+from holdfast.ledger.exchanges import Policy
+from holdfast.ledger.pay import Ledger
 from holdfast.ledger.prices import Price, PriceTable
 from holdfast.providers.base import boot_time
 from holdfast.store import budgets, calls, claims, orders, requests, tasks
 from holdfast.testing.prices import PRICES as USUAL
 from tests.races import actor
-from tests.races.arena import eventually
+from tests.races.arena import DEADLINE, eventually
 
 pytestmark = pytest.mark.g5
 
@@ -45,6 +47,9 @@ class Hand:
     def trusted_until(self):
         """Far from now."""
         return boot_time() + 60.0
+
+    def waiting(self, waits):
+        """Nobody is told."""
 
 
 @pytest.fixture
@@ -130,7 +135,7 @@ def test_a_worker_killed_with_an_order_open_costs_at_most_that_order_without_key
     assert unkeyed_meter.charges_of("three") == 1
     [amount] = doubts(arena, cleared=False)
     assert amount > 0
-    assert ("doubt", "nothing heard before its deadline") in arena.verbs()
+    assert ("doubt", "its process has died") in arena.verbs()
 
 
 def killed_in_flight(arena, meter):
@@ -315,7 +320,11 @@ def test_a_live_holders_order_is_left_alone_by_those_who_wait_for_it(arena, mete
     meter.hold("after")
     first = arena.start(lambda: pay(ledger, one, "word"))
     meter.wait_open(1, charged=True)
-    second = arena.start(lambda: pay(ledger, two, "word"), stop_at="recover.committed").stands().go()
+    waiting = threading.Event()
+    rival = Hand(two)
+    rival.waiting = lambda _waits: waiting.set()
+    second = arena.start(lambda: ledger.pay(rival, [actor.call("word")]))
+    assert waiting.wait(DEADLINE)
     meter.release()
     assert first.result().results == second.result().results
     assert meter.totals().exchanges == 1

@@ -11,14 +11,14 @@ from sqlalchemy import make_url, text, true
 
 from holdfast.core import decide
 from holdfast.core.records import Chunk, FencedOut, Slice, Spent
-from holdfast.core.states import Disposition
-from holdfast.engine import sweep
+from holdfast.core.states import Disposition, Loss
+from holdfast.engine import happenings, sweep
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
 from holdfast.leases.base import Terms
 from holdfast.leases.redis import RedisLeases, connect
-from holdfast.store import budgets, claims, dialect, duties, reads, stalled, tasks
+from holdfast.store import budgets, carriers, claims, dialect, duties, losses, reads, stalled, tasks
 from tests.races import actor
 from tests.races.arena import DEADLINE, eventually
 
@@ -72,7 +72,10 @@ def noted(arena, verb, owner=None):
 
 @pytest.mark.chaos
 def test_a_dead_holders_task_runs_elsewhere_within_its_lease_and_one_sweep(arena, keyed_meter):
-    """Killed in its second slice: claimed again in time; the finished slice and the paid word are kept."""
+    """Killed in its second slice: claimed again in time; the finished slice and the paid word are kept.
+
+    Nobody can tell that it has died: it was on another machine.
+    """
     slices = [["one"], ["two", "three"]]
     arena.ask(pipeline="index@1", options={"slices": slices})
     part = actor.Part(arena.url, keyed_meter.base_url, terms=actor.SHORT, at="stage.committed", nth=2)
@@ -80,6 +83,7 @@ def test_a_dead_holders_task_runs_elsewhere_within_its_lease_and_one_sweep(arena
     victim.expect("at")
     victim.dies()
     died_at = arena.now()
+    arena.set("carriers", {"process": "elsewhere"})
     [held] = arena.rows("tasks", state="running")
     with Survivor(arena, keyed_meter):
         eventually(lambda: arena.head().status == "success")
@@ -214,14 +218,14 @@ def test_a_renewal_inside_its_transaction_is_not_swept_away(pg_arena):
     assert not duties.expire(pg_arena.db, cap=9)
 
 
-def test_of_two_sweepers_at_once_one_takes_the_task_and_counts_one_attempt(arena):
-    """The second finds nothing: the epoch rises once, the attempt is counted once."""
+def test_of_two_sweepers_at_once_one_takes_the_task_and_counts_one_loss(arena):
+    """The second finds nothing: the epoch rises once, the loss is counted once."""
     claim = arena.taken()
     arena.run_out(claim)
     found = arena.race(*[lambda: duties.expire(arena.db, cap=9)] * 3)
     assert sorted(sum(one.values()) for one in found) == [0, 0, 1]
     [task] = arena.rows("tasks")
-    assert (task.epoch, task.attempts) == (2, 1)
+    assert (task.epoch, task.losses) == (2, 1)
 
 
 def test_a_death_after_progress_is_not_counted_against_the_task(arena):
@@ -245,6 +249,74 @@ def test_poison_ends_as_abandoned_and_the_old_generation_answers(arena):
     run = reads.run(arena.db, arena.head().run_id).run
     assert (run.status, run.error_code) == ("failed", "abandoned")
     assert arena.texts() == ["old"]
+
+
+def test_a_holder_that_only_waited_for_anothers_order_counts_for_nothing(arena):
+    """It held the task, waited and was lost: that says nothing, neither by lease nor by its parent's word."""
+    claim = arena.taken()
+    for told in (False, True, False):
+        claims.note_wait(arena.db, claim, waits=True)
+        if told:
+            losses.lose(arena.db, claim.task_id, claim.epoch, loss=Loss.PROCESS_DIED, caps=decide.Caps(1, 1))
+        else:
+            arena.run_out(claim)
+            duties.expire(arena.db, cap=1)
+        claim = arena.claim()
+    assert [(row.attempts, row.losses) for row in arena.rows("tasks")] == [(0, 0)]
+    arena.run_out(claim)
+    duties.expire(arena.db, cap=9)
+    assert arena.rows("tasks")[0].losses == 1
+
+
+def test_a_death_that_is_told_late_takes_nothing_from_the_next_holder(arena):
+    """The parent could not reach the database for a while; its word names the epoch that it speaks of."""
+    claim = arena.taken()
+    heir = arena.take_over(claim)
+    told = {"loss": Loss.PROCESS_DIED, "caps": decide.Caps(1, 1)}
+    assert losses.lose(arena.db, claim.task_id, claim.epoch, **told) == {}
+    assert claims.renew(arena.db, heir, 60.0)
+    assert arena.status(heir.run_id) == "running"
+
+
+def test_of_a_parent_and_a_sweeper_that_see_a_death_at_once_one_counts_it(arena):
+    """The epoch rises once, whoever is first."""
+    claim = arena.taken()
+    arena.run_out(claim)
+    told = {"loss": Loss.PROCESS_DIED, "caps": decide.Caps()}
+    found = arena.race(
+        lambda: losses.lose(arena.db, claim.task_id, claim.epoch, **told),
+        lambda: duties.expire(arena.db, cap=9),
+    )
+    assert sorted(sum(one.values()) for one in found) == [0, 1]
+    [task] = arena.rows("tasks")
+    assert (task.epoch, task.attempts + task.losses) == (2, 1)
+
+
+def test_a_dead_process_is_left_to_its_parent_while_that_one_lives(arena):
+    """Only the parent knows that the process died alone; when it is gone as well, the whole worker is."""
+    carriers.keep(arena.db, "c", name="worker", process="child", parent="parent", ttl=60.0)
+    arena.ask()
+    claim = arena.claim(carrier="c")
+    assert losses.expire_dead(arena.db, {"child"}.__contains__, decide.Caps()) == {}
+    assert losses.expire_dead(arena.db, {"parent"}.__contains__, decide.Caps()) == {}
+    assert losses.expire_dead(arena.db, {"child", "parent"}.__contains__, decide.Caps()) == {"bulk": 1}
+    assert arena.claim().epoch == claim.epoch + 2
+    assert [(row.attempts, row.losses) for row in arena.rows("tasks")] == [(0, 1)]
+
+
+def test_a_renewal_that_meets_the_end_of_its_task_is_no_lost_lease(arena, keyed_meter):
+    """It was refused because the task is done: nobody is told of a lost lease, and nothing is lost."""
+    arena.ask(pipeline="index@1", options={"words": ["one"]})
+    part = actor.Part(arena.url, keyed_meter.base_url)
+    told = []
+    with closing(actor.client(part)) as provider:
+        engine = actor.engine(part, provider, tell=told.append)
+        worker = arena.start(engine.work_off, stop_at="finish.committed").stands()
+        engine.watchdog.beat()
+        [done] = worker.result()
+        engine.db.close()
+    assert done.ending == "published"
+    assert [one for one in told if isinstance(one, happenings.Renewed) and not one.granted] == []
 
 
 def test_draining_settles_what_is_in_flight_and_hands_over_without_paying_twice(arena, unkeyed_meter):

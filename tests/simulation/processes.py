@@ -5,17 +5,24 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from holdfast.core import decide
 from holdfast.core.errors import BadRequestError, StoreUnavailableError
 from holdfast.core.records import Skipped
+from holdfast.core.states import Loss
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.sweep import Duty, Rules
 from holdfast.leases.sql import SqlLeases
+from holdfast.store import losses
 from holdfast.testing.prices import PRICES
 from tests.simulation import kinds
 from tests.simulation.broker import Broker
+from tests.simulation.oracles import T_EPOCH, T_OWNER, T_STATE
 from tests.simulation.provider import Line, Service
 from tests.simulation.storage import Storage
 from tests.simulation.world import Process, World
+
+# Deaths that are the work's own doing: the parent lives and sees them.
+DEADLY = ("poison", "hard time limit")
 
 
 def _fail() -> int:
@@ -43,6 +50,17 @@ class Host:
 
     def jitter(self) -> float:
         return self._world.rng.random()
+
+    def process(self) -> str:
+        return self._process.name
+
+    def parent(self) -> str:
+        return self._process.parent
+
+    def has_died(self, process: str) -> bool:
+        """Who is on the same machine can tell; others cannot."""
+        known = self._world.known(process)
+        return known is not None and known.dead and known.machine == self._process.machine
 
     def gather(self, jobs: Sequence[Callable[[], Any]], limit: int) -> list[Any]:
         """The jobs as actors of this process, at most `limit` at once; all end before an error is raised."""
@@ -90,6 +108,7 @@ class Town:
         self.endings: Counter[str] = Counter()
         self.skips: Counter[str] = Counter()
         self._places = [(storage.borrow(), storage.borrow()) for _ in range(self.scenario.workers)]
+        self._parent_databases = [storage.borrow() for _ in range(self.scenario.workers)]
         self._client_databases = [storage.borrow() for _ in range(self.scenario.clients)]
         self._born = 0
         self._kinds = kinds.make(world, lambda why: world.kill(world.current.process, why))
@@ -116,6 +135,8 @@ class Town:
             sender=self.broker,
             host=process.host,
             leases=SqlLeases(watch or database, scenario.terms),
+            watched=process.role == "worker",
+            watch=watch,
             policy=scenario.policy,
             patience=scenario.patience,
             rules=Rules(
@@ -135,6 +156,8 @@ class Town:
         """A new worker process: one that works, one that watches, one that sweeps."""
         process = self._process(f"worker{place}", "worker")
         process.place = place
+        parent = self._process(f"parent{place}", "parent")
+        parent.machine, process.parent = process.machine, parent.name
         # A new process knows nothing of the old one; the engine beneath is shared: compiling is dear.
         database, watch = (copy.copy(one) for one in self._places[place])
         engine = process.engine = self._engine(process, database, watch)
@@ -181,6 +204,52 @@ class Town:
             except StoreUnavailableError:
                 self.world.note("the database is away")
             process.host.sleep(self.scenario.sweep_every * (0.9 + 0.2 * process.host.jitter()))
+
+    def drain(self, process: Process) -> None:
+        """A worker is told to stop: what waits for an answer goes to others, and the answer is kept."""
+        process.engine.drain()
+
+        def hand_over() -> None:
+            if process.engine.carrier.orders:
+                try:
+                    process.engine.hand_over("draining")
+                except (StoreUnavailableError, OSError):
+                    self.world.note("not handed over")
+
+        process.spawn("hand over", hand_over, self.world.latency())
+
+    def bereave(self, process: Process, why: str) -> None:
+        """A worker's process died: its parent dies with it, or tells what it had in hand."""
+        world = self.world
+        parent = world.known(process.parent)
+        if process.role != "worker" or parent is None or parent.dead:
+            return
+        whole = not world.calm and why not in DEADLY and world.rng.random() < 0.5
+        held = [
+            (one[0], one[T_EPOCH])
+            for one in world.check.tasks.values()
+            if one[T_OWNER] == process.name and one[T_STATE] == "running"
+        ]
+        if whole or not held:
+            parent.dead = True
+            world.faults["whole worker lost"] += whole
+            return
+        database = copy.copy(self._parent_databases[process.place])
+        parent.host = Host(parent)
+        parent.spawn(
+            "deaths", lambda: self._tell(parent, database, process, held), world.rng.uniform(0.0, 0.6)
+        )
+
+    def _tell(self, parent: Process, database: Any, process: Process, held: list[tuple[int, int]]) -> None:
+        for task_id, epoch in held:
+            told = {"loss": Loss.PROCESS_DIED, "caps": decide.Caps(), "process": process.name}
+            while True:
+                try:
+                    losses.lose(database, task_id, epoch, **told)
+                    break
+                except StoreUnavailableError:
+                    parent.host.sleep(1.0)
+        self.world.after(0.0, lambda: self.world.kill(parent, "nothing left to watch over"))
 
     def living(self) -> list[Process]:
         """Workers that are neither dead nor draining."""

@@ -53,9 +53,10 @@ def run_seed(storage: Storage, seed: int, *, story: bool = False, fingerprint: b
     recovery = check.recovery = Recovery(world, check, town)
     world.pulse = recovery.pulse
 
-    def died(process: Process) -> None:
+    def died(process: Process, why: str) -> None:
         clients.died(process)
         recovery.holder_lost(process)
+        town.bereave(process, why)
         town.replace(process)
 
     world.on_death, world.on_freeze = died, recovery.holder_lost

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from holdfast.core.decide import Patience
 from holdfast.core.retry import Backoff
 from holdfast.leases.base import Terms
-from holdfast.ledger.pay import Policy
+from holdfast.ledger.exchanges import Policy
 from holdfast.providers.base import Profile
 
 # Fault points that a schedule can be aimed at, and what must be in it for the point to be reached.
@@ -23,6 +23,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "send_at_once": ("on_board",),
     "settle": (),
     "enrol": (),
+    "keep": (),
     "win": (),
     "release": ("drain",),
     "put_back": ("wait",),
@@ -33,6 +34,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "doubt": ("cuts",),
     "resend": ("cuts",),
     "recover": ("kill",),
+    "lose": ("kill",),
+    "note_wait": ("rivals", "slow"),
     "expire": ("kill",),
     "park": ("cuts", "park"),
     "resolve": ("cuts", "park"),
@@ -152,6 +155,8 @@ class Scenario:
     faults: list[Fault] = field(default_factory=list)
     lock_held_delay: float = 3.0
     history_retention: float | None = None
+    # Who is on one machine can tell whether another process there has died.
+    machines: tuple[str, ...] = ("here",)
 
 
 def draw(seed: int) -> Scenario:
@@ -179,6 +184,7 @@ def draw(seed: int) -> Scenario:
         moods=_moods(rng, features),
         loss=rng.choice((0.0, 0.1, 0.5)) if "broker" in features else rng.choice((0.0, 0.0, 0.05)),
         history_retention=rng.choice((None, None, None, 5.0)),
+        machines=rng.choice((("here",), ("here", "there"), ("here", "there"))),
     )
     scenario.deeds = _deeds(rng, features, scenario, target)
     scenario.faults = _faults(rng, features, scenario, target)
@@ -205,7 +211,6 @@ def _policy(rng: random.Random, *, park: bool) -> Policy:
         poll=0.4,
         in_doubt="park" if park else "resend",
         stale_intent=rng.choice((5.0, 15.0)),
-        settle_patience=60.0,
         budget_delay=4.0,
         parked_delay=4.0,
         backoff=Backoff(first=0.3, factor=2.0, most=3.0),

@@ -117,7 +117,7 @@ class Weather:
         elif not victims:
             return
         elif fault.what == "drain":
-            world.rng.choice(victims).engine.drain()
+            self.town.drain(world.rng.choice(victims))
         elif fault.what == "kill":
             world.kill(world.rng.choice(victims), "kill -9")
         elif fault.what == "stop":

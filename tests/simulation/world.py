@@ -78,6 +78,8 @@ class Process:
         self.clock_rate = 1.0 + world.rng.uniform(-0.03, 0.03)
         self.born_at = world.time
         self.place = 0
+        self.parent = ""
+        self.machine = world.rng.choice(world.scenario.machines)
         self.host: Any = None
         self.engine: Any = None
         self.main: Any = None
@@ -126,7 +128,7 @@ class World:
         self.locks: Any = None
         self.on_point: Callable[[Actor, str], None] = lambda actor, name: None
         self.on_step: Callable[[Actor], None] = lambda actor: None
-        self.on_death: Callable[[Process], None] = lambda process: None
+        self.on_death: Callable[[Process, str], None] = lambda process, why: None
         self.on_freeze: Callable[[Process], None] = lambda process: None
         self._events: list[tuple[float, int, Any, int]] = []
         self._number = 0
@@ -134,6 +136,10 @@ class World:
         self._until = 0.0
         self._tail = 0.02 if scenario.tight else 0.12
         self._unit = 0.002 if scenario.tight else 0.01
+
+    def known(self, name: str) -> Process | None:
+        """The process of this name, dead or alive."""
+        return next((one for one in self.processes if one.name == name), None)
 
     # -- time and order -------------------------------------------------------------------------------
 
@@ -289,7 +295,7 @@ class World:
         self.note("KILLED", process.name, why)
         process.dead = True
         self.disturbed(self.scenario.sweep_every)  # its turn of the sweep goes to nobody
-        self.on_death(process)
+        self.on_death(process, why)
         if self.current is None:
             self._reap.append(process)
             self._bury()

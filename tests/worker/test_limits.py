@@ -47,7 +47,7 @@ def test_a_hang_is_killed_and_its_neighbours_go_on(shared, worker):
     assert shared.done(neighbour).status is Status.SUCCESS
     run = shared.done(hung)
     assert (run.status, run.error_code) == (Status.FAILED, "abandoned")
-    assert ("expire", "lease_expired") in shared.journal(hung)
+    assert ("expire", "overran") in shared.journal(hung)
     worker.says("process [0-9]+ is killed: task [0-9]+ is past its hard time limit")
     until(lambda: len(children(worker) - before) == 2, 15, "the killed ones are not replaced")
     until(lambda: worker.health("/readyz")[0] == 200, 10, "it does not become ready again")

@@ -8,7 +8,7 @@ from holdfast.leases.base import Leases, Terms
 from holdfast.leases.redis import RedisLeases
 from holdfast.leases.sql import SqlLeases
 from holdfast.ledger import prices
-from holdfast.ledger.pay import Policy
+from holdfast.ledger.exchanges import Policy
 from holdfast.service import upkeep
 from holdfast.service.actions import Visits
 from holdfast.settings import Settings
@@ -57,6 +57,7 @@ def rules(settings: Settings) -> Rules:
     return Rules(
         interval=settings.sweep_interval,
         attempt_cap=settings.attempt_cap,
+        loss_cap=settings.loss_cap,
         history_retention=None if kept is None else kept * DAY,
     )
 
@@ -78,4 +79,5 @@ def policy(settings: Settings) -> Policy:
         wait=settings.pay_wait,
         in_doubt=settings.in_doubt,
         park_above=park_above,
+        cheap=prices.dollars(float(settings.resend_early_below)),
     )

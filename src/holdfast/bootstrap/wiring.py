@@ -5,7 +5,7 @@ may be side by side and only a person knows which one is to win.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.bootstrap import data_folder, duties, providers, services, user_code
@@ -44,11 +44,13 @@ def open_runtime(
     tell: happenings.Tell = happenings.nobody,
     connections: int = WORKER_CONNECTIONS,
     patience: float = PATIENCE,
+    watched: bool = False,
+    tell_orders: Callable[[float], None] | None = None,
 ) -> Runtime:
     """A runtime on a database that is at the revision this code knows, with these kinds or those of KINDS.
 
-    `patience` is for how many seconds a database that is away is waited for. Raises SchemaError, which says
-    what to run, or StoreUnavailableError.
+    `patience` is for how many seconds a database that is away is waited for; `watched` and `tell_orders` are
+    those of `Parts`. Raises SchemaError, which says what to run, or StoreUnavailableError.
     """
     traces.begin(settings.otel_url)
     user_code.make_importable(settings)
@@ -67,7 +69,13 @@ def open_runtime(
             db,
             url,
             kinds,
-            Parts(sender=sender or wake.Nobody(), owner=owner, tell=Telling(db, tell)),
+            Parts(
+                sender=sender or wake.Nobody(),
+                owner=owner,
+                tell=Telling(db, tell),
+                watched=watched,
+                tell_orders=tell_orders,
+            ),
         )
         undo.pop_all()
     return wired
@@ -91,6 +99,7 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         prices=providers.prices_of(settings),
         max_run_cost=providers.max_run_cost(settings),
         leases=duties.leases(settings, watch),
+        watch=watch,
         policy=duties.policy(settings),
         patience=duties.patience_of(settings),
         rules=duties.rules(settings),
@@ -109,6 +118,8 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
     runtime = Runtime(
         settings, db, watch, Engine(db, parts), clients, supplies, shelf, parser, parsers, vectors
     )
+    # Also a process that holds no task, as an API does, is known to live while it waits for an answer.
+    runtime.engine.carrier.on_first_order = runtime.engine.watchdog.start
     return runtime
 
 

@@ -202,7 +202,8 @@ def up(wanted: Wanted) -> int:
     if wanted.sample:
         parts.append(Part("sample", ["index", str(SAMPLE), "--collection", "sample", "--no-wait"], once=True))
     lines = part_logs.JsonLines() if loaded.log_format == "json" else part_logs.TextLines()
-    return Supervisor(parts, loaded.drain_timeout, lines).run()
+    # An order in flight is waited for, however long a task may take to stop.
+    return Supervisor(parts, max(loaded.drain_timeout, loaded.order_deadline), lines).run()
 
 
 def _prepare(loaded: settings.Settings) -> None:

@@ -7,7 +7,11 @@ reads a clock or a database, so each rule can be tested as a table.
 from dataclasses import dataclass
 
 from holdfast.core.records import Ask, Claim, FencedOut, Head, Landed, Outcome, Run, Task
-from holdfast.core.states import LIVE, Disposition, Skip, Status, TaskState
+from holdfast.core.states import LIVE, CallState, Disposition, Loss, Skip, Status, TaskState
+
+# Losses of a whole worker in a row after which a task waits before it is tried again, and its longest wait.
+PATIENT_LOSSES = 3
+MOST_DELAY = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +98,120 @@ def fence(claim: Claim, head: Head, run_status: Status, task: Task) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Caps:
+    """How often a task may lose its holder, with nothing to show for it, before its run is abandoned."""
+
+    attempts: int = 3
+    losses: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A task that has lost its holder: how, how often before, and what that holder had done."""
+
+    loss: Loss
+    attempts: int
+    losses: int
+    advanced: bool
+    only_waited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Expiry:
-    """What an expired lease does to its task: the new attempt count, and whether the run fails."""
+    """What the loss of its holder does to a task: the new counts, its wait, and whether the run fails."""
 
     attempts: int
-    abandoned: bool
+    losses: int
+    delay: float = 0.0
+    abandoned: bool = False
 
 
-def expire(attempts: int, cap: int, *, advanced: bool) -> Expiry:
-    """An expiry counts as an attempt only if nothing was settled or advanced since the claim."""
-    counted = attempts if advanced else attempts + 1
-    return Expiry(counted, abandoned=not advanced and counted >= cap)
+def expire(lost: Lost, caps: Caps) -> Expiry:
+    """What the loss says about the task.
+
+    The death of the one process that ran it says much, and so does a time limit: an attempt. That its whole
+    worker disappeared says little: a loss, with a wait that grows from the fourth in a row on. A holder that
+    settled or advanced something shows that the task is sound; one that only waited for another's order has
+    shown nothing at all.
+    """
+    if lost.advanced:
+        return Expiry(lost.attempts, 0)
+    if lost.only_waited:
+        return Expiry(lost.attempts, lost.losses)
+    if lost.loss in {Loss.PROCESS_DIED, Loss.OVERRAN}:
+        attempts = lost.attempts + 1
+        return Expiry(attempts, lost.losses, abandoned=attempts >= caps.attempts)
+    losses = lost.losses + 1
+    delay = 0.0 if losses <= PATIENT_LOSSES else min(MOST_DELAY, 2.0 ** (losses - PATIENT_LOSSES))
+    return Expiry(lost.attempts, losses, delay, abandoned=losses >= caps.losses)
+
+
+@dataclass(frozen=True, slots=True)
+class Carriage:
+    """An order that has not ended, and what is known of whoever holds and carries it.
+
+    `held`: its holder may still send it. `overdue`: seconds since its deadline, negative before. `silence`:
+    seconds since the lease of its carrier ran out, negative before; None when no carrier is known, as with
+    orders of an older release. `died`: its carrier has provably died. `grace`: the database was away.
+    """
+
+    state: CallState
+    keyed: bool
+    cheap: bool
+    held: bool
+    overdue: float
+    silence: float | None
+    died: bool = False
+    grace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How many seconds a rival leaves an order alone.
+
+    `settle`: past its deadline while its carrier lives, for an answer that came at the last moment is still
+    being kept. `silent`: past the lease of its carrier, if it is cheap.
+    """
+
+    settle: float = 30.0
+    silent: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What becomes of an order whose holder will not end it."""
+
+    state: CallState
+    reason: str
+
+
+_UNSENT = Recovery(CallState.VOID, "unsent")
+
+
+def recover(order: Carriage, waits: Waits) -> Recovery | None:
+    """What becomes of an order that a rival waits for; None to leave it alone.
+
+    A carrier that lives ends its orders itself. One that has provably died cannot send or settle any more.
+    One that is only silent may be frozen, or cut off from the database with the answer in its hands: an
+    order without a key is then left alone until its deadline, unless it is cheap.
+    """
+    if order.state is CallState.INTENT:
+        return _UNSENT if order.died or order.overdue > 0 or not order.held else None
+    if order.state is not CallState.SENT:
+        return None
+    if order.died:
+        return Recovery(CallState.IN_DOUBT, "its process has died")
+    if order.grace:
+        return None
+    if order.overdue > waits.settle:
+        return Recovery(CallState.IN_DOUBT, "nothing heard before its deadline")
+    if order.silence is None:
+        return Recovery(CallState.IN_DOUBT, "its holder is gone") if order.keyed and not order.held else None
+    if order.silence <= 0:
+        return None
+    if order.keyed or (order.cheap and order.silence > waits.silent):
+        return Recovery(CallState.IN_DOUBT, "nothing heard of its process")
+    return Recovery(CallState.IN_DOUBT, "nothing heard before its deadline") if order.overdue > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,3 +32,15 @@ class Host(Protocol):
     def gather(self, jobs: Sequence[Callable[[], T]], limit: int) -> list[T]:
         """Run the jobs, at most `limit` at once; answers in order. All end before an error is raised."""
         ...
+
+    def process(self) -> str:
+        """A name of this process by which others may learn that it has died; "" where there is none."""
+        ...
+
+    def parent(self) -> str:
+        """The same of the process that started this one."""
+        ...
+
+    def has_died(self, process: str) -> bool:
+        """True when the process of this name provably runs no more; False also when nobody here can know."""
+        ...

@@ -66,6 +66,15 @@ class Skip(StrEnum):
     UNSUPPORTED = "unsupported"
 
 
+class Loss(StrEnum):
+    """How a task lost its holder; the journal's reason of an `expire`."""
+
+    LEASE_EXPIRED = "lease_expired"
+    WORKER_DIED = "worker_died"
+    PROCESS_DIED = "process_died"
+    OVERRAN = "overran"
+
+
 class Lane(StrEnum):
     """A class of urgency. The order of the members is the order of service."""
 
@@ -163,7 +172,7 @@ TASK: dict[tuple[TaskState, Verb], frozenset[TaskState]] = {
     (TaskState.RUNNING, Verb.RENEW): frozenset({TaskState.RUNNING}),
     (TaskState.RUNNING, Verb.RELEASE): frozenset({TaskState.QUEUED}),
     (TaskState.RUNNING, Verb.PUT_BACK): frozenset({TaskState.WAITING}),
-    (TaskState.RUNNING, Verb.EXPIRE): frozenset({TaskState.QUEUED}),
+    (TaskState.RUNNING, Verb.EXPIRE): frozenset({TaskState.QUEUED, TaskState.WAITING}),
     (TaskState.WAITING, Verb.FALL_DUE): frozenset({TaskState.QUEUED}),
     (TaskState.RUNNING, Verb.PLAN): frozenset({TaskState.DONE}),
     (TaskState.RUNNING, Verb.FINISH): frozenset({TaskState.DONE}),

@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -28,10 +28,12 @@ from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools
 from holdfast.leases.base import LeaseBackendError, Leases
 from holdfast.leases.sql import SqlLeases
-from holdfast.ledger.pay import Ledger, Policy
+from holdfast.ledger.carrier import Carrier
+from holdfast.ledger.exchanges import Policy
+from holdfast.ledger.pay import Ledger
 from holdfast.ledger.prices import DEFAULT, PriceTable
 from holdfast.providers.base import Provider
-from holdfast.store import claims, duties, requests
+from holdfast.store import claims, duties, losses, orders, requests
 from holdfast.store.database import Database
 from holdfast.store.text import is_plain
 from holdfast.telemetry import traces
@@ -57,6 +59,11 @@ class Parts:
     owner: str = ""
     tell: happenings.Tell = happenings.nobody
     duties: Sequence[Duty] = ()
+    # The parent of this process tells when it dies; whoever renews leases has a connection of its own.
+    watched: bool = False
+    watch: Database | None = None
+    # Told until when the answers to orders in flight are due, by the host's clock; 0 when there is none.
+    tell_orders: Callable[[float], None] | None = None
 
 
 class Engine:
@@ -70,15 +77,39 @@ class Engine:
         self.leases = parts.leases or SqlLeases(db)
         self.owner = parts.owner or f"{socket.gethostname()}:{os.getpid()}"
         self.draining = threading.Event()
-        self.ledger = Ledger(db, self.host, parts.providers, parts.prices, parts.policy)
+        self.carrier = Carrier(
+            db,
+            self.host,
+            self.leases.terms,
+            name=self.owner,
+            watched=parts.watched,
+            watch=parts.watch,
+            tell=parts.tell_orders,
+        )
+        self.ledger = Ledger(db, self.host, parts.providers, parts.prices, parts.policy, self.carrier)
         self.watchdog = Watchdog(
-            self.leases, self.host, lambda work: claims.sign(db, work.claim), tell=parts.tell
+            self.leases,
+            self.host,
+            lambda work: claims.sign(db, work.claim),
+            tell=parts.tell,
+            carrier=self.carrier,
+            give_up=lambda work: self.wake(losses.overran(db, work.claim, parts.rules.caps)),
         )
         tools = Tools(db, self.host, self.ledger, self.leases.terms, self.draining)
         self.executor = Executor(
-            tools, self.registry, self.leases, self.watchdog, parts.sender, self.owner, parts.tell
+            tools,
+            self.registry,
+            self.leases,
+            self.watchdog,
+            parts.sender,
+            self.owner,
+            parts.tell,
+            caps=parts.rules.caps,
         )
-        self.sweeper = Sweeper(db, self.host, self.leases, parts.sender, parts.rules, parts.duties)
+        judged = orders.Rules(
+            self.host.has_died, parts.policy.cheap, self.leases.terms.ttl, parts.policy.waits
+        )
+        self.sweeper = Sweeper(db, self.host, self.leases, parts.sender, parts.rules, parts.duties, judged)
 
     def request(self, ask: Ask) -> Answer:
         """What became of the request; when it made a generation, the workers have been woken."""
@@ -148,14 +179,17 @@ class Engine:
             done.append(ended)
         return done
 
-    def hand_over(self) -> list[Outcome]:
+    def hand_over(self, reason: str = "hand_over") -> list[Outcome]:
         """Every task in hand is queued again for others, whatever is still in flight for it.
 
-        For a process that must end now: what it does afterwards is fenced out.
+        For a process that must end: what it writes afterwards is fenced out, and it sends nothing more. The
+        answers of orders in flight are settled all the same, and whoever takes the task over waits for them.
         """
         outcomes = []
         for work in self.watchdog.watched():
-            outcomes.append(claims.release(self.db, work.claim, "hand_over"))
+            work.lose("it was handed over")
+            outcomes.append(claims.release(self.db, work.claim, reason))
+            self.wake({work.claim.lane: 1})
             with contextlib.suppress(LeaseBackendError):  # then it runs out by itself
                 self.leases.close(work.claim)
         return outcomes
@@ -164,6 +198,7 @@ class Engine:
         """A message that names its task was handled."""
         rules = claims.LockHeld(
             attempt_cap=self.parts.rules.attempt_cap,
+            loss_cap=self.parts.rules.loss_cap,
             delay=self.parts.lock_held_delay,
             times=self.parts.lock_held_times,
         )

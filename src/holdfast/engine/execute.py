@@ -7,17 +7,18 @@
 * failed: the run ended with a code;
 * put back: it must wait, and is due later;
 * released: the worker is stopping, or lost trust in its lease;
-* overran: past its hard time limit; the lease is left to run out, so that the attempt is counted;
+* overran: past its hard time limit; the task is due again, and that counts as an attempt;
 * fenced out: somebody else owns it now, and nothing was written.
 
 No other outcome exists; if the process dies instead, the lease runs out and the sweep makes the task due.
 """
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.core import keys
+from holdfast.core import decide, keys
 from holdfast.core.errors import (
     BadRequestError,
     FencedOutError,
@@ -36,7 +37,7 @@ from holdfast.engine.kinds import Finish, Kind, Registry
 from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools, Work
 from holdfast.leases.base import LeaseBackendError, Leases
-from holdfast.store import claims, tasks
+from holdfast.store import claims, losses, tasks
 from holdfast.store.database import Tx
 from holdfast.store.text import plain
 
@@ -61,8 +62,11 @@ class Executor:
         sender: wake.Sender,
         owner: str,
         tell: happenings.Tell = happenings.nobody,
+        *,
+        caps: decide.Caps | None = None,
     ) -> None:
         self._tell = tell
+        self._caps = caps or decide.Caps()
         self._tools = tools
         self._registry = registry
         self._leases = leases
@@ -74,6 +78,7 @@ class Executor:
         """The best due task of `lanes` was carried out; None when nothing is due or we are stopping."""
         if self._tools.draining.is_set():
             return None
+        carrier = self._tools.ledger.carrier.known()
         sent_at = self._tools.host.clock()
         claim = claims.claim_best(
             self._tools.db,
@@ -82,11 +87,13 @@ class Executor:
             owner=self._owner,
             token=self._tools.host.token(),
             ttl=self._leases.terms.ttl,
+            carrier=carrier,
         )
         return None if claim is None else self._carry_out(claim, sent_at)
 
     def run_named(self, task_id: int, rules: claims.LockHeld) -> Done | Skipped:
         """The named task was carried out, or the delivery was skipped with its reason."""
+        carrier = self._tools.ledger.carrier.known()
         sent_at = self._tools.host.clock()
         claim = claims.claim_named(
             self._tools.db,
@@ -97,6 +104,7 @@ class Executor:
             ttl=self._leases.terms.ttl,
             rules=rules,
             alive=None if self._leases.kept_in_database else self._leases.alive,
+            carrier=carrier,
         )
         return claim if isinstance(claim, Skipped) else self._carry_out(claim, sent_at)
 
@@ -129,27 +137,34 @@ class Executor:
             log.warning("the lease of task %s stays until it runs out: %s", claim.task_id, error.message)
 
     def _attempt(self, work: Work, kind: Kind) -> Done:
-        claim = work.claim
         try:
             return self._plan_or_run(work, kind)
-        except FencedOutError as error:
-            return Done(claim, Ending.FENCED_OUT, error.message)
-        except WorkStopped as error:
-            if work.overran:
-                return Done(claim, Ending.OVERRAN, error.message)
-            return self._let_go(claim, error.code)
-        except MustWaitError as error:
-            self._say(work, f"waiting for {error.reason}, {error.delay:.0f} s: {error.message}")
-            return self._put_back(claim, error.reason, error.delay, error.message)
-        except StoreUnavailableError as error:
-            # The database is away: nothing can be said now. The lease runs out or is handed back.
-            log.warning("task %s: %s", claim.task_id, error.message)
-            return self._let_go(claim, error.code)
         except HoldfastError as error:
-            return self._fail(work, error.code, error.message)
+            work.is_ending = True
+            return self._ended(work, error)
         except Exception as error:  # outermost loop: whatever a kind raises ends its run
+            work.is_ending = True
+            claim = work.claim
             log.exception("task %s of %s raised", claim.task_id, claim.subject)
             return self._fail(work, "work_raised", f"{type(error).__name__}: {error}")
+
+    def _ended(self, work: Work, error: HoldfastError) -> Done:
+        claim = work.claim
+        match error:
+            case FencedOutError():
+                return Done(claim, Ending.FENCED_OUT, error.message)
+            case WorkStopped() if work.overran:
+                return self._overran(claim, error.message)
+            case WorkStopped():
+                return self._let_go(claim, error.code)
+            case MustWaitError():
+                self._say(work, f"waiting for {error.reason}, {error.delay:.0f} s: {error.message}")
+                return self._put_back(claim, error.reason, error.delay, error.message)
+            case StoreUnavailableError():
+                # The database is away: nothing can be said now. The lease runs out or is handed back.
+                log.warning("task %s: %s", claim.task_id, error.message)
+                return self._let_go(claim, error.code)
+        return self._fail(work, error.code, error.message)
 
     def _plan_or_run(self, work: Work, kind: Kind) -> Done:
         if work.claim.ordinal == 0 and kind.plan is not None:
@@ -157,6 +172,7 @@ class Executor:
             work.check()
             if len(slices) > 1:
                 work.note(f"planned {len(slices)} slices")
+                work.is_ending = True
                 landed = tasks.plan(self._tools.db, work.claim, slices, work.spent, work.take_lines())
                 done = self._done(work.claim, landed, Ending.PLANNED)
                 if done.ending is Ending.PLANNED:
@@ -168,7 +184,7 @@ class Executor:
         try:
             return self._finish(work, kind, finish)
         except tasks.CopyGoneError:
-            work.may_copy = False
+            work.may_copy = work.is_ending = False
             return self._finish(work, kind, _checked_finish(kind.run(work)))
 
     def _finish(self, work: Work, kind: Kind, finish: Finish) -> Done:
@@ -179,6 +195,7 @@ class Executor:
                 hook(tx, claim)
 
         batch = work.checked(finish.chunks)
+        work.is_ending = True
         landed = tasks.finish(
             self._tools.db,
             claim,
@@ -230,6 +247,11 @@ class Executor:
         except StoreUnavailableError as error:
             return Done(claim, Ending.RELEASED, error.code)
         return self._done(claim, landed, Ending.PUT_BACK, message)
+
+    def _overran(self, claim: Claim, message: str) -> Done:
+        with contextlib.suppress(StoreUnavailableError):  # then its lease runs out
+            wake.wake_lanes(self._sender, losses.overran(self._tools.db, claim, self._caps))
+        return Done(claim, Ending.OVERRAN, message)
 
     def _let_go(self, claim: Claim, reason: str) -> Done:
         try:

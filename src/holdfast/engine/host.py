@@ -1,6 +1,7 @@
 """The real process: boot-time clock, threads, randomness."""
 
 import contextvars
+import os
 import random
 import secrets
 import time
@@ -8,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from holdfast.engine import processes
 from holdfast.providers.base import boot_time
 
 T = TypeVar("T")
@@ -42,3 +44,15 @@ class ThreadHost:
             # Each with the context of this thread, so that what it logs and traces belongs to the same work.
             futures = [pool.submit(contextvars.copy_context().run, job) for job in jobs]
         return [future.result() for future in futures]
+
+    def process(self) -> str:
+        """The name of this process."""
+        return processes.name_of(os.getpid())
+
+    def parent(self) -> str:
+        """The name of the process that started this one."""
+        return processes.name_of(os.getppid())
+
+    def has_died(self, process: str) -> bool:
+        """True when the process of this name provably runs no more."""
+        return processes.has_died(process)

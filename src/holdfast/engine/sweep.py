@@ -19,18 +19,19 @@ from functools import partial
 
 from sqlalchemy import ColumnElement
 
-from holdfast.core import isolation
+from holdfast.core import decide, isolation
 from holdfast.core.errors import HoldfastError, StoreTimeoutError, StoreUnavailableError
 from holdfast.core.ports import Host
 from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
 from holdfast.engine.apart import Apart
 from holdfast.leases.base import Leases
-from holdfast.store import budgets, duties, duty_turns, orders, prune, stalled, time_limits
+from holdfast.store import budgets, carriers, duties, duty_turns, losses, orders, prune, stalled, time_limits
 from holdfast.store.database import Database
 from holdfast.store.duty_turns import Pulse, Turn
 
 SESSIONS, ORDERS, LEASES, WAITS = "sessions", "orders", "leases", "waits"
+DEATHS, CARRIERS = "deaths", "carriers"
 WAKE_UPS, LOOK_AGAIN = "wake-ups", "look-again"
 STRANDED, BUDGETS, GENERATIONS, HISTORY = "stranded", "budgets", "generations", "history"
 PRUNE_BATCH = 2000
@@ -50,7 +51,13 @@ class Rules:
     tidy_every: float = 30.0
     history_every: float = 3600.0
     attempt_cap: int = 3
+    loss_cap: int = 20
     history_retention: float | None = None
+
+    @property
+    def caps(self) -> decide.Caps:
+        """How often a task may lose its holder."""
+        return decide.Caps(self.attempt_cap, self.loss_cap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,9 @@ class Sweeper:
         sender: wake.Sender,
         rules: Rules,
         duties_beside: Sequence[Duty] = (),
+        judged: orders.Rules | None = None,
     ) -> None:
+        self._judged = judged or orders.Rules(host.has_died, ttl=leases.terms.ttl)
         self._db = db
         self._host = host
         self._leases = leases
@@ -119,8 +128,13 @@ class Sweeper:
         return (
             Duty(SESSIONS, every, self._end_sessions, limit, stalled.waiting(self._db)),
             Duty(
-                ORDERS, every, lambda: orders.recover_forgotten(self._db), limit, duties.HAS_FORGOTTEN_ORDERS
+                ORDERS,
+                every,
+                lambda: orders.recover_forgotten(self._db, self._judged),
+                limit,
+                duties.HAS_FORGOTTEN_ORDERS,
             ),
+            Duty(DEATHS, every, self._expire_dead, limit, duties.HAS_RUNNING),
             Duty(LEASES, every, self._expire, limit, duties.HAS_EXPIRED),
             Duty(WAITS, every, lambda: self._wake(duties.fall_due(self._db)), limit, duties.HAS_FALLEN_DUE),
             Duty(
@@ -137,6 +151,7 @@ class Sweeper:
         every, retention = self._rules.tidy_every, self._rules.history_retention
         tidying = (
             Duty(STRANDED, every, lambda: duties.mend_stranded(self._db)),
+            Duty(CARRIERS, every, lambda: carriers.forget(self._db)),
             Duty(BUDGETS, every, lambda: budgets.recompute(self._db)),
             Duty(GENERATIONS, every, lambda: prune.prune_generations(self._db, PRUNE_BATCH)),
         )
@@ -252,11 +267,15 @@ class Sweeper:
             log.warning("%s sessions of the database, left waiting in a transaction, were ended", ended)
         return ended
 
+    def _expire_dead(self) -> int:
+        """No grace here: who has died renews nothing, however long it is waited for."""
+        return self._wake(losses.expire_dead(self._db, self._host.has_died, self._rules.caps))
+
     def _expire(self) -> int:
         if self._grace:
             return 0
         alive = None if self._leases.kept_in_database else self._leases.alive
-        cap = self._rules.attempt_cap
+        cap = self._rules.loss_cap
         return self._wake(duties.expire(self._db, cap=cap, alive=alive, cursor=self._expired_up_to))
 
     def _look_again(self) -> int:

@@ -1,7 +1,8 @@
 """The watchdog: renews the leases of this process in a thread of its own, with a connection of its own.
 
 Work that holds the interpreter or waits on a socket cannot renew; the watchdog can. It tells the work when a
-lease is lost, and stops renewing at the task's hard time limit: a hung task is not kept alive for ever.
+lease is lost. At the hard time limit it gives the task up, and that counts as an attempt: a hung task is not
+kept alive for ever.
 """
 
 import logging
@@ -13,6 +14,7 @@ from holdfast.core.ports import Host
 from holdfast.engine import happenings
 from holdfast.engine.work import Work
 from holdfast.leases.base import Leases
+from holdfast.ledger.carrier import Carrier
 
 SIGN_EVERY = 300.0
 
@@ -29,8 +31,12 @@ class Watchdog:
         sign: Callable[[Work], None] | None = None,
         *,
         tell: happenings.Tell = happenings.nobody,
+        carrier: Carrier | None = None,
+        give_up: Callable[[Work], None] | None = None,
     ) -> None:
         self._tell = tell
+        self._give_up = give_up
+        self._carrier = carrier
         self._leases = leases
         self._host = host
         self._sign = sign
@@ -66,21 +72,40 @@ class Watchdog:
         When the backend does not answer, nothing is said: trust runs out by itself.
         """
         for work in self.watched():
-            sent_at = self._host.clock()
-            if sent_at > work.hard_at:
-                work.overrun()
-                continue
-            try:
-                granted = self._leases.renew(work.claim)
-                self._tell(happenings.Renewed(work.claim, granted))
-                if granted:
-                    work.trust(sent_at)
-                    self._sign_of_life(work, sent_at)
-                else:
-                    work.lose("another holder took it, or it ran out")
-            except HoldfastError:
-                log.warning("the lease of task %s could not be renewed now", work.claim.task_id)
+            self._renew(work)
+        if self._carrier is not None:
+            self._carrier.beat()
         self.beats += 1
+
+    def _renew(self, work: Work) -> None:
+        sent_at = self._host.clock()
+        if sent_at > work.hard_at:
+            self._overrun(work)
+            return
+        try:
+            granted = self._leases.renew(work.claim)
+        except HoldfastError:
+            log.warning("the lease of task %s could not be renewed now", work.claim.task_id)
+            return
+        if not granted and work.is_ending:
+            return  # it was let go of, as it should be; if it was lost after all, the fence says so
+        self._tell(happenings.Renewed(work.claim, granted))
+        if granted:
+            work.trust(sent_at)
+            self._sign_of_life(work, sent_at)
+        else:
+            work.lose("another holder took it, or it ran out")
+
+    def _overrun(self, work: Work) -> None:
+        """The task goes to another now: it need not wait until this process notices, or is killed."""
+        work.overrun()
+        if work.is_given_up or self._give_up is None:
+            return
+        try:
+            self._give_up(work)
+            work.is_given_up = True
+        except HoldfastError:
+            log.warning("task %s, past its hard time limit, could not be given up now", work.claim.task_id)
 
     def _sign_of_life(self, work: Work, at: float) -> None:
         if self._sign is None or self._leases.kept_in_database:

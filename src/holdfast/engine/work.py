@@ -19,7 +19,7 @@ from holdfast.core.records import Chunk, Claim, FencedOut, Outcome, Spent
 from holdfast.engine.kinds import Kind
 from holdfast.leases.base import Terms
 from holdfast.ledger.pay import Call, Ledger
-from holdfast.store import run_logs, tasks
+from holdfast.store import claims, run_logs, tasks
 from holdfast.store.database import Database
 from holdfast.store.text import plain
 
@@ -52,6 +52,10 @@ class Work:
         self.hard_at = sent_at + kind.hard_limit
         self.payload: Mapping[str, Any] = claim.payload
         self.overran = False
+        # Its last transition is under way: a renewal that is refused from now on was lost to that one.
+        self.is_ending = False
+        self.is_given_up = False
+        self._waits = False
         self.may_copy = True
         self.spent = Spent()
         self.staged = 0
@@ -89,7 +93,7 @@ class Work:
         self._lost = reason
 
     def overrun(self) -> None:
-        """The hard time limit has passed; the lease is left to run out, so that this counts as an attempt."""
+        """The hard time limit has passed; that counts as an attempt."""
         self.overran = True
         self.lose("it passed its hard time limit")
 
@@ -100,6 +104,12 @@ class Work:
     def trusted_until(self) -> float:
         """When trust ends, by the host's clock."""
         return self._trusted_until
+
+    def waiting(self, waits: bool) -> None:
+        """It is known whether the work only waits for another's order: then its death says nothing of it."""
+        if waits != self._waits:
+            claims.note_wait(self._tools.db, self._claim, waits=waits)
+            self._waits = waits
 
     def check(self) -> None:
         """Return while the work may go on. Call it in every long loop."""

@@ -17,24 +17,19 @@ idempotency keys, resent for free; elsewhere the resend may be charged again and
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Row
 
-from holdfast import faults
-from holdfast.core import keys, retry
-from holdfast.core.errors import (
-    FencedOutError,
-    MustWaitError,
-    ProviderRefusedError,
-    StoreUnavailableError,
-    WorkError,
-)
+from holdfast.core import keys
+from holdfast.core.errors import FencedOutError, MustWaitError, WorkError
 from holdfast.core.ports import Host
 from holdfast.core.records import Claim, Entry, FencedOut, Order, Spent
 from holdfast.core.states import CallState
 from holdfast.ledger import prices
-from holdfast.providers.base import Answered, Exchange, NotSent, Provider, Refused, Unknown
+from holdfast.ledger.carrier import Carrier
+from holdfast.ledger.exchanges import Exchanges, Holder, Policy, throttle_scope
+from holdfast.providers.base import Provider
 from holdfast.store import budgets, calls, orders
 from holdfast.store.database import Database
 
@@ -69,47 +64,6 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """How the ledger behaves where the protocol leaves a choice."""
-
-    concurrency: int = 4
-    wait: float = 30.0
-    poll: float = 0.1
-    short_wait: float = 2.0
-    nap: float = 0.5
-    most_sends: int = 8
-    in_doubt: str = "resend"
-    most_doubts: int = 5
-    park_above: int | None = None
-    stale_intent: float = 60.0
-    settle_patience: float = 120.0
-    budget_delay: float = 30.0
-    parked_delay: float = 60.0
-    backoff: retry.Backoff = field(default_factory=retry.Backoff)
-
-
-class Holder(Protocol):
-    """Whoever pays: a claim whose lease is watched."""
-
-    @property
-    def claim(self) -> Claim:
-        """The claim under which the order is sent."""
-        ...
-
-    def check(self) -> None:
-        """Return while new orders may be sent; otherwise raise a WorkStopped."""
-        ...
-
-    def trusted(self) -> bool:
-        """True while the lease is trusted; asked again just before the first byte."""
-        ...
-
-    def trusted_until(self) -> float:
-        """The host's clock value at which trust ends."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
 class Payment:
     """The results, one per call in the order asked for, and what they cost this task."""
 
@@ -127,12 +81,18 @@ class Ledger:
         providers: Mapping[str, Provider],
         table: prices.PriceTable = prices.DEFAULT,
         policy: Policy | None = None,
+        carrier: Carrier | None = None,
     ) -> None:
         self._db = db
         self._host = host
         self._providers = providers
         self._table = table
         self._policy = policy or Policy()
+        self.carrier = carrier or Carrier(db, host)
+        self._exchanges = Exchanges(db, host, table, self._policy, self.carrier)
+        self._rules = orders.Rules(
+            died=host.has_died, cheap=self._policy.cheap, ttl=self.carrier.ttl, waits=self._policy.waits
+        )
 
     def pay(self, holder: Holder, wanted: Sequence[Call], counted: set[str] | None = None) -> Payment:
         """The results of all calls, each paid once for the tenant.
@@ -147,21 +107,28 @@ class Ledger:
         give_up = self._host.clock() + self._policy.wait
         tries = 0
         mine: dict[str, Entry] = {}  # settled here: need not be looked up
+        known: dict[str, Entry] = {}  # settled, by whomever: their results are read once
+        polls = 0
         while True:
-            found = mine if len(mine) == len(by_key) else calls.look_up(self._db, tenant, list(by_key)) | mine
-            open_keys = [key for key in by_key if not _settled(found.get(key))]
+            open_keys = [key for key in by_key if key not in known]
+            found = calls.look_up(self._db, tenant, open_keys) if open_keys else {}
+            known |= {key: entry for key, entry in found.items() if entry.state is CallState.SETTLED}
+            open_keys = [key for key in open_keys if key not in known]
             if not open_keys:
                 own = {entry.order_id for entry in mine.values()}
-                return self._payment(holder.claim, wanted, found, set() if counted is None else counted, own)
+                return self._payment(holder.claim, wanted, known, set() if counted is None else counted, own)
             holder.check()
             if (settled := self._work_on(holder, by_key, found, open_keys, tries)) is not None:
                 mine |= {key: entry for key, entry in settled.items() if key in by_key}
-                tries += 1
+                known |= mine
+                tries, polls = tries + 1, 0
                 continue
             if self._host.clock() > give_up:
                 message = "another worker is paying for the same input and has not finished"
                 raise MustWaitError(message, reason="intent", delay=self._policy.backoff.first * 4)
-            self._host.sleep(self._policy.poll * (0.5 + self._host.jitter()))
+            holder.waiting(True)
+            self._host.sleep(self._policy.between_looks(polls) * (0.5 + self._host.jitter()))
+            polls += 1
 
     def _work_on(
         self,
@@ -177,16 +144,18 @@ class Ledger:
         """
         free = [key for key in open_keys if key not in found or found[key].state is CallState.VOID]
         if free:
+            holder.waiting(False)
             batches = self._batches({key: by_key[key] for key in free})
             jobs = [_Job(self, holder, batch, tries).run for batch in batches]
             return _together(self._host.gather(jobs, self._policy.concurrency))
         states = {found[key].order_id or "": found[key].state for key in open_keys}
         doubtful = sorted(order for order, state in states.items() if state is CallState.IN_DOUBT)
         if doubtful:
+            holder.waiting(False)
             again = [_Again(self, holder, order_id, tries).run for order_id in doubtful]
             return _together(self._host.gather(again, self._policy.concurrency))
         changed = [
-            orders.recover(self._db, order_id) is not state
+            orders.recover(self._db, order_id, self._rules) is not state
             for order_id, state in sorted(states.items())
             if state in {CallState.INTENT, CallState.SENT}
         ]
@@ -246,7 +215,7 @@ class Ledger:
             began = self._host.clock()
             marked = self._send(holder, marked)
         if isinstance(marked, Order):
-            return self._exchange(holder, marked, began, tries)
+            return self._exchanges.carry_out(provider, holder, marked, began, tries)
         if marked is None or marked.reason == calls.INTENT_LOST:
             return {}  # others hold them; or it was put right by another, and the task is still ours
         raise FencedOutError(f"fenced out before sending: {marked.reason}")
@@ -268,6 +237,8 @@ class Ledger:
             stale_after=self._policy.stale_intent,
             scopes=_scopes(claim),
             unpriced=self._table.price(first.model, first.provider) is None,
+            # Nobody waits for what is answered out of this process.
+            carrier=None if provider.profile.on_board else self.carrier.keep(),
         )
 
     def _send(self, holder: Holder, intended: Order) -> Order | FencedOut:
@@ -290,19 +261,19 @@ class Ledger:
             message = f"the provider did not answer {tries} times ({row.reason}); the order stays in doubt"
             raise WorkError(message, code="provider_unavailable")
         if tries:
-            self._pause(holder, self._policy.backoff.delay(tries, self._host.jitter()))
+            self._exchanges.pause(holder, self._policy.backoff.delay(tries, self._host.jitter()))
         self._respect_throttle(holder, row.provider, row.endpoint, row.model)
         holder.check()
         began = self._host.clock()
         try:
-            marked = calls.resend(self._db, holder.claim, order_id, self._host.token())
+            marked = calls.resend(self._db, holder.claim, order_id, self._host.token(), self.carrier.keep())
         except budgets.OverBudgetError as error:
             raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
         if isinstance(marked, FencedOut):
             if marked.reason.startswith("order_"):
                 return {}
             raise FencedOutError(f"fenced out before resending: {marked.reason}")
-        return self._exchange(holder, marked, began, tries)
+        return self._exchanges.carry_out(provider, holder, marked, began, tries)
 
     def _park_reason(self, row: Row[Any], provider: Provider) -> str | None:
         profile = provider.profile
@@ -311,6 +282,8 @@ class Ledger:
         limit = self._policy.park_above
         if limit is not None and (row.unpriced or row.estimate > limit) and not row.keyed:
             return "in doubt and above the price that is resent without asking"
+        if not row.keyed and row.status_code is not None and 200 <= row.status_code < 300:
+            return f"the provider took it and its answer is of no use ({row.reason}); a resend costs again"
         if not row.keyed and row.doubts >= self._policy.most_doubts:
             return f"in doubt {row.doubts} times at a provider that may charge each time"
         if (
@@ -321,99 +294,11 @@ class Ledger:
             return "older than the provider remembers its key"
         return None
 
-    def _exchange(self, holder: Holder, order: Order, began: float, tries: int) -> dict[str, Entry]:
-        """Send the marked order and record what came of it, whatever that is; answers what it settled."""
-        provider = self.provider(order.provider)
-        deadline = began + order.deadline
-        exchange = Exchange(
-            endpoint=order.endpoint,
-            body=order.body,
-            idempotency_key=order.idempotency_key,
-            send_by=min(holder.trusted_until(), deadline),
-            deadline=deadline,
-        )
-        outcome = provider.send(exchange, holder.trusted)
-        faults.point("send.heard")
-        if isinstance(outcome, Answered):
-            return self._settle(order, outcome)
-        self._record(holder, order, outcome, tries)
-        return {}
-
-    def _record(self, holder: Holder, order: Order, outcome: Refused | NotSent | Unknown, tries: int) -> None:
-        match outcome:
-            case Refused(permanent=True):
-                # Of several inputs one may be bad, and the others must not be barred with it.
-                mixed = outcome.code == "rejected" and len(order.call_keys) > 1
-                orders.void(
-                    self._db,
-                    order.id,
-                    order.sends,
-                    reason=outcome.message,
-                    status=outcome.status,
-                    for_good=mixed,
-                )
-                if mixed and order.sends > 1:
-                    return  # it may carry others' inputs too; mine now go into an order of their own
-                raise ProviderRefusedError(
-                    f"the provider refused the call ({outcome.status}): {outcome.message}",
-                    code=f"provider_{outcome.code}",
-                )
-            case Refused():
-                orders.void(self._db, order.id, order.sends, reason=outcome.message, status=outcome.status)
-                delay = retry.provider_delay(
-                    self._policy.backoff, tries, self._host.jitter(), outcome.retry_after
-                )
-                budgets.throttle(
-                    self._db, _throttle_scope(order.provider, order.endpoint, order.model), delay
-                )
-            case NotSent():
-                orders.void(self._db, order.id, order.sends, reason=f"not sent: {outcome.reason}")
-                holder.check()
-                if tries >= self._policy.most_sends:
-                    message = f"the provider cannot be reached ({outcome.reason})"
-                    raise MustWaitError(message, reason="provider", delay=self._policy.budget_delay)
-                self._pause(holder, self._policy.backoff.delay(tries, self._host.jitter()))
-            case Unknown():
-                orders.doubt(self._db, order.id, order.sends, reason=outcome.reason, status=outcome.status)
-
-    def _settle(self, order: Order, answer: Answered) -> dict[str, Entry]:
-        if len(answer.results) != len(order.call_keys):
-            orders.doubt(self._db, order.id, order.sends, reason="the answer has the wrong number of results")
-            return {}
-        weights = list(order.weights)
-        spent = answer.input_tokens, answer.output_tokens
-        cost = self._table.cost(order.model, *spent, provider=order.provider)
-        receipt = orders.Receipt(
-            results=answer.results,
-            tokens=prices.split(answer.input_tokens + answer.output_tokens, weights),
-            costs=prices.split(cost or 0, weights),
-            prices=orders.UNPRICED if cost is None else self._table.version,
-            replayed=answer.replayed,
-        )
-        give_up = self._host.clock() + self._policy.settle_patience
-        while True:
-            try:
-                counts = orders.settle(self._db, order.id, order.sends, receipt)
-            except StoreUnavailableError:
-                # The answer is paid for: hold on to it for as long as there is hope of keeping it.
-                if self._host.clock() > give_up:
-                    raise
-                self._host.sleep(self._policy.backoff.first)
-            else:
-                return _entries(order, receipt) if counts else {}
-
     def _respect_throttle(self, holder: Holder, provider: str, endpoint: str, model: str) -> None:
-        wait = budgets.wait_for(self._db, _throttle_scope(provider, endpoint, model))
+        wait = budgets.wait_for(self._db, throttle_scope(provider, endpoint, model))
         if wait > self._policy.short_wait:
             raise MustWaitError("the provider asked to be left alone", reason="rate", delay=wait)
-        self._pause(holder, wait)
-
-    def _pause(self, holder: Holder, seconds: float) -> None:
-        """Wait, but never sleep through a lost lease or a worker that is stopping."""
-        until = self._host.clock() + seconds
-        while (left := until - self._host.clock()) > 0:
-            self._host.sleep(min(left, self._policy.nap))
-            holder.check()
+        self._exchanges.pause(holder, wait)
 
     def _estimate(self, provider: Provider, call: Call) -> int:
         tokens = provider.count_tokens(call.text)
@@ -472,18 +357,6 @@ def _together(settled: Sequence[Mapping[str, Entry]]) -> dict[str, Entry]:
     return {key: entry for each in settled for key, entry in each.items()}
 
 
-def _entries(order: Order, receipt: orders.Receipt) -> dict[str, Entry]:
-    rows = zip(order.call_keys, receipt.results, receipt.tokens, receipt.costs, strict=True)
-    return {
-        key: Entry(key, CallState.SETTLED, order.id, order.run_id, result, tokens, cost)
-        for key, result, tokens, cost in rows
-    }
-
-
-def _settled(entry: Entry | None) -> bool:
-    return entry is not None and entry.state is CallState.SETTLED
-
-
 def _most_output(params: Mapping[str, object]) -> int:
     """The output to reserve for: what the call allows, or a guess where it sets no sensible limit."""
     asked = params.get("max_completion_tokens", params.get("max_tokens"))
@@ -492,7 +365,3 @@ def _most_output(params: Mapping[str, object]) -> int:
 
 def _scopes(claim: Claim) -> tuple[str, ...]:
     return (budgets.TENANT, f"collection:{claim.collection}") if claim.collection else (budgets.TENANT,)
-
-
-def _throttle_scope(provider: str, endpoint: str, model: str) -> str:
-    return f"{provider}/{endpoint}/{model}"

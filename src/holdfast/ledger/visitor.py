@@ -55,3 +55,6 @@ class Visitor:
     def trusted_until(self) -> float:
         """When the visitor gives up, by the host's clock."""
         return self._until
+
+    def waiting(self, waits: bool) -> None:
+        """Nobody counts how often a visitor dies."""

@@ -61,6 +61,12 @@ FENCES = {
 }
 # Whoever needs no key to be let in has no name.
 ACTORS = {"api:loopback": "somebody on this machine"}
+LOSSES = {
+    "lease_expired": "the lease of {} on {} ran out",
+    "worker_died": "the worker of {}, which had {} in hand, died",
+    "process_died": "{} died with {} in hand",
+    "overran": "{} did not end {} within its hard time limit",
+}
 WAITS = {
     "budget": "its budget",
     "rate": "the provider, which asked to be left alone",
@@ -68,6 +74,7 @@ WAITS = {
     "parked": "a person, who must resolve a parked order",
     "provider": "the provider, which could not be reached",
     "documents": "documents that are not ready yet",
+    "recovery": "a quieter time, for its worker was lost several times in a row",
 }
 
 
@@ -150,7 +157,8 @@ def of(noted: Noted | Event, tasks: Mapping[int, str] | None = None) -> str:
 def _hand_over(noted: Noted | Event, who: str, task: str) -> str:
     match noted.verb:
         case Verb.EXPIRE:
-            return f"the lease of {who} on {task} ran out; the task is due again"
+            how = LOSSES.get(noted.reason, LOSSES["lease_expired"]).format(who, task)
+            return f"{how}; the task is due again"
         case Verb.RELEASE:
             return f"{who} handed {task} back: {RELEASES.get(noted.reason, noted.reason)}"
         case Verb.PUT_BACK:

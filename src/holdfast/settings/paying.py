@@ -78,6 +78,14 @@ class PayingSettings(pydantic.BaseModel):
             "order that would pass it is not sent, and the run fails; what was paid stays."
         ),
     )
+    resend_early_below: Annotated[Decimal, Field(ge=0)] = Field(
+        default=Decimal("0.05"),
+        description=(
+            "Price in US dollars up to which an order without a key, whose worker fell silent, counts as in "
+            "doubt two seconds after `LEASE_TTL`; a dearer one after its own deadline. One whose process has "
+            "provably died is in doubt at once."
+        ),
+    )
     order_deadline: Annotated[float, Field(ge=1, le=3600)] = Field(
         default=60.0,
         description="Seconds that one paid exchange may take in all; then its connection is closed.",

@@ -15,6 +15,7 @@ ANY_FILE = frozenset(
         "api_rate",
         "api_threads",
         "attempt_cap",
+        "loss_cap",
         "body_pause",
         "broker_restore_interval",
         "broker_visibility_timeout",
@@ -87,6 +88,7 @@ NAMED_FILE = frozenset(
         "llm_model",
         "llm_provider",
         "park_above",
+        "resend_early_below",
         # limits against hostile content
         "estimate_processes",
         "estimate_seconds",

@@ -80,7 +80,11 @@ class WorkerSettings(pydantic.BaseModel):
         description="Port of a worker's health and metrics; 0: a free one, which `holdfast status` shows.",
     )
     drain_timeout: Annotated[float, Field(ge=0, le=3600)] = Field(
-        default=25.0, description="Seconds that a worker told to stop may spend on settling its orders."
+        default=25.0,
+        description=(
+            "Seconds that the tasks of a worker told to stop may take to end. Orders in flight are awaited "
+            "until their own deadline (`ORDER_DEADLINE`), whatever is said here."
+        ),
     )
     lease_backend: Literal["sql", "redis"] = Field(
         default="sql",
@@ -117,7 +121,15 @@ class WorkerSettings(pydantic.BaseModel):
         description="Seconds without lease or sign of life after which a new request takes a run over.",
     )
     attempt_cap: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=3, description="Claims over an expired lease without progress before a run is abandoned."
+        default=3,
+        description="Deaths of the one process that ran a task, without progress, before a run is abandoned.",
+    )
+    loss_cap: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=20,
+        description=(
+            "Disappearances in a row of the whole worker that ran a task, without progress, before a run is "
+            "abandoned. From the fourth on it waits before it is tried again: 2 s, 4 s, up to a minute."
+        ),
     )
 
     @pydantic.field_validator("broker_url")

@@ -105,7 +105,10 @@ def paid_by(db: Database, task_id: int, order_ids: Sequence[str]) -> frozenset[s
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An order about to be intended. `weights` is the estimated price of each key, in nano-dollars."""
+    """An order about to be intended. `weights` is the estimated price of each key, in nano-dollars.
+
+    `carrier` is the process that will send it, None where nobody would have to wait for it.
+    """
 
     id: str
     provider: str
@@ -118,6 +121,7 @@ class Draft:
     stale_after: float
     scopes: tuple[str, ...]
     unpriced: bool = False
+    carrier: str | None = None
 
 
 def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
@@ -183,7 +187,7 @@ def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | No
         "deadline": draft.deadline,
     }
     lasts = draft.stale_after if state is CallState.INTENT else draft.deadline
-    more = {"scopes": scopes, "b_lasts": lasts}
+    more = {"scopes": scopes, "carrier": draft.carrier, "b_lasts": lasts}
     made = tx.execute(NEW_ORDER[state], frozen | more).one()
     lists = {"call_keys": tuple(mine), "weights": tuple(frozen["weights"])}
     return Order(**frozen | lists | made._asdict(), state=state)
@@ -227,6 +231,7 @@ MARK_RESENT = (
     .where(orders.c.id == bindparam("b_order"), orders.c.state == literal(CallState.IN_DOUBT))
     .values(
         holder=bindparam("b_holder"),
+        carrier=bindparam("b_carrier"),
         task_id=bindparam("b_task"),
         run_id=bindparam("b_run"),
         send_token=bindparam("b_send"),
@@ -283,7 +288,9 @@ def _mark_calls(tx: Tx, marked: Order, before: CallState) -> None:
         raise _NotAllMineError
 
 
-def resend(db: Database, claim: Claim, order_id: str, send_token: str) -> Order | FencedOut:
+def resend(
+    db: Database, claim: Claim, order_id: str, send_token: str, carrier: str | None = None
+) -> Order | FencedOut:
     """The in-doubt order is marked sent again, now held by `claim`; its body and key are the frozen ones.
 
     Without a key this send may be charged beside the one in doubt, so it reserves its price once more: raises
@@ -299,7 +306,7 @@ def resend(db: Database, claim: Claim, order_id: str, send_token: str) -> Order 
         if row.state != CallState.IN_DOUBT:
             return FencedOut(f"order_{row.state}")
         holder = {"b_holder": claim.token, "b_task": claim.task_id or None, "b_run": claim.run_id or None}
-        tx.execute(MARK_RESENT, {"b_order": order_id, "b_send": send_token, **holder})
+        tx.execute(MARK_RESENT, {"b_order": order_id, "b_send": send_token, "b_carrier": carrier, **holder})
         tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})
         if not row.keyed:
             budgets.reserve(tx, row.tenant, row.scopes, row.estimate, unpriced=row.unpriced)
@@ -322,6 +329,7 @@ ORDER_AND_APPROVAL = select(
     orders.c.approved,
     orders.c.doubts,
     orders.c.reason,
+    orders.c.status_code,
     orders.c.first_sent_at,
     now().label("now"),
 ).where(orders.c.id == bindparam("order_id"))

@@ -17,7 +17,7 @@ from sqlalchemy import CTE, FromClause, Row, Select, and_, bindparam, case, not_
 
 from holdfast.core import decide
 from holdfast.core.records import Claim, FencedOut, Landed, Outcome, Skipped
-from holdfast.core.states import LANE_RANK, LIVE, Skip, Status, TaskState, Verb
+from holdfast.core.states import LANE_RANK, Loss, Skip, Status, TaskState, Verb
 from holdfast.store import journal, rows
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import Keys, Together, key_in, now
@@ -85,6 +85,8 @@ _CLAIM_COLUMNS = [
     tasks.c.pipeline,
     tasks.c.payload,
     tasks.c.deferrals,
+    tasks.c.losses,
+    tasks.c.only_waits,
     runs.c.kind,
     runs.c.subject,
     runs.c.content,
@@ -150,6 +152,9 @@ _take = (
         waiting_for=None,
         look_again_at=0.0,
         attempts=bindparam("b_attempts"),
+        losses=bindparam("b_losses"),
+        only_waits=False,
+        carrier=bindparam("b_carrier"),
     )
 )
 # Another claim of the same tenant is already noting the same thing: do not queue up behind it.
@@ -187,9 +192,18 @@ class _Contended(Exception):  # noqa: N818 - inner signal: roll back and pick ag
 
 
 def claim_best(
-    db: Database, *, lanes: Sequence[str], pipelines: Sequence[str], owner: str, token: str, ttl: float
+    db: Database,
+    *,
+    lanes: Sequence[str],
+    pipelines: Sequence[str],
+    owner: str,
+    token: str,
+    ttl: float,
+    carrier: str | None = None,
 ) -> Claim | None:
     """The best due task of `lanes`, now held under `token` for `ttl` seconds; None when nothing is due.
+
+    `carrier` is the process that holds it, for those who look whether it has died.
 
     A tenant whose best task another transaction has locked is passed over at the next try, so that one
     frozen claimer does not hide everybody else's work.
@@ -205,7 +219,7 @@ def claim_best(
             if db.postgresql and (hidden := tx.one(BEST_TENANT, values)) is not None:
                 raise _Contended(hidden.tenant)
             return None
-        return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=row.attempts)
+        return _take_over(tx, row, _Taker(owner, token, ttl, carrier))
 
     for number in range(CLAIM_TRIES):
         try:
@@ -230,6 +244,7 @@ def claim_named(
     ttl: float,
     rules: "LockHeld",
     alive: Alive | None = None,
+    carrier: str | None = None,
 ) -> Claim | Skipped:
     """The named task, now held under `token`; or why this delivery must not run.
 
@@ -250,14 +265,15 @@ def claim_named(
         reason = decide.deliver(delivery, row.now)
         if reason is None and row.pipeline not in pipelines:
             reason = Skip.UNSUPPORTED
-        attempts = row.attempts
+        taker = _Taker(owner, token, ttl, carrier)
         if reason is None and task.state is TaskState.RUNNING:
-            expiry = decide.expire(row.attempts, rules.attempt_cap, advanced=row.has_advanced)
-            attempts = expiry.attempts
+            lost = decide.Lost(Loss.LEASE_EXPIRED, row.attempts, row.losses, row.has_advanced, row.only_waits)
+            expiry = decide.expire(lost, decide.Caps(rules.attempt_cap, rules.loss_cap))
+            taker = dataclasses.replace(taker, losses=expiry.losses)
             reason = Skip.EXHAUSTED if expiry.abandoned else None
         if reason is not None:
             return _skip(tx, row, reason, owner=owner, token=token, rules=rules)
-        return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=attempts)
+        return _take_over(tx, row, taker)
 
     for number in range(CLAIM_TRIES):
         try:
@@ -267,10 +283,10 @@ def claim_named(
     return Skipped(Skip.LOCK_HELD, rules.delay)
 
 
-def take(tx: Tx, task_id: int, *, owner: str, token: str, ttl: float) -> Claim:
+def take(tx: Tx, task_id: int, *, owner: str, token: str, ttl: float, carrier: str | None = None) -> Claim:
     """The task, which this transaction made under the head's lock, is held from its first moment on."""
     row = tx.execute(PICK_NAMED, {"task_id": task_id}).one()
-    return _take_over(tx, row, owner=owner, token=token, ttl=ttl, attempts=row.attempts)
+    return _take_over(tx, row, _Taker(owner, token, ttl, carrier))
 
 
 def mine(tx: Tx, token: str) -> Claim | None:
@@ -288,10 +304,11 @@ def _lives(row: Row[Any], alive: Alive | None) -> bool:
 class LockHeld:
     """How often and how long to look again at a task that is held by a live worker."""
 
-    __slots__ = ("attempt_cap", "delay", "times")
+    __slots__ = ("attempt_cap", "delay", "loss_cap", "times")
 
-    def __init__(self, *, attempt_cap: int, delay: float = 15.0, times: int = 10) -> None:
+    def __init__(self, *, attempt_cap: int, loss_cap: int = 20, delay: float = 15.0, times: int = 10) -> None:
         self.attempt_cap = attempt_cap
+        self.loss_cap = loss_cap
         self.delay = delay
         self.times = times
 
@@ -325,20 +342,32 @@ def _skip(tx: Tx, row: Row[Any], reason: Skip, *, owner: str, token: str, rules:
     return Skipped(reason, rules.delay if retry else None)
 
 
-def _take_over(tx: Tx, row: Row[Any], *, owner: str, token: str, ttl: float, attempts: int) -> Claim:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Taker:
+    """Who takes a task. `losses` is what this claim makes of them, None to leave them as they are."""
+
+    owner: str
+    token: str
+    ttl: float
+    carrier: str | None
+    losses: int | None = None
+
+
+def _take_over(tx: Tx, row: Row[Any], taker: _Taker) -> Claim:
     values = {
         "b_task": row.id,
-        "b_owner": owner,
-        "b_token": token,
-        "b_ttl": ttl,
+        "b_owner": taker.owner,
+        "b_token": taker.token,
+        "b_ttl": taker.ttl,
+        "b_carrier": taker.carrier,
         "b_lane": row.lane,
         "b_tenant": row.tenant,
-        "b_attempts": attempts,
+        "b_attempts": row.attempts,
+        "b_losses": row.losses if taker.losses is None else taker.losses,
         "b_run": row.run_id,
         "b_head": row.head_id,
     }
-    claim = _claim(row, row.epoch + 1, token, owner, row.now + ttl)
-    claim = dataclasses.replace(claim, attempts=attempts)
+    claim = _claim(row, row.epoch + 1, taker.token, taker.owner, row.now + taker.ttl)
     values |= journal.of_claim(Verb.CLAIM, "over_expired" if row.state == TaskState.RUNNING else "due", claim)
     if row.run_status == Status.QUEUED:
         if tx.one(LOCK_HEAD_OR_SKIP, {"head_id": row.head_id}) is None:
@@ -390,6 +419,14 @@ def renew(db: Database, claim: Claim, ttl: float) -> bool:
         return tx.execute(RENEW, {**_mine(claim), "b_ttl": ttl}).rowcount == 1
 
     return db.write("renew", body, light=True)
+
+
+WAIT = update(tasks).where(_HELD).values(only_waits=bindparam("b_waits"))
+
+
+def note_wait(db: Database, claim: Claim, *, waits: bool) -> None:
+    """It is known of a held task whether its holder only waits for another's order."""
+    db.write("note_wait", lambda tx: tx.execute(WAIT, _mine(claim) | {"b_waits": waits}), light=True)
 
 
 SIGN = update(tasks).where(_HELD).values(signed_at=now())
@@ -449,15 +486,3 @@ def put_back(db: Database, claim: Claim, *, reason: str, delay: float) -> Outcom
         return Landed()
 
     return db.write("put_back", body, light=True)
-
-
-HELD_NOW = (
-    select(tasks.c.id)
-    .join(runs, runs.c.id == tasks.c.run_id)
-    .where(_HELD, runs.c.status.in_([literal(status) for status in sorted(LIVE)]))
-)
-
-
-def still_held(db: Database, claim: Claim) -> bool:
-    """True when nobody else holds the task and its run is live: a hint to stop early, never a fence."""
-    return db.read(lambda tx: tx.one(HELD_NOW, _mine(claim)) is not None)

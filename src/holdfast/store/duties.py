@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import Row, bindparam, exists, func, not_, or_, select, update
 
 from holdfast.core import decide
-from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, Verb
-from holdfast.store import deliveries, journal, requests, rows
+from holdfast.core.states import LIVE, OPEN, CallState, Loss, Status, TaskState, Verb
+from holdfast.store import deliveries, journal, losses, requests, rows
 from holdfast.store import tasks as fenced
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
@@ -27,12 +27,7 @@ _open_states = [literal(state) for state in sorted(OPEN)]
 
 
 EXPIRED = (
-    select(
-        *rows.TASK_COLUMNS,
-        tasks.c.tenant,
-        tasks.c.lane,
-        rows.ADVANCED.label("has_advanced"),
-    )
+    select(*losses.LOST_COLUMNS)
     .where(
         tasks.c.state == literal(TaskState.RUNNING),
         tasks.c.lease_until < now(),
@@ -42,19 +37,6 @@ EXPIRED = (
     .order_by(tasks.c.lease_until, tasks.c.id)
     .limit(bindparam("limit"))
     .with_for_update(key_share=True, skip_locked=True, of=tasks)
-)
-EXPIRE = (
-    update(tasks)
-    .where(tasks.c.id == bindparam("b_task"))
-    .values(
-        state=literal(TaskState.QUEUED),
-        due_at=now(),
-        epoch=tasks.c.epoch + 1,
-        owner=None,
-        token=None,
-        lease_until=0.0,
-        attempts=bindparam("b_attempts"),
-    )
 )
 
 Alive = Callable[[list[tuple[int, str]]], set[int]]
@@ -72,7 +54,7 @@ class ExpiryCursor:
 def expire(
     db: Database, *, cap: int, alive: Alive | None = None, cursor: ExpiryCursor | None = None
 ) -> dict[str, int]:
-    """Tasks whose lease ran out are due again, per lane; those over the attempt cap fail their run.
+    """Tasks whose lease ran out are due again, per lane; those over the cap of losses fail their run.
 
     At most `MOST_PAGES` pages are looked at. The next call with the same `cursor` goes on after them, so that
     any number of tasks that are alive by another lease backend cannot hide a dead one behind them.
@@ -93,6 +75,7 @@ def _expire_page(
 
     `woken` is filled over all tries: a spare wake-up is harmless, a lost one costs a sweep.
     """
+    caps = decide.Caps(losses=cap)
     values = {"since": position.lease_until, "after": position.task_id, "limit": BATCH}
 
     def body(tx: Tx) -> tuple[Sequence[Row[Any]], list[Row[Any]]]:
@@ -102,57 +85,19 @@ def _expire_page(
         for row in page:
             if row.id in spared:
                 continue
-            expiry = decide.expire(row.attempts, cap, advanced=row.has_advanced)
+            expiry = losses.take_back(tx, row, Loss.LEASE_EXPIRED, caps)
             if expiry.abandoned:
                 abandoned.append(row)
-                continue
-            tx.execute(EXPIRE, {"b_task": row.id, "b_attempts": expiry.attempts})
-            journal.write(tx, _of_task(Verb.EXPIRE, "lease_expired", row))
-            woken[row.id] = row.lane
+            elif not expiry.delay:
+                woken[row.id] = row.lane
         return page, abandoned
 
     page, abandoned = db.write("expire", body)
     for row in abandoned:
-        abandon(db, row, cap)
+        losses.abandon(db, row, Loss.LEASE_EXPIRED, caps)
     if page:
         position.lease_until, position.task_id = page[-1].lease_until, page[-1].id
     return len(page) == BATCH
-
-
-def _of_task(verb: Verb, reason: str, row: Row[Any]) -> dict[str, Any]:
-    return journal.entry(
-        verb,
-        reason,
-        tenant=row.tenant,
-        head_id=row.head_id,
-        run_id=row.run_id,
-        task_id=row.id,
-        generation=row.generation,
-        epoch=row.epoch,
-        actor=row.owner,
-    )
-
-
-def abandon(db: Database, found: Row[Any], cap: int) -> bool:
-    """The run fails as `abandoned`: its task lost its holder too often with nothing to show for it."""
-    noted = _of_task(Verb.FAIL, "abandoned", found)
-
-    def body(tx: Tx) -> bool:
-        head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": found.head_id})
-        row = tx.one(fenced.TASK_FOR_CHANGE, {"task_id": found.id})
-        if tx.again and journal.has(tx, noted):
-            return True
-        if head_row is None or row is None or row.epoch != found.epoch or row.state != TaskState.RUNNING:
-            return False
-        if row.lease_until >= head_row.now or row.run_status not in LIVE:
-            return False
-        tx.execute(fenced.FAILED, {"b_task": row.id})
-        message = f"its worker died {cap} times without any progress; look at the worker's log for this task"
-        requests.end_failed(tx, rows.head(head_row), row.run_id, code="abandoned", message=message)
-        journal.write(tx, noted)
-        return True
-
-    return db.write("abandon", body)
 
 
 FALLEN_DUE = (
@@ -206,8 +151,10 @@ _running = tasks.c.state == literal(TaskState.RUNNING)
 HAS_EXPIRED = exists().where(_running, tasks.c.lease_until < now())
 HAS_FALLEN_DUE = exists().where(tasks.c.state == literal(TaskState.WAITING), tasks.c.due_at <= now())
 HAS_FORGOTTEN_ORDERS = exists().where(
-    orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]), orders.c.deadline_at < now()
+    orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]),
+    orders.c.deadline_at < now() - decide.Waits().settle,
 )
+HAS_RUNNING = exists().where(_running)
 HAS_QUEUED = exists().where(tasks.c.state == literal(TaskState.QUEUED))
 HAS_TO_LOOK_AGAIN = exists().where(_running, tasks.c.look_again_at > 0.0, tasks.c.look_again_at <= now())
 

@@ -6,13 +6,14 @@ of is *in doubt*: its price counts as spent until it is cleared. A refusal heard
 exchange alone, so the order stays in doubt: the first exchange may have been charged.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Row, bindparam, func, not_, or_, select, update
+from sqlalchemy import Row, and_, bindparam, func, not_, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from holdfast.core import decide
 from holdfast.core.errors import BadRequestError
 from holdfast.core.states import CallState, TaskState, Verb
 from holdfast.store import budgets, calls, journal
@@ -21,11 +22,15 @@ from holdfast.store.dialect import now
 from holdfast.store.rows import literal
 from holdfast.store.schema import calls as call_table
 from holdfast.store.schema import charges, orders, tasks
+from holdfast.store.schema_carriers import carriers
+from holdfast.store.schema_operations import duties
 from holdfast.store.text import plain
 
 BATCH = 200
 # What a charge is priced by when no price is known: it has tokens and no amount.
 UNPRICED = "unpriced"
+# Nano-dollars; see `Rules.cheap`.
+CHEAP = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,52 +293,106 @@ def _doubt(tx: Tx, row: Row[Any], reason: str, status: int | None = None) -> Non
     _note(tx, Verb.DOUBT, reason, row)
 
 
-HOLDER = select(tasks.c.state, tasks.c.token, tasks.c.lease_until).where(tasks.c.id == bindparam("task_id"))
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """By what a rival judges an order that another carries.
 
-
-def recover(db: Database, order_id: str) -> CallState:
-    """An order whose holder will not end it is put right; answers its state.
-
-    Unsent and its holder gone, or stale: void. Sent and past its deadline: in doubt. Sent by a holder that
-    is gone, to a provider that honours keys: in doubt at once, for a resend with the same key costs nothing.
+    `died` tells whether the process of a name has provably died. An order without a key that is estimated at
+    no more than `cheap` is not left alone until its deadline. `ttl` is how long a lease lasts.
     """
+
+    died: Callable[[str], bool] = lambda _process: False
+    cheap: int = CHEAP
+    ttl: float = 12.0
+    waits: decide.Waits = field(default_factory=decide.Waits)
+
+
+FACTS = (
+    select(
+        orders.c.state,
+        orders.c.keyed,
+        orders.c.estimate,
+        orders.c.unpriced,
+        orders.c.task_id,
+        (now() - orders.c.deadline_at).label("overdue"),
+        and_(tasks.c.state == literal(TaskState.RUNNING), tasks.c.token == orders.c.holder).label("held"),
+        (now() - carriers.c.lease_until).label("silence"),
+        carriers.c.process,
+        carriers.c.ended_at,
+        select(func.max(duties.c.grace_until) > now())
+        .where(duties.c.name.in_(["leases", "orders"]))
+        .scalar_subquery()
+        .label("grace"),
+    )
+    .select_from(
+        orders.outerjoin(tasks, tasks.c.id == orders.c.task_id).outerjoin(
+            carriers, carriers.c.id == orders.c.carrier
+        )
+    )
+    .where(orders.c.id == bindparam("order_id"))
+)
+
+
+def _verdict(db: Database, row: Row[Any], rules: Rules) -> decide.Recovery | None:
+    # A caller outside a task has no claim that could be lost: it may send for as long as its process lives.
+    lives = row.silence is not None and row.silence <= 0
+    carriage = decide.Carriage(
+        state=CallState(row.state),
+        keyed=row.keyed,
+        cheap=not row.unpriced and row.estimate <= rules.cheap,
+        held=bool(row.held) if row.task_id is not None else lives,
+        overdue=row.overdue,
+        silence=row.silence,
+        died=row.ended_at is not None or (bool(row.process) and rules.died(row.process)),
+        grace=bool(row.grace) or db.was_away(rules.ttl),
+    )
+    return decide.recover(carriage, rules.waits)
+
+
+def recover(db: Database, order_id: str, rules: Rules | None = None) -> CallState:
+    """An order whose holder will not end it is put right as `decide.recover` says; answers its state.
+
+    It first looks, and writes only when there is something to be put right: those who wait ask often.
+    """
+    rules = rules or Rules()
+    seen = db.first(FACTS, {"order_id": order_id})
+    if seen is not None and _verdict(db, seen, rules) is None:
+        return CallState(seen.state)
 
     def body(tx: Tx) -> CallState:
         row = _locked(tx, order_id)
-        state = CallState(row.state)
-        if state not in {CallState.INTENT, CallState.SENT}:
-            return state
-        holder = tx.one(HOLDER, {"task_id": row.task_id})
-        here = holder is not None and holder.state == TaskState.RUNNING and holder.token == row.holder
-        overdue = row.deadline_at < row.now
-        if state is CallState.INTENT and (overdue or not here):
-            _turn(tx, row, CallState.VOID, "unsent")
+        verdict = _verdict(db, tx.execute(FACTS, {"order_id": order_id}).one(), rules)
+        if verdict is None:
+            return CallState(row.state)
+        if verdict.state is CallState.IN_DOUBT:
+            _doubt(tx, row, verdict.reason)
+        else:
+            _turn(tx, row, verdict.state, verdict.reason)
             budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
-            _note(tx, Verb.VOID, "unsent", row)
-            return CallState.VOID
-        if state is CallState.SENT and (overdue or (row.keyed and not here)):
-            _doubt(tx, row, "nothing heard before its deadline" if overdue else "its holder is gone")
-            return CallState.IN_DOUBT
-        return state
+            _note(tx, Verb.VOID, verdict.reason, row)
+        return verdict.state
 
     return db.write("recover", body)
 
 
+# Past the wait of `decide.Waits.settle` no order is left alone, so that none hides another.
 FORGOTTEN = (
     select(orders.c.id)
     .where(
-        orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]), orders.c.deadline_at < now()
+        orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]),
+        orders.c.deadline_at < now() - bindparam("settle"),
     )
+    .order_by(orders.c.deadline_at)
     .limit(BATCH)
 )
 
 
-def recover_forgotten(db: Database) -> int:
-    """No order stays unsent or unheard past its deadline; answers how many were put right."""
-    found = [row.id for row in db.read(lambda tx: tx.all(FORGOTTEN))]
-    for order_id in found:
-        recover(db, order_id)
-    return len(found)
+def recover_forgotten(db: Database, rules: Rules | None = None) -> int:
+    """No order stays unsent or unheard long after its deadline; answers how many were put right."""
+    rules = rules or Rules()
+    found = [row.id for row in db.look(FORGOTTEN, {"settle": rules.waits.settle})]
+    open_states = {CallState.INTENT, CallState.SENT}
+    return sum(recover(db, order_id, rules) not in open_states for order_id in found)
 
 
 def park(db: Database, order_id: str, *, reason: str) -> CallState:

@@ -160,7 +160,11 @@ tasks = Table(
     Column("claimed_at", Double, nullable=False, server_default="0"),
     Column("signed_at", Double, nullable=False, server_default="0"),
     Column("advanced", Boolean, nullable=False, server_default=text("false")),
+    # `carrier`: the process that holds it. `attempts`: deaths of that process alone. `losses`: of its worker.
+    Column("carrier", Text),
     Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("losses", Integer, nullable=False, server_default="0"),
+    Column("only_waits", Boolean, nullable=False, server_default=text("false")),
     Column("deferrals", Integer, nullable=False, server_default="0"),
     Column("look_again_at", Double, nullable=False, server_default="0"),
     Column("done", BigInteger, nullable=False, server_default="0"),
@@ -298,6 +302,7 @@ orders = Table(
     Column("idempotency_key", Text, nullable=False),
     Column("keyed", Boolean, nullable=False),
     Column("holder", Text, nullable=False),
+    Column("carrier", Text),  # the process that sends it; unset by an older release
     Column("task_id", BigInteger),
     Column("run_id", Text),
     Column("scopes", JSON, nullable=False),

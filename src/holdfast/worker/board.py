@@ -9,6 +9,7 @@ import os
 from enum import StrEnum
 
 from holdfast.core.states import Skip
+from holdfast.engine import processes
 from holdfast.engine.happenings import Claimed, Done, Ending, Renewed
 from holdfast.providers.base import boot_time
 
@@ -19,6 +20,9 @@ class Mark(StrEnum):
     PID = "pid"
     UP_AT = "up_at"
     TASK = "task"
+    EPOCH = "epoch"
+    BEGAN = "began"
+    ORDERS_UNTIL = "orders_until"
     BUSY_SINCE = "busy_since"
     HARD_AT = "hard_at"
     LAST_CLAIM = "last_claim"
@@ -26,6 +30,15 @@ class Mark(StrEnum):
     LAST_WAKE = "last_wake"
     LAST_END = "last_end"
     LAST_SIGN = "last_sign"
+
+
+class Left(StrEnum):
+    """What the child before this one had in hand when it died: it had no time to say so itself."""
+
+    PID = "left_pid"
+    BEGAN = "left_began"
+    TASK = "left_task"
+    EPOCH = "left_epoch"
 
 
 class Count(StrEnum):
@@ -47,7 +60,7 @@ COUNTS = [
     *(f"ended_{ending}" for ending in Ending),
     *(f"skipped_{skip}" for skip in Skip),
 ]
-_FIELDS = {name: place for place, name in enumerate([*(mark.value for mark in Mark), *COUNTS])}
+_FIELDS = {name: place for place, name in enumerate([*Mark, *Left, *COUNTS])}
 
 
 class Row:
@@ -67,9 +80,14 @@ class Row:
         self._numbers[_FIELDS[name]] += 1
 
     def enter(self) -> None:
-        """This process has the row now; the counts of whoever had it before stay."""
+        """This process has the row now; the counts of whoever had it before stay, and what it left undone."""
+        if self[Mark.TASK]:
+            self[Left.TASK] = 0.0
+            self[Left.PID], self[Left.BEGAN] = self[Mark.PID], self[Mark.BEGAN]
+            self[Left.EPOCH], self[Left.TASK] = self[Mark.EPOCH], self[Mark.TASK]
         for mark in Mark:
             self[mark] = 0.0
+        self[Mark.BEGAN] = float(processes.began(os.getpid()))
         self[Mark.PID] = float(os.getpid())
         self[Mark.UP_AT] = boot_time()
         self.show_life()
@@ -85,7 +103,8 @@ class Row:
             case Claimed(claim, hard_at):
                 self.add(Count.CLAIMS)
                 self[Mark.LAST_CLAIM] = self[Mark.BUSY_SINCE] = now
-                self[Mark.HARD_AT], self[Mark.TASK] = hard_at, float(claim.task_id)
+                self[Mark.HARD_AT], self[Mark.EPOCH] = hard_at, float(claim.epoch)
+                self[Mark.TASK] = float(claim.task_id)
             case Renewed(_, granted):
                 self.add(Count.RENEWALS if granted else Count.LEASES_LOST)
                 self[Mark.LAST_RENEWAL] = now
@@ -96,7 +115,11 @@ class Row:
 
     def rest(self) -> None:
         """No task is in hand."""
-        self[Mark.BUSY_SINCE] = self[Mark.HARD_AT] = self[Mark.TASK] = 0.0
+        self[Mark.TASK] = self[Mark.BUSY_SINCE] = self[Mark.HARD_AT] = 0.0
+
+    def note_orders(self, until: float) -> None:
+        """Answers to orders in flight are due until then; 0 when there is none."""
+        self[Mark.ORDERS_UNTIL] = until
 
     @property
     def pid(self) -> int:

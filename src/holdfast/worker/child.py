@@ -1,8 +1,8 @@
 """The life of one pool process: it opens its own runtime after the fork, works when woken, drains when told.
 
 One wake-up keeps a process going while there is work, within bounds, so that a few messages are enough for a
-long queue. When it must stop it hands its task back at once; when it cannot do so in time, because an order
-is still open, it hands the task over to others and ends.
+long queue. When it must stop it hands its task back at once, and stays until the orders in flight have been
+answered; a task that does not stop in time is handed over to others, and the process ends.
 """
 
 import contextlib
@@ -64,6 +64,7 @@ class Child:
         self._in_hand = False
         self._leaving = False
         self._handled = False
+        self._released = False
         self._opening = threading.Lock()
         # The pool sends SIGTERM to a process that says that it ends. In another thread than the main one it
         # would end it at once, perhaps with the lock in hand that all processes share: then none goes on.
@@ -176,7 +177,12 @@ class Child:
         owner = f"{self._birth.name}/{os.getpid()}"
         try:
             runtime = bootstrap.open_runtime(
-                self._birth.settings, sender=self._birth.sender, owner=owner, tell=self._row.note
+                self._birth.settings,
+                sender=self._birth.sender,
+                owner=owner,
+                tell=self._row.note,
+                watched=True,
+                tell_orders=self._row.note_orders,
             )
         except HoldfastError as error:
             self._row.add(Count.STORE_AWAY)
@@ -196,7 +202,8 @@ class Child:
             self._runtime.engine.drain()
         patience = self._birth.settings.drain_timeout
         until = boot_time() + patience
-        while self._in_hand and boot_time() < until:
+        while self._in_hand and boot_time() < max(until, self._orders_until()):
+            self._release_what_waits()
             self._pause.wait(0.05)
         if self._in_hand:
             self._pause.wait(LAST_WORDS)
@@ -215,6 +222,17 @@ class Child:
     def _show_life(self) -> None:
         while not self._pause.wait(SIGN_EVERY):
             self._row.show_life()
+
+    def _orders_until(self) -> float:
+        return self._row[Mark.ORDERS_UNTIL] + LAST_WORDS
+
+    def _release_what_waits(self) -> None:
+        """A task whose order is in flight goes to others now; they wait for the answer, as we do."""
+        if self._released or self._runtime is None or not self._runtime.engine.carrier.orders:
+            return
+        self._released = True
+        with contextlib.suppress(StoreUnavailableError):  # then it goes when the order has been answered
+            self._runtime.engine.hand_over("draining")
 
     def _hold_the_rope(self) -> None:
         self._birth.rope.wait()

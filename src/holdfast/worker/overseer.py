@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast import __version__, bootstrap
+from holdfast.core import decide
 from holdfast.core.errors import HoldfastError
 from holdfast.engine import wake
 from holdfast.engine.apart import Apart
@@ -24,6 +25,7 @@ from holdfast.store import workers
 from holdfast.store.database import Database
 from holdfast.store.workers import WorkerState
 from holdfast.worker.board import COUNTS, Board, Count, Mark, Row
+from holdfast.worker.deaths import Deaths
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +105,13 @@ class Overseer:
         self._killed: set[int] = set()
         self._apart: Apart | None = None
         self._voice: Database | None = None
+        caps = decide.Caps(settings.attempt_cap, settings.loss_cap)
+        self._deaths = Deaths(board, sender, caps, self._database)
         self._cures = 0
+
+    def _database(self) -> Database:
+        url = self.settings.database_url.get_secret_value()
+        return Database(url, pool_size=1, prepare=self.settings.database_prepare, patience=5.0)
 
     def start(self) -> None:
         """The sweep, the heartbeat and the watch over children have begun."""
@@ -133,6 +141,7 @@ class Overseer:
         if self._voice is not None:
             self._voice.close()
         self._over.set()
+        self._deaths.stop()
         for thread in self._threads[-1:]:
             thread.join(timeout=5)
 
@@ -281,6 +290,7 @@ class Overseer:
             self.progress.strangers = self.strangers()
             for row in self.board.taken():
                 self._look_at(row, now)
+            self._deaths.look(draining=self.progress.draining)
             if self.progress.draining:
                 if not since:
                     log.info("told to stop: draining for at most %g s", self.settings.drain_timeout)
@@ -288,6 +298,12 @@ class Overseer:
                 self._look_at_drain(now - since)
 
     def _look_at_drain(self, lasted: float) -> None:
+        # Paid answers are waited for: an order is longer than a drain may be, but not than its own deadline.
+        if (
+            max((row[Mark.ORDERS_UNTIL] for row in self.board.taken()), default=0.0)
+            > boot_time() - self.pace.stop_grace
+        ):
+            return
         if lasted > self.settings.drain_timeout + self.pace.stop_grace:
             log.error("the drain did not end within %g s; ending now", self.settings.drain_timeout)
             self._cut_off()

@@ -72,11 +72,11 @@ def test_a_dead_workers_order_is_resent_at_once_if_keyed(keyed):
 
 
 @pytest.mark.g5
-def test_a_dead_workers_order_waits_for_its_deadline_if_not(unkeyed):
+def test_a_dead_workers_dear_order_waits_for_its_deadline_if_not(unkeyed):
     """Until then the answer may still come to a worker that only looked dead."""
     successor = unkeyed.crash(unkeyed.hand(), "chunk-01")
     with pytest.raises(MustWaitError) as waiting:
-        unkeyed.pay(successor, "chunk-01", ledger=unkeyed.ledger(wait=0.0))
+        unkeyed.pay(successor, "chunk-01", ledger=unkeyed.ledger(wait=0.0, cheap=CENT - 1))
     assert waiting.value.reason == "intent"
     assert unkeyed.meter.totals().exchanges == 1
     unkeyed.pass_deadline()

@@ -11,11 +11,13 @@ from holdfast import faults
 from holdfast.core.errors import LeaseLostError
 from holdfast.core.retry import Backoff
 from holdfast.engine.host import ThreadHost
-from holdfast.ledger.pay import Call, Ledger, Policy
+from holdfast.ledger.exchanges import Policy
+from holdfast.ledger.pay import Call, Ledger
 from holdfast.ledger.prices import MILLION, Price, PriceTable
 from holdfast.providers.base import boot_time
-from holdfast.store import budgets, duties
+from holdfast.store import budgets, dialect, duties
 from holdfast.store.schema import charges, orders
+from holdfast.store.schema_carriers import carriers
 from holdfast.store.schema_money import throttles
 
 PRICES = PriceTable("test-1", {"small": Price(10 * MILLION), "talker": Price(10 * MILLION, 20 * MILLION)})
@@ -38,6 +40,9 @@ class Hand:
 
     def trusted_until(self):
         return boot_time() + 60.0
+
+    def waiting(self, waits):
+        self.waited = waits
 
 
 class Witness:
@@ -85,7 +90,10 @@ class Till:
         return (ledger or self.ledger()).pay(hand, [embed(text) for text in texts], counted)
 
     def crash(self, hand, *texts, at="send.answered", **ledger):
-        """The worker dies at the fault point; its task is taken over by the hand that is answered."""
+        """The worker dies at the fault point, and nobody here can know it: another has its task at last.
+
+        Its lease and that of its process have run out.
+        """
 
         def die(name):
             if name == at:
@@ -97,6 +105,7 @@ class Till:
 
     def take_over(self, hand):
         self.world.lapse(hand.claim)
+        self.fall_silent(12.0)
         duties.expire(self.db, cap=9)
         return Hand(self.world.claim(owner="successor"))
 
@@ -116,8 +125,13 @@ class Till:
         rows = {row.scope: row for row in budgets.of_tenant(self.db, "default")}
         return rows[scope].spent, rows[scope].reserved
 
-    def pass_deadline(self):
-        self.world.write(update(orders).values(deadline_at=1.0))
+    def fall_silent(self, seconds):
+        """Nothing was heard of any process for so long after its lease had run out."""
+        self.world.write(update(carriers).values(lease_until=dialect.now() - seconds))
+
+    def pass_deadline(self, seconds=None):
+        """The deadline of every order was so many seconds ago, or very long."""
+        self.world.write(update(orders).values(deadline_at=dialect.now() - seconds if seconds else 1.0))
 
     def end_throttle(self):
         self.world.write(update(throttles).values(not_before=1.0))

@@ -4,6 +4,7 @@ from alembic import context
 
 from holdfast.store import (  # noqa: F401 - they register tables
     schema_access,
+    schema_carriers,
     schema_follow_ups,
     schema_installation,
     schema_jobs,

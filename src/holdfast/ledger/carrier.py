@@ -1,0 +1,112 @@
+"""This process as the carrier of its orders: known by name, and alive by a lease of its own while it waits.
+
+The lease is not a fence, and nobody needs it to send or to settle. It tells those who want the same calls
+that somebody still waits for the answer, also when its task was let go of, or there never was one.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+
+from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.ports import Host
+from holdfast.leases.base import DATABASE_TERMS, Terms
+from holdfast.store import carriers
+from holdfast.store.database import Database
+
+
+class Carrier:
+    """The process as others see it. Safe to share between threads; after a fork it is another one."""
+
+    def __init__(
+        self,
+        db: Database,
+        host: Host,
+        terms: Terms = DATABASE_TERMS,
+        *,
+        name: str = "",
+        watched: bool = False,
+        watch: Database | None = None,
+        tell: Callable[[float], None] | None = None,
+    ) -> None:
+        """`watched`: its parent process tells when it dies. `watch` is the connection of whoever beats.
+
+        `tell` is told until when answers are due, 0 when none is.
+        """
+        self._db = db
+        self._watch = watch or db
+        self._host = host
+        self._terms = terms
+        self.ttl = terms.ttl
+        self._name = name
+        self._watched = watched
+        self._tell = tell or (lambda _until: None)
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._id = ""
+        self._known_at: float | None = None
+        self._in_flight: dict[str, float] = {}
+        self.on_first_order: Callable[[], None] = lambda: None
+
+    @property
+    def id(self) -> str:
+        """By what tasks and orders name this process."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._pid, self._id, self._known_at = os.getpid(), self._host.token(), None
+                self._in_flight = {}
+            return self._id
+
+    def known(self) -> str:
+        """Its id, once the database has it: before a task is held under it."""
+        if not self.id or self._known_at is None:
+            self.keep()
+        return self._id
+
+    def keep(self) -> str:
+        """Its id, with a lease that has just begun or was renewed not long ago: before an order is sent."""
+        carrier, sent_at = self.id, self._host.clock()
+        if self._known_at is None or sent_at - self._known_at > self._terms.renew_every:
+            self._renew(self._db, carrier, sent_at)
+        return carrier
+
+    def _renew(self, db: Database, carrier: str, sent_at: float) -> None:
+        host = self._host
+        parent = host.parent() if self._watched else ""
+        names = {"name": self._name, "process": host.process(), "parent": parent}
+        carriers.keep(db, carrier, ttl=self._terms.ttl, **names)
+        self._known_at = sent_at
+
+    @contextlib.contextmanager
+    def carrying(self, order_id: str, until: float) -> Iterator[None]:
+        """An order is in flight; by the host's clock its answer comes before `until`, or never."""
+        with self._lock:
+            first = not self._in_flight
+            self._in_flight[order_id] = until
+            self._tell(max(self._in_flight.values()))
+        try:
+            if first:
+                self.on_first_order()
+            yield
+        finally:
+            with self._lock:
+                self._in_flight.pop(order_id, None)
+                self._tell(max(self._in_flight.values(), default=0.0))
+
+    @property
+    def orders(self) -> int:
+        """How many orders are in flight."""
+        return len(self._in_flight)
+
+    @property
+    def until(self) -> float:
+        """By when the last of them is answered or given up, by the host's clock; 0 when there is none."""
+        with self._lock:
+            return max(self._in_flight.values(), default=0.0)
+
+    def beat(self) -> None:
+        """While an order is in flight the lease has been renewed; when the database is away, nothing."""
+        if self._in_flight:
+            with contextlib.suppress(StoreUnavailableError):
+                self._renew(self._watch, self.id, self._host.clock())

@@ -1,0 +1,200 @@
+"""One marked order is sent, and what came of it is recorded, whatever that is and however long it takes.
+
+An answer that is here was paid for. It is held on to for as long as this process lives: a database that is
+away only delays its settlement. Meanwhile the carrier's lease cannot be renewed either, so the first sweep
+after an outage grants one lease time of grace before anybody doubts the order (`store.orders.recover`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Protocol, TypeVar
+
+from holdfast import faults
+from holdfast.core import decide, retry
+from holdfast.core.errors import MustWaitError, ProviderRefusedError, StoreUnavailableError
+from holdfast.core.ports import Host
+from holdfast.core.records import Claim, Entry, Order
+from holdfast.core.states import CallState
+from holdfast.ledger import prices
+from holdfast.ledger.carrier import Carrier
+from holdfast.providers.base import Answered, Exchange, NotSent, Provider, Refused, Unknown
+from holdfast.store import budgets, orders
+from holdfast.store.database import Database
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How the ledger behaves where the protocol leaves a choice."""
+
+    concurrency: int = 4
+    wait: float = 30.0
+    poll: float = 0.1
+    short_wait: float = 2.0
+    nap: float = 0.5
+    most_poll: float = 0.5
+    most_sends: int = 8
+    in_doubt: str = "resend"
+    most_doubts: int = 5
+    park_above: int | None = None
+    cheap: int = orders.CHEAP
+    stale_intent: float = 60.0
+    budget_delay: float = 30.0
+    parked_delay: float = 60.0
+    backoff: retry.Backoff = field(default_factory=retry.Backoff)
+    waits: decide.Waits = field(default_factory=decide.Waits)
+
+    def between_looks(self, looks: int) -> float:
+        """Seconds until the next look at what another pays for, after so many looks."""
+        return (
+            min(self.most_poll, self.poll * 1.5 ** min(looks, 20))
+            if self.poll < self.most_poll
+            else self.poll
+        )
+
+
+class Holder(Protocol):
+    """Whoever pays: a claim whose lease is watched."""
+
+    @property
+    def claim(self) -> Claim:
+        """The claim under which the order is sent."""
+        ...
+
+    def check(self) -> None:
+        """Return while new orders may be sent; otherwise raise a WorkStopped."""
+        ...
+
+    def trusted(self) -> bool:
+        """True while the lease is trusted; asked again just before the first byte."""
+        ...
+
+    def trusted_until(self) -> float:
+        """The host's clock value at which trust ends."""
+        ...
+
+    def waiting(self, waits: bool) -> None:
+        """It does nothing from now on but wait for another's order; or that is over."""
+        ...
+
+
+class Exchanges:
+    """How this process sends orders."""
+
+    def __init__(
+        self, db: Database, host: Host, table: prices.PriceTable, policy: Policy, carrier: Carrier
+    ) -> None:
+        self._db = db
+        self._host = host
+        self._table = table
+        self._policy = policy
+        self._carrier = carrier
+
+    def carry_out(
+        self, provider: Provider, holder: Holder, order: Order, began: float, tries: int
+    ) -> dict[str, Entry]:
+        """Send the marked order and record what came of it, whatever that is; answers what it settled."""
+        deadline = began + order.deadline
+        exchange = Exchange(
+            endpoint=order.endpoint,
+            body=order.body,
+            idempotency_key=order.idempotency_key,
+            send_by=min(holder.trusted_until(), deadline),
+            deadline=deadline,
+        )
+        with self._carrier.carrying(order.id, deadline):
+            outcome = provider.send(exchange, holder.trusted)
+            faults.point("send.heard")
+            if isinstance(outcome, Answered):
+                return self._settle(order, outcome)
+            self._record(order, outcome)
+        self._go_on(holder, order, outcome, tries)
+        return {}
+
+    def _record(self, order: Order, outcome: Refused | NotSent | Unknown) -> None:
+        """The ledger knows what became of an order that was not answered."""
+        record: Callable[..., CallState] = orders.void
+        facts: dict[str, Any]
+        match outcome:
+            case Unknown(reason, status):
+                record, facts = orders.doubt, {"reason": reason, "status": status}
+            case NotSent(reason):
+                facts = {"reason": f"not sent: {reason}"}
+            case Refused():
+                facts = {"reason": outcome.message, "status": outcome.status}
+                facts["for_good"] = _is_mixed(order, outcome)
+        self._recorded(lambda: record(self._db, order.id, order.sends, **facts))
+
+    def _go_on(self, holder: Holder, order: Order, outcome: Refused | NotSent | Unknown, tries: int) -> None:
+        """Return when it may be tried again, after a wait if need be; raise when it may not."""
+        match outcome:
+            case Refused(permanent=True):
+                if _is_mixed(order, outcome) and order.sends > 1:
+                    return  # it may carry others' inputs too; mine now go into an order of their own
+                raise ProviderRefusedError(
+                    f"the provider refused the call ({outcome.status}): {outcome.message}",
+                    code=f"provider_{outcome.code}",
+                )
+            case Refused():
+                delay = retry.provider_delay(
+                    self._policy.backoff, tries, self._host.jitter(), outcome.retry_after
+                )
+                budgets.throttle(self._db, throttle_scope(order.provider, order.endpoint, order.model), delay)
+            case NotSent():
+                holder.check()
+                if tries >= self._policy.most_sends:
+                    message = f"the provider cannot be reached ({outcome.reason})"
+                    raise MustWaitError(message, reason="provider", delay=self._policy.budget_delay)
+                self.pause(holder, self._policy.backoff.delay(tries, self._host.jitter()))
+
+    def _settle(self, order: Order, answer: Answered) -> dict[str, Entry]:
+        if len(answer.results) != len(order.call_keys):
+            self._record(order, Unknown("the answer has the wrong number of results", HTTPStatus.OK))
+            return {}
+        weights = list(order.weights)
+        spent = answer.input_tokens, answer.output_tokens
+        cost = self._table.cost(order.model, *spent, provider=order.provider)
+        receipt = orders.Receipt(
+            results=answer.results,
+            tokens=prices.split(answer.input_tokens + answer.output_tokens, weights),
+            costs=prices.split(cost or 0, weights),
+            prices=orders.UNPRICED if cost is None else self._table.version,
+            replayed=answer.replayed,
+        )
+        counts = self._recorded(lambda: orders.settle(self._db, order.id, order.sends, receipt))
+        return _entries(order, receipt) if counts else {}
+
+    def _recorded(self, record: Callable[[], T]) -> T:
+        """What came of `record`, tried until the database is there to hear it."""
+        while True:
+            try:
+                return record()
+            except StoreUnavailableError:
+                self._host.sleep(self._policy.backoff.first)
+
+    def pause(self, holder: Holder, seconds: float) -> None:
+        """Wait, but never sleep through a lost lease or a worker that is stopping."""
+        until = self._host.clock() + seconds
+        while (left := until - self._host.clock()) > 0:
+            self._host.sleep(min(left, self._policy.nap))
+            holder.check()
+
+
+def _is_mixed(order: Order, outcome: Refused) -> bool:
+    """True when one of several inputs may be bad: the others must not be barred with it."""
+    return outcome.permanent and outcome.code == "rejected" and len(order.call_keys) > 1
+
+
+def throttle_scope(provider: str, endpoint: str, model: str) -> str:
+    """What a provider that asks to be left alone is left alone with."""
+    return f"{provider}/{endpoint}/{model}"
+
+
+def _entries(order: Order, receipt: orders.Receipt) -> dict[str, Entry]:
+    rows = zip(order.call_keys, receipt.results, receipt.tokens, receipt.costs, strict=True)
+    return {
+        key: Entry(key, CallState.SETTLED, order.id, order.run_id, result, tokens, cost)
+        for key, result, tokens, cost in rows
+    }
