@@ -8,13 +8,15 @@ from tests.indexing.test_command import index, shelf, staff  # noqa: F401 - fixt
 def test_escape_codes_of_a_document_are_shown_and_not_carried_out(staff, tmp_path, holdfast):  # noqa: F811
     """Neither by search nor by its JSON; the words around them are."""
     (tmp_path / "papers").mkdir()
-    (tmp_path / "papers/evil.txt").write_text("Delta \x1b[2J\x1b]0;owned\x07 \x9b31m follows.")
+    page = "<html><body><p>Delta &#27;[2J&#27;]0;owned&#7; follows.</p></body></html>"
+    (tmp_path / "papers/evil.html").write_text(page)
     assert holdfast("index", str(tmp_path / "papers"))[0] == 0
     for more in ((), ("--json",)):
         code, out, _ = holdfast("search", "delta", "--mode", "keyword", *more)
         assert code == 0
         assert "follows" in out
         assert not {"\x1b", "\x07", "\x9b"} & set(out)
+        assert "1b[2J" in out
 
 
 def test_a_folder_is_refused_where_the_quota_ends(staff, shelf, holdfast):  # noqa: F811
