@@ -176,7 +176,9 @@ MONEY = (
     mutant(
         "budget_not_reserved_before_the_call",
         "G5: the cap is looked at when the money is gone",
-        Patch(CALLS, "    budgets.reserve(tx, claim.tenant, draft.scopes, estimate)\n", ""),
+        Patch(
+            CALLS, "    budgets.reserve(tx, claim.tenant, scopes, estimate, unpriced=draft.unpriced)\n", ""
+        ),
         by=f"{G5}a_budget_is_not_passed_by_eight_who_spend_at_once[sqlite]",
     ),
     mutant(
@@ -185,7 +187,7 @@ MONEY = (
         Patch(
             CALLS,
             "        if not row.keyed:\n"
-            "            budgets.reserve(tx, row.tenant, row.scopes, row.estimate)\n",
+            "            budgets.reserve(tx, row.tenant, row.scopes, row.estimate, unpriced=row.unpriced)\n",
             "",
         ),
         by=f"{G5}the_doubts_of_a_provider_without_keys_stay_within_the_budget[sqlite]",
@@ -208,7 +210,7 @@ MONEY = (
         Patch(DECIDE, "    if order.silence <= 0:\n        return None\n", ""),
         by=(
             f"{G5}a_live_holders_order_is_left_alone_by_those_who_wait_for_it[sqlite-keyed]",
-            f"{CARRIERS}an_order_is_waited_for_though_its_task_was_let_go_of[sqlite-keyed]",
+            f"{CARRIERS}an_order_is_waited_for_though_its_task_was_let_go_of[keyed-sqlite]",
         ),
     ),
     mutant(
@@ -245,7 +247,7 @@ MONEY = (
         "caller_outside_a_task_is_dead",
         "G5: what somebody at the door waits for is taken away",
         Patch(ORDERS, "if row.task_id is not None else lives,", "if row.task_id is not None else False,"),
-        by=f"{CARRIERS}a_caller_outside_a_task_is_alive_while_its_process_is[sqlite-keyed]",
+        by=f"{CARRIERS}a_caller_outside_a_task_is_alive_while_its_process_is[keyed-sqlite]",
     ),
     mutant(
         "paid_answer_thrown_away",
