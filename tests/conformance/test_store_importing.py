@@ -1,12 +1,12 @@
 """Import: documents of another system become heads, without touching what is here or there."""
 
 import pytest
-from sqlalchemy import create_engine, select, text
+from sqlalchemy import create_engine, delete, select, text, update
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.states import Disposition, Status
-from holdfast.store import dialect, importing, reads
-from holdfast.store.schema import collections, heads, journal, runs
+from holdfast.store import dialect, importing, reads, requests
+from holdfast.store.schema import collections, documents, heads, journal, runs
 
 GIVEN = [(1, True), (2, False), ("c-3", None), (4, "t"), (5, 0)]
 
@@ -54,6 +54,18 @@ def test_an_imported_document_is_indexed_when_somebody_asks(world):
     claim = world.publish(subject="document:1")
     assert claim.generation == 2
     assert not world.row(select(heads.c.imported).where(heads.c.id == claim.head_id)).imported
+
+
+def test_heads_of_an_older_import_become_documents_but_deleted_ones_stay_deleted(world):
+    """Run again, an import gives them the rows that they lack, in its collection."""
+    bring_in(world, collection="books")
+    requests.delete(world.db, "default", "document:2")
+    with world.db.engine.begin() as connection:
+        connection.execute(delete(documents))
+        connection.execute(update(heads).values(collection=None))
+    assert bring_in(world, collection="books") == importing.Imported(existing=5)
+    assert world.count(documents) == 4
+    assert (world.head("document:1").collection, world.head("document:1").generation) == ("books", 1)
 
 
 def test_large_imports_go_in_batches_and_doubles_count_once(world, monkeypatch):

@@ -11,7 +11,7 @@ BY_CLASS = re.compile(r"^    code = \"(\w+)\"$", re.MULTILINE)
 COMPOSED = {
     ("core/records.py", "bad_{name}"): {"bad_kind", "bad_subject", "bad_tenant"},
     ("engine/engine.py", "bad_{name}"): {"bad_content", "bad_collection", "bad_actor"},
-    ("service/library.py", "bad_{what}"): {"bad_title", "bad_name"},
+    ("service/names.py", "bad_{what}"): {"bad_title", "bad_name"},
     ("ledger/exchanges.py", "provider_{outcome.code}"): {
         "provider_auth",
         "provider_quota",

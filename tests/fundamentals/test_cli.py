@@ -265,4 +265,4 @@ def test_documents_of_another_system_are_taken_over(house, holdfast, tmp_path):
     assert "imported as published" in holdfast("why", "document:1")[1]
     for imported in ("document:1", "document:2"):
         code, _, err = holdfast("retry", imported)
-        assert (code, "[nothing_to_retry]" in err) == (3, True)
+        assert (code, "[no_content]" in err) == (3, True)

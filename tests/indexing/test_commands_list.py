@@ -1,6 +1,8 @@
 """`holdfast collections` and `holdfast documents`: what there is, by id and title, and how it goes away."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -86,3 +88,26 @@ def test_commands_that_read_leave_no_folder_behind(holdfast, papers, tmp_path):
     ):
         assert holdfast(*words, "--data-dir", tmp_path / "none")[0] == 0, words
     assert not (tmp_path / "none").exists()
+
+
+def test_imported_documents_are_listed_explained_and_indexable(holdfast, tmp_path):
+    """Titles and addresses come from their columns; without content `retry` says how to give it some."""
+    with closing(sqlite3.connect(tmp_path / "old.db")) as old:
+        old.execute("CREATE TABLE papers (id INTEGER, is_active INTEGER, name TEXT)")
+        old.execute("INSERT INTO papers VALUES (7, 1, 'Harbour rules'), (8, 0, NULL)")
+        old.commit()
+    words = ("--table", "papers", "--title-column", "name", "--collection", "old")
+    assert holdfast("import-documents", "--from", f"sqlite:///{tmp_path}/old.db", *words)[0] == 0
+    listed = json.loads(holdfast("documents", "list", "--json")[1])
+    assert {(each["id"], each["title"], each["index_status"]) for each in listed} == {
+        ("7", "Harbour rules", "success"),
+        ("8", "8", "not_indexed"),
+    }
+    for subject in ("document:7", "document:8"):
+        assert "no content and no chunks here" in " ".join(holdfast("why", subject)[1].split())
+        code, _, err = holdfast("retry", subject)
+        assert (code, "[no_content]" in err, "/content" in err) == (3, True, True)
+    with bootstrap.open_runtime(settings.load()) as runtime:
+        bootstrap.library(runtime).put_content(Wish(), "8", Upload(b"Anchors hold.", "anchors.txt"))
+        runtime.engine.work_off()
+    assert holdfast("retry", "document:8", "--force")[0] == 0

@@ -6,7 +6,16 @@ from fastapi import Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from holdfast.api import bodies, parts, routing, shapes
-from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDocument, Reader
+from holdfast.api.access import (
+    DOCUMENT,
+    ItsCollection,
+    ItsDocument,
+    OwnCollection,
+    OwnDocument,
+    Reader,
+    own_document,
+)
+from holdfast.api.before import Before
 from holdfast.api.bodies import ContentBody, DocumentBody
 from holdfast.api.collections import wish
 from holdfast.api.errors import ConflictError, Problem, problem
@@ -50,6 +59,17 @@ ASKED: dict[int | str, dict[str, Any]] = {
     409: {"model": Problem, "description": "It is in progress already; `active` names the run."},
     412: {"model": Problem, "description": "The document is at another generation."},
 }
+
+
+def _to_be_indexed(request: Request) -> Document:
+    """As `own_document`; a document without content is fetched first, and so waits for its URL's server."""
+    document = own_document(request)
+    if not document.has_content and document.url is not None:
+        request.scope[routing.WAITS] = Pool.FETCHES
+    return document
+
+
+IndexedDocument = Annotated[Document, Before(_to_be_indexed, (DOCUMENT,))]
 
 
 def expected(given: str | None) -> int | None:
@@ -232,7 +252,7 @@ def refresh_document(
 def index_document(
     request: Request,
     its: PartsOf,
-    found: OwnDocument,
+    found: IndexedDocument,
     caller: Reader,
     body: shapes.IndexRequest,
     key: IdempotencyKey = None,

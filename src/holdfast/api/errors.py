@@ -25,6 +25,7 @@ from holdfast.core.errors import (
 )
 from holdfast.service.access import KeyNeededError, ScopeMissingError
 from holdfast.service.conditions import GenerationMovedError
+from holdfast.service.missing_content import NoContentError
 from holdfast.web import rendering
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,7 @@ BY_CLASS: tuple[tuple[type[HoldfastError], int], ...] = (
     (KeyNeededError, 401),
     (ScopeMissingError, 403),
     (ConflictError, 409),
+    (NoContentError, 409),
     (RateLimitedError, 429),
     (GenerationMovedError, 412),
     (BadRequestError, 400),

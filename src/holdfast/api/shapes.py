@@ -239,7 +239,7 @@ def told(view: View) -> dict[str, Any]:
         "url": found.url,
         "format": found.format,
         "size": found.size,
-        "digest": found.digest,
+        "digest": found.digest if found.has_content else "",
         "options": dict(found.options),
         "index_status": view.word,
         "index_generation": found.generation,

@@ -2,20 +2,22 @@
 
 import signal
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import typer
 from alembic.util import CommandError as AlembicError
 
 from holdfast import bootstrap
-from holdfast.cli import opening, terminal
+from holdfast.cli import documents, opening, terminal
 from holdfast.cli.exits import CommandError, Exit, exit_for_answer
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.core.records import Answer, FencedOut, Head
+from holdfast.core.records import TENANT, Answer, FencedOut, Head
 from holdfast.core.states import Disposition, Lane, shown
 from holdfast.engine import wake
 from holdfast.engine.apart import Apart
 from holdfast.engine.sweep import Swept
+from holdfast.service.library import Wish
+from holdfast.store import documents as stored
 from holdfast.store import follow_up_retries, importing, requests
 
 
@@ -61,8 +63,7 @@ def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: 
         last = requests.last_ask(runtime.db, tenant, head.kind, subject)
         # What was imported has no pipeline: asked again as it is, no worker could ever claim it.
         if last is None or not last.pipeline:
-            message = f"{subject} was deleted, imported or never asked for; request it with its content"
-            raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
+            return _first_index(head, force=force, as_json=as_json)
         answer = requests.request(
             runtime.db,
             replace(last, force=force, actor=opening.actor()),
@@ -79,6 +80,22 @@ def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: 
         terminal.show_json(answer)
     else:
         terminal.say(_told(subject, answer))
+    return exit_for_answer(answer.disposition)
+
+
+def _first_index(head: Head, *, force: bool, as_json: bool) -> Exit:
+    """A document that was imported is asked for, with its content or what its URL gives; 3 without either."""
+    document_id = head.subject.removeprefix(stored.subject(""))
+    with documents.opened() as (runtime, library):
+        document = stored.document(runtime.db, head.tenant, document_id)
+        if document is None or head.kind != stored.KIND:
+            message = f"{head.subject} was deleted or never asked for; request it with its content"
+            raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
+        answer = library.ask(Wish(head.tenant, opening.actor()), document, force=force).answer
+    if as_json:
+        terminal.show_json(answer)
+    else:
+        terminal.say(_told(head.subject, answer))
     return exit_for_answer(answer.disposition)
 
 
@@ -160,26 +177,38 @@ def _swept(swept: Swept) -> str:
     return f"swept: tasks due {due}; orders put right {swept.orders}; runs mended {swept.mended}{failed}"
 
 
-def import_documents(
-    source: str,
-    table: str,
-    id_column: str,
-    active_column: str,
-    *,
-    tenant: str,
-    collection: str | None,
-    as_json: bool,
-) -> None:
-    """Every document of the table has a head here; those that had one are as they were."""
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where the other system keeps its documents: a table, and the names of its columns."""
+
+    table: str
+    id: str
+    active: str
+    title: str | None = None
+    url: str | None = None
+
+
+def import_documents(source: str, columns: Columns, *, tenant: str, collection: str, as_json: bool) -> None:
+    """Every row of the table is a document here; those that were are as they were."""
+    if not TENANT.fullmatch(collection):
+        message = f"collection {collection!r} has the wrong form; letters, digits, dot, - and _, at most 64"
+        raise CommandError(message, Exit.USAGE, code="bad_collection")
     with opening.runtime() as runtime:
-        rows = importing.read_documents(source, table, id_column, active_column)
+        rows = importing.read_documents(
+            source, columns.table, columns.id, columns.active, columns.title, columns.url
+        )
         done = importing.import_documents(
-            runtime.db, rows, tenant=tenant, collection=collection, actor=opening.actor()
+            runtime.db,
+            rows,
+            tenant=tenant,
+            collection=collection,
+            actor=opening.actor(),
+            quota=bootstrap.quota(runtime.settings),
         )
     if as_json:
         terminal.show_json(done)
         return
     typer.echo(
         f"imported {done.active} as published and {done.idle} as not indexed; "
-        f"{done.existing} were known and stay as they were"
+        f"{done.existing} were known and stay as they were; see: holdfast documents list -c {collection}"
     )

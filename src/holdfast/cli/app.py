@@ -349,17 +349,30 @@ def import_documents(
     id_column: Annotated[str, typer.Option("--id-column")] = "id",
     active_column: Annotated[str, typer.Option("--active-column")] = "is_active",
     tenant: Tenant = "default",
-    collection: Annotated[str | None, typer.Option("--collection", help="Where they belong.")] = None,
+    collection: Annotated[
+        str, typer.Option("--collection", help="Where they belong; made if it is not there.")
+    ] = "default",
+    title_column: Annotated[
+        str | None, typer.Option("--title-column", help="Their titles; otherwise the ids.")
+    ] = None,
+    url_column: Annotated[
+        str | None, typer.Option("--url-column", help="Where their content is fetched from when indexed.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Take over documents that another system has indexed.
 
     Active ones count as published, the others as not indexed. Those known here stay as they are.
+    None has content here until it is uploaded, or fetched from its URL.
     """
     from holdfast.cli import acting  # noqa: PLC0415
 
     acting.import_documents(
-        source, table, id_column, active_column, tenant=tenant, collection=collection, as_json=as_json
+        source,
+        acting.Columns(table, id_column, active_column, title_column, url_column),
+        tenant=tenant,
+        collection=collection,
+        as_json=as_json,
     )
 
 

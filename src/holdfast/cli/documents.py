@@ -34,7 +34,7 @@ class Filter:
 
 
 @contextmanager
-def _opened() -> Iterator[tuple[bootstrap.Runtime, Library]]:
+def opened() -> Iterator[tuple[bootstrap.Runtime, Library]]:
     """A runtime that wakes workers, for deletions end what is under way."""
     loaded = opening.loaded()
     sending = sender.open_sender(loaded)
@@ -47,7 +47,7 @@ def _opened() -> Iterator[tuple[bootstrap.Runtime, Library]]:
 
 def list_collections(tenant: str, *, as_json: bool) -> None:
     """Every collection of the tenant is on standard output."""
-    with _opened() as (runtime, library):
+    with opened() as (runtime, library):
         found, counts = library.collections(tenant), Viewing(runtime.db).counts(tenant)
     if as_json:
         terminal.show_json([_told(each, counts.get(each.id, Counts({}))) for each in found])
@@ -67,7 +67,7 @@ def list_collections(tenant: str, *, as_json: bool) -> None:
 
 def show_collection(tenant: str, collection: str, *, as_json: bool) -> None:
     """The collection is on standard output."""
-    with _opened() as (runtime, library):
+    with opened() as (runtime, library):
         found = library.collection(tenant, collection)
         told = _told(found, Viewing(runtime.db).count(tenant, collection))
     _tell(told, as_json=as_json)
@@ -75,7 +75,7 @@ def show_collection(tenant: str, collection: str, *, as_json: bool) -> None:
 
 def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool) -> None:
     """The collection is gone for every reader."""
-    with _opened() as (runtime, library):
+    with opened() as (runtime, library):
         found = library.collection(tenant, collection)
         number = figures.count(Viewing(runtime.db).count(tenant, collection).documents, "document")
         _confirm(f"delete collection {collection} ({found.title}) with {number}", yes=yes)
@@ -88,7 +88,7 @@ def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool)
 
 def list_documents(tenant: str, wanted: Filter, *, as_json: bool) -> None:
     """The documents are on standard output, those that need a person at the top."""
-    with _opened() as (runtime, library):
+    with opened() as (runtime, library):
         if wanted.collection is not None:
             names = [library.collection(tenant, wanted.collection).id]
         else:
@@ -133,14 +133,14 @@ def _matching(viewing: Viewing, tenant: str, names: Sequence[str], wanted: Filte
 
 def show_document(tenant: str, document: str, *, as_json: bool) -> None:
     """The document is on standard output."""
-    with _opened() as (runtime, library):
+    with opened() as (runtime, library):
         view = Viewing(runtime.db).view(library.document(tenant, _id(document)))
     _tell(_shape(view), as_json=as_json)
 
 
 def delete_documents(tenant: str, ids: Sequence[str], *, yes: bool, as_json: bool) -> None:
     """The documents are gone for every reader; none is, if one of them is not there."""
-    with _opened() as (_, library):
+    with opened() as (_, library):
         found = [library.document(tenant, _id(each)) for each in ids]
         titles = ", ".join(f"{each.id} ({_plain(each.title)})" for each in found)
         _confirm(f"delete {titles}", yes=yes)

@@ -12,6 +12,9 @@ from holdfast.core.errors import (
 )
 from holdfast.core.states import Disposition
 
+# What a rule or a missing part stands against; nothing is wrong with the command.
+REFUSALS = frozenset({"no_content", "quota_exceeded"})
+
 
 class Exit(IntEnum):
     """The exit codes of every command."""
@@ -43,7 +46,7 @@ def exit_for(error: HoldfastError) -> Exit:
         return Exit.NOT_READY
     if isinstance(error, NotFoundError):
         return Exit.NOT_FOUND
-    if error.code == "quota_exceeded":
+    if error.code in REFUSALS:
         return Exit.REFUSED
     if isinstance(error, BadRequestError):
         return Exit.USAGE

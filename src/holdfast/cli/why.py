@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.markup import escape
 
+from holdfast import bootstrap
 from holdfast.cli import opening, terminal
-from holdfast.core.records import Spent
+from holdfast.core.records import Head, Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
 from holdfast.service import explaining, figures
-from holdfast.store import billing, provider_troubles, reads
+from holdfast.store import billing, documents, provider_troubles, reads
+from holdfast.store.documents import Document
 from holdfast.store.provider_troubles import Trouble
 from holdfast.store.reads import RunDetail, Story, TaskDetail
 
@@ -23,6 +25,7 @@ class Told:
 
     story: Story
     orders: tuple[billing.OpenOrder, ...]
+    document: Document | None = None
 
 
 def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
@@ -33,7 +36,11 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
         now = reads.moment(runtime.db)
         troubles = provider_troubles.all_of(runtime.db)
         told = [
-            Told(story, tuple(order for order in unsettled if order.run_id in story.tasks))
+            Told(
+                story,
+                tuple(order for order in unsettled if order.run_id in story.tasks),
+                _document(runtime, head),
+            )
             for head in heads
             if (story := reads.story(runtime.db, head.id)) is not None
         ]
@@ -68,8 +75,17 @@ def _tell(console: Console, told: Told, now: float, troubles: Sequence[Trouble])
     console.print(table)
     for order in told.orders:
         console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'on its way'}")
-    advice = explaining.advise(told.story, told.orders, now=now, troubles=troubles)
-    console.print(f"\n{escape(advice.sentence)} {_advice(told)}")
+    document = told.document
+    advice = explaining.advise(told.story, told.orders, now=now, troubles=troubles, document=document)
+    todo = advice.todo if document is not None and not document.has_content else _advice(told)
+    console.print(f"\n{escape(advice.sentence)} {escape(todo)}")
+
+
+def _document(runtime: bootstrap.Runtime, head: Head) -> Document | None:
+    """The document that is indexed; None for other work."""
+    if head.kind != documents.KIND:
+        return None
+    return documents.document(runtime.db, head.tenant, head.subject.removeprefix(documents.subject("")))
 
 
 def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail], spent: Spent) -> None:

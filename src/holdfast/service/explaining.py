@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from holdfast.core.records import Head, Task
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, Verb, shown
-from holdfast.service import figures
+from holdfast.service import figures, missing_content
 from holdfast.store import billing, documents, provider_troubles, reads, workers
 from holdfast.store.billing import OpenOrder
 from holdfast.store.database import Database
@@ -222,6 +222,7 @@ class Step(StrEnum):
 
     NOTHING = "nothing"
     INDEX = "index"
+    UPLOAD = "upload"
     RETRY = "retry"
     CANCEL = "cancel"
     RESOLVE = "resolve"
@@ -260,6 +261,7 @@ def advise(
     at_work: bool = True,
     now: float | None = None,
     troubles: Sequence[Trouble] = (),
+    document: Document | None = None,
 ) -> Advice:
     """Why the head of the story is as it is. `orders` are its unsettled ones; `at_work`: is a worker?
 
@@ -267,6 +269,8 @@ def advise(
     answer; only that of its own is told.
     """
     head = story.head
+    if document is not None and not document.has_content and head.kind == documents.KIND:
+        return _without_content(document)
     mine = _trouble(story, troubles)
     if mine is not None and head.status in LIVE:
         return Advice(
@@ -306,11 +310,19 @@ def _trouble(story: Story, troubles: Sequence[Trouble]) -> Trouble | None:
 def about(db: Database, document: Document, story: Story | None) -> Advice:
     """Why a document is as it is, by all that is known of it now."""
     if story is None:
+        if not document.has_content:
+            return _without_content(document)
         return Advice("Nobody asked for it yet.", Step.INDEX, "Index it when you want.")
     orders = [each for each in billing.open_orders(db, document.tenant) if each.run_id in story.tasks]
     at_work = any(each.state is WorkerState.WORKING for each in workers.known(db))
     known = provider_troubles.all_of(db)
-    return advise(story, orders, at_work=at_work, now=reads.moment(db), troubles=known)
+    now = reads.moment(db)
+    return advise(story, orders, at_work=at_work, now=now, troubles=known, document=document)
+
+
+def _without_content(document: Document) -> Advice:
+    step = Step.UPLOAD if document.url is None else Step.INDEX
+    return Advice(missing_content.sentence(document), step, missing_content.way_out(document))
 
 
 def _kept(story: Story) -> Advice:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from holdfast.core.errors import BadRequestError, NotFoundError
-from holdfast.core.records import TENANT, Answer, Ask, Landed
+from holdfast.core.records import Answer, Ask, Landed
 from holdfast.core.states import Disposition, Lane, Status
 from holdfast.documents import fetch
 from holdfast.documents.blobs import Blob, Blobs
 from holdfast.engine.engine import Engine
 from holdfast.kinds import index
-from holdfast.service import own_options
+from holdfast.service import missing_content, names, own_options
 from holdfast.service.rounds import Rounds
 from holdfast.store import actions, collections, documents, moving, quotas, requests, rounds
 from holdfast.store.collections import Collection
@@ -25,11 +25,7 @@ from holdfast.store.database import Tx
 from holdfast.store.documents import Document, Draft, Source, Taken
 from holdfast.store.quotas import UNLIMITED, Quota, Usage
 from holdfast.store.rounds import Round
-from holdfast.store.text import is_plain
 
-MOST_TITLE = 500
-# Bytes: an index over names takes rows of 2,704 at most on PostgreSQL, tenant and collection included.
-MOST_NAME = 2000
 # Documents per transaction when many are added at once: short enough for SQLite's one writer.
 BATCH = 25
 # What is left of a deleted collection and is seen to before it is made again.
@@ -122,11 +118,11 @@ class Library:
 
         BadRequestError `collection_emptying` while that is more than can be seen to here.
         """
-        _check_id(collection_id)
+        names.check_id(collection_id)
         index.choices(self._defaults, options)
         if collections.collection(self._db, wish.tenant, collection_id) is None:
             self._end_all(wish, collection_id)
-        name = _title(title or collection_id)
+        name = names.title(title or collection_id)
         while not collections.make_collection(
             self._db, wish.tenant, collection_id, title=name, options=options or {}
         ):
@@ -183,7 +179,7 @@ class Library:
             self._db,
             wish.tenant,
             collection_id,
-            title=found.title if title is None else _title(title),
+            title=found.title if title is None else names.title(title),
             options=chosen,
             actor=wish.actor,
             ask_again=options is not None,
@@ -202,7 +198,10 @@ class Library:
         return Emptied(gone, self.rounds.begin(begun)[1])
 
     def _ask_again(self, which: Round, document_id: str) -> Answer:
-        return self.index(Wish(which.tenant, which.actor, Lane.BULK, 9), document_id).answer
+        found = self.document(which.tenant, document_id)
+        if not found.has_content:
+            return missing_content.unchanged(found)
+        return self.ask(Wish(which.tenant, which.actor, Lane.BULK, 9), found).answer
 
     def _end_for(self, which: Round, document_id: str) -> None:
         self._end(Wish(which.tenant, which.actor), document_id)
@@ -254,10 +253,12 @@ class Library:
 
     def keep(self, upload: Upload) -> Draft:
         """The content is on the shelf, and a document could be made of it."""
-        name = _plain(upload.name, "name")
-        if len(name.encode()) > MOST_NAME:
-            raise BadRequestError(f"name {name!r:.80} is longer than {MOST_NAME} bytes", code="bad_name")
-        title = _title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
+        name = names.plain(upload.name, "name")
+        if len(name.encode()) > names.MOST_NAME:
+            raise BadRequestError(
+                f"name {name!r:.80} is longer than {names.MOST_NAME} bytes", code="bad_name"
+            )
+        title = names.title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
         blob = self._put(upload.content, f"{name!r:.80} is empty" if name else "it is empty")
         source = Source(blob.digest, blob.size, upload.source, name=name)
         return Draft(secrets.token_hex(8), title, source, upload.options)
@@ -286,6 +287,8 @@ class Library:
         tokens: dict[str, str] = {}  # one per document, the same at every try of the transaction
 
         def request(tx: Tx, found: Document) -> Answer:
+            if not found.has_content:
+                return missing_content.unchanged(found)
             run_id = tokens.setdefault(found.id, self._engine.host.token())
             ask = self._engine.checked(self._ask(wish, collection, found, force=force))
             return requests.answer(tx, ask, run_id=run_id, patience=self._engine.parts.patience)
@@ -363,7 +366,7 @@ class Library:
         """
         found = self.document(wish.tenant, document_id)
         collection = self.collection(wish.tenant, found.collection)
-        renamed = None if title is None else _title(title)
+        renamed = None if title is None else names.title(title)
         request = self._request(wish, collection)
         answer = documents.change(self._db, found, title=renamed, options=options, request=request)
         return self._settled(wish, document_id, answer)
@@ -371,10 +374,8 @@ class Library:
     def add_url(self, wish: Wish, collection_id: str, url: str, *, title: str = "") -> Taking:
         """What is at `url` now, as a document."""
         collection = self.collection(wish.tenant, collection_id)
-        source = self._fetched(url, fetch.Validators())
-        if source is None:
-            raise BadRequestError("the address gave no content", code="url_failed")
-        draft = Draft(secrets.token_hex(8), _title(title or source.name or url), source)
+        source = self._first_content(url)
+        draft = Draft(secrets.token_hex(8), names.title(title or source.name or url), source)
         return self._add_some(wish, collection, [draft])[0]
 
     def refresh(self, wish: Wish, document_id: str) -> Taking:
@@ -386,6 +387,12 @@ class Library:
         if source is None:
             return self.index(wish, document_id)
         return self._set(wish, found, source)
+
+    def _first_content(self, url: str) -> Source:
+        source = self._fetched(url, fetch.Validators())
+        if source is None:
+            raise BadRequestError("the address gave no content", code="url_failed")
+        return source
 
     def _fetched(self, url: str, known: fetch.Validators) -> Source | None:
         """What is at `url`, kept; None when the server says that it is as it was."""
@@ -412,6 +419,8 @@ class Library:
         """
         found = self.document(wish.tenant, document_id)
         wish.check(found.generation)
+        if not found.has_content:
+            raise missing_content.refused(found)
         collection = self.collection(wish.tenant, collection_id)
         plain = Wish(wish.tenant, wish.actor, wish.lane, wish.priority)
         asked = self._request(plain, collection)
@@ -452,7 +461,11 @@ class Library:
         return self.ask(wish, self.document(wish.tenant, document_id), force=force)
 
     def ask(self, wish: Wish, found: Document, *, force: bool = False) -> Taking:
-        """As `index`, for a document that was just looked up."""
+        """As `index`, for a document that was just looked up. One without content is fetched from its URL."""
+        if not found.has_content:
+            if found.url is None:
+                raise missing_content.refused(found)
+            return self._set(wish, found, self._first_content(found.url))
         collection = self.collection(wish.tenant, found.collection)
         answer = documents.ask(self._db, found, self._request(wish, collection, force=force))
         if answer.disposition is Disposition.DUPLICATE:
@@ -477,21 +490,3 @@ class Library:
         self._engine.delete(wish.tenant, subject, actor=wish.actor)
         documents.remove(self._db, wish.tenant, document_id)
         self._engine.delete(wish.tenant, subject, actor=wish.actor)
-
-
-def _check_id(collection_id: str) -> None:
-    if not TENANT.fullmatch(collection_id):
-        message = (
-            f"collection {collection_id!r} has the wrong form; letters, digits, dot, - and _, at most 64"
-        )
-        raise BadRequestError(message, code="bad_collection")
-
-
-def _plain(text: str, what: str) -> str:
-    if not is_plain(text):
-        raise BadRequestError(f"{what} {text!r:.80} has characters that cannot be kept", code=f"bad_{what}")
-    return text
-
-
-def _title(text: str) -> str:
-    return _plain(" ".join(text.split())[:MOST_TITLE] or "untitled", "title")

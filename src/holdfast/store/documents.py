@@ -83,6 +83,11 @@ class Document:
     run_id: str | None
     fingerprint: str
 
+    @property
+    def has_content(self) -> bool:
+        """False for one that was imported and was given no content here: nothing else is empty."""
+        return self.size > 0
+
 
 def source_of(found: Document) -> Source:
     """Where the document's content comes from, and which it is."""

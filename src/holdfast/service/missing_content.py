@@ -1,0 +1,38 @@
+"""Documents that were imported and have no content here: nothing can be indexed until they have some."""
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.records import Answer
+from holdfast.core.states import Disposition
+from holdfast.store.documents import Document
+
+
+class NoContentError(HoldfastError):
+    """There is no content to work on; nothing was asked for."""
+
+    code = "no_content"
+
+
+def way_out(found: Document) -> str:
+    """What to do about it, for whoever reads it."""
+    if found.url is not None:
+        return f"Index it, and its content is fetched from {found.url}."
+    return f"Upload its content with PUT /documents/{found.id}/content, and it is indexed."
+
+
+def refused(found: Document) -> NoContentError:
+    """The error for whoever asks for such a document."""
+    return NoContentError(f"{found.title} was imported and has no content here. {way_out(found)}")
+
+
+def unchanged(found: Document) -> Answer:
+    """The answer to a change that would have asked for such a document; it is indexed once it has content."""
+    return Answer(
+        Disposition.UNCHANGED, "no_content", found.head_id, found.run_id, found.generation, found.status
+    )
+
+
+def sentence(found: Document) -> str:
+    """Why such a document is as it is."""
+    said = "published elsewhere" if found.visible else "not indexed"
+    missing = "it has no content and no chunks here yet, so that search does not find it"
+    return f"It was imported as {said}: {missing}."

@@ -1,0 +1,30 @@
+"""The ids, names and titles that people give to collections and documents."""
+
+from holdfast.core.errors import BadRequestError
+from holdfast.core.records import TENANT
+from holdfast.store.text import is_plain
+
+MOST_TITLE = 500
+# Bytes: an index over names takes rows of 2,704 at most on PostgreSQL, tenant and collection included.
+MOST_NAME = 2000
+
+
+def check_id(collection_id: str) -> None:
+    """Return if a collection may be called so; otherwise BadRequestError."""
+    if not TENANT.fullmatch(collection_id):
+        message = (
+            f"collection {collection_id!r} has the wrong form; letters, digits, dot, - and _, at most 64"
+        )
+        raise BadRequestError(message, code="bad_collection")
+
+
+def plain(text: str, what: str) -> str:
+    """The text, if it can be kept; otherwise BadRequestError."""
+    if not is_plain(text):
+        raise BadRequestError(f"{what} {text!r:.80} has characters that cannot be kept", code=f"bad_{what}")
+    return text
+
+
+def title(text: str) -> str:
+    """The title as it is kept: on one line, and not too long."""
+    return plain(" ".join(text.split())[:MOST_TITLE] or "untitled", "title")
