@@ -116,7 +116,7 @@ class World:
 
 
 HIDDEN = {"id", "action_id", "run_id", "token", "task_id", "head_id", "data", "options", "result"}
-HIDDEN |= {"number", "cause", "body"}
+HIDDEN |= {"number", "cause", "body", "xid"}
 
 
 def _plain(found: list[Any]) -> list[Any]:

@@ -124,6 +124,11 @@ def stage_too_late(world):
     return lambda: fenced.stage(world.db, claim, [Chunk(0, "late")])
 
 
+def say(world):
+    claim = world.start()
+    return lambda: fenced.say(world.db, claim, [("l1", "one")])
+
+
 def advance(world):
     claim = world.start()
     return lambda: fenced.advance(world.db, claim, fenced.Report(1, 2, "pages", lines=[("l1", "one")]))
@@ -329,6 +334,7 @@ TRANSITIONS = {
     "put_back": (put_back,),
     "stage": (stage, stage_too_late),
     "advance": (advance,),
+    "say": (say,),
     "plan": (plan,),
     "finish": (finish_slice, finish_and_publish, finish_and_call_back),
     "fail": (fail, fail_and_call_back),
@@ -400,6 +406,7 @@ def test_no_transition_is_left_out_of_the_table():
         duty_turns,
         losses,
         actions,
+        webhook_tests,
         tries,
         findings,
         importing,

@@ -45,9 +45,9 @@ HOOKS: tuple[Mutant, ...] = (
         "whoever asked to be told waits for ever",
         Patch(
             REQUESTS,
-            "    deliveries.call_back(tx, run_id, status, code=code, message=message)\n",
-            "    if status is not Status.SUPERSEDED:\n"
-            "        deliveries.call_back(tx, run_id, status, code=code, message=message)\n",
+            "    return deliveries.call_back(tx, run_id, status, code=code, message=message)\n",
+            "    if status is Status.SUPERSEDED:\n        return 0\n"
+            "    return deliveries.call_back(tx, run_id, status, code=code, message=message)\n",
         ),
         by=(f"{DELIVERY}every_end_of_a_run_is_told_to_whoever_asked_for_it[sqlite-job.superseded]", LIFE),
     ),
@@ -64,7 +64,7 @@ HOOKS: tuple[Mutant, ...] = (
     mutant(
         "tests_share_their_webhook",
         "G6: of two clicks both send",
-        Patch("store/actions.py", ".with_for_update(key_share=True)", ".with_for_update(read=True)"),
+        Patch("store/webhook_tests.py", ".with_for_update(key_share=True)", ".with_for_update(read=True)"),
         by=f"{G6}of_two_clicks_on_the_test_of_a_webhook_one_sends[postgresql]",
     ),
     mutant(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, insert, null, select
+from sqlalchemy import bindparam, func, insert, null, select
 
 from holdfast.core import categories, decide, keys
 from holdfast.core.records import Ask, Spent
@@ -19,6 +19,7 @@ from holdfast.core.states import Disposition, Lane, Status, TaskState
 from holdfast.store import opening, paid
 from holdfast.store.database import Database, Tx
 from holdfast.store.dialect import now
+from holdfast.store.rows import literal
 from holdfast.store.schema import heads, runs, tasks
 from holdfast.store.schema_follow_ups import deliveries
 
@@ -92,6 +93,26 @@ CALLBACK = (
     .join(heads, heads.c.id == runs.c.head_id)
     .where(runs.c.id == bindparam("run_id"), runs.c.callback.is_not(null()))
 )
+
+
+CALLED_BACK = select(func.count()).select_from(runs).where(runs.c.callback.is_not(null()))
+CALLED_BACK_OF_RUN = CALLED_BACK.where(runs.c.id == bindparam("run_id"))
+CALLED_BACK_OF_SUPERSEDED = CALLED_BACK.where(
+    runs.c.head_id == bindparam("head_id"),
+    runs.c.generation == bindparam("generation"),
+    runs.c.status == literal(Status.SUPERSEDED),
+)
+
+
+def called_back(tx: Tx, run_id: str) -> int:
+    """How many deliveries the end of the run made due, for a transition whose answer was lost."""
+    return int(tx.execute(CALLED_BACK_OF_RUN, {"run_id": run_id}).scalar() or 0)
+
+
+def called_back_by(tx: Tx, head_id: int, generation: int) -> int:
+    """The same of the run that this generation superseded."""
+    values = {"head_id": head_id, "generation": generation - 1}
+    return int(tx.execute(CALLED_BACK_OF_SUPERSEDED, values).scalar() or 0)
 
 
 SLICES = select(tasks.c.state, tasks.c.result, tasks.c.reused_calls, tasks.c.saved).where(

@@ -101,6 +101,7 @@ def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answe
             run_id,
             made.generation,
             Status(made.status),
+            follow_ups=deliveries.called_back_by(tx, head.id, made.generation),
         )
     return _decide(tx, ask, head, at, run_id, patience)
 
@@ -217,7 +218,7 @@ def cancel(db: Database, head_id: int, *, run_id: str | None = None, actor: str 
         head = rows.head(row)
         run = _run_of(tx, head)
         if tx.again and aim is not None and _is_cancelled(tx, aim):
-            return Landed()
+            return Landed(follow_ups=deliveries.called_back(tx, aim))
         if run is None or (aim is not None and run.id != aim):
             return FencedOut("not_current")
         aim = run.id  # a try after a lost answer must not cancel a later run

@@ -452,7 +452,7 @@ def fail(
         if isinstance(held, FencedOut):
             return _fenced(tx, Verb.FAIL, claim, held)
         if isinstance(held, Landed):
-            return held
+            return replace(held, follow_ups=deliveries.called_back(tx, claim.run_id))
         values = {"b_reused_calls": spent.reused_calls, "b_saved": spent.saved}
         tx.execute(FAILED_HAVING_REUSED, {"b_task": claim.task_id, **values})
         run_logs.say(tx, claim.run_id, said)
