@@ -68,6 +68,17 @@ def holdfast(monkeypatch, capsys, tmp_path):
     return caller(monkeypatch, capsys)
 
 
+def test_a_job_from_the_terminal_waits_for_documents_that_are_not_ready(holdfast, tmp_path):
+    """Without `--wait-for-ready` it is refused; with it the job is accepted and waits for them."""
+    (tmp_path / "tower.txt").write_text(TOWER)
+    assert holdfast("index", tmp_path / "tower.txt", "--no-wait")[0] == 0
+    words = ("jobs", "qa", "--limit", 2, "--no-wait", "--json")
+    code, _, err = holdfast(*words)
+    assert (code, "[nothing_ready]" in err) == (2, True)
+    code, out, _ = holdfast(*words, "--wait-for-ready")
+    assert (code, json.loads(out)["job"]["state"]) == (0, "queued")
+
+
 @pytest.fixture
 def worker(holdfast, tmp_path):
     """A worker of its own processes, on the embedded default."""

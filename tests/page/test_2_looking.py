@@ -166,6 +166,21 @@ def test_a_job_is_estimated_before_it_is_started(reader, api, shelf):
     page.wait_for_url("**/jobs/*")
 
 
+def test_a_job_of_the_page_may_wait_for_documents_that_are_not_ready(reader, api, shelf):
+    """The box in the dialog is what the request says."""
+    page = reader.open("/jobs")
+    page.click("text=New job")
+    page.select_option("#job-collection", "shelf")
+    page.fill("#job-limit", "4")
+    page.check("#new-job [name=wait_for_ready]")
+    page.click("#new-job >> text=Estimate")
+    reader.shows("#new-job [data-estimated]", "calls to pay")
+    with page.expect_request(lambda sent: sent.url.endswith("/collections/shelf/jobs")) as sent:
+        page.click("#new-job button:has-text('Start')")
+    assert sent.value.post_data_json["wait_for_ready"] is True
+    page.wait_for_url("**/jobs/*")
+
+
 def test_options_are_estimated_before_they_are_applied(reader, api, shelf):
     """The change is priced first; only then can it be asked for."""
     page = reader.open("/collections/shelf")

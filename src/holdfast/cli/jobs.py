@@ -43,6 +43,7 @@ class Wanting:
     mode: str
     tenant: str
     yes: bool = False
+    wait_for_ready: bool = False
 
 
 @contextlib.contextmanager
@@ -98,14 +99,15 @@ def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[Vi
     library = bootstrap.library(runtime)
     wish = Wish(wanting.tenant, opening.actor())
     params = dict(wanting.params)
+    order = Order(wanting.kind, params, wanting.mode, wait_for_ready=wanting.wait_for_ready)
     if len(wanting.documents) == 1 and wanting.collection is None:
         document = library.document(wanting.tenant, wanting.documents[0])
-        answer = jobs.on_document(wish, document, Order(wanting.kind, params, wanting.mode))
+        answer = jobs.on_document(wish, document, order)
     else:
         if wanting.documents:
             params["documents"] = list(wanting.documents)
         collection = library.collection(wanting.tenant, wanting.collection or "default")
-        answer = jobs.on_collection(wish, collection, Order(wanting.kind, params, wanting.mode))
+        answer = jobs.on_collection(wish, collection, order)
     if answer.disposition is Disposition.REFUSED:
         code, message = refusal(answer.reason)
         raise CommandError(f"refused: {message}", Exit.REFUSED, code=code)

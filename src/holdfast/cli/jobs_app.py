@@ -42,6 +42,13 @@ Mode = Annotated[
 ]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow it to its end, with a progress bar.")]
 
+WaitForReady = Annotated[
+    bool,
+    typer.Option(
+        "--wait-for-ready", help="Wait for documents that are being indexed, instead of leaving them out."
+    ),
+]
+
 
 @jobs_app.callback()
 def jobs(
@@ -70,6 +77,7 @@ def qa(
     per_chunk: Annotated[int, typer.Option("--per-chunk", min=1, max=20, help="How many of a chunk.")] = 3,
     mode: Mode = JobMode.RETRY,
     wait: Wait = True,
+    wait_for_ready: WaitForReady = False,
     yes: Yes = False,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -78,7 +86,9 @@ def qa(
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
     params = {"notes": notes, "limit": limit, "per_chunk": per_chunk}
-    wish = doing.Wanting(JobKind.QA.value, params, collection, document or [], mode.value, tenant, yes)
+    wish = doing.Wanting(
+        JobKind.QA.value, params, collection, document or [], mode.value, tenant, yes, wait_for_ready
+    )
     raise typer.Exit(doing.start(wish, wait=wait, as_json=as_json))
 
 
@@ -90,6 +100,7 @@ def extract(
     instruction: Annotated[str, typer.Option("--instruction", help="What else to heed.")] = "",
     mode: Mode = JobMode.RETRY,
     wait: Wait = True,
+    wait_for_ready: WaitForReady = False,
     yes: Yes = False,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -98,7 +109,9 @@ def extract(
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
     params = {"schema": doing.read_schema(schema), "instruction": instruction}
-    wish = doing.Wanting(JobKind.EXTRACT.value, params, collection, document or [], mode.value, tenant, yes)
+    wish = doing.Wanting(
+        JobKind.EXTRACT.value, params, collection, document or [], mode.value, tenant, yes, wait_for_ready
+    )
     raise typer.Exit(doing.start(wish, wait=wait, as_json=as_json))
 
 

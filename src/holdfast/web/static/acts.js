@@ -119,7 +119,8 @@ function values(form) {
   const found = {};
   for (const field of form.elements) {
     if (!field.name || field.value === "") continue;
-    found[field.name] = field.dataset.number === undefined ? field.value : Number(field.value);
+    if (field.type === "checkbox") found[field.name] = field.checked;
+    else found[field.name] = field.dataset.number === undefined ? field.value : Number(field.value);
   }
   return found;
 }
