@@ -63,7 +63,8 @@ def test_a_provider_is_named_after_its_server(runtime):
         ORDER_DEADLINE="20",
     )
     assert (built.supplies.embedding, built.supplies.llm) == ("openai", "openai@127.0.0.1:9")
-    assert {provider.profile.deadline for provider in built.providers.values()} == {20.0}
+    servers = [built.providers[name] for name in (built.supplies.embedding, built.supplies.llm)]
+    assert {provider.profile.deadline for provider in servers} == {20.0}
 
 
 def test_a_provider_that_cannot_be_set_up_says_which(runtime):

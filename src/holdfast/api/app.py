@@ -91,6 +91,7 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
             settings.analysers,
             bootstrap.webhook_key(settings),
             allow_private=settings.webhook_private,
+            supplies=runtime.supplies,
         ),
         deliveries=Deliveries(runtime.engine),
         jobs=bootstrap.jobs(runtime),

@@ -54,7 +54,7 @@ def make_collection(
         if before is not None and differs:
             message = f"collection {name} is there, with another title or other options; PATCH changes it"
             raise ConflictError(message, code="collection_exists")
-        return Reply(201 if before is None else 200, shapes.Collection.of(made))
+        return Reply(201 if before is None else 200, shapes.Collection.of(made, parts.library.choices(made)))
 
     return parts.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
@@ -63,13 +63,15 @@ def make_collection(
 def all_collections(parts: PartsOf, caller: Reader) -> shapes.Collections:
     """List the collections, by id."""
     found = parts.library.collections(caller.tenant)
-    return shapes.Collections(collections=[shapes.Collection.of(each) for each in found])
+    return shapes.Collections(
+        collections=[shapes.Collection.of(each, parts.library.choices(each)) for each in found]
+    )
 
 
 @router.get("/collections/{collection_id}")
-def one_collection(found: ItsCollection) -> shapes.Collection:
+def one_collection(parts: PartsOf, found: ItsCollection) -> shapes.Collection:
     """Show a collection."""
-    return shapes.Collection.of(found)
+    return shapes.Collection.of(found, parts.library.choices(found))
 
 
 @router.patch(
@@ -85,7 +87,7 @@ def change_collection(
     """
     estimates.check(body.estimate, found.id, options=body.options or {})
     changed = parts.library.change_collection(wish(caller), found.id, title=body.title, options=body.options)
-    told = shapes.Collection.of(changed.collection)
+    told = shapes.Collection.of(changed.collection, parts.library.choices(changed.collection))
     return shapes.ChangedCollection(collection=told, requested=changed.asked, to_follow=changed.to_follow)
 
 

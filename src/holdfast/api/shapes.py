@@ -10,6 +10,7 @@ from pydantic import Field
 
 from holdfast.core.records import Run, Spent
 from holdfast.core.states import Disposition, Status, shown
+from holdfast.kinds.index import Choices
 from holdfast.ledger.prices import NANO
 from holdfast.service.explaining import Waiting
 from holdfast.service.viewing import View
@@ -39,18 +40,28 @@ class Shape(pydantic.BaseModel):
 
 
 class Collection(Shape):
-    """What is searched together. `options` are those that differ from the defaults."""
+    """What is searched together. `options` are those that differ from the defaults.
+
+    `provider` and `model` are who embeds its documents and questions, by the options or by default.
+    """
 
     id: str
     title: str
     options: dict[str, Any]
+    provider: str
+    model: str
     created_at: datetime | None
 
     @classmethod
-    def of(cls, found: collections.Collection) -> "Collection":
+    def of(cls, found: collections.Collection, chosen: Choices) -> "Collection":
         """The collection as it is shown."""
         return cls(
-            id=found.id, title=found.title, options=dict(found.options), created_at=moment(found.created_at)
+            id=found.id,
+            title=found.title,
+            options=dict(found.options),
+            provider=chosen.provider_name,
+            model=chosen.model,
+            created_at=moment(found.created_at),
         )
 
 

@@ -84,6 +84,7 @@ class Job(Shape):
     stage: str | None
     generation: int
     params: dict[str, Any]
+    provider: str
     model: str
     stand_in: bool
     progress: Progress | None
@@ -116,6 +117,7 @@ class Job(Shape):
             stage=view.stage,
             generation=run.generation,
             params={key: value for key, value in job.options.items() if key not in apart},
+            provider=view.model.provider,
             model=view.model.name,
             stand_in=view.model.stand_in,
             progress=Progress.of(standing) if standing is not None else None,

@@ -126,6 +126,7 @@ def choices(settings: Settings, supplies: Supplies) -> index.Choices:
         slice_rows=settings.slice_rows,
         provider=supplies.embedding or local.NAME,
         model=supplies.embedding_model or local.MODEL,
+        offers=supplies.embedding_offers,
     )
 
 

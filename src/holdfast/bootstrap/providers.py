@@ -1,12 +1,15 @@
 """Providers by these settings: who embeds and who writes answers, under which name."""
 
+import functools
 import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from holdfast.bootstrap.clients import Clients
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError
-from holdfast.engine.kinds import Supplies
+from holdfast.engine.kinds import Offer, Supplies
 from holdfast.ledger import prices
 from holdfast.ledger.traced import TracedProvider
 from holdfast.providers import local, local_llm, openai
@@ -29,7 +32,22 @@ def supplies_of(settings: Settings) -> Supplies:
         llm=_provider_name(settings, "llm"),
         llm_model=settings.llm_model or DEFAULT_LLM_MODELS.get(_wire(settings, settings.llm_provider)),
         llm_parameters=_parameters(settings.providers.get(settings.llm_provider)),
+        embedding_offers=_offers(settings, "embedding", DEFAULT_MODELS),
+        llm_offers=_offers(settings, "llm", DEFAULT_LLM_MODELS),
     )
+
+
+def _offers(settings: Settings, part: str, usual: Mapping[str, str]) -> dict[str, Offer]:
+    """By name who may be chosen for `part`: the one that is set up, every table, and what is on board."""
+    on_board = {"embedding": local.NAME, "llm": local_llm.NAME}
+    offers = {"local": Offer(on_board[part], usual["local"])}
+    for name, own in settings.providers.items():
+        offers[name] = Offer(own.named, usual["openai"], _parameters(own))
+    chosen, identity = getattr(settings, f"{part}_provider"), _provider_name(settings, part)
+    if identity is not None:
+        own_model = getattr(settings, f"{part}_model") or usual.get(_wire(settings, chosen))
+        offers[chosen] = Offer(identity, own_model, _parameters(settings.providers.get(chosen)))
+    return offers
 
 
 def _wire(settings: Settings, provider: str) -> str:
@@ -74,15 +92,32 @@ def prices_of(settings: Settings) -> prices.PriceTable:
     return replace(prices.DEFAULT, version=version, providers=table)
 
 
-def open_providers(settings: Settings, supplies: Supplies) -> dict[str, Provider]:
-    """A client for each provider that these settings name, by its name."""
-    providers: dict[str, Provider] = {}
-    for part, name in (("embedding", supplies.embedding), ("llm", supplies.llm)):
-        if name is not None and name not in providers:
-            made = _provider(settings, part, name)
-            # What is on board is asked directly, and sends nothing.
-            providers[name] = TracedProvider(made) if traces.are_on() and name != local.NAME else made
-    return providers
+def clients_of(settings: Settings, supplies: Supplies, watch: Callable[[Provider], Provider]) -> Clients:
+    """A client for each provider that these settings name, by its identity.
+
+    Those that are set up for embedding and for answers are opened here, so that a process with a wrong
+    setting does not start; the others at their first call.
+    """
+    opening: dict[str, Callable[[], Provider]] = {}
+    usual = [
+        (part, name) for part, name in (("embedding", supplies.embedding), ("llm", supplies.llm)) if name
+    ]
+    for part, name in usual:
+        opening.setdefault(name, functools.partial(_provider, settings, part, name))
+    for name, own in settings.providers.items():
+        opening.setdefault(own.named, functools.partial(_named_provider, settings, name, own))
+    opening.setdefault(local.NAME, local.LocalProvider)
+    opening.setdefault(local_llm.NAME, local_llm.LocalLanguageProvider)
+
+    def opened(identity: str) -> Provider:
+        client = opening[identity]()
+        # What is on board is asked directly, and sends nothing.
+        return watch(TracedProvider(client) if traces.are_on() and identity != local.NAME else client)
+
+    clients = Clients({identity: functools.partial(opened, identity) for identity in opening})
+    for _, name in usual:
+        clients[name]
+    return clients
 
 
 def _provider_name(settings: Settings, part: str) -> str | None:

@@ -1,16 +1,15 @@
 """Everything that a process of Holdfast is made of."""
 
 import gc
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from holdfast.bootstrap.clients import Clients
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
-from holdfast.providers.base import Provider
 from holdfast.settings import Settings
 from holdfast.store.database import Database
 from holdfast.vectors import filling
@@ -27,7 +26,7 @@ class Runtime:
     db: Database
     watch: Database
     engine: Engine
-    providers: Mapping[str, Provider]
+    providers: Clients
     supplies: Supplies
     shelf: Blobs
     parser: Parser
@@ -42,8 +41,7 @@ class Runtime:
         self.parser.close()
         self.parsers.close()
         self.shelf.close()
-        for provider in self.providers.values():
-            provider.close()
+        self.providers.close()
         self.watch.close()
         self.db.close()
 

@@ -7,7 +7,7 @@ from holdfast.documents.fetch import FetchLimits
 from holdfast.service import blob_identity
 from holdfast.service.bundles import Bundles
 from holdfast.service.estimating import Estimating
-from holdfast.service.jobs import Jobs, model_of
+from holdfast.service.jobs import Jobs
 from holdfast.service.library import Library
 from holdfast.service.searching import Searching
 from holdfast.vectors.exact import ExactIndex
@@ -42,7 +42,7 @@ def searching(runtime: Runtime) -> Searching:
 def jobs(runtime: Runtime) -> Jobs:
     """The jobs of this installation. The runtime must know their kinds."""
     private = runtime.settings.webhook_private
-    return Jobs(runtime.engine, model_of(runtime.supplies), allow_private=private)
+    return Jobs(runtime.engine, runtime.supplies, allow_private=private)
 
 
 def bundles(runtime: Runtime) -> Bundles:
@@ -70,6 +70,6 @@ def estimating(runtime: Runtime, seconds: float | None = None) -> Estimating:
         runtime.parser,
         runtime.parsers,
         kinds.OUTLOOKS,
-        model_of(runtime.supplies),
+        runtime.supplies,
         seconds=seconds,
     )

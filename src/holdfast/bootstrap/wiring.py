@@ -91,7 +91,7 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         )
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
     watch = Database(url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every)
-    clients = watched.watched(providers.open_providers(settings, supplies), db)
+    clients = providers.clients_of(settings, supplies, lambda client: watched.watched(client, db))
     parts = replace(
         parts,
         kinds=kinds,

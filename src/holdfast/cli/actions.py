@@ -49,7 +49,8 @@ def opened() -> Iterator[tuple[bootstrap.Runtime, Actions]]:
     sending = sender.open_sender(loaded)
     try:
         with bootstrap.open_runtime(loaded, sender=sending) as runtime:
-            yield runtime, Actions(runtime.engine, loaded.analysers, bootstrap.webhook_key(loaded))
+            key = bootstrap.webhook_key(loaded)
+            yield runtime, Actions(runtime.engine, loaded.analysers, key, supplies=runtime.supplies)
     finally:
         sending.close()
 

@@ -12,6 +12,7 @@ from holdfast.api import shapes
 from holdfast.cli import opening, terminal
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.states import shown
+from holdfast.kinds.index import Choices
 from holdfast.service import figures
 from holdfast.service.library import Library, Wish
 from holdfast.service.viewing import STATUSES, View, Viewing
@@ -49,18 +50,26 @@ def list_collections(tenant: str, *, as_json: bool) -> None:
     """Every collection of the tenant is on standard output."""
     with opened() as (runtime, library):
         found, counts = library.collections(tenant), Viewing(runtime.db).counts(tenant)
+        chosen = {each.id: library.choices(each) for each in found}
     if as_json:
-        terminal.show_json([_told(each, counts.get(each.id, Counts({}))) for each in found])
+        terminal.show_json([_told(each, chosen[each.id], counts.get(each.id, Counts({}))) for each in found])
         return
     console = terminal.console()
     if not found:
         console.print(f"tenant {tenant} has no collections; make one with: holdfast index PATH", markup=False)
         return
     numbers = ("documents", "chunks")
-    table = terminal.table("collection", "title", *numbers, "states", "made", numbers=numbers)
+    table = terminal.table("collection", "title", *numbers, "states", "provider", "made", numbers=numbers)
     for each in found:
         count = counts.get(each.id, Counts({}))
-        cells = (each.id, each.title, count.documents, count.chunks, _states(count))
+        cells = (
+            each.id,
+            each.title,
+            count.documents,
+            count.chunks,
+            _states(count),
+            chosen[each.id].provider_name,
+        )
         table.add_row(*terminal.cells(*cells, terminal.moment(each.created_at)))
     console.print(table)
 
@@ -69,7 +78,7 @@ def show_collection(tenant: str, collection: str, *, as_json: bool) -> None:
     """The collection is on standard output."""
     with opened() as (runtime, library):
         found = library.collection(tenant, collection)
-        told = _told(found, Viewing(runtime.db).count(tenant, collection))
+        told = _told(found, library.choices(found), Viewing(runtime.db).count(tenant, collection))
     _tell(told, as_json=as_json)
 
 
@@ -174,11 +183,13 @@ def _states(counts: Counts) -> str:
     return ", ".join(f"{number} {shown(KIND, status)}" for status, number in counts.by_status.items()) or "-"
 
 
-def _told(found: Collection, counts: Counts) -> dict[str, object]:
+def _told(found: Collection, chosen: Choices, counts: Counts) -> dict[str, object]:
     return {
         "id": found.id,
         "title": found.title,
         "options": dict(found.options),
+        "provider": chosen.provider_name,
+        "model": chosen.model,
         "documents": counts.documents,
         "states": {shown(KIND, status): number for status, number in counts.by_status.items()},
         "chunks": counts.chunks,

@@ -40,6 +40,11 @@ Mode = Annotated[
     JobMode,
     typer.Option("--mode", help="Beside a job that is there: refuse, end it, or do the same once more."),
 ]
+Provider = Annotated[
+    str | None,
+    typer.Option("--provider", help="Whose model is asked: a `[providers.NAME]`. Default: LLM_PROVIDER."),
+]
+Model = Annotated[str | None, typer.Option("--model", help="Which model. Default: the provider's usual one.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow it to its end, with a progress bar.")]
 
 WaitForReady = Annotated[
@@ -48,6 +53,11 @@ WaitForReady = Annotated[
         "--wait-for-ready", help="Wait for documents that are being indexed, instead of leaving them out."
     ),
 ]
+
+
+def _asked(provider: str | None, model: str | None) -> dict[str, str]:
+    """The parameters that name a provider and a model, as far as they are named."""
+    return {name: value for name, value in (("provider", provider), ("model", model)) if value is not None}
 
 
 @jobs_app.callback()
@@ -75,6 +85,8 @@ def qa(
     notes: Annotated[str, typer.Option("--notes", help="What the questions should be like.")] = "",
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")] = 100,
     per_chunk: Annotated[int, typer.Option("--per-chunk", min=1, max=20, help="How many of a chunk.")] = 3,
+    provider: Provider = None,
+    model: Model = None,
     mode: Mode = JobMode.RETRY,
     wait: Wait = True,
     wait_for_ready: WaitForReady = False,
@@ -85,7 +97,7 @@ def qa(
     """Ask for questions with their answers. Exit code 3 while such a job is under way."""
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
-    params = {"notes": notes, "limit": limit, "per_chunk": per_chunk}
+    params = {"notes": notes, "limit": limit, "per_chunk": per_chunk, **_asked(provider, model)}
     wish = doing.Wanting(
         JobKind.QA.value, params, collection, document or [], mode.value, tenant, yes, wait_for_ready
     )
@@ -98,6 +110,8 @@ def extract(
     collection: Collection = None,
     document: Documents = None,
     instruction: Annotated[str, typer.Option("--instruction", help="What else to heed.")] = "",
+    provider: Provider = None,
+    model: Model = None,
     mode: Mode = JobMode.RETRY,
     wait: Wait = True,
     wait_for_ready: WaitForReady = False,
@@ -108,7 +122,7 @@ def extract(
     """Ask for the fields of a schema, out of each document. Exit code 3 while such a job is under way."""
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
-    params = {"schema": doing.read_schema(schema), "instruction": instruction}
+    params = {"schema": doing.read_schema(schema), "instruction": instruction, **_asked(provider, model)}
     wish = doing.Wanting(
         JobKind.EXTRACT.value, params, collection, document or [], mode.value, tenant, yes, wait_for_ready
     )

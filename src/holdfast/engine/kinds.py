@@ -60,6 +60,24 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """A provider that may be named: its identity, its usual model, and what its models are sent with."""
+
+    identity: str
+    model: str | None = None
+    parameters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+
+def offer(offers: Mapping[str, Offer], name: object) -> Offer:
+    """The provider called `name`; BadRequestError `unknown_provider`, with the names that exist."""
+    known = offers.get(name) if isinstance(name, str) else None
+    if known is None:
+        message = f"there is no provider {name!r:.80}; known are: {', '.join(sorted(offers)) or 'none'}"
+        raise BadRequestError(message, code="unknown_provider")
+    return known
+
+
+@dataclass(frozen=True, slots=True)
 class Supplies:
     """What a kind may be built from: the names of the providers that are set up, and their models."""
 
@@ -69,6 +87,9 @@ class Supplies:
     llm_model: str | None = None
     # By model, what its calls are sent with; under "" for every other. Without any: what is usual.
     llm_parameters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    # By name, the providers that a collection or a document, and a job or an action, may choose.
+    embedding_offers: Mapping[str, Offer] = field(default_factory=dict, compare=False)
+    llm_offers: Mapping[str, Offer] = field(default_factory=dict, compare=False)
 
 
 class Registry:

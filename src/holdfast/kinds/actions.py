@@ -7,7 +7,7 @@ run of this kind: its event is a delivery of its own (see `webhook`).
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeVar
 
 from holdfast.core.errors import BadRequestError, WorkError
@@ -67,7 +67,13 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "most_steps": (2, 50),
     "most_cost": (0, 1_000_000),
 }
-LENGTHS = {"instruction": MOST_INSTRUCTION, "model": MOST_NAME, "analyser": MOST_NAME, "url": MOST_URL}
+LENGTHS = {
+    "instruction": MOST_INSTRUCTION,
+    "provider": MOST_NAME,
+    "model": MOST_NAME,
+    "analyser": MOST_NAME,
+    "url": MOST_URL,
+}
 SORTS: dict[str, type[Any]] = {
     "extract": Fields,
     "analyse": Analyse,
@@ -76,7 +82,7 @@ SORTS: dict[str, type[Any]] = {
     "webhook": Hook,
 }
 ASKING = frozenset({"extract", "prompt", "agent"})
-"""These ask a model, which may be named."""
+"""These ask a model, which may be named, and so may its provider."""
 
 
 def options(sort: str, params: Mapping[str, Any], analysers: Sequence[str]) -> dict[str, Any]:
@@ -87,7 +93,7 @@ def options(sort: str, params: Mapping[str, Any], analysers: Sequence[str]) -> d
     form = SORTS[sort]
     known = {each.name: each.default for each in fields(form)}
     if sort in ASKING:
-        known["model"] = None
+        known |= {"provider": None, "model": None}
     for name, value in params.items():
         if name not in known:
             message = f"{sort} takes no {name!r}; it takes {', '.join(sorted(known))}"
@@ -135,12 +141,6 @@ def _check(name: str, value: object) -> None:
 def kind_of(sort: str) -> tuple[str, str]:
     """The kind and the pipeline of what follows by an action of this sort."""
     return (deliveries.KIND, deliveries.PIPELINE) if sort == "webhook" else (NAME, PIPELINE)
-
-
-def asked(options: Mapping[str, Any], model: Model) -> Model:
-    """The model that an action asks: the one it names, or the one that is set up."""
-    name = str(options.get("model") or model.name)
-    return replace(model, name=name, parameters=model.parameters_of(name))
 
 
 def foreseen(options: Mapping[str, Any], model: Model, document: Reading) -> tuple[Sequence[Call], bool]:
@@ -195,7 +195,10 @@ class Action:
         raise WorkError(message, code="unknown_action")
 
     def _model(self, work: Work) -> Model:
-        return asked(work.options, asking.model(self._supplies))
+        try:
+            return asking.chosen(self._supplies, work.options)
+        except BadRequestError as error:  # the settings of this worker have changed since it was asked for
+            raise WorkError(error.message, code=error.code) from error
 
     def _extract(self, work: Work, document: Reading) -> dict[str, Any]:
         wanted, model = _made(Fields, work.options), self._model(work)

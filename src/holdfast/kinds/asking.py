@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from holdfast.core import keys
-from holdfast.core.errors import ProviderRefusedError, WorkError
+from holdfast.core.errors import BadRequestError, ProviderRefusedError, WorkError
+from holdfast.engine import kinds
 from holdfast.engine.kinds import Supplies
 from holdfast.engine.work import Work
 from holdfast.ledger.pay import Call
@@ -88,6 +89,23 @@ def model(supplies: Supplies) -> Model:
 def named(supplies: Supplies, provider: str, name: str) -> Model:
     """A model of the provider that is set up, with the parameters that it is to be sent."""
     return Model(provider, name, _of(supplies.llm_parameters, name), supplies.llm_parameters)
+
+
+def chosen(supplies: Supplies, options: Mapping[str, Any]) -> Model:
+    """The model that a job or an action names with `provider` and `model`; without them the one set up.
+
+    Whoever names a provider and no model has its usual one. BadRequestError for a provider that has no such
+    name here, or no usual model; WorkError where nothing is named and nothing set up.
+    """
+    name = options.get("model")
+    if options.get("provider") is None:
+        usual = model(supplies)
+        return usual if name is None else named(supplies, usual.provider, str(name))
+    offer = kinds.offer(supplies.llm_offers, options["provider"])
+    if (wanted := str(name or offer.model or "")) == "":
+        message = f"say which model of provider {options['provider']!r:.80} is to be asked"
+        raise BadRequestError(message, code="bad_params")
+    return Model(offer.identity, wanted, _of(offer.parameters, wanted), offer.parameters)
 
 
 def _of(table: Mapping[str, Mapping[str, object]], name: str) -> Mapping[str, object] | None:

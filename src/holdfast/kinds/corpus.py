@@ -20,6 +20,7 @@ from holdfast.store.text import is_plain
 
 MOST_DOCUMENTS = 100_000
 MOST_NAMED = 1000
+MOST_NAME = 200
 # Seconds between two looks at documents that a job waits for.
 WAIT_FOR_READY = 3.0
 
@@ -101,6 +102,12 @@ def text_of(params: Mapping[str, Any], name: str, most: int) -> str:
     if not isinstance(given, str) or len(given) > most or not is_plain(given):
         raise bad(name, f"text of at most {most:,} characters")
     return given.strip()
+
+
+def model_named(params: Mapping[str, Any]) -> dict[str, str]:
+    """The `provider` and `model` that a request names, as far as it does."""
+    texts = {name: text_of(params, name, MOST_NAME) for name in ("provider", "model")}
+    return {name: text for name, text in texts.items() if text}
 
 
 def whole(params: Mapping[str, Any], name: str, default: int, most: int) -> int:

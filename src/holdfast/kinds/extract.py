@@ -41,12 +41,13 @@ LEAST_FOUND = 2
 
 def checked(params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters with their defaults; BadRequestError for what cannot be followed."""
-    corpus.known(params, "documents", "schema", "instruction")
+    corpus.known(params, "documents", "schema", "instruction", "provider", "model")
     named = corpus.named(params)
     return {
         "documents": None if named is None else list(named),
         "schema": schemas.checked(params.get("schema")),
         "instruction": corpus.text_of(params, "instruction", MOST_INSTRUCTION),
+        **corpus.model_named(params),
     }
 
 

@@ -172,7 +172,7 @@ class Import:
         elif (claim := self._open(work, arrived)) is None:
             brought.unchanged += 1
         else:
-            here = index.choices(self._defaults, collection.options, record.options)
+            here = index.choices(self._defaults, collection.options, record.options, stored=True)
             is_ours = record.model == (here.provider, here.model)
             staged = self._stage(work, claim, record, pieces, is_ours=is_ours)
             if staged is not None and self._publish(claim, arrived, staged):

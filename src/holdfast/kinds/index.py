@@ -8,7 +8,7 @@ anywhere in the tenant, is in the ledger and costs nothing.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,8 @@ from holdfast.documents.parse import records
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.reader import Cut, Known
 from holdfast.documents.parse.records import Format
-from holdfast.engine.kinds import Finish, Kind
+from holdfast.engine import kinds as offers
+from holdfast.engine.kinds import Finish, Kind, Offer
 from holdfast.engine.work import Work
 from holdfast.kinds.phrases import many
 from holdfast.ledger.pay import Call
@@ -45,7 +46,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """How a document is indexed; frozen into its run. Sizes are in tokens, pages and rows."""
+    """How a document is indexed; frozen into its run. Sizes are in tokens, pages and rows.
+
+    `provider` is the identity of one. `offers` are those that options may name, and are not frozen.
+    """
 
     chunk_size: int = 256
     overlap: int = 0
@@ -54,6 +58,14 @@ class Choices:
     slice_rows: int = 3000
     provider: str = "local"
     model: str = ""
+    offers: Mapping[str, Offer] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def provider_name(self) -> str:
+        """What people call the provider; its identity where it has no name here."""
+        return next(
+            (name for name, each in self.offers.items() if each.identity == self.provider), self.provider
+        )
 
     def checked(self) -> "Choices":
         """These choices if they can be followed; otherwise BadRequestError."""
@@ -79,25 +91,42 @@ class Choices:
         return chunk.ChunkOptions(self.chunk_size, self.overlap, self.delimiter)
 
 
-def choices(defaults: Choices, *layers: Mapping[str, Any] | None) -> Choices:
-    """The defaults, overlaid by a collection's options and then by the document's own."""
-    known = set(Choices.__dataclass_fields__) - {"provider"}
-    merged = {name: getattr(defaults, name) for name in Choices.__dataclass_fields__}
+OPTIONS = tuple(name for name in Choices.__dataclass_fields__ if name != "offers")
+
+
+def choices(defaults: Choices, *layers: Mapping[str, Any] | None, stored: bool = False) -> Choices:
+    """The defaults, overlaid by a collection's options and then by the document's own.
+
+    Whoever names a provider and no model has its usual model. With `stored` the options were accepted once: a
+    provider that has gone from the settings since is not refused, it is one that nobody can pay.
+    """
+    merged = {name: getattr(defaults, name) for name in OPTIONS}
     for layer in layers:
         for name, value in (layer or {}).items():
-            if name not in known:
+            if name not in OPTIONS:
                 raise BadRequestError(
-                    f"there is no option {name!r}; known are: {', '.join(sorted(known))}", code="bad_option"
+                    f"there is no option {name!r}; known are: {', '.join(sorted(OPTIONS))}", code="bad_option"
                 )
-            merged[name] = value
-    return Choices(**merged).checked()
+            if name != "provider":
+                merged[name] = value
+        if layer and "provider" in layer:
+            merged |= _named(defaults.offers, layer, stored=stored)
+    return Choices(**merged, offers=defaults.offers).checked()
 
 
-def frozen(chosen: Choices, name: str) -> dict[str, Any]:
+def _named(known: Mapping[str, Offer], layer: Mapping[str, Any], *, stored: bool) -> dict[str, Any]:
+    name = layer["provider"]
+    if stored and name not in known:
+        return {"provider": name}
+    chosen = offers.offer(known, name)
+    return {"provider": chosen.identity, "model": layer.get("model", chosen.model)}
+
+
+def frozen(chosen: Choices, file_name: str) -> dict[str, Any]:
     """The options of a run: the choices, the file's name as a hint, and the versions that count."""
     versions = {"parsers": _parsers(), "chunker": chunk.VERSION, "words": words.VERSION}
-    kept = {field: getattr(chosen, field) for field in Choices.__dataclass_fields__}
-    return {**kept, "name": name, "versions": versions}
+    kept = {name: getattr(chosen, name) for name in OPTIONS}
+    return {**kept, "name": file_name, "versions": versions}
 
 
 @cache
@@ -268,7 +297,7 @@ def _stages(facts: Mapping[str, Any], paid: int, written: int, total: int) -> di
 
 
 def _chosen(work: Work) -> Choices:
-    kept = {name: work.options[name] for name in Choices.__dataclass_fields__ if name in work.options}
+    kept = {name: work.options[name] for name in OPTIONS if name in work.options}
     return Choices(**kept)
 
 

@@ -49,13 +49,14 @@ _WORD = re.compile(r"\w+")
 
 def checked(params: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters with their defaults; BadRequestError for what cannot be followed."""
-    corpus.known(params, "documents", "notes", "limit", "per_chunk")
+    corpus.known(params, "documents", "notes", "limit", "per_chunk", "provider", "model")
     named = corpus.named(params)
     return {
         "documents": None if named is None else list(named),
         "notes": corpus.text_of(params, "notes", MOST_NOTES),
         "limit": corpus.whole(params, "limit", LIMIT, MOST_LIMIT),
         "per_chunk": corpus.whole(params, "per_chunk", PER_CHUNK, MOST_PER_CHUNK),
+        **corpus.model_named(params),
     }
 
 

@@ -94,8 +94,6 @@ class WatchedProvider:
         provider_troubles.clear(self._db, self.name, endpoint)
 
 
-def watched(providers: Mapping[str, Provider], db: Database) -> dict[str, Provider]:
-    """The providers, watched; those on board need no connection and always answer."""
-    return {
-        name: each if each.profile.on_board else WatchedProvider(each, db) for name, each in providers.items()
-    }
+def watched(provider: Provider, db: Database) -> Provider:
+    """The provider, watched; one on board needs no connection and always answers."""
+    return provider if provider.profile.on_board else WatchedProvider(provider, db)

@@ -12,8 +12,9 @@ from holdfast.core.records import FencedOut, Landed
 from holdfast.core.states import Lane
 from holdfast.documents import addresses
 from holdfast.engine.engine import Engine
+from holdfast.engine.kinds import Supplies
 from holdfast.kinds import actions as kinds
-from holdfast.kinds import signing
+from holdfast.kinds import asking, signing
 from holdfast.service.library import Wish
 from holdfast.store import (
     actions,
@@ -60,12 +61,14 @@ class Actions:
         key: str | None = None,
         *,
         allow_private: bool = False,
+        supplies: Supplies | None = None,
     ) -> None:
         self._engine = engine
         self._db = engine.db
         self._analysers = tuple(analysers)
         self._key = key
         self._allow_private = allow_private
+        self._supplies = supplies or Supplies()
 
     def add(
         self,
@@ -115,6 +118,8 @@ class Actions:
         options = kinds.options(sort, given, self._analysers)
         if sort == "webhook" and not self._allow_private:
             check_public(options["url"])
+        if options.get("provider") is not None:
+            asking.chosen(self._supplies, options)
         return options
 
     def all(self, tenant: str, collection: str) -> list[Action]:

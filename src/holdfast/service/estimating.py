@@ -30,10 +30,12 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers, ParsersBusyError
 from holdfast.documents.parse.records import Block, Format, Page, Role
 from holdfast.engine.engine import Engine
+from holdfast.engine.kinds import Supplies
 from holdfast.kinds import actions, index, reading
 from holdfast.kinds.asking import Model
 from holdfast.ledger.foresight import Forecast, Foresight
 from holdfast.ledger.pay import Call
+from holdfast.service import jobs
 from holdfast.service.library import Library
 from holdfast.store import documents, estimates, reads
 from holdfast.store.collections import Collection
@@ -145,7 +147,7 @@ class Estimating:
         parser: Parser,
         parsers: Parsers,
         jobs: Mapping[str, Outlook] | None = None,
-        model: Model | None = None,
+        supplies: Supplies | None = None,
         *,
         seconds: float | None = None,
     ) -> None:
@@ -157,7 +159,7 @@ class Estimating:
         self._parsers = parsers
         self._seconds = seconds
         self._jobs = dict(jobs or {})
-        self._model = model
+        self._supplies = supplies or Supplies()
 
     def of_text(
         self, tenant: str, text: str, *, collection: str | None, options: Mapping[str, Any] | None = None
@@ -232,7 +234,7 @@ class Estimating:
         found = self._library.collection(tenant, collection_id)
         merged = {**found.options, **(options or {})}
         changed = replace(found, options={name: each for name, each in merged.items() if each is not None})
-        chosen = self._library.choices(changed)
+        chosen = index.choices(self._defaults, changed.options)
 
         def concerns(document: Document) -> bool:
             return not self._library.is_current(changed, document)
@@ -251,13 +253,14 @@ class Estimating:
 
         A job that stops at a limit is estimated by the average of all that it might ask.
         """
-        outlook, model = self._jobs.get(kind), self._model
-        if outlook is None or model is None:
+        outlook = self._jobs.get(kind)
+        if outlook is None:
             known = ", ".join(sorted(self._jobs)) or "none"
             message = f"there is no estimate for jobs of kind {kind!r:.40}; there is for: {known}"
             raise BadRequestError(message, code="no_estimate")
         found = self._library.collection(tenant, collection_id)
         asked = outlook.checked(params)
+        model = jobs.asked(self._supplies, asked)
         named = asked.get("documents")
 
         def concerns(document: Document) -> bool:
@@ -273,12 +276,7 @@ class Estimating:
     def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
         """What an action with these checked options would cost on every document that is ready now."""
         found = self._library.collection(tenant, collection_id)
-        asks, model = options["sort"] in actions.ASKING, self._model
-        if asks and model is None:
-            raise BadRequestError(
-                "no language model is set up; set HOLDFAST_LLM_PROVIDER", code="no_provider"
-            )
-        asked = actions.asked(options, model) if asks and model is not None else None
+        asked = jobs.asked(self._supplies, options) if options["sort"] in actions.ASKING else None
 
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
             if asked is None:

@@ -117,11 +117,12 @@ class View:
 class Jobs:
     """The jobs of an installation, as one process sees them."""
 
-    def __init__(self, engine: Engine, model: Model | None, *, allow_private: bool = True) -> None:
+    def __init__(self, engine: Engine, supplies: Supplies, *, allow_private: bool = True) -> None:
         self._engine = engine
         self._allow_private = allow_private
         self._db = engine.db
-        self.model = model
+        self._supplies = supplies
+        self.model = model_of(supplies)
 
     def on_collection(self, wish: Wish, collection: Collection, order: Order) -> Answer:
         """What became of a request for a job on a collection, or on some of its documents."""
@@ -139,10 +140,7 @@ class Jobs:
         return self._ask(wish, documents.subject(document.id), scope, order, params)
 
     def _ask(self, wish: Wish, subject: str, scope: Scope, order: Order, params: dict[str, Any]) -> Answer:
-        if self.model is None:
-            raise BadRequestError(
-                "no language model is set up; set HOLDFAST_LLM_PROVIDER", code="no_provider"
-            )
+        model = asked(self._supplies, params)
         sources = scope.sources(self._db)
         waits = order.wait_for_ready and job_sources.coming(
             self._db, wish.tenant, scope.collection, scope.documents
@@ -156,7 +154,7 @@ class Jobs:
             kind=order.kind,
             subject=subject,
             content=corpus.digest(sources),
-            options=corpus.frozen(params, self.model, SORTS[order.kind].prompts),
+            options=corpus.frozen(params, model, SORTS[order.kind].prompts),
             tenant=wish.tenant,
             collection=scope.collection,
             lane=wish.lane,
@@ -230,6 +228,13 @@ def _checked(order: Order) -> dict[str, Any]:
             f"there is no job of kind {order.kind!r:.80}; known are: {known}", code="unknown_kind"
         )
     return sort.checked(order.params)
+
+
+def asked(supplies: Supplies, params: Mapping[str, Any]) -> Model:
+    """The model that these parameters name, or the one set up; BadRequestError where there is none."""
+    if params.get("provider") is None and model_of(supplies) is None:
+        raise BadRequestError("no language model is set up; set HOLDFAST_LLM_PROVIDER", code="no_provider")
+    return asking.chosen(supplies, params)
 
 
 def model_of(supplies: Supplies) -> Model | None:

@@ -146,13 +146,13 @@ class Library:
         return found
 
     @property
-    def provider(self) -> str:
-        """Who embeds what the collections hold."""
-        return self._defaults.provider
+    def providers(self) -> set[str]:
+        """Who may embed what the collections hold, by identity."""
+        return {self._defaults.provider, *(each.identity for each in self._defaults.offers.values())}
 
     def choices(self, collection: Collection) -> index.Choices:
-        """How documents of the collection are indexed, unless they say otherwise."""
-        return index.choices(self._defaults, collection.options)
+        """How documents of the collection are indexed, unless they say otherwise; for whoever looks."""
+        return index.choices(self._defaults, collection.options, stored=True)
 
     def collections(self, tenant: str) -> list[Collection]:
         """All collections of a tenant."""
@@ -316,7 +316,7 @@ class Library:
             return index.choices(self._defaults, collection.options, found.options)
         usual = self._usual
         if usual is None or usual[0] is not collection:
-            self._usual = usual = (collection, self.choices(collection))
+            self._usual = usual = (collection, index.choices(self._defaults, collection.options))
         return usual[1]
 
     def document(self, tenant: str, document_id: str) -> Document:

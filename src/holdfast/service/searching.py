@@ -18,6 +18,7 @@ from holdfast.engine.engine import Engine
 from holdfast.kinds import index
 from holdfast.ledger.pay import Call
 from holdfast.ledger.visitor import Visitor
+from holdfast.providers import local
 from holdfast.providers.local import LocalProvider
 from holdfast.search.query import Found, Mode, Notice, Searcher
 from holdfast.service.library import Library
@@ -82,9 +83,8 @@ class Searching:
 
     @property
     def waits(self) -> bool:
-        """True when questions are embedded by somebody else's server."""
-        provider = self._engine.parts.providers.get(self._library.provider)
-        return not isinstance(provider, LocalProvider)
+        """True when questions may be embedded by somebody else's server."""
+        return any(name != local.NAME for name in self._library.providers)
 
     def search(
         self,

@@ -36,6 +36,7 @@ OPTIONS = {
     "slice_pages": ("Pages per slice", "What one task does."),
     "slice_rows": ("Rows per slice", "The same, for tables."),
     "delimiter": ("Delimiter", "Text that always ends a chunk; may be empty."),
+    "provider": ("Provider", "Whose model embeds the chunks: a name of the settings."),
     "model": ("Model", "What embeds the chunks."),
 }
 
@@ -98,7 +99,8 @@ def _filter(status: str = "", q: str = "", sort: str = "") -> Filter:
 
 
 def _settings(chosen: Choices) -> list[Setting]:
-    return [Setting(name, label, hint, getattr(chosen, name)) for name, (label, hint) in OPTIONS.items()]
+    values = {name: getattr(chosen, name) for name in OPTIONS} | {"provider": chosen.provider_name}
+    return [Setting(name, label, hint, values[name]) for name, (label, hint) in OPTIONS.items()]
 
 
 router = rendering.router()

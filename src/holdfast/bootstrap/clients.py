@@ -1,0 +1,45 @@
+"""Clients of providers, by identity: each is opened when it is first asked for something."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+
+from holdfast.providers.base import Provider
+
+
+class Clients(Mapping[str, Provider]):
+    """Every provider that the settings name. To know of one opens nothing; to look it up does, once."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Provider]]) -> None:
+        self._makers = dict(makers)
+        self._opened: dict[str, Provider] = {}
+        self._lock = threading.Lock()
+
+    def __getitem__(self, identity: str) -> Provider:
+        client = self._opened.get(identity)
+        if client is not None:
+            return client
+        with self._lock:
+            if identity not in self._opened:
+                self._opened[identity] = self._makers[identity]()
+            return self._opened[identity]
+
+    def __contains__(self, identity: object) -> bool:
+        return identity in self._makers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    @property
+    def opened(self) -> list[str]:
+        """The identities of those that are open."""
+        return sorted(self._opened)
+
+    def close(self) -> None:
+        """Those that were opened are closed."""
+        with self._lock:
+            for client in self._opened.values():
+                client.close()
+            self._opened.clear()
