@@ -189,9 +189,9 @@ def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back
     found = house.indexed(OLD)
     genuine = documents.set_source
 
-    def late(db, about, source, request):
+    def late(db, about, source, *rest):
         house.client().delete(WISH, found.id)
-        return genuine(db, about, source, request)
+        return genuine(db, about, source, *rest)
 
     monkeypatch.setattr(documents, "set_source", late)
     with pytest.raises(NotFoundError):
