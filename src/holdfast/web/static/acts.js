@@ -136,11 +136,13 @@ async function send(form, method, path, body) {
   if (button.getAttribute("aria-busy") === "true") return; // the second of two quick clicks
   wrong(form, "");
   button.setAttribute("aria-busy", "true");
+  const sent = JSON.stringify(values(form));
   try {
     const estimate = form.dataset.fingerprint;
     const { body: told } = await call(method, path, estimate ? { ...body, estimate } : body);
     form.closest("dialog")?.close();
-    if (!form.dataset.inside) form.reset();
+    // What was typed while the answer was on its way belongs to the next request.
+    if (!form.dataset.inside && JSON.stringify(values(form)) === sent) form.reset();
     unestimated(form);
     for (const each of form.querySelectorAll("[data-switch]")) chosen(each);
     if (told.secret) secret(form.dataset.secret, told.secret);
