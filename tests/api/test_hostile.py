@@ -267,7 +267,7 @@ def test_openapi_is_complete(hall):
             assert any(status.startswith("2") for status in told["responses"]), (method, path)
             assert (
                 method in {"get", "delete"}
-                or path.split("/")[-1] in {"refresh", "cancel", "resend", "test"}
+                or path.split("/")[-1] in {"refresh", "cancel", "resend", "retry", "test"}
                 or ("requestBody" in told)
             ), (method, path)
             assert path in {"/healthz", "/readyz"} or told["security"], path

@@ -205,7 +205,7 @@ def test_a_client_that_goes_away_in_a_large_upload_leaves_nothing(house, client)
         line.sendall(f"{head}{more}".encode())
         line.sendall(b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n')
         line.sendall(b"x" * (3 * MIB))
-        until(lambda: list(partial.iterdir()), 20, "what came is on the disk")
+        until(lambda: partial.is_dir() and list(partial.iterdir()), 20, "what came is on the disk")
     until(lambda: not list(partial.iterdir()), 20, "it is gone")
     assert client.get("collections/shelf/documents").json["documents"] == []
 

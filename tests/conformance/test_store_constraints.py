@@ -20,6 +20,7 @@ from holdfast.store.schema import (
     word_counts,
 )
 from holdfast.store.schema_follow_ups import deliveries, findings, follow_ups
+from holdfast.store.schema_installation import installation
 from holdfast.store.schema_jobs import job_results
 from holdfast.store.schema_money import budgets
 from holdfast.store.schema_providers import provider_troubles
@@ -94,6 +95,7 @@ BAD = {
     "one_round_per_collection_and_sort": lambda _: insert(rounds).values([ROUND, ROUND]),
     "one_count_per_slice": lambda world: copied(world, word_counts),
     "one_trouble_per_provider": lambda _: insert(provider_troubles).values([TROUBLE, TROUBLE]),
+    "one_installation_per_database": lambda _: insert(installation).values(id=2, blobs_id="other"),
     "one_document_per_id": lambda world: copied(world, documents, digest="other"),
     "one_live_document_per_content": lambda world: insert(documents).values(**DOCUMENT | {"id": "d2"}),
 }

@@ -26,11 +26,12 @@ POINTS = [
     *("send.commit", "send.committed", "send.first_byte", "send.begun", "send.answered", "send.heard"),
     *("settle.commit", "settle.committed", "stage.commit", "stage.committed"),
     *("finish.commit", "finish.committed", "put_back.commit", "put_back.committed"),
+    *("say.commit", "say.committed"),
 ]
 # What a sweep passes besides; of these the reservations are what matters here.
 SWEEPING = [
     f"{verb}.{moment}"
-    for verb in ("enrol", "win", "recompute", "prune")
+    for verb in ("enrol", "win", "recompute", "prune", "note_success")
     for moment in ("commit", "committed")
 ]
 # Where money is promised or gone and not everybody knows.

@@ -96,9 +96,9 @@ def test_a_worker_that_is_killed_is_shown_and_the_document_heals(reader, api, st
     stand.work()
     page.wait_for_selector(".why[data-status=success]")
     story = reader.text("#journal + .log")
-    assert f"The lease of {holder} on the plan ran out; the task is due again." in story
+    assert f"The worker of {holder}, which had the plan in hand, died; the task is due again." in story
     assert "took the plan under epoch 3." in story
-    assert "is in doubt: its holder is gone. Nobody knows whether it was charged." in story
+    assert "is in doubt: its process has died. Nobody knows whether it was charged." in story
     assert "sent the order in doubt again, with its own key." in story
     assert "2\N{MULTIPLICATION SIGN}" in reader.text("[aria-label='Paid exchanges of version 1']")
     assert api.document(name)["ready"] is True

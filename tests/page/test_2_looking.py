@@ -143,7 +143,11 @@ def test_an_estimate_holds_for_what_was_estimated(reader, api, shelf):
     page.click("text=Options")
     page.fill("#o-chunk_size", "512")
     held = []
-    page.route("**/api/v1/estimate", held.append)
+
+    def hold(route):
+        held.append(route)
+
+    page.route("**/api/v1/estimate", hold)
     page.click("#options >> text=Estimate")
     until(lambda: page.evaluate("() => 1") and held, 30, "no estimate was asked for")
     page.fill("#o-chunk_size", "640")

@@ -19,7 +19,7 @@ def db(database_url):
 
 def looks(watch):
     """What is told of the workers by as many looks as it takes."""
-    found = [one for _ in range(CREW_EVERY) for one in watch.look(["anna"], 0)]
+    found = [one for _ in range(CREW_EVERY) for one in watch.look(["anna"], None)]
     return [one.states for one in found if isinstance(one, Crew)]
 
 
