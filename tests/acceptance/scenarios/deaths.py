@@ -104,6 +104,7 @@ def _check_thawed(
             and worker.owns(row["actor"])
             and row["at"] >= thawed_at
             and row["verb"] not in HARMLESS
+            and not row["reason"].startswith("fenced_out")  # a refusal on record is no write
         ]
 
     def sent(found: Evidence) -> list[object]:
