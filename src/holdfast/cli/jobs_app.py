@@ -42,7 +42,9 @@ Mode = Annotated[
 ]
 Provider = Annotated[
     str | None,
-    typer.Option("--provider", help="Whose model is asked: a `[providers.NAME]`. Default: LLM_PROVIDER."),
+    typer.Option(
+        "--provider", help="Whose model is asked: a `[providers.NAME]`. Default: HOLDFAST_LLM_PROVIDER."
+    ),
 ]
 Model = Annotated[str | None, typer.Option("--model", help="Which model. Default: the provider's usual one.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow it to its end, with a progress bar.")]
