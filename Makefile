@@ -40,7 +40,7 @@ demo: $(RUN_STAMP) ## kill, freeze and double-click real workers, then print bot
 	@$(VENV)/bin/holdfast demo
 
 test: lint ## lint, then every test against private PostgreSQL, Redis and RabbitMQ
-	@$(SERVICES) run -- $(STATEMENTS) --report -- $(PYTEST) -m 'not long' $(ARGS)
+	@$(SERVICES) run -- $(PYTEST) -m 'not long' $(ARGS)
 
 statements: install ## explain every statement of the product, as the quicker tests send them, on databases with 100,000 rows
 	@$(SERVICES) run -- $(STATEMENTS) --verbose -- $(PYTEST) -m 'not long and not slow and not chaos' $(or $(ARGS),$(REACHING))
