@@ -3,10 +3,11 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from holdfast.core.errors import HoldfastError
-from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile, Provider, Refused, Unknown
+from holdfast.ledger.wrapped import WrappedProvider
+from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Provider, Refused, Unknown
 from holdfast.store import provider_troubles
 from holdfast.store.database import Database
 
@@ -19,38 +20,16 @@ OWN = frozenset({"gate", "deadline passed"})
 log = logging.getLogger(__name__)
 
 
-class WatchedProvider:
+class WatchedProvider(WrappedProvider):
     """Another provider. What it does not answer is in `provider_troubles` until it does again."""
 
     def __init__(self, inner: Provider, db: Database) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._db = db
         self._lock = threading.Lock()
         self._tries: dict[str, int] = {}
         self._told: dict[str, float] = {}
         self._looked: dict[str, float] = {}
-
-    @property
-    def name(self) -> str:
-        """See `Provider.name`."""
-        return self._inner.name
-
-    @property
-    def profile(self) -> Profile:
-        """See `Provider.profile`."""
-        return self._inner.profile
-
-    def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
-        """See `Provider.encode`."""
-        return self._inner.encode(endpoint, model, params, inputs)
-
-    def count_tokens(self, text: str) -> int:
-        """See `Provider.count_tokens`."""
-        return self._inner.count_tokens(text)
-
-    def close(self) -> None:
-        """See `Provider.close`."""
-        self._inner.close()
 
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
         """See `Provider.send`."""

@@ -1,0 +1,34 @@
+"""A provider around another one, which it passes everything on to."""
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.providers.base import Profile, Provider
+
+
+class WrappedProvider:
+    """Another provider under its own name; whoever inherits says what `send` does besides."""
+
+    def __init__(self, inner: Provider) -> None:
+        self._inner = inner
+
+    @property
+    def name(self) -> str:
+        """See `Provider.name`."""
+        return self._inner.name
+
+    @property
+    def profile(self) -> Profile:
+        """See `Provider.profile`."""
+        return self._inner.profile
+
+    def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
+        """See `Provider.encode`."""
+        return self._inner.encode(endpoint, model, params, inputs)
+
+    def count_tokens(self, text: str) -> int:
+        """See `Provider.count_tokens`."""
+        return self._inner.count_tokens(text)
+
+    def close(self) -> None:
+        """See `Provider.close`."""
+        self._inner.close()
