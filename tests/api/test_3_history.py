@@ -1,11 +1,15 @@
 """What became of documents and what it cost, as a program asks for it."""
 
+import hashlib
+import io
 import re
 import socket
 
 from PIL import Image
 from sqlalchemy import insert
 
+from holdfast.documents.parse.records import Format
+from holdfast.store import documents, schema, thumbnails
 from holdfast.store.schema import orders
 from tests.acceptance.patience import until
 
@@ -58,20 +62,57 @@ def test_chunks_are_read_page_by_page_of_one_generation(client, house):
     assert client.get(f"{path}?cursor=1").code == "bad_cursor"
 
 
-def test_a_thumbnail_is_a_picture(client, house, tmp_path):
-    """Of a document that has pages; others have none, and say so."""
-    made = client.indexed("Some words.")
-    assert client.get(f"documents/{made['id']}/thumbnail").code in {"no_thumbnail", "blob_missing"}
-    picture = tmp_path / "one.png"
-    Image.new("RGB", (4, 4)).save(picture)
-    digest = house.runtime.shelf.put(picture.read_bytes()).digest
-    from holdfast.store.schema import documents  # noqa: PLC0415  only here
-
-    change = documents.update().values(thumbnail=digest)
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(change))
+def picture_of(client, made):
     said = client.get(f"documents/{made['id']}/thumbnail")
-    assert (said.status, said.headers["content-type"]) == (200, "image/png")
-    assert said.raw == picture.read_bytes()
+    assert (said.status, said.headers["content-type"]) == (200, "image/png"), said.raw
+    return said.raw
+
+
+def test_a_thumbnail_is_drawn_when_somebody_first_looks(client, house):
+    """It is kept from then on; what is not published yet has none."""
+    queued = client.text("Some words of a page.")
+    assert client.get(f"documents/{queued['id']}/thumbnail").code == "no_thumbnail"
+    house.work()
+    picture = picture_of(client, queued)
+    assert Image.open(io.BytesIO(picture)).size == (320, 452)
+    found = documents.document(house.runtime.db, "default", queued["id"])
+    assert found.thumbnail == hashlib.sha256(picture).hexdigest()
+    assert picture_of(client, queued) == picture
+
+
+def test_a_thumbnail_is_of_the_published_generation(client, house):
+    """While a new content waits it shows the old one, and afterwards the new; its address says how long."""
+    made = client.indexed("Some words of a page.")
+    client.put(f"documents/{made['id']}/content", {"text": "# All new\n\nAnd more of it than before."})
+    before = picture_of(client, made)
+    house.work()
+    after = picture_of(client, made)
+    assert before != after
+    kept = [
+        client.get(f"documents/{made['id']}/thumbnail?generation={number}").headers["cache-control"]
+        for number in (1, 2)
+    ]
+    assert kept == ["no-store", "private, max-age=604800"]
+
+
+def test_a_picture_of_a_text_that_was_replaced_meanwhile_is_not_kept(client, house):
+    """A publication between drawing and keeping: the next one who looks sees the new text."""
+    made = client.indexed("Some words of a page.")
+    old = documents.document(house.runtime.db, "default", made["id"])
+    client.put(f"documents/{made['id']}/content", {"text": "All new."})
+    house.work()
+    assert not thumbnails.keep(house.runtime.db, old, "0" * 64)
+    assert documents.document(house.runtime.db, "default", made["id"]).thumbnail is None
+
+
+def test_what_cannot_be_drawn_is_shown_as_a_plain_sheet(client, house):
+    """Its drawing is not tried again for everybody who looks."""
+    made = client.indexed("Some words of a page.")
+    change = schema.documents.update().values(format="docx")
+    house.runtime.db.write("by_hand", lambda tx: tx.execute(change))
+    picture = picture_of(client, made)
+    assert picture == house.runtime.parser.placeholder(Format.DOCX)
+    assert documents.document(house.runtime.db, "default", made["id"]).thumbnail is not None
 
 
 def test_why_tells_the_whole_story(client, house):

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Query
 from fastapi.responses import Response
 
+from holdfast import bootstrap
 from holdfast.api import parts, routing, shapes_more
 from holdfast.api.access import ItsDocument, Reader
 from holdfast.api.errors import BESIDE, ConflictError
@@ -17,6 +18,7 @@ from holdfast.store import documents as stored
 from holdfast.store import events, follow_up_retries, reads
 from holdfast.store.events import Event, Position
 from holdfast.store.reads import TaskDetail
+from holdfast.web.patience import Pool
 
 MOST_LINES = 3000
 
@@ -82,12 +84,28 @@ def document_chunks(
     response_class=Response,
     responses={200: {"content": {"image/png": {}}, "description": "The first page."}, **BESIDE},
 )
-def document_thumbnail(its: PartsOf, found: ItsDocument) -> Response:
-    """Show the first page of the published generation, as a small picture."""
-    if found.thumbnail is None:
+@routing.waits(Pool.THUMBNAILS)
+def document_thumbnail(
+    its: PartsOf,
+    found: ItsDocument,
+    generation: Annotated[
+        int | None, Query(ge=1, le=2**62, description="The published one: its picture may be kept for good.")
+    ] = None,
+) -> Response:
+    """Show the first page of the published generation, as a small picture.
+
+    It is drawn when somebody first asks for it. A document that cannot be drawn is shown as a plain sheet;
+    one that is not published, or was imported without its content, has no picture.
+    """
+    picture = bootstrap.thumbnails(its.runtime).of(found)
+    if picture is None:
         raise NotFoundError("the document has no thumbnail", code="no_thumbnail")
-    with its.runtime.shelf.open(found.thumbnail) as file:
-        return Response(file.read(), media_type="image/png")
+    lasting = generation is not None and generation == found.published_generation
+    return Response(
+        picture,
+        media_type="image/png",
+        headers={"Cache-Control": "private, max-age=604800" if lasting else "no-store"},
+    )
 
 
 @router.get("/documents/{document_id}/why")

@@ -13,6 +13,7 @@ from holdfast.bootstrap.services import (
     jobs,
     library,
     searching,
+    thumbnails,
 )
 from holdfast.bootstrap.wiring import open_runtime
 
@@ -37,5 +38,6 @@ __all__ = [
     "settle_down",
     "sqlite_file",
     "supplies_of",
+    "thumbnails",
     "webhook_key",
 ]

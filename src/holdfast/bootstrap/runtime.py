@@ -31,6 +31,7 @@ class Runtime:
     shelf: Blobs
     parser: Parser
     parsers: Parsers
+    thumbnail_parsers: Parsers
     vectors: filling.Filling | None = None
 
     def close(self) -> None:
@@ -40,6 +41,7 @@ class Runtime:
             self.vectors.close()
         self.parser.close()
         self.parsers.close()
+        self.thumbnail_parsers.close()
         self.shelf.close()
         self.providers.close()
         self.watch.close()

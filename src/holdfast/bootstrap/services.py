@@ -10,6 +10,7 @@ from holdfast.service.estimating import Estimating
 from holdfast.service.jobs import Jobs
 from holdfast.service.library import Library
 from holdfast.service.searching import Searching
+from holdfast.service.thumbnails import Thumbnails
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.pgvector import PgvectorIndex
 
@@ -73,3 +74,8 @@ def estimating(runtime: Runtime, seconds: float | None = None) -> Estimating:
         runtime.supplies,
         seconds=seconds,
     )
+
+
+def thumbnails(runtime: Runtime) -> Thumbnails:
+    """The pictures of first pages."""
+    return Thumbnails(runtime.db, runtime.shelf, runtime.thumbnail_parsers)

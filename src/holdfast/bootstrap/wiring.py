@@ -33,6 +33,8 @@ from holdfast.telemetry import traces
 WORKER_CONNECTIONS = 2
 # A worker would rather wait out a restart of the database than hand its work back.
 PATIENCE = 20.0
+# Pictures are drawn one at a time for a tenant; places for those who wait are the API's (`web.patience`).
+THUMBNAIL_SHARES = Shares(parsers=2, tenant=1, waiting=8)
 
 
 def open_runtime(
@@ -115,8 +117,10 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
     )
     count = settings.estimate_processes
     parsers = Parsers(_limits(settings), Shares(count, max(1, count // 2), count))
+    drawing = Parsers(_limits(settings), THUMBNAIL_SHARES)
+    engine = Engine(db, parts)
     runtime = Runtime(
-        settings, db, watch, Engine(db, parts), clients, supplies, shelf, parser, parsers, vectors
+        settings, db, watch, engine, clients, supplies, shelf, parser, parsers, drawing, vectors
     )
     # Also a process that holds no task, as an API does, is known to live while it waits for an answer.
     runtime.engine.carrier.on_first_order = runtime.engine.watchdog.start

@@ -3,7 +3,7 @@
 There are few threads for all other requests, for more of them only get in each other's way. Whoever waited in
 one of those for a slow URL, or for a provider that embeds a question, would hold up everybody: a handful of
 them would stop every request. So they wait in threads of another sort, of which there are many, and which are
-of three pools: neither slow URLs nor texts that are estimated hold up a question.
+of four pools: neither slow URLs nor texts that are estimated or drawn hold up a question.
 
 Tenants share a pool. A tenant may hold no more places than are left for the others: the first takes half of
 the pool at most, the next half of the rest. Whoever wants more waits, and a place that gets free goes to the
@@ -25,11 +25,12 @@ class Pool(StrEnum):
     FETCHES = "fetches"
     QUESTIONS = "questions"
     ESTIMATES = "estimates"
+    THUMBNAILS = "thumbnails"
 
 
 # A provider has as many connections as there are places for questions: behind a full pool of those a tenant
 # would wait for another after all.
-MOST = {Pool.FETCHES: 64, Pool.QUESTIONS: 32, Pool.ESTIMATES: 32}
+MOST = {Pool.FETCHES: 64, Pool.QUESTIONS: 32, Pool.ESTIMATES: 32, Pool.THUMBNAILS: 8}
 
 
 class Places:

@@ -22,7 +22,7 @@ from typing import Any
 from holdfast.core.errors import WorkError
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import sandbox, wire
-from holdfast.documents.parse.reader import Known, Reader, cut, read_text
+from holdfast.documents.parse.reader import Known, Reader, cut, placeholder, read_text
 from holdfast.documents.parse.records import Format, Limits, Slice
 from holdfast.documents.parse.source import Source
 
@@ -80,6 +80,8 @@ def _do(reader: Reader, request: dict[str, Any], source: Source | None) -> Any:
         return wire.cut_to(read_text(request["text"], _options(request)))
     if request["ask"] == "pages":
         return wire.cut_to(cut(wire.pages_from(request["pages"]), Format.TEXT, _options(request), Known()))
+    if request["ask"] == "placeholder":
+        return base64.b64encode(placeholder(Format(request["format"]), request["width"])).decode("ascii")
     if source is None:
         raise ValueError("a request without a document")
     if request["ask"] == "outline":

@@ -24,6 +24,8 @@ T = TypeVar("T")
 # A plain text up to this size is read in this process, in linear time (decision 0043), and stays parsed
 # between its outline and its reading.
 SMALL_TEXT = 256 * 1024
+# The width of a thumbnail in pixels.
+WIDTH = 320
 _HERE = frozenset({Format.TEXT, Format.MARKDOWN})
 _CODES = frozenset(
     {
@@ -104,10 +106,18 @@ class Parser:
         """What keeps a child from doing harm on this system, in plain words."""
         return _shaped(lambda answer: tuple(str(each) for each in answer), self._ask({"ask": "measures"}))
 
-    def thumbnail(self, path: Path, document_format: Format, width: int = 320) -> bytes:
-        """A PNG: the first page of a PDF, a plain sheet for all else. A broken PDF raises as in `read`."""
+    def thumbnail(
+        self, path: Path, document_format: Format, width: int = WIDTH, seconds: float | None = None
+    ) -> bytes:
+        """A PNG of the first page, drawn in the child. What cannot be read raises as in `read`."""
+        self._measure(path)
         request = {"ask": "thumbnail", "format": document_format.value, "width": width}
-        return _shaped(base64.b64decode, self._ask(request, path))
+        return _shaped(base64.b64decode, self._ask(request, path, seconds))
+
+    def placeholder(self, document_format: Format, width: int = WIDTH) -> bytes:
+        """A PNG of a sheet that names the format, for a document that cannot be drawn."""
+        request = {"ask": "placeholder", "format": document_format.value, "width": width}
+        return _shaped(base64.b64decode, self._ask(request))
 
     def close(self) -> None:
         """The child has ended. The next document starts another."""

@@ -67,6 +67,13 @@ def read_text(text: str, options: ChunkOptions) -> Cut:
     return Cut("", len(pages), chunk.cut(pages, options), exact=exact)
 
 
+def placeholder(document_format: Format, width: int) -> bytes:
+    """A PNG for a document that cannot be drawn."""
+    from holdfast.documents.parse import thumbnails  # noqa: PLC0415 (loads Pillow)
+
+    return thumbnails.placeholder(document_format, width)
+
+
 def parsed(text: str, document_format: Format) -> "Whole":
     """Plain text or Markdown, parsed."""
     if document_format is Format.TEXT:
@@ -140,14 +147,26 @@ class Reader:
         return document.read(wanted)
 
     def thumbnail(self, path: Readable, document_format: Format, width: int) -> bytes:
-        """A PNG of the first page of a PDF, of a plain sheet for all else."""
+        """A PNG of the first page: a PDF's as it is printed, all else as it is read."""
         if document_format is Format.PDF:
             from holdfast.documents.parse import pdf  # noqa: PLC0415 (loads PDFium)
 
             return pdf.thumbnail(path, width)
         from holdfast.documents.parse import thumbnails  # noqa: PLC0415 (loads Pillow)
 
-        return thumbnails.placeholder(document_format, width)
+        if document_format in SHEETS:
+            from holdfast.documents.parse import sheets  # noqa: PLC0415 (loads calamine)
+
+            if document_format in ARCHIVES:
+                archive.check(path, self._limits)
+            name, rows = sheets.corner(path, document_format, self._limits, thumbnails.ROWS)
+            return thumbnails.sheet(rows, name, width)
+        if document_format in {Format.TEXT, Format.MARKDOWN}:
+            document: Opened = parsed(texts.beginning(path), document_format)
+        else:
+            document = self._opened(path, document_format)
+        pages = document.read(document.outline().whole)
+        return thumbnails.page(next(page.blocks for page in pages if page.blocks), document_format, width)
 
     def _opened(self, path: Readable, document_format: Format) -> Opened:
         """The document, opened now or still open from the last request."""

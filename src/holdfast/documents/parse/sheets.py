@@ -79,6 +79,27 @@ class Rows:
         return pages
 
 
+def corner(
+    path: Readable, document_format: Format, limits: Limits, most: int
+) -> tuple[str | None, list[list[str]]]:
+    """The name of the first sheet that has anything in it, and its first `most` rows as they stand.
+
+    Of delimited text no more than these rows is read.
+    """
+    if document_format in TEXTS:
+        encoding, separator = encodings.of_file(path), _delimiter(path, document_format)
+        csv.field_size_limit(MOST_FIELD)
+        rows: Iterator[Sequence[tables.Cell]] = _records(path, encoding, separator)
+        name = None
+    else:
+        sheet = next((each for each in _workbook(path, limits) if each.height), None)
+        name, rows = (sheet.name, sheet.rows) if sheet is not None else (None, iter(()))
+    taken = [[tables.spelled(cell) for cell in row] for row in itertools.islice(rows, most)]
+    if not any(cell for row in taken for cell in row):
+        raise WorkError("there is not one filled cell in the file", code="no_text")
+    return name, taken
+
+
 def _blocks(sheet: _Sheet, first: int, last: int) -> tuple[Block, ...]:
     taken = itertools.islice(sheet.rows, first - 1 - sheet.at, last - sheet.at)
     sheet.at = last
@@ -121,7 +142,7 @@ def _workbook(path: Readable, limits: Limits) -> list[_Sheet]:
 def _delimited(path: Readable, document_format: Format, limits: Limits) -> list[_Sheet]:
     """The one sheet of a delimited text. It is gone through twice, to count and to read, and never held."""
     encoding = encodings.of_file(path)
-    separator = "\t" if document_format is Format.TSV else _separator(sniff.read_head(path))
+    separator = _delimiter(path, document_format)
     csv.field_size_limit(MOST_FIELD)
     height = cells = 0
     first: list[str] = []
@@ -143,6 +164,10 @@ def _records(path: Readable, encoding: str, separator: str) -> Iterator[list[str
         for row in csv.reader(file, delimiter=separator):
             if any(row):
                 yield row
+
+
+def _delimiter(path: Readable, document_format: Format) -> str:
+    return "\t" if document_format is Format.TSV else _separator(sniff.read_head(path))
 
 
 def _separator(head: bytes) -> str:

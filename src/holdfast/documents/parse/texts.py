@@ -1,5 +1,6 @@
 """Plain text and Markdown, in time and memory linear in their size."""
 
+import contextlib
 import re
 
 from holdfast.core.errors import WorkError
@@ -7,6 +8,7 @@ from holdfast.documents.parse import encodings, tables
 from holdfast.documents.parse.records import Block, Page, Role
 from holdfast.documents.parse.source import Readable
 
+BEGINNING = 64 * 1024
 _BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
@@ -27,6 +29,19 @@ def content(path: Readable, limit: int) -> bytes:
     if len(data) > limit:
         raise WorkError(f"the text is larger than the limit of {limit:,} bytes; split it", code="too_large")
     return data
+
+
+def beginning(path: Readable, size: int = BEGINNING) -> str:
+    """The decoded text of the first `size` bytes of a file, without the piece of a letter at their end."""
+    with path.open("rb") as file:
+        data = file.read(size)
+    if len(data) == size:
+        data = data[: data.rfind(b"\n") + 1] or data
+    for spare in range(4):
+        with contextlib.suppress(UnicodeDecodeError):
+            data[: len(data) - spare].decode("utf-8")
+            return encodings.decode(data[: len(data) - spare])
+    return encodings.decode(data)
 
 
 def plain_pages(text: str) -> list[Page]:
