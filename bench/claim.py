@@ -12,8 +12,9 @@ from bench.results import Report, Result, at_most, percentile, timed
 from bench.sizes import Sizes
 from holdfast.core.records import Claim, FencedOut, Spent
 from holdfast.core.states import LANE_RANK
-from holdfast.store import claims, tasks
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.protocol import claims, tasks
 
 PIPELINES = [f"{worker.KIND}@1"]
 TTL = 12.0
@@ -49,7 +50,7 @@ def _measure(report: Report, sizes: Sizes, url: str, kind: str, *, prepare: bool
     for job in range(sizes.samples + WARM):
         assert asking.request(worker.ask(job, "prepared" if prepare else "plain")).created
     asking.db.close()
-    db = Database(url, pool_size=1, prepare=prepare)
+    db = open_database(url, pool_size=1, prepare=prepare)
     for _ in range(WARM):
         finish(db, claim(db))
     counts = _count(db.engine)

@@ -22,8 +22,8 @@ from bench.marks import Marks
 from bench.results import Report, Result, at_least, ratios
 from bench.sizes import Sizes, quiet
 from holdfast.core.states import Status
-from holdfast.store.database import Database
-from holdfast.store.schema import runs
+from holdfast.store.base.schema import runs
+from holdfast.store.features import open_database
 
 PATIENCE = 300.0
 
@@ -196,7 +196,7 @@ PUBLISHED = select(func.count()).select_from(runs).where(runs.c.status == Status
 
 def all_published(url: str, jobs: int) -> None:
     """Every run has been published; LostError when that takes too long."""
-    db = Database(url)
+    db = open_database(url)
     begun = time.monotonic()
     while db.read(lambda tx: tx.execute(PUBLISHED).scalar_one()) < jobs:
         if time.monotonic() - begun > PATIENCE:

@@ -17,8 +17,10 @@ from bench.claim import WARM, claim, finish
 from bench.history import TENANTS, History
 from bench.results import Report, Result, at_most, percentile, timed
 from bench.sizes import Sizes
-from holdfast.store import calls, schema
-from holdfast.store.database import Database
+from holdfast.store.base import schema
+from holdfast.store.base.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.money import calls
 
 SHORT = 1000
 TURN = 25
@@ -70,7 +72,7 @@ def _loaded(
                 history.paid(paid)
             if queued:
                 history.queued(queued, tenants=tenants)
-        db = Database(url, pool_size=1)
+        db = open_database(url, pool_size=1)
         try:
             yield db
         finally:

@@ -10,7 +10,7 @@ from typing import Self
 from sqlalchemy import create_engine, text
 
 from bench import worker
-from holdfast.store import dialect
+from holdfast.store.base import dialect
 
 TENANTS = 20
 NEW = "new-"

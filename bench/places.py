@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, make_url, text
 
-from holdfast.store import dialect, migrate
+from holdfast.store.base import dialect, migrate
 from scripts.services import state
 
 POSTGRESQL, SQLITE = "postgresql", "sqlite"

@@ -27,10 +27,11 @@ from bench.sizes import busy
 from holdfast import vectors
 from holdfast.search import statistics, words
 from holdfast.search.query import Mode, Searcher
-from holdfast.store import publish_seq
-from holdfast.store import search as stored
-from holdfast.store.database import Database, Tx
-from holdfast.store.schema import calls, chunks, documents, heads, word_counts
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.schema import calls, chunks, documents, heads, word_counts
+from holdfast.store.features import open_database
+from holdfast.store.protocol import publish_seq
+from holdfast.store.search import search_reads as stored
 
 PER_DOCUMENT, WORDS, DIMENSIONS, VOCABULARY, TOPICS = 10, 120, 256, 60_000, 200
 AT_ONCE = 250
@@ -43,11 +44,11 @@ ONE_SHOT = """
 import sys, time
 started = time.perf_counter()
 from holdfast.search.query import Searcher
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
 import numpy as np
 imported = time.perf_counter()
 towards = np.random.default_rng(1).standard_normal(256)
-found = Searcher(Database(sys.argv[1]), lambda text: towards).search(*sys.argv[2:5], mode=sys.argv[5])
+found = Searcher(open_database(sys.argv[1]), lambda text: towards).search(*sys.argv[2:5], mode=sys.argv[5])
 assert found.hits
 print(imported - started, time.perf_counter() - imported)
 """
@@ -135,7 +136,7 @@ def _document(corpus: Corpus, number: int) -> Iterator[tuple[str, dict[str, Any]
 def measure(report: Report, kind: str, corpus: Corpus, queries: int) -> None:
     """Everything about search on one database."""
     with places.fresh(kind) as url:
-        db = Database(url)
+        db = open_database(url)
         filled = timed(lambda: fill(db, corpus)) / 1000
         size = corpus.number * PER_DOCUMENT
         report.say(

@@ -29,8 +29,9 @@ from typing import Any
 from sqlalchemy import text
 
 from bench import places
-from holdfast.store import duty_turns
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.protocol import duty_schedule
 
 TENANTS, DOCUMENTS, CHUNKS = 1_000, 10_000, 10
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,7 +93,7 @@ def _written(wanted: str) -> str:
 
 def fill(url: str) -> None:
     """The database has 100,000 chunks of 1,000 tenants, all published, paid and whole."""
-    db = Database(url)
+    db = open_database(url)
     count = DOCUMENTS * CHUNKS
     series = f"WITH RECURSIVE g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < {count})"  # noqa: S608
 
@@ -226,7 +227,7 @@ def living(kind: str) -> Iterator[tuple[Installation, Database]]:
     """An installation that has been filled, and is ready."""
     with places.fresh(kind) as url, tempfile.TemporaryDirectory(prefix="holdfast-soak-") as folder:
         fill(url)
-        installation, db = Installation(url, Path(folder)), Database(url)
+        installation, db = Installation(url, Path(folder)), open_database(url)
         try:
             installation.wait()
             yield installation, db
@@ -252,7 +253,7 @@ def soak(kind: str, seconds: float) -> list[Sample]:
                 time.sleep(max(0.0, LOAD_EVERY - (time.monotonic() - now)))
                 continue
             cpu_now, sent_now = installation.cpu_seconds(), installation.statements()
-            worst = max(duty_turns.health(db), key=lambda each: each.lag)
+            worst = max(duty_schedule.health(db), key=lambda each: each.lag)
             sample = Sample(
                 now - began,
                 (cpu_now - cpu) / (now - before) * 100,

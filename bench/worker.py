@@ -13,7 +13,7 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind, Result
 from holdfast.engine.work import Work
 from holdfast.leases.sql import SqlLeases
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
 
 KIND = "noop"
 
@@ -26,8 +26,8 @@ def engine(url: str, started: marks.Marks | None = None, *, prepare: bool = Fals
             started.add(int(work.subject.partition(":")[2]))
         return None
 
-    db = Database(url, pool_size=2, prepare=prepare)
-    leases = SqlLeases(Database(url, pool_size=1, prepare=prepare))
+    db = open_database(url, pool_size=2, prepare=prepare)
+    leases = SqlLeases(open_database(url, pool_size=1, prepare=prepare))
     return Engine(db, Parts(kinds=[Kind(KIND, run)], leases=leases))
 
 

@@ -32,7 +32,7 @@ from bench.results import Report, Result, at_least, at_most, percentile, ratios
 from bench.sizes import FULL, QUICK, Sizes, quiet
 from holdfast import bootstrap, settings
 from holdfast.core.records import Ask
-from holdfast.store import dialect
+from holdfast.store.base import dialect
 from holdfast.worker import sender
 from scripts.services import state
 

@@ -247,7 +247,7 @@ def _kept() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def sqlite_template(_kept: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated SQLite file to copy, with nothing left in its write-ahead log."""
-    from holdfast.store import migrate  # noqa: PLC0415  tests without a database must not need it
+    from holdfast.store.base import migrate  # noqa: PLC0415  tests without a database must not need it
 
     path = tmp_path_factory.mktemp("template") / "holdfast.db"
     migrate.upgrade(f"sqlite:///{path}")
@@ -260,7 +260,7 @@ def sqlite_template(_kept: None, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @pytest.fixture(scope="session")
 def postgresql_template(_kept: None, require: Callable[[str], str], worker_id: str) -> Iterator[str]:
     """The name of a migrated PostgreSQL database to copy: one per worker, for copying bears no visitor."""
-    from holdfast.store import migrate  # noqa: PLC0415  as above
+    from holdfast.store.base import migrate  # noqa: PLC0415  as above
 
     server = require("postgresql")
     name = f"hf_template_{worker_id}_{secrets.token_hex(4)}"

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 from sqlalchemy.util import LRUCache
 
 from holdfast.providers import local
-from holdfast.store import dialect, migrate, statements
+from holdfast.store.base import dialect, migrate, statements
 
 MOST = 5000  # several times the statements of all tests
 

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from holdfast import bootstrap, settings
 from holdfast.core.states import CallState
 from holdfast.service.library import Upload, Wish
-from holdfast.store.database import Database
-from holdfast.store.schema import orders
+from holdfast.store.base.database import Database
+from holdfast.store.base.schema import orders
 from holdfast.worker import sender
 from tests.acceptance.workers import Worker
 

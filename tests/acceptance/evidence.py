@@ -6,8 +6,9 @@ from typing import Any
 
 from sqlalchemy import select
 
-from holdfast.store import reads, schema
-from holdfast.store.database import Database, Tx
+from holdfast.store.base import schema
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.views import reads
 
 Row = Mapping[str, Any]
 

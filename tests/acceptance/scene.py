@@ -18,7 +18,7 @@ from holdfast import bootstrap
 from holdfast.core.records import Answer, Ask
 from holdfast.core.states import ENDED, Status
 from holdfast.settings import Settings
-from holdfast.store import schema
+from holdfast.store.base import schema
 from holdfast.testing.meter import Meter
 from holdfast.worker import sender as senders
 from tests.acceptance import evidence, oracle, stacks

@@ -18,8 +18,9 @@ from holdfast.kinds import webhook
 from holdfast.leases.base import Terms
 from holdfast.leases.sql import SqlLeases
 from holdfast.service.actions import Visits
-from holdfast.store import actions, deliveries, tries
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.follow_ups import actions, deliveries, delivery_attempts
 from tests.acceptance.patience import until
 from tests.races import actor
 
@@ -48,7 +49,7 @@ def noted(work: Any) -> dict[str, str]:
 
 def engine(url: str) -> Engine:
     """One process with all that is needed, and short leases."""
-    db, host = Database(url, pool_size=4), ThreadHost()
+    db, host = open_database(url, pool_size=4), ThreadHost()
     kinds = [
         Kind("index", read_aloud),
         Kind("job", read_aloud),
@@ -104,8 +105,8 @@ class Asker:
 
     def again(self) -> None:
         """The event that was delivered last is to be sent once more."""
-        for sent in tries.page(self.worker.db, self.tenant, state="delivered", limit=1):
-            tries.resend(self.worker.db, self.tenant, sent.id, run_id=self.worker.db.token())
+        for sent in delivery_attempts.page(self.worker.db, self.tenant, state="delivered", limit=1):
+            delivery_attempts.resend(self.worker.db, self.tenant, sent.id, run_id=self.worker.db.token())
 
     def _ask(self, kind: str, subject: str, content: str, path: str = "") -> Any:
         callback = {"url": f"{self.receiver}/{self.tenant}/{path}", "secret": SECRET}

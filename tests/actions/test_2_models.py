@@ -13,8 +13,9 @@ from holdfast.engine.sweep import Rules
 from holdfast.kinds import actions as kinds
 from holdfast.leases.base import Terms
 from holdfast.leases.sql import SqlLeases
-from holdfast.store import actions, follow_ups, reads
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.follow_ups import actions, follow_ups
+from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from holdfast.testing.prices import PRICES
 
@@ -70,7 +71,7 @@ def read_aloud(work):
 
 @pytest.fixture
 def study(sqlite_url):
-    db = Database(sqlite_url)
+    db = open_database(sqlite_url)
     with Meter() as meter, closing(meter.provider()) as provider:
         yield Study(db, meter, provider)
     db.close()

@@ -12,11 +12,11 @@ from sqlalchemy import func, select
 import holdfast
 from holdfast.core.states import ENDED, LIVE, Status
 from holdfast.kinds import webhook
-from holdfast.store import deliveries as made
-from holdfast.store import reads, tries
-from holdfast.store.database import Database
-from holdfast.store.schema import heads, journal, runs
-from holdfast.store.schema_follow_ups import actions, deliveries, follow_ups
+from holdfast.store.base.schema import actions, deliveries, follow_ups, heads, journal, runs
+from holdfast.store.features import open_database
+from holdfast.store.follow_ups import deliveries as made
+from holdfast.store.follow_ups import delivery_attempts
+from holdfast.store.views import reads
 from tests.actions import cast
 from tests.webhooks.receiver import Receiver
 
@@ -27,7 +27,7 @@ MISSES = (500, "cut", 503)
 # Where a try is made and written down: a death between two of these is what makes an event arrive twice.
 DELIVERING = ("trying", "post", "finish")
 # Whatever these write or send has to do with a delivery.
-SOURCES = ("store/tries.py", "store/actions.py", "documents/posting.py")
+SOURCES = ("store/follow_ups/delivery_attempts.py", "store/follow_ups/actions.py", "documents/posting.py")
 # A person's word, not the way of an event; what it stops in the middle is in tests/webhooks.
 ELSEWHERE = {"move", "remove_action", "seen_to", "send_test"}
 
@@ -55,7 +55,7 @@ class Moody(Receiver):
         tenant = came.path.split("/")[2]
         at = int(came.headers["holdfast-signature"].partition(",")[0].removeprefix("t="))
         checks = {
-            "committed": tries.one(self.db, tenant, came.id) is not None,
+            "committed": delivery_attempts.one(self.db, tenant, came.id) is not None,
             "signed": came.headers["holdfast-signature"] == webhook.signature(cast.SECRET, came.body, at),
             "its own key": came.headers["idempotency-key"] == came.id == came.event["id"],
             "true": self.is_true(tenant, came.event),
@@ -76,7 +76,7 @@ class Moody(Receiver):
 
 @pytest.fixture
 def db(database_url):
-    found = Database(database_url, pool_size=10)
+    found = open_database(database_url, pool_size=10)
     yield found
     found.close()
 
@@ -191,7 +191,9 @@ def arrived(db, receiver):
     """
     kept = db.look(select(deliveries))
     shown = {
-        each.id: each for tenant in cast.TENANTS for each in tries.page(db, tenant, state=None, limit=9999)
+        each.id: each
+        for tenant in cast.TENANTS
+        for each in delivery_attempts.page(db, tenant, state=None, limit=9999)
     }
     bodies = {row.id: bytes(row.body) for row in kept}
     assert {came.id for came in receiver.came} == set(bodies) == set(shown)

@@ -21,7 +21,7 @@ from holdfast.core.records import Claim
 from holdfast.core.states import Lane
 from holdfast.engine.wake import Recorder
 from holdfast.service.access import Access, Scope
-from holdfast.store import claims
+from holdfast.store.protocol import claims
 
 PREFIX = "/api/v1"
 

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import insert
 
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.store import collections
-from holdfast.store.schema_money import budgets
+from holdfast.store.base.schema import budgets
+from holdfast.store.library import collections
 
 FIELDS = {
     "index_status",

@@ -9,8 +9,9 @@ from PIL import Image
 from sqlalchemy import insert
 
 from holdfast.documents.parse.records import Format
-from holdfast.store import documents, schema, thumbnails
-from holdfast.store.schema import orders
+from holdfast.store.base import schema
+from holdfast.store.base.schema import orders
+from holdfast.store.library import documents, thumbnails
 from tests.acceptance.patience import until
 
 

@@ -8,8 +8,7 @@ from sqlalchemy import update
 
 from holdfast.api import server
 from holdfast.api.access import COOKIE
-from holdfast.store.schema import charges
-from holdfast.store.schema_access import api_keys
+from holdfast.store.base.schema import api_keys, charges
 from holdfast.testing.meter import Meter
 from tests.api.house import PREFIX, House
 

@@ -7,8 +7,7 @@ from sqlalchemy import select, update
 
 from holdfast import faults
 from holdfast.core.states import Status
-from holdfast.store.schema import documents, heads, journal, runs
-from holdfast.store.schema_access import idempotency
+from holdfast.store.base.schema import documents, heads, idempotency, journal, runs
 from tests.api import callers
 
 pytestmark = [pytest.mark.g1, pytest.mark.g6, pytest.mark.chaos]

@@ -7,7 +7,7 @@ import socket
 import pytest
 from sqlalchemy import func, select
 
-from holdfast.store import schema
+from holdfast.store.base import schema
 from tests.api.house import PREFIX, House
 from tests.api.taken import TAKEN
 from tests.api.test_3_history import an_order

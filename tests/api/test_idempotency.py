@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sqlalchemy import update
 
-from holdfast.store import idempotency
-from holdfast.store.schema_access import idempotency as table
+from holdfast.store.access import idempotency
+from holdfast.store.base.schema import idempotency as table
 
 KEY = {"Idempotency-Key": "b1946ac9"}
 

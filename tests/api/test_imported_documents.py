@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.store import importing, quotas
-from holdfast.store.quotas import Quota
+from holdfast.store.library import imports, quotas
+from holdfast.store.library.quotas import Quota
 from tests.indexing.test_2_urls import Site
 
 ROWS = [("10", True, "Harbour rules"), ("11", False, "Tide tables")]
@@ -11,7 +11,7 @@ ROWS = [("10", True, "Harbour rules"), ("11", False, "Tide tables")]
 
 @pytest.fixture
 def imported(house):
-    importing.import_documents(house.runtime.db, ROWS, tenant="default", collection="old")
+    imports.import_documents(house.runtime.db, ROWS, tenant="default", collection="old")
     return house
 
 
@@ -55,7 +55,7 @@ def test_one_with_a_url_is_fetched_when_it_is_asked_for(house, client):
     try:
         site.show("Gulls nest on the mole.", '"1"')
         rows = [("10", True, "News", site.url), ("11", False, "Gone", "http://127.0.0.1:1/gone")]
-        importing.import_documents(house.runtime.db, rows, tenant="default", collection="old")
+        imports.import_documents(house.runtime.db, rows, tenant="default", collection="old")
         assert client.get("documents/10/why").json["next_step"] == "index"
         assert client.post("documents/10/index", {}).status == 202
         house.work()
@@ -83,5 +83,5 @@ def test_an_import_counts_against_the_quota(house):
     """What does not fit is refused, and nothing of that batch is there."""
     quotas.set_limits(house.runtime.db, "default", Quota(documents=1))
     with pytest.raises(quotas.QuotaExceededError):
-        importing.import_documents(house.runtime.db, ROWS, tenant="default", collection="old")
+        imports.import_documents(house.runtime.db, ROWS, tenant="default", collection="old")
     assert house.client.get("collections/old/documents").json["documents"] == []

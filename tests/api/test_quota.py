@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast.core.states import Status
-from holdfast.store import quotas
-from holdfast.store.quotas import Quota
-from holdfast.store.schema import documents, runs
+from holdfast.store.base.schema import documents, runs
+from holdfast.store.library import quotas
+from holdfast.store.library.quotas import Quota
 from tests.api.house import House
 from tests.api.test_waiting import page
 

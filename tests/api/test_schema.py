@@ -20,7 +20,7 @@ from schemathesis.specs.openapi import checks
 
 from holdfast.api import app
 from holdfast.core.states import LIVE
-from holdfast.store.schema import runs
+from holdfast.store.base.schema import runs
 from tests.api.house import PREFIX, House
 from tests.api.taken import TAKEN
 from tests.api.test_3_history import an_order

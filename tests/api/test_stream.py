@@ -12,9 +12,9 @@ from sqlalchemy import update
 from holdfast.api import feed
 from holdfast.api.access import COOKIE
 from holdfast.api.feed import Listener
-from holdfast.store import events
-from holdfast.store import tasks as fenced
-from holdfast.store.schema_access import api_keys
+from holdfast.store.base.schema import api_keys
+from holdfast.store.protocol import tasks as fenced
+from holdfast.store.views import events
 from tests.acceptance.patience import until
 from tests.api.house import PREFIX
 

@@ -13,10 +13,12 @@ from holdfast import faults
 from holdfast.core import decide
 from holdfast.core.records import Answer, Ask, Chunk, Claim, Head, Landed, Slice, Spent
 from holdfast.core.states import Lane
-from holdfast.store import claims, reads, requests
-from holdfast.store import tasks as fenced
-from holdfast.store.database import Database
-from holdfast.store.schema import journal, tasks
+from holdfast.store.base.database import Database
+from holdfast.store.base.schema import journal, tasks
+from holdfast.store.features import open_database
+from holdfast.store.protocol import claims, requests
+from holdfast.store.protocol import tasks as fenced
+from holdfast.store.views import reads
 
 PATIENCE = decide.Patience()
 TTL = 60.0
@@ -162,7 +164,7 @@ def lose() -> Callable[[str], contextlib.AbstractContextManager[list[str]]]:
 
 
 def build(url: str) -> World:
-    return World(Database(url, pause=lambda _seconds: None))
+    return World(open_database(url, pause=lambda _seconds: None))
 
 
 @pytest.fixture

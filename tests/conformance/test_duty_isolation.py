@@ -10,7 +10,8 @@ from holdfast.core.errors import StoreTimeoutError
 from holdfast.engine.apart import Apart
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.sweep import Duty, Rules
-from holdfast.store import duty_turns, time_limits
+from holdfast.store.base import time_limits
+from holdfast.store.protocol import duty_schedule
 from tests.acceptance.patience import until
 
 ENDLESS = {
@@ -32,7 +33,7 @@ def engine(world, *beside, **rules):
 
 
 def health(world, name):
-    return next(each for each in duty_turns.health(world.db) if each.name == name)
+    return next(each for each in duty_schedule.health(world.db) if each.name == name)
 
 
 @pytest.mark.parametrize("way", ["look", "read", "write"])
@@ -103,8 +104,8 @@ def test_at_rest_a_round_is_one_statement_and_every_duty_is_on_time(world):
     """What has nothing to do has succeeded; that is noted now and then, and not in every round."""
     sweeping = engine(world)
     sweeping.sweep()
-    assert {each.name for each in duty_turns.health(world.db)} == {
+    assert {each.name for each in duty_schedule.health(world.db)} == {
         each.name for each in sweeping.sweeper.duties
     }
-    assert max(each.lag for each in duty_turns.health(world.db)) == 0.0
-    assert all(each.succeeded < 60 for each in duty_turns.health(world.db))
+    assert max(each.lag for each in duty_schedule.health(world.db)) == 0.0
+    assert all(each.succeeded < 60 for each in duty_schedule.health(world.db))

@@ -19,9 +19,9 @@ from holdfast.core.states import Lane, Skip
 from holdfast.leases import base
 from holdfast.leases import redis as redis_leases
 from holdfast.leases.sql import SqlLeases
-from holdfast.store import claims, duties, requests
-from holdfast.store.database import Database
-from holdfast.store.schema import tasks
+from holdfast.store.base.schema import tasks
+from holdfast.store.features import open_database
+from holdfast.store.protocol import claims, duties, requests
 
 LONG, SHORT = 60.0, 0.3
 RULES = claims.LockHeld(attempt_cap=9)
@@ -97,7 +97,7 @@ def opened(closed_port):
     found = []
 
     def database(url, **options):
-        found.append(Database(url, **options))
+        found.append(open_database(url, **options))
         return found[-1]
 
     yield database

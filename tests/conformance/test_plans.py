@@ -18,30 +18,14 @@ from holdfast.core.records import Chunk, Slice, Spent
 from holdfast.core.states import Lane, Loss, Status
 from holdfast.engine.engine import Engine, Parts
 from holdfast.search.query import Searcher
-from holdfast.store import (
-    actions,
-    billing,
-    budgets,
-    calls,
-    carriers,
-    claims,
-    deliveries,
-    duties,
-    follow_ups,
-    job_results,
-    job_sources,
-    jobs,
-    losses,
-    orders,
-    prune,
-    reads,
-    requests,
-    tallies,
-    tries,
-)
-from holdfast.store import search as stored
-from holdfast.store import tasks as fenced
-from holdfast.store.schema import metadata
+from holdfast.store.base.schema import metadata
+from holdfast.store.follow_ups import actions, deliveries, delivery_attempts, follow_ups
+from holdfast.store.jobs import job_results, job_sources, jobs
+from holdfast.store.money import billing, budgets, calls, orders
+from holdfast.store.protocol import carriers, claims, duties, losses, prune, requests
+from holdfast.store.protocol import tasks as fenced
+from holdfast.store.search import search_reads as stored
+from holdfast.store.views import reads, tallies
 from tests.statements import growing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -175,9 +159,12 @@ HOT = {
     ),
     "follow_ups": lambda world: (
         follow_ups.of_document(world.db, "default", 7),
-        tries.page(world.db, "t7", state=None, limit=50),
-        *(tries.page(world.db, "default", state=state, limit=50) for state in tries.STATES),
-        tries.one(world.db, "t7", "e7"),
+        delivery_attempts.page(world.db, "t7", state=None, limit=50),
+        *(
+            delivery_attempts.page(world.db, "default", state=state, limit=50)
+            for state in delivery_attempts.STATES
+        ),
+        delivery_attempts.one(world.db, "t7", "e7"),
         deliveries.parcel(world.db, "t7", "e7"),
         world.db.write("test", lambda tx: deliveries.call_back(tx, "r1-7", Status.FAILED)),
     ),

@@ -6,7 +6,8 @@ import pytest
 from holdfast.core.errors import BadRequestError
 from holdfast.search import statistics
 from holdfast.search.query import Searcher
-from holdfast.store import actions, reads
+from holdfast.store.follow_ups import actions
+from holdfast.store.views import reads
 from tests.search.shelf import Shelf, meaning
 
 

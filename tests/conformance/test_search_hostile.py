@@ -8,8 +8,8 @@ from sqlalchemy import func, select, text
 
 from holdfast.search import keyword, statistics, words
 from holdfast.search.query import Searcher
-from holdfast.store import search as stored
-from holdfast.store.schema import chunks
+from holdfast.store.base.schema import chunks
+from holdfast.store.search import search_reads as stored
 from tests.search.shelf import Shelf, meaning
 
 

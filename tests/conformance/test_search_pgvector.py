@@ -7,11 +7,13 @@ import pytest
 from sqlalchemy import text, update
 
 from holdfast.search.query import Searcher
-from holdfast.store import actions, reads, vector_near
-from holdfast.store import search as stored
-from holdfast.store import vector_tables as tables
-from holdfast.store.database import Database
-from holdfast.store.schema import documents
+from holdfast.store.base.schema import documents
+from holdfast.store.features import open_database
+from holdfast.store.follow_ups import actions
+from holdfast.store.search import nearest_vectors
+from holdfast.store.search import search_reads as stored
+from holdfast.store.search import vector_tables as tables
+from holdfast.store.views import reads
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.filling import Filling
 from holdfast.vectors.pgvector import PgvectorIndex
@@ -109,7 +111,7 @@ def test_the_index_of_the_space_is_what_is_asked(world, shelf, filling):
     def look(tx):
         stored.stamp(tx, "acme", "c")  # sets the transaction up as every search does
         space = tables.spaces_of(tx, "acme", "c")[0]
-        asked = "EXPLAIN " + vector_near.NEAR.format(space=space.id, dimensions=space.dimensions)
+        asked = "EXPLAIN " + nearest_vectors.NEAR.format(space=space.id, dimensions=space.dimensions)
         values = {"tenant": "acme", "collection": "c", "query": str([1.0] * 32), "most": 100}
         return [row[0] for row in tx.all(text(asked), values)]
 
@@ -154,7 +156,7 @@ def test_without_the_extension_or_the_right_to_it_memory_answers(world, shelf, f
     role = f"hf_weak_{secrets.token_hex(4)}"
     world.write(text(f"CREATE ROLE {role} LOGIN PASSWORD 'weak'"))
     world.write(text(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}"))
-    weak = Database(world.db.engine.url.set(username=role, password="weak").render_as_string(False))
+    weak = open_database(world.db.engine.url.set(username=role, password="weak").render_as_string(False))
     try:
         assert Filling(weak, least=1, large=0).round() == 0
         assert "cannot be made" in caplog.text

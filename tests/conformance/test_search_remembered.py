@@ -7,10 +7,10 @@ from sqlalchemy import delete, text, update
 
 from holdfast.search import statistics
 from holdfast.search.query import Searcher
-from holdfast.store import prune, publish_seq
-from holdfast.store import search as stored
-from holdfast.store.dialect import now
-from holdfast.store.schema import chunks, documents
+from holdfast.store.base.dialect import now
+from holdfast.store.base.schema import chunks, documents
+from holdfast.store.protocol import prune, publish_seq
+from holdfast.store.search import search_reads as stored
 from tests.search.shelf import Shelf, meaning
 
 pytestmark = pytest.mark.g3

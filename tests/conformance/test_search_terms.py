@@ -10,8 +10,8 @@ from sqlalchemy import text
 
 from holdfast.search import keyword, statistics, words
 from holdfast.search.query import Searcher
-from holdfast.store import search as stored
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.search import search_reads as stored
 from tests.search import judging
 from tests.search.shelf import Shelf, meaning
 
@@ -108,7 +108,7 @@ def test_both_databases_rank_alike(sqlite_url, postgresql_url, monkeypatch):
     monkeypatch.setattr(keyword, "MOST", 60)
     answers = []
     for url in (sqlite_url, postgresql_url):
-        db = Database(url, pause=lambda _seconds: None)
+        db = open_database(url, pause=lambda _seconds: None)
         shelf = Shelf(db)
         for topic, passages in judging.by_topic().items():
             shelf.publish(topic, *passages.values())

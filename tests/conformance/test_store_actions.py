@@ -10,11 +10,12 @@ from sqlalchemy import select
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import FencedOut, Landed, Spent
 from holdfast.core.states import Lane, Status
-from holdfast.store import actions, importing, requests
-from holdfast.store import tasks as fenced
-from holdfast.store.schema import collections, runs
-from holdfast.store.schema_follow_ups import actions as action_rows
-from holdfast.store.schema_follow_ups import follow_ups
+from holdfast.store.base.schema import actions as action_rows
+from holdfast.store.base.schema import collections, follow_ups, runs
+from holdfast.store.follow_ups import actions
+from holdfast.store.library import imports
+from holdfast.store.protocol import requests
+from holdfast.store.protocol import tasks as fenced
 from tests.conformance.conftest import build
 
 
@@ -159,7 +160,7 @@ def test_an_action_of_a_wrong_form_is_refused(world):
 
 def test_an_imported_document_is_followed_up_only_when_it_was_indexed_here(world):
     """It has no chunks to work on until then."""
-    importing.import_documents(world.db, [(1, True)], tenant="default", collection="books")
+    imports.import_documents(world.db, [(1, True)], tenant="default", collection="books")
     add(world)
     assert followed(world) == []
     world.publish(collection="books", force=True)

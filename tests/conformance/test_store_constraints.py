@@ -4,27 +4,29 @@ import pytest
 from sqlalchemy import exc, insert, select, update
 
 from holdfast.core.records import Chunk
-from holdfast.store import actions
-from holdfast.store import tasks as fenced
-from holdfast.store.schema import (
+from holdfast.store.base.schema import (
+    budgets,
     calls,
     charges,
     chunks,
+    deliveries,
     documents,
+    findings,
+    follow_ups,
     heads,
+    installation,
+    job_results,
     lines,
     orders,
+    provider_troubles,
+    rounds,
     runs,
     tasks,
     turns,
     word_counts,
 )
-from holdfast.store.schema_follow_ups import deliveries, findings, follow_ups
-from holdfast.store.schema_installation import installation
-from holdfast.store.schema_jobs import job_results
-from holdfast.store.schema_money import budgets
-from holdfast.store.schema_providers import provider_troubles
-from holdfast.store.schema_rounds import rounds
+from holdfast.store.follow_ups import actions
+from holdfast.store.protocol import tasks as fenced
 
 
 def copied(world, table, **changes):

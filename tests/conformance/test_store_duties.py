@@ -6,12 +6,13 @@ from sqlalchemy import select, update
 from holdfast.core import decide
 from holdfast.core.records import FencedOut, Landed, Spent
 from holdfast.core.states import Lane, Loss, Status, TaskState
-from holdfast.store import duties, duty_turns, losses, reads
-from holdfast.store import tasks as fenced
-from holdfast.store.schema import runs
-from holdfast.store.schema_operations import duties as duty_rows
+from holdfast.store.base.schema import duties as duty_rows
+from holdfast.store.base.schema import runs
+from holdfast.store.protocol import duties, duty_schedule, losses
+from holdfast.store.protocol import tasks as fenced
+from holdfast.store.views import reads
 
-PULSE = duty_turns.pulse_of({})
+PULSE = duty_schedule.pulse_of({})
 
 
 @pytest.mark.g7
@@ -126,25 +127,25 @@ def test_due_work_is_counted_per_lane_up_to_a_bound(world):
 
 def test_a_duty_is_won_by_one_sweeper_per_turn(world):
     """Compare-and-set on its next time; before that nobody wins it."""
-    duty_turns.enrol(world.db, {"expire": 60.0, "mend": 60.0})
-    due = lambda: {name for name, each in duty_turns.pulse(world.db, PULSE).items() if each.is_due}
+    duty_schedule.enrol(world.db, {"expire": 60.0, "mend": 60.0})
+    due = lambda: {name for name, each in duty_schedule.pulse(world.db, PULSE).items() if each.is_due}
     assert due() == {"expire", "mend"}
     terms = {"every": 60.0, "grace_after": 30.0, "grace": 12.0}
-    assert duty_turns.win(world.db, "expire", **terms).last_at == 0.0
-    assert duty_turns.win(world.db, "expire", **terms) is None
-    assert duty_turns.win(world.db, "unknown", **terms) is None
+    assert duty_schedule.win(world.db, "expire", **terms).last_at == 0.0
+    assert duty_schedule.win(world.db, "expire", **terms) is None
+    assert duty_schedule.win(world.db, "unknown", **terms) is None
     assert due() == {"mend"}
 
 
 @pytest.mark.g7
 def test_after_an_outage_leases_get_a_grace(world):
     """A duty that nobody could do for long means the database was away, not that every worker died."""
-    duty_turns.enrol(world.db, {"expire": 2.0})
+    duty_schedule.enrol(world.db, {"expire": 2.0})
     terms = {"every": 0.0, "grace_after": 30.0, "grace": 12.0}
-    first = duty_turns.win(world.db, "expire", **terms)
+    first = duty_schedule.win(world.db, "expire", **terms)
     assert first.grace_until == 0.0
     world.write(update(duty_rows).values(last_at=first.now - 100, next_at=1.0))
-    after = duty_turns.win(world.db, "expire", **terms)
+    after = duty_schedule.win(world.db, "expire", **terms)
     assert after.grace_until == pytest.approx(after.now + 12.0)
 
 

@@ -4,10 +4,11 @@ import pytest
 from sqlalchemy import event, insert, text
 
 from holdfast.core.states import Verb
-from holdfast.store import dialect, events, glance, journal, tallies
-from holdfast.store.database import Database
-from holdfast.store.events import BEGINNING, Position
-from holdfast.store.schema import journal as table
+from holdfast.store.base import dialect, journal
+from holdfast.store.base.schema import journal as table
+from holdfast.store.features import open_database
+from holdfast.store.views import dashboard, events, tallies
+from holdfast.store.views.events import BEGINNING, Position
 
 MANY = 100_000
 
@@ -22,7 +23,7 @@ def noted(db, reason, tenant="default"):
 
 @pytest.fixture
 def db(database_url):
-    made = Database(database_url)
+    made = open_database(database_url)
     yield made
     made.close()
 
@@ -145,7 +146,7 @@ READS = {
     ),
     "metrics": (tallies.LAST_ENTRY, {"entry_xid": 5, "entry_id": 99_000, "most": 100}, "ix_journal_order"),
     "refused": (
-        glance.REFUSED,
+        dashboard.REFUSED,
         {"tenant": "t1", "floor_xid": 0, "floor_id": 80_000, "limit": 20},
         "ix_journal_tenant",
     ),

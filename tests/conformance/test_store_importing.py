@@ -5,19 +5,22 @@ from sqlalchemy import create_engine, delete, select, text, update
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.states import Disposition, Status
-from holdfast.store import dialect, importing, reads, requests
-from holdfast.store.schema import collections, documents, heads, journal, runs
+from holdfast.store.base import dialect
+from holdfast.store.base.schema import collections, documents, heads, journal, runs
+from holdfast.store.library import imports
+from holdfast.store.protocol import requests
+from holdfast.store.views import reads
 
 GIVEN = [(1, True), (2, False), ("c-3", None), (4, "t"), (5, 0)]
 
 
 def bring_in(world, given=GIVEN, **changes):
-    return importing.import_documents(world.db, given, tenant="default", **changes)
+    return imports.import_documents(world.db, given, tenant="default", **changes)
 
 
 def test_active_documents_become_ready_and_the_others_not_indexed(world):
     """Active: generation 1, published, marked imported. Any other: idle, nothing asked yet."""
-    assert bring_in(world, collection="books") == importing.Imported(active=2, idle=3)
+    assert bring_in(world, collection="books") == imports.Imported(active=2, idle=3)
     head = world.head("document:1")
     assert (head.status, head.generation, head.published_generation) == (Status.SUCCESS, 1, 1)
     assert (head.visible, head.collection, head.fingerprint) == (True, "books", "")
@@ -43,8 +46,8 @@ def test_an_imported_run_says_so(world):
 def test_an_import_may_be_run_again_and_leaves_existing_heads_alone(world):
     """What is worked on here is not touched, and nothing is made twice."""
     claim = world.start(subject="document:2")
-    assert bring_in(world) == importing.Imported(active=2, idle=2, existing=1)
-    assert bring_in(world) == importing.Imported(existing=5)
+    assert bring_in(world) == imports.Imported(active=2, idle=2, existing=1)
+    assert bring_in(world) == imports.Imported(existing=5)
     assert world.head("document:2").run_id == claim.run_id
 
 
@@ -63,16 +66,16 @@ def test_heads_of_an_older_import_become_documents_but_deleted_ones_stay_deleted
     with world.db.engine.begin() as connection:
         connection.execute(delete(documents))
         connection.execute(update(heads).values(collection=None))
-    assert bring_in(world, collection="books") == importing.Imported(existing=5)
+    assert bring_in(world, collection="books") == imports.Imported(existing=5)
     assert world.count(documents) == 4
     assert (world.head("document:1").collection, world.head("document:1").generation) == ("books", 1)
 
 
 def test_large_imports_go_in_batches_and_doubles_count_once(world, monkeypatch):
     """A batch per transaction; an id that comes twice has one head, decided by the first."""
-    monkeypatch.setattr(importing, "BATCH", 3)
+    monkeypatch.setattr(imports, "BATCH", 3)
     given = [*((number, number % 2) for number in range(7)), (1, False)]
-    assert bring_in(world, given) == importing.Imported(active=3, idle=4, existing=1)
+    assert bring_in(world, given) == imports.Imported(active=3, idle=4, existing=1)
     assert world.head("document:1").visible
 
 
@@ -97,7 +100,7 @@ def theirs(database_url):
 
 def test_documents_are_read_from_a_plain_table(theirs):
     """(id, is_active) of every row."""
-    assert sorted((row[0], bool(row[1])) for row in importing.read_documents(theirs, "papers")) == [
+    assert sorted((row[0], bool(row[1])) for row in imports.read_documents(theirs, "papers")) == [
         (1, True),
         (2, False),
         (3, False),
@@ -118,25 +121,25 @@ def test_documents_are_read_from_a_plain_table(theirs):
 def test_a_wrong_name_is_refused_with_its_code(theirs, names, code):
     """Missing tables and columns say what there is; names that are no names never reach the database."""
     with pytest.raises(BadRequestError) as refused:
-        list(importing.read_documents(theirs, **{"table_name": "papers"} | names))
+        list(imports.read_documents(theirs, **{"table_name": "papers"} | names))
     assert refused.value.code == code
 
 
 def test_a_schema_may_be_named(theirs):
     """`main` on SQLite, `public` on PostgreSQL."""
     schema = "public" if theirs.startswith("postgresql") else "main"
-    assert len(list(importing.read_documents(theirs, f"{schema}.papers"))) == 3
+    assert len(list(imports.read_documents(theirs, f"{schema}.papers"))) == 3
 
 
 @pytest.mark.parametrize("url", ["sqlite:////nowhere/at/all.db", "postgresql://nobody@127.0.0.1:1/none"])
 def test_a_database_that_cannot_be_read_is_refused(url):
     """Nothing is created in its place."""
     with pytest.raises(BadRequestError) as refused:
-        list(importing.read_documents(url))
+        list(imports.read_documents(url))
     assert refused.value.code == "import_unreadable"
 
 
 def test_an_unsupported_database_is_refused():
     """The message names those that are supported."""
     with pytest.raises(BadRequestError, match="sqlite:///path"):
-        list(importing.read_documents("oracle://somewhere"))
+        list(imports.read_documents("oracle://somewhere"))

@@ -15,24 +15,13 @@ from holdfast import faults
 from holdfast.core import decide
 from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Disposition, Lane, Loss, Status
-from holdfast.store import (
-    actions,
-    claims,
-    duties,
-    duty_turns,
-    findings,
-    importing,
-    losses,
-    prune,
-    reads,
-    requests,
-    rows,
-    tries,
-    webhook_tests,
-)
-from holdfast.store import tasks as fenced
-from holdfast.store.schema import journal, runs, tasks
-from holdfast.store.schema_follow_ups import deliveries
+from holdfast.store.base import rows
+from holdfast.store.base.schema import deliveries, journal, runs, tasks
+from holdfast.store.follow_ups import actions, agent_findings, delivery_attempts, webhook_tests
+from holdfast.store.library import imports
+from holdfast.store.protocol import claims, duties, duty_schedule, losses, prune, requests
+from holdfast.store.protocol import tasks as fenced
+from holdfast.store.views import reads
 from tests.conformance.conftest import PATIENCE, cut
 
 RULES = claims.LockHeld(attempt_cap=3)
@@ -180,22 +169,22 @@ def fail(world):
 
 
 def win(world):
-    duty_turns.enrol(world.db, {"expire": 2.0})
-    return lambda: duty_turns.win(world.db, "expire", **DUTY) is not None
+    duty_schedule.enrol(world.db, {"expire": 2.0})
+    return lambda: duty_schedule.win(world.db, "expire", **DUTY) is not None
 
 
 def enrol(world):
-    return lambda: duty_turns.enrol(world.db, {"expire": 2.0, "mend": 30.0})
+    return lambda: duty_schedule.enrol(world.db, {"expire": 2.0, "mend": 30.0})
 
 
 def note_success(world):
-    duty_turns.enrol(world.db, {"expire": 2.0, "mend": 30.0})
-    return lambda: duty_turns.note_success(world.db, ["expire", "mend"])
+    duty_schedule.enrol(world.db, {"expire": 2.0, "mend": 30.0})
+    return lambda: duty_schedule.note_success(world.db, ["expire", "mend"])
 
 
 def note_failure(world):
-    duty_turns.enrol(world.db, {"expire": 2.0})
-    return lambda: duty_turns.note_failure(world.db, "expire", 3, "it took too long")
+    duty_schedule.enrol(world.db, {"expire": 2.0})
+    return lambda: duty_schedule.note_failure(world.db, "expire", 3, "it took too long")
 
 
 def expire(world):
@@ -281,34 +270,34 @@ def send_test(world):
 
 def trying(world):
     claim, event = delivery(world)
-    return lambda: tries.trying(world.db, claim, event, 1)
+    return lambda: delivery_attempts.trying(world.db, claim, event, 1)
 
 
 def missed(world):
     claim, event = delivery(world)
-    return lambda: tries.missed(world.db, claim, event, status=500, error="no")
+    return lambda: delivery_attempts.missed(world.db, claim, event, status=500, error="no")
 
 
 def send_again(world):
     claim, event = delivery(world)
     fenced.finish(world.db, claim, spent=Spent())
-    return lambda: tries.resend(world.db, "default", event, run_id="r")
+    return lambda: delivery_attempts.resend(world.db, "default", event, run_id="r")
 
 
 def hurry(world):
     claim, event = delivery(world)
     claims.put_back(world.db, claim, reason="delivery", delay=900.0)
-    return lambda: tries.resend(world.db, "default", event, run_id="r")
+    return lambda: delivery_attempts.resend(world.db, "default", event, run_id="r")
 
 
 def keep_finding(world):
     claim = world.start()
-    return lambda: findings.keep(world.db, claim, 1, "found")
+    return lambda: agent_findings.keep(world.db, claim, 1, "found")
 
 
 def bring_in(world):
     given = [(1, True), (2, False), (3, True)]
-    return lambda: importing.import_documents(world.db, given, tenant="default", collection="books")
+    return lambda: imports.import_documents(world.db, given, tenant="default", collection="books")
 
 
 def prune_chunks(world):
@@ -403,13 +392,13 @@ def test_no_transition_is_left_out_of_the_table():
         claims,
         fenced,
         duties,
-        duty_turns,
+        duty_schedule,
         losses,
         actions,
         webhook_tests,
-        tries,
-        findings,
-        importing,
+        delivery_attempts,
+        agent_findings,
+        imports,
         prune,
         rows,
         reads,

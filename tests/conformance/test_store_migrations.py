@@ -12,8 +12,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from holdfast.core.errors import SchemaError
-from holdfast.store import dialect, migrate
-from holdfast.store.schema import metadata
+from holdfast.store.base import dialect, migrate
+from holdfast.store.base.schema import metadata
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def empty_sqlite(tmp_path):
 def test_two_processes_may_upgrade_at_once(request, kind):
     """The second waits for the first and finds nothing left to do."""
     url = request.getfixturevalue(kind)
-    program = "import sys; from holdfast.store import migrate; print(migrate.upgrade(sys.argv[1]))"
+    program = "import sys; from holdfast.store.base import migrate; print(migrate.upgrade(sys.argv[1]))"
     # Real processes: Alembic keeps its context in a global.
     both = [
         subprocess.Popen([sys.executable, "-c", program, url], stdout=subprocess.PIPE, text=True)

@@ -4,9 +4,10 @@ import pytest
 from sqlalchemy import select, update
 
 from holdfast.core.records import Chunk, Spent
-from holdfast.store import importing, prune, requests
-from holdfast.store import tasks as fenced
-from holdfast.store.schema import chunks, journal, lines, runs, tasks
+from holdfast.store.base.schema import chunks, journal, lines, runs, tasks
+from holdfast.store.library import imports
+from holdfast.store.protocol import prune, requests
+from holdfast.store.protocol import tasks as fenced
 
 
 def generations(world):
@@ -117,7 +118,7 @@ def test_old_journal_rows_go_from_the_front_in_batches(world):
 
 def test_an_imported_run_has_nothing_to_prune(world):
     """Its run is born pruned, and becomes past when a later one takes its place."""
-    importing.import_documents(world.db, [(1, True)], tenant="default")
+    imports.import_documents(world.db, [(1, True)], tenant="default")
     assert world.rows(select(prune.UNPRUNED.subquery()).params(limit=9)) == []
     world.publish(force=True)
     prune.prune_generations(world.db)

@@ -4,8 +4,9 @@ import pytest
 
 from holdfast.core.records import Chunk, Spent
 from holdfast.core.states import Lane, Status
-from holdfast.store import claims, reads, requests
-from holdfast.store import tasks as fenced
+from holdfast.store.protocol import claims, requests
+from holdfast.store.protocol import tasks as fenced
+from holdfast.store.views import reads
 
 
 def test_a_head_is_found_by_its_name_and_by_its_id(world):

@@ -5,10 +5,9 @@ from sqlalchemy import select, update
 
 from holdfast.core.records import FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Disposition, Status, TaskState
-from holdfast.store import claims, requests
-from holdfast.store import tasks as fenced
-from holdfast.store.schema import collections, runs, tasks, turns
-from holdfast.store.schema_money import budgets
+from holdfast.store.base.schema import budgets, collections, runs, tasks, turns
+from holdfast.store.protocol import claims, requests
+from holdfast.store.protocol import tasks as fenced
 
 pytestmark = pytest.mark.timeout(60)
 

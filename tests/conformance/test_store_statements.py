@@ -7,9 +7,8 @@ import pytest
 from sqlalchemy import bindparam, event, exc, func, insert, select, text, update
 
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.store import dialect
-from holdfast.store.schema import journal
-from holdfast.store.schema_money import budgets
+from holdfast.store.base import dialect
+from holdfast.store.base.schema import budgets, journal
 from tests.conformance.conftest import build
 
 NOTE = insert(journal).values(tenant="t", verb="note", reason="r")

@@ -8,9 +8,11 @@ from sqlalchemy import event, exc, func, select, text, update
 
 from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Status, TaskState
-from holdfast.store import claims, duties, reads, requests, rows, run_logs
-from holdfast.store import tasks as fenced
-from holdfast.store.schema import chunks, collections, heads, lines, runs, tasks
+from holdfast.store.base import rows
+from holdfast.store.base.schema import chunks, collections, heads, lines, runs, tasks
+from holdfast.store.protocol import claims, duties, requests, run_logs
+from holdfast.store.protocol import tasks as fenced
+from holdfast.store.views import reads
 from tests.conformance.conftest import build
 
 WRITES = {

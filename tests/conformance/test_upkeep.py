@@ -10,9 +10,9 @@ from sqlalchemy import delete, update
 from holdfast import bootstrap, settings
 from holdfast.service import upkeep
 from holdfast.service.library import Upload, Wish
-from holdfast.store import drift as stored
-from holdfast.store import reads
-from holdfast.store.schema import calls, chunks
+from holdfast.store.base.schema import calls, chunks
+from holdfast.store.library import integrity as stored
+from holdfast.store.views import reads
 
 TEXT = "\n\n".join(
     f"Paragraph {number} tells of anchors, ropes and the sea." for number in range(40)

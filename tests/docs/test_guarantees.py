@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store import schema
+from holdfast.store.base import schema
 
 ROOT = Path(__file__).resolve().parents[2]
 GUARANTEES = ROOT / "docs/guarantees.md"
@@ -31,7 +31,7 @@ def constraints():
 
 
 def resolve(name):
-    """The thing that `store.tasks.hold` names; None if there is none."""
+    """The thing that `store.protocol.tasks.hold` names; None if there is none."""
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from holdfast import settings
 from holdfast.api.counting import Counting
 from holdfast.engine import wake
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
 from holdfast.worker.board import Board, Mark
 from holdfast.worker.health import Health
 from holdfast.worker.overseer import Card, Overseer
@@ -31,7 +31,7 @@ def exposed(collector):
 
 def test_the_page_tells_every_metric_of_the_api(sqlite_url):
     """No more, no fewer; a metric without its row is not there yet."""
-    db = Database(sqlite_url)
+    db = open_database(sqlite_url)
     assert exposed(Counting(db)) == documented("The API")
     db.close()
 

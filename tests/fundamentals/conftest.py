@@ -12,10 +12,11 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
 from holdfast.engine.wake import Recorder
-from holdfast.store import claims, reads
-from holdfast.store.database import Database
-from holdfast.store.schema import journal, metadata, tasks
-from holdfast.store.schema_operations import duties
+from holdfast.store.base.database import Database
+from holdfast.store.base.schema import duties, journal, metadata, tasks
+from holdfast.store.features import open_database
+from holdfast.store.protocol import claims
+from holdfast.store.views import reads
 from holdfast.testing.prices import PRICES
 
 
@@ -90,7 +91,7 @@ class Story:
 
 @pytest.fixture
 def story(sqlite_url: str) -> Iterator[Story]:
-    db = Database(sqlite_url)
+    db = open_database(sqlite_url)
     yield Story(db)
     db.close()
 
@@ -98,6 +99,6 @@ def story(sqlite_url: str) -> Iterator[Story]:
 @pytest.fixture
 def everywhere(database_url: str) -> Iterator[Story]:
     """The same moves, told once on each database."""
-    db = Database(database_url, patience=0.2)
+    db = open_database(database_url, patience=0.2)
     yield Story(db)
     db.close()

@@ -20,9 +20,10 @@ from holdfast.engine.happenings import Ending
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind, Registry
 from holdfast.ledger.pay import Call
-from holdfast.store import migrate, reads
-from holdfast.store.database import Database
-from holdfast.store.schema import heads
+from holdfast.store.base import migrate
+from holdfast.store.base.schema import heads
+from holdfast.store.features import open_database
+from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 
 UGLY = "nul \x00 half \ud800 end"
@@ -239,14 +240,14 @@ WORKER = """
     import os, signal, sys
     from holdfast.engine.engine import Engine, Parts
     from holdfast.engine.kinds import Kind
-    from holdfast.store.database import Database
+    from holdfast.store.features import open_database
 
     def run(work):
         work.progress(1, 2) if sys.argv[3] == "progress" else None
         os.kill(os.getpid(), signal.SIGKILL)
 
     kind = Kind("index", run, version=int(sys.argv[2]))
-    print(len(Engine(Database(sys.argv[1]), Parts(kinds=[kind])).work_off()))
+    print(len(Engine(open_database(sys.argv[1]), Parts(kinds=[kind])).work_off()))
 """
 
 
@@ -385,7 +386,7 @@ def test_an_answer_that_was_paid_for_outlives_the_database(everywhere, away):
 def test_an_address_that_is_none(url):
     """The message shows what an address looks like."""
     with pytest.raises(BadRequestError, match="sqlite:///path") as refused:
-        Database(url)
+        open_database(url)
     assert refused.value.code == "bad_database_url"
 
 
@@ -393,13 +394,13 @@ def test_a_missing_driver_is_named_with_its_cure(monkeypatch):
     """PostgreSQL is an extra: without it the error says what to install."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(BadRequestError, match=r"holdfast\[postgres\]") as refused:
-        Database("postgresql://localhost/x")
+        open_database("postgresql://localhost/x")
     assert refused.value.code == "driver_missing"
 
 
 def test_a_database_that_does_not_answer(tmp_path):
     """The first question gets the error; nobody waits longer than the patience."""
-    db = Database(f"sqlite:///{tmp_path}/no/such/folder/holdfast.db", patience=0.0)
+    db = open_database(f"sqlite:///{tmp_path}/no/such/folder/holdfast.db", patience=0.0)
     with pytest.raises(StoreUnavailableError, match="DATABASE_URL") as gone:
         reads.head(db, "default", "index", "document:1")
     assert gone.value.code == "database_unavailable"
@@ -408,7 +409,7 @@ def test_a_database_that_does_not_answer(tmp_path):
 
 def test_an_empty_database_needs_its_tables(tmp_path):
     """The check says which command makes them."""
-    db = Database(f"sqlite:///{tmp_path}/empty.db")
+    db = open_database(f"sqlite:///{tmp_path}/empty.db")
     with pytest.raises(SchemaError, match="holdfast migrate") as refused:
         migrate.check(db.engine)
     assert refused.value.code == "schema_mismatch"

@@ -17,8 +17,9 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
 from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Call
-from holdfast.store import orders, reads
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.money import orders
+from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from holdfast.testing.prices import PRICES
 
@@ -34,7 +35,7 @@ def run(work):
 def house(database_url, monkeypatch, tmp_path):
     """An engine on a fresh database that the command line is pointed at."""
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", database_url)
-    database = Database(database_url)
+    database = open_database(database_url)
     with Meter() as meter, closing(meter.provider(meter.profile(deadline=1.0))) as provider:
         parts = Parts(
             kinds=[Kind("index", run=run), Kind("qa", run=run)],

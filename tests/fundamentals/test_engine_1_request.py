@@ -10,7 +10,7 @@ from holdfast.core.records import Chunk
 from holdfast.core.states import Disposition, Status
 from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
-from holdfast.store import budgets
+from holdfast.store.money import budgets
 
 
 def copy(work):

@@ -7,8 +7,8 @@ from holdfast.core.records import Chunk, Landed, Slice
 from holdfast.core.states import Status
 from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
-from holdfast.store import reads
-from holdfast.store.schema import lines
+from holdfast.store.base.schema import lines
+from holdfast.store.views import reads
 
 
 def pages(work):

@@ -8,8 +8,8 @@ from holdfast.core.records import Chunk, Slice
 from holdfast.core.states import Disposition, Loss, Status, TaskState
 from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
-from holdfast.store import losses, tasks
-from holdfast.store.schema import tasks as task_table
+from holdfast.store.base.schema import tasks as task_table
+from holdfast.store.protocol import losses, tasks
 
 INDEX = Kind("index", lambda work: work.stage([Chunk(0, work.content)]))
 

@@ -11,7 +11,7 @@ from holdfast.engine import wake
 from holdfast.engine.happenings import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
-from holdfast.store.schema import tasks
+from holdfast.store.base.schema import tasks
 
 INDEX = Kind("index", lambda work: None)
 

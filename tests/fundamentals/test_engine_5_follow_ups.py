@@ -5,7 +5,7 @@ import pytest
 from holdfast.core.records import Chunk
 from holdfast.core.states import Status
 from holdfast.engine.kinds import Kind
-from holdfast.store import actions
+from holdfast.store.follow_ups import actions
 
 INDEX = Kind("index", lambda work: work.stage([Chunk(0, work.content)]))
 

@@ -13,7 +13,7 @@ from holdfast.documents.parse.records import Block, Format, Limits, Page, Role
 from holdfast.kinds import qa
 from holdfast.providers import extractive
 from holdfast.search import scripts, snippet, stem, titles, words
-from holdfast.store.text import plain
+from holdfast.store.base.text import plain
 
 Target = Callable[[str], object]
 _SCHEMA = {"properties": {name: {"type": "string"} for name in ("name", "date", "email", "a")}}

@@ -21,10 +21,12 @@ from holdfast.kinds import index
 from holdfast.ledger.exchanges import Policy
 from holdfast.service.library import Library, Taking, Upload, Wish
 from holdfast.service.searching import Searching
-from holdfast.store import claims, prune, reads
-from holdfast.store.database import Database
-from holdfast.store.documents import Document
-from holdfast.store.schema import chunks, orders, tasks
+from holdfast.store.base.database import Database
+from holdfast.store.base.schema import chunks, orders, tasks
+from holdfast.store.features import open_database
+from holdfast.store.library.documents import Document
+from holdfast.store.protocol import claims, prune
+from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from holdfast.testing.prices import PRICES
 
@@ -69,7 +71,7 @@ class House:
         self.library.make_collection(WISH, "shelf")
 
     def _database(self) -> Database:
-        db = Database(self.url)
+        db = open_database(self.url)
         self._undo.callback(db.close)
         return db
 

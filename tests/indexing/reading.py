@@ -4,8 +4,8 @@ import threading
 from collections import Counter
 
 from holdfast.search.query import Searcher
-from holdfast.store import reads
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.views import reads
 
 PAUSE = 0.005  # so that those who work get a turn
 
@@ -18,7 +18,7 @@ class Reader:
     """
 
     def __init__(self, url, head_id, whole, collection="shelf", words="plain book", tenant="default"):
-        self._db = Database(url, pool_size=2)
+        self._db = open_database(url, pool_size=2)
         self._searcher = Searcher(self._db)
         self._head_id, self._words = head_id, words
         self._where = (tenant, collection)

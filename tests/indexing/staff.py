@@ -4,8 +4,8 @@ import os
 import threading
 
 from holdfast import bootstrap, settings
-from holdfast.store import workers
-from holdfast.store.workers import Worker, WorkerState
+from holdfast.store.protocol import workers
+from holdfast.store.protocol.workers import Worker, WorkerState
 
 
 class Staff:

@@ -7,7 +7,8 @@ import pytest
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import Disposition, Status
 from holdfast.service.library import Upload, Wish
-from holdfast.store import claims, documents
+from holdfast.store.library import documents
+from holdfast.store.protocol import claims
 from tests.indexing.house import WISH, endings
 
 STORY = "The lighthouse keeper counted the ships. Nobody answered the bell."

@@ -8,7 +8,7 @@ from holdfast import faults
 from holdfast.core.errors import NotFoundError
 from holdfast.core.states import Disposition, Status
 from holdfast.service.library import Upload, Wish
-from holdfast.store import documents
+from holdfast.store.library import documents
 from tests.documents import files, pdfs
 from tests.indexing import books
 from tests.indexing.house import WISH, endings

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from holdfast.store import reads
+from holdfast.store.views import reads
 from tests.documents import files, pdfs
 from tests.documents.prose import Prose
 from tests.indexing import books

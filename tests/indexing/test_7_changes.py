@@ -10,7 +10,7 @@ from holdfast import faults
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import Disposition, Status
 from holdfast.service.library import Upload
-from holdfast.store.schema_money import budgets
+from holdfast.store.base.schema import budgets
 from tests.documents.prose import Prose
 from tests.indexing.house import WISH
 

@@ -10,7 +10,7 @@ from holdfast.documents.blobs import LocalBlobs
 from holdfast.documents.blobs_s3 import S3Blobs
 from holdfast.service import blob_identity
 from holdfast.service.library import Upload, Wish
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
 from tests.documents import bucket
 
 
@@ -36,7 +36,7 @@ def store(request, tmp_path, server):
 
 @pytest.fixture
 def db(database_url):
-    opened = Database(database_url)
+    opened = open_database(database_url)
     yield opened
     opened.close()
 

@@ -13,8 +13,9 @@ import pytest
 from holdfast import bootstrap, cli, settings
 from holdfast.cli import indexing
 from holdfast.service import folder, library
-from holdfast.store import documents, following
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.library import documents
+from holdfast.store.views import run_summaries
 from tests.acceptance.patience import until
 from tests.acceptance.workers import PROGRAM
 from tests.documents import pdfs
@@ -58,7 +59,7 @@ def pick(summary, *names):
 
 
 def listed(tenant="default", collection="default"):
-    db = Database(settings.load().database_url.get_secret_value())
+    db = open_database(settings.load().database_url.get_secret_value())
     try:
         return {each.name: each for each in documents.page(db, tenant, collection)}
     finally:
@@ -147,7 +148,7 @@ def test_files_with_the_same_name_in_two_folders_keep_their_documents(staff, tmp
     assert pick(index(*both)[1], "documents", "new") == (2, 2)
     (tmp_path / "one/readme.md").write_text("Read me, says somebody new.")
     assert pick(index(*both)[1], "documents", "changed", "unchanged") == (2, 1, 1)
-    db = Database(settings.load().database_url.get_secret_value())
+    db = open_database(settings.load().database_url.get_secret_value())
     digests = {each.digest for each in documents.page(db, "default", "default")}
     db.close()
     kept = {folder._digest(folder.File("", tmp_path / name / "readme.md")) for name in ("one", "two")}
@@ -371,8 +372,8 @@ def test_following_names_the_documents_that_failed(staff, installed):
         lib.make_collection(library.Wish(), "default")
         upload = library.Upload(b"PK\x03\x04 torn", title="A torn note", source="text")
         taken = lib.add(library.Wish(), "default", [upload])[0]
-        until(lambda: not following.live(runtime.db, [taken.answer.run_id]), 20, "it does not end")
-        (failure,) = following.tally(runtime.db, [taken.answer.run_id]).failures
+        until(lambda: not run_summaries.live(runtime.db, [taken.answer.run_id]), 20, "it does not end")
+        (failure,) = run_summaries.tally(runtime.db, [taken.answer.run_id]).failures
     assert (failure.subject, failure.name) == (f"document:{taken.document.id}", "A torn note")
 
 

@@ -9,7 +9,7 @@ import pytest
 from holdfast import bootstrap, settings
 from holdfast.core.states import Status, TaskState
 from holdfast.service.library import Upload, Wish
-from holdfast.store import reads
+from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from holdfast.worker import sender
 from tests.acceptance.patience import until

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import faults
 from holdfast.core.states import Status
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
 from tests.indexing.house import House
 
 TEXT = "\n\n".join(f"Paragraph {number} tells of harbour {number} and its light." * 8 for number in range(9))

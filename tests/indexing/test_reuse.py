@@ -8,8 +8,9 @@ from sqlalchemy import delete
 
 from holdfast.core.states import Disposition
 from holdfast.service.library import Wish
-from holdfast.store import reads, slices
-from holdfast.store.schema import chunks, word_counts
+from holdfast.store.base.schema import chunks, word_counts
+from holdfast.store.protocol import slices
+from holdfast.store.views import reads
 from tests.indexing import books
 from tests.indexing.house import WISH, Asking
 

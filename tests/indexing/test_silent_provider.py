@@ -10,8 +10,10 @@ import time
 import pytest
 
 from holdfast import settings
-from holdfast.store import documents, provider_troubles, reads
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.library import documents
+from holdfast.store.money import provider_troubles
+from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from tests.acceptance.patience import until
 from tests.acceptance.workers import PROGRAM
@@ -36,7 +38,7 @@ def wrong(installed, monkeypatch):
 
 @pytest.fixture
 def office(wrong):
-    database = Database(settings.load().database_url.get_secret_value())
+    database = open_database(settings.load().database_url.get_secret_value())
     yield database
     database.close()
 

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import func, select
 
 from holdfast import bootstrap
-from holdfast.store import prune
-from holdfast.store.schema_jobs import job_results
+from holdfast.store.base.schema import job_results
+from holdfast.store.protocol import prune
 from holdfast.testing.meter import Meter
 from tests.api.house import Client
 from tests.api.house import House as ApiHouse

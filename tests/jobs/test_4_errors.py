@@ -6,8 +6,7 @@ from sqlalchemy import insert, update
 
 from holdfast.core import categories
 from holdfast.core.retry import Backoff
-from holdfast.store.schema import tasks
-from holdfast.store.schema_money import budgets, throttles
+from holdfast.store.base.schema import budgets, tasks, throttles
 from tests.jobs.house import ask, done, job, paragraphs, results
 
 

@@ -6,7 +6,7 @@ from holdfast import bootstrap
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.service.jobs import Order
 from holdfast.service.library import Upload, Wish
-from holdfast.store import reads
+from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from tests.acceptance.patience import until
 from tests.jobs.house import Author, paragraphs

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import update
 
 from holdfast.cli import money
-from holdfast.store.schema import charges, journal, tasks
+from holdfast.store.base.schema import charges, journal, tasks
 from tests.acceptance.patience import until
 
 BYS = ("model", "collection", "document", "run", "tenant", "reason", "day")
@@ -114,7 +114,7 @@ def test_a_long_bill_comes_in_pages(house, client, monkeypatch):
     for number in range(5):
         client.text(f"Text number {number} of five.")
     house.work()
-    monkeypatch.setattr("holdfast.store.billing.bill.__kwdefaults__", {"after": None, "limit": 2})
+    monkeypatch.setattr("holdfast.store.money.billing.bill.__kwdefaults__", {"after": None, "limit": 2})
     seen, cursor = [], ""
     while cursor is not None:
         page = client.get(f"bill?by=document{cursor and '&cursor='}{cursor}").json

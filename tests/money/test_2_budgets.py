@@ -11,9 +11,9 @@ from holdfast import faults
 from holdfast.cli import money
 from holdfast.cli.app import app
 from holdfast.core.states import TaskState
-from holdfast.store import budgets
-from holdfast.store.schema import journal, tasks
-from holdfast.store.schema_money import budgets as budget_table
+from holdfast.store.base.schema import budgets as budget_table
+from holdfast.store.base.schema import journal, tasks
+from holdfast.store.money import budgets
 
 CENTS = 0.02 / 1e6  # what a token costs in dollars
 

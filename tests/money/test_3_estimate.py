@@ -5,7 +5,7 @@ from sqlalchemy import func, select
 
 from holdfast.cli import money
 from holdfast.service import estimating
-from holdfast.store.schema import metadata
+from holdfast.store.base.schema import metadata
 
 TEXT = "\n\n".join(f"Paragraph {n} says something of its own about harbour {n * 7}." for n in range(40))
 

@@ -9,7 +9,7 @@ from holdfast import faults
 from holdfast.engine.sweep import Rules
 from holdfast.ledger.exchanges import Policy
 from holdfast.service.billing import Billing
-from holdfast.store import budgets
+from holdfast.store.money import budgets
 from holdfast.testing.meter import Meter
 from holdfast.testing.prices import PRICES
 from tests.races import actor

@@ -5,10 +5,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import update
 
 from holdfast.core.records import Spent
-from holdfast.store import duty_turns, events, tallies
-from holdfast.store import tasks as fenced
-from holdfast.store.schema import journal
-from holdfast.store.schema_operations import duties
+from holdfast.store.base.schema import duties, journal
+from holdfast.store.protocol import duty_schedule
+from holdfast.store.protocol import tasks as fenced
+from holdfast.store.views import events, tallies
 from tests.acceptance.patience import until
 
 
@@ -86,8 +86,8 @@ def test_a_scrape_counts_on_from_where_the_last_one_ended(house, client):
 
 def test_a_duty_of_the_sweep_that_fails_is_shown(house, client):
     """Its lag and its failures are measured, and the status says what it said."""
-    duty_turns.enrol(house.runtime.db, {"drift": 60.0})
-    duty_turns.note_failure(house.runtime.db, "drift", 2, "it took longer than 30 s")
+    duty_schedule.enrol(house.runtime.db, {"drift": 60.0})
+    duty_schedule.note_failure(house.runtime.db, "drift", 2, "it took longer than 30 s")
     late = update(duties).values(enrolled_at=duties.c.enrolled_at - 500)
     house.runtime.db.write("by_hand", lambda tx: tx.execute(late))
     measured = scrape(client)

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from holdfast import settings
 from holdfast.cli import logs
 from holdfast.engine.host import ThreadHost
-from holdfast.store.schema import runs
+from holdfast.store.base.schema import runs
 from holdfast.telemetry import context, traces
 from tests.acceptance.patience import until
 from tests.money.conftest import priced

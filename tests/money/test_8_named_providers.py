@@ -5,7 +5,7 @@ from sqlalchemy import select
 from typer.testing import CliRunner
 
 from holdfast.cli.app import app
-from holdfast.store.schema import calls, heads, runs
+from holdfast.store.base.schema import calls, heads, runs
 from holdfast.testing.meter import Meter
 from tests.api.house import House
 from tests.jobs.house import Author

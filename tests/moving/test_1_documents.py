@@ -6,9 +6,8 @@ import pytest
 from sqlalchemy import insert, select
 
 from holdfast import faults
-from holdfast.store import journal
-from holdfast.store.schema import heads
-from holdfast.store.schema_money import budgets
+from holdfast.store.base import journal
+from holdfast.store.base.schema import budgets, heads
 from tests.conformance.conftest import failing_once
 
 TEXT = "The lighthouse keeper oils the great lamp before dusk."

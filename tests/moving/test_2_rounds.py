@@ -5,10 +5,9 @@ from sqlalchemy import insert, select, update
 
 from holdfast.service import library as libraries
 from holdfast.service import rounds as service
-from holdfast.store import rounds
-from holdfast.store.schema import documents, heads
-from holdfast.store.schema_money import budgets
-from holdfast.store.schema_rounds import rounds as table
+from holdfast.store.base.schema import budgets, documents, heads
+from holdfast.store.base.schema import rounds as table
+from holdfast.store.library import bulk_updates
 from tests.acceptance.patience import until
 
 COUNT = 5
@@ -56,10 +55,10 @@ def test_new_options_ask_for_some_documents_now_and_for_the_rest_later(house, cl
 def test_a_second_change_begins_the_round_anew(house, client, shelf):
     """Whoever carries the old one on moves nothing of the new one; all documents have the last options."""
     client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 32}})
-    (old,) = rounds.due(house.runtime.db, 5)
+    (old,) = bulk_updates.due(house.runtime.db, 5)
     client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 64}})
-    rounds.step(house.runtime.db, old, "zzz")
-    rounds.end(house.runtime.db, old)
+    bulk_updates.step(house.runtime.db, old, "zzz")
+    bulk_updates.end(house.runtime.db, old)
     while under_way(house):
         turn(house)
     house.work()
@@ -103,7 +102,7 @@ def test_a_collection_made_again_before_its_deletion_is_over_is_empty(house, cli
     """What is left goes first, or 409 while that is too much; then the new one is nobody's but its own."""
     monkeypatch.setattr(libraries, "MADE_AGAIN", 2)
     client.call("DELETE", "collections/shelf")
-    (old,) = rounds.due(house.runtime.db, 5)
+    (old,) = bulk_updates.due(house.runtime.db, 5)
     said = client.post("collections", {"id": "shelf"})
     assert (said.status, said.code) == (409, "collection_emptying")
     assert client.post("collections", {"id": "shelf"}).status == 201

@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import func, insert, select, update
 
 from holdfast.kinds import export as exporting
-from holdfast.store.schema import calls, charges, chunks, documents, heads, tasks
-from holdfast.store.schema_money import budgets
+from holdfast.store.base.schema import budgets, calls, charges, chunks, documents, heads, tasks
 from tests.documents import pdfs
 from tests.moving.carrying import brought, changed, exported, hits, listed, packed, pieces, told
 

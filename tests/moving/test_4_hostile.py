@@ -8,7 +8,7 @@ import zipfile
 import pytest
 from sqlalchemy import func, select
 
-from holdfast.store.schema import calls, documents, heads
+from holdfast.store.base.schema import calls, documents, heads
 from tests.api.house import House
 from tests.moving.carrying import changed, exported, listed, packed, pieces, told
 

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from holdfast import bootstrap
 from holdfast.core.states import LIVE, Status
 from holdfast.service.library import Upload, Wish
-from holdfast.store.schema import chunks, documents, heads
+from holdfast.store.base.schema import chunks, documents, heads
 from tests.acceptance.patience import until
 from tests.mill import mill as running
 from tests.moving.carrying import packed, pieces

@@ -40,7 +40,11 @@ def mutant(name: str, promise: str, *patches: Patch, by: tuple[str, ...] | str) 
     return Mutant(name, promise, patches, (by,) if isinstance(by, str) else by)
 
 
-DECIDE, ROWS, TASKS = "core/decide.py", "store/rows.py", "store/tasks.py"
-CLAIMS, DUTIES, REQUESTS = "store/claims.py", "store/duties.py", "store/requests.py"
-CALLS, ORDERS, PAY = "store/calls.py", "store/orders.py", "ledger/pay.py"
-EXCHANGES, LOSSES = "ledger/exchanges.py", "store/losses.py"
+DECIDE, ROWS, TASKS = "core/decide.py", "store/base/rows.py", "store/protocol/tasks.py"
+CLAIMS, DUTIES, REQUESTS = (
+    "store/protocol/claims.py",
+    "store/protocol/duties.py",
+    "store/protocol/requests.py",
+)
+CALLS, ORDERS, PAY = "store/money/calls.py", "store/money/orders.py", "ledger/pay.py"
+EXCHANGES, LOSSES = "ledger/exchanges.py", "store/protocol/losses.py"

@@ -2,7 +2,11 @@
 
 from tests.mutants.catalogue import G6, G7, REQUESTS, Mutant, Patch, mutant
 
-DELIVERIES, TRIES, WEBHOOK = "store/deliveries.py", "store/tries.py", "kinds/webhook.py"
+DELIVERIES, TRIES, WEBHOOK = (
+    "store/follow_ups/deliveries.py",
+    "store/follow_ups/delivery_attempts.py",
+    "kinds/webhook.py",
+)
 LIFE = "tests/actions/test_race.py::test_the_life_of_an_event_passes_every_point_there_is[sqlite]"
 RACE = (
     "tests/actions/test_race.py::"
@@ -45,9 +49,9 @@ HOOKS: tuple[Mutant, ...] = (
         "whoever asked to be told waits for ever",
         Patch(
             REQUESTS,
-            "    return deliveries.call_back(tx, run_id, status, code=code, message=message)\n",
+            "    return after_end(tx, run_id, status, code, message)\n",
             "    if status is Status.SUPERSEDED:\n        return 0\n"
-            "    return deliveries.call_back(tx, run_id, status, code=code, message=message)\n",
+            "    return after_end(tx, run_id, status, code, message)\n",
         ),
         by=(f"{DELIVERY}every_end_of_a_run_is_told_to_whoever_asked_for_it[sqlite-job.superseded]", LIFE),
     ),
@@ -64,14 +68,18 @@ HOOKS: tuple[Mutant, ...] = (
     mutant(
         "tests_share_their_webhook",
         "G6: of two clicks both send",
-        Patch("store/webhook_tests.py", ".with_for_update(key_share=True)", ".with_for_update(read=True)"),
+        Patch(
+            "store/follow_ups/webhook_tests.py",
+            ".with_for_update(key_share=True)",
+            ".with_for_update(read=True)",
+        ),
         by=f"{G6}of_two_clicks_on_the_test_of_a_webhook_one_sends[postgresql]",
     ),
     mutant(
         "sweep_waits_for_ever",
         "G7: the sweep waits for a row that it alone can free",
         Patch(
-            "store/dialect.py",
+            "store/base/dialect.py",
             '            begin += f"; SET LOCAL lock_timeout = {wait}"\n',
             "            pass\n",
         ),

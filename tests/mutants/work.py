@@ -24,7 +24,7 @@ STORIES = "tests/fundamentals/test_engine_3_recovery.py::test_"
 
 # Whoever wants a head also stands in line by an advisory lock, which alone would hide a missing row lock.
 NO_QUEUE = Patch(
-    "store/dialect.py",
+    "store/base/dialect.py",
     '@compiles(queue_to_change, "sqlite")\n',
     '@compiles(queue_to_change, "sqlite")\n'
     '@compiles(queue_to_share, "postgresql")\n@compiles(queue_to_change, "postgresql")\n',
@@ -317,7 +317,7 @@ GENERATION = (
         "prune_below_the_head",
         "G3: what answers is gone",
         Patch(
-            "store/prune.py",
+            "store/protocol/prune.py",
             "reach = (0, run.generation) if published else",
             "reach = (0, head.generation) if published else",
         ),

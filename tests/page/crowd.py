@@ -3,11 +3,11 @@
 from sqlalchemy import insert, select, update
 
 from holdfast.core.states import Status, Verb
-from holdfast.store import journal
-from holdfast.store.database import Database
-from holdfast.store.dialect import now
-from holdfast.store.schema import documents, heads
-from holdfast.store.schema import journal as entries
+from holdfast.store.base import journal
+from holdfast.store.base.database import Database
+from holdfast.store.base.dialect import now
+from holdfast.store.base.schema import documents, heads
+from holdfast.store.base.schema import journal as entries
 
 SHELVES = 1000
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
 from holdfast.testing.meter import Meter
 from scripts.services import packages
 from tests.acceptance.patience import until
@@ -268,7 +268,7 @@ def main(folder: Path, words: list[str]) -> None:
         world.changed()
         world.jobs()
         world.hooks(receiver.url)
-        with contextlib.closing(Database(stand.premises.database_url)) as db:
+        with contextlib.closing(open_database(stand.premises.database_url)) as db:
             world.spread(db)
         resting(hall, world)
         busy(hall, world, stand)

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.ledger.prices import NANO
 from holdfast.service import figures
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
 from tests.acceptance.patience import until
 from tests.api.house import House
 from tests.page import crowd
@@ -26,7 +26,7 @@ WATCH = """() => {
 @pytest.fixture(scope="module")
 def crowded(stand):
     """A collection of ten thousand, and the database that it is in."""
-    with contextlib.closing(Database(stand.premises.database_url)) as db:
+    with contextlib.closing(open_database(stand.premises.database_url)) as db:
         from tests.page.reader import Api  # noqa: PLC0415 - the fixture `api` lives for one test
 
         Api(stand.address).collection("crowd")

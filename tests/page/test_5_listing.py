@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.errors import BadRequestError
 from holdfast.service.viewing import place_of
-from holdfast.store.listing import Sort
+from holdfast.store.library.listing import Sort
 
 TITLES = ["Ropes", "anchors", "Ebb", "100 % sure", "Quay_1"]
 

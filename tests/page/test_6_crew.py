@@ -4,15 +4,15 @@ import pytest
 from sqlalchemy import update
 
 from holdfast.api.feed import CREW_EVERY, Crew, Watch
-from holdfast.store import workers
-from holdfast.store.database import Database
-from holdfast.store.schema_operations import workers as table
-from holdfast.store.workers import Worker, WorkerState
+from holdfast.store.base.schema import workers as table
+from holdfast.store.features import open_database
+from holdfast.store.protocol import workers
+from holdfast.store.protocol.workers import Worker, WorkerState
 
 
 @pytest.fixture
 def db(database_url):
-    made = Database(database_url)
+    made = open_database(database_url)
     yield made
     made.close()
 

@@ -7,7 +7,7 @@ from urllib.request import urlopen
 import pytest
 from sqlalchemy import update
 
-from holdfast.store.schema import tasks
+from holdfast.store.base.schema import tasks
 from tests.webhooks.receiver import Receiver
 
 

@@ -12,8 +12,8 @@ from urllib.request import Request, urlopen
 
 from sqlalchemy import select, update
 
-from holdfast.store.database import Database
-from holdfast.store.schema import charges, tasks
+from holdfast.store.base.database import Database
+from holdfast.store.base.schema import charges, tasks
 from tests.acceptance.patience import until
 from tests.api.house import form
 from tests.documents import pdfs

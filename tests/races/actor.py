@@ -27,8 +27,8 @@ from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Call
 from holdfast.providers.base import Profile
 from holdfast.providers.openai import OpenAIProvider
-from holdfast.store import dialect
-from holdfast.store.database import Database
+from holdfast.store.base import dialect
+from holdfast.store.features import open_database
 from holdfast.testing.prices import PRICES
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -104,7 +104,7 @@ KINDS = (Kind("index", read_aloud, cut), Kind("batch", all_at_once, cut))
 
 def engine(part: Part, provider: Any, **parts: Any) -> Engine:
     """An engine with the kinds of these stories."""
-    db = Database(part.url, pool_size=4)
+    db = open_database(part.url, pool_size=4)
     leases = RedisLeases(part.redis_url, part.terms) if part.redis_url else SqlLeases(db, part.terms)
     given = {"kinds": KINDS, "policy": part.policy, "rules": part.rules, "owner": part.owner} | parts
     return Engine(db, Parts(providers={"meter": provider}, leases=leases, **{"prices": PRICES} | given))

@@ -16,8 +16,11 @@ from holdfast import faults
 from holdfast.core import decide
 from holdfast.core.records import Answer, Ask, Claim, Head
 from holdfast.core.states import Lane
-from holdfast.store import calls, claims, dialect, duties, reads, requests, schema
-from holdfast.store.database import Database
+from holdfast.store.base import dialect, schema
+from holdfast.store.features import open_database
+from holdfast.store.money import calls
+from holdfast.store.protocol import claims, duties, requests
+from holdfast.store.views import reads
 
 DEADLINE = 60.0
 PATIENCE = decide.Patience()
@@ -96,8 +99,8 @@ class Arena:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.db = Database(url, pool_size=10)
-        self._watcher = Database(url, pool_size=1)
+        self.db = open_database(url, pool_size=10)
+        self._watcher = open_database(url, pool_size=1)
         self._actors: dict[str, Actor] = {}
         event.listen(self.db.engine, "set_connection_execution_options", self._begins)
         faults.arm(self._meet)

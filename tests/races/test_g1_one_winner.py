@@ -5,7 +5,7 @@ import pytest
 from holdfast.core import decide
 from holdfast.core.records import Ask, FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Disposition, Status
-from holdfast.store import requests, tasks
+from holdfast.store.protocol import requests, tasks
 from tests.races import actor
 from tests.races.arena import SUBJECT, eventually
 

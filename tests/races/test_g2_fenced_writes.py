@@ -8,7 +8,8 @@ for its lock (frozen inside it, where a sub-select would still see the old rows)
 import pytest
 
 from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
-from holdfast.store import calls, claims, duties, orders, requests, tasks
+from holdfast.store.money import calls, orders
+from holdfast.store.protocol import claims, duties, requests, tasks
 from tests.races import actor
 from tests.races.arena import eventually
 

@@ -7,7 +7,8 @@ import pytest
 from holdfast import faults
 from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
 from holdfast.core.states import Status
-from holdfast.store import duties, prune, reads, requests, tasks
+from holdfast.store.protocol import duties, prune, requests, tasks
+from holdfast.store.views import reads
 from tests.races.arena import SUBJECT, eventually
 
 pytestmark = pytest.mark.g3

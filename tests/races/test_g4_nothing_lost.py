@@ -14,7 +14,7 @@ from holdfast import faults
 from holdfast.core.records import Ask
 from holdfast.core.states import Disposition, Status
 from holdfast.engine import wake
-from holdfast.store import duties
+from holdfast.store.protocol import duties
 from tests.races import actor
 from tests.races.arena import SUBJECT
 

@@ -17,7 +17,8 @@ from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Ledger
 from holdfast.ledger.prices import Price, PriceTable
 from holdfast.providers.base import boot_time
-from holdfast.store import budgets, calls, claims, orders, requests, tasks
+from holdfast.store.money import budgets, calls, orders
+from holdfast.store.protocol import claims, requests, tasks
 from holdfast.testing.prices import PRICES as USUAL
 from tests.races import actor
 from tests.races.arena import DEADLINE, eventually

@@ -7,7 +7,9 @@ from sqlalchemy import event
 
 from holdfast.core.records import Claim, Landed, Skipped, Spent
 from holdfast.core.states import Disposition, Skip
-from holdfast.store import actions, budgets, claims, requests, tasks, webhook_tests
+from holdfast.store.follow_ups import actions, webhook_tests
+from holdfast.store.money import budgets
+from holdfast.store.protocol import claims, requests, tasks
 from tests.races.arena import SUBJECT
 
 pytestmark = pytest.mark.g6

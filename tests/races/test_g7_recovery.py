@@ -18,7 +18,10 @@ from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
 from holdfast.leases.base import Terms
 from holdfast.leases.redis import RedisLeases, connect
-from holdfast.store import budgets, carriers, claims, dialect, duties, losses, reads, stalled, tasks
+from holdfast.store.base import dialect, stalled_sessions
+from holdfast.store.money import budgets
+from holdfast.store.protocol import carriers, claims, duties, losses, tasks
+from holdfast.store.views import reads
 from tests.races import actor
 from tests.races.arena import DEADLINE, eventually
 
@@ -372,8 +375,8 @@ def test_a_process_frozen_while_it_hands_over_several_statements_keeps_nothing(p
     locked = "SELECT id FROM tasks WHERE id = %s FOR UPDATE"
     with frozen(pg_arena, locked, [claim.task_id], between=moment == "after_the_first"):
         assert not duties.expire(pg_arena.db, cap=3)
-        assert stalled.end(pg_arena.db, after=60.0) == 0
-        assert stalled.end(pg_arena.db, after=0.5) == 1
+        assert stalled_sessions.end(pg_arena.db, after=60.0) == 0
+        assert stalled_sessions.end(pg_arena.db, after=0.5) == 1
         eventually(lambda: duties.expire(pg_arena.db, cap=3))
     assert pg_arena.claim().task_id == claim.task_id
 
@@ -381,12 +384,14 @@ def test_a_process_frozen_while_it_hands_over_several_statements_keeps_nothing(p
 def test_a_sweep_that_meets_a_row_of_a_frozen_session_goes_on_and_ends_it(pg_arena, monkeypatch):
     """The only sweeper of all does not wait for what it alone can free: a later round frees it."""
     budgets.set_budget(pg_arena.db, tenant="default", scope="tenant", hard=1000)
-    monkeypatch.setattr(stalled, "waiting", lambda _db: true())
+    monkeypatch.setattr(stalled_sessions, "waiting", lambda _db: true())
     engine = Engine(pg_arena.db, Parts(rules=Rules(interval=0.0, tidy_every=0.0)))
     long, ended = iter((60.0, 0.5)), []
-    end = stalled.end
+    end = stalled_sessions.end
     monkeypatch.setattr(sweep, "ROW_WAIT", 0.2)
-    monkeypatch.setattr(stalled, "end", lambda db: ended.append(end(db, after=next(long))) or ended[-1])
+    monkeypatch.setattr(
+        stalled_sessions, "end", lambda db: ended.append(end(db, after=next(long))) or ended[-1]
+    )
     with frozen(pg_arena, "SELECT * FROM budgets FOR UPDATE"):
         rounds = [pg_arena.start(engine.sweep).result() for _ in range(2)]
         assert [swept.won[0] for swept in rounds] == ["sessions"] * 2

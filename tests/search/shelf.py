@@ -12,12 +12,12 @@ from holdfast.core import decide
 from holdfast.core.records import Ask, Chunk, Claim, Landed, Spent
 from holdfast.core.states import Lane
 from holdfast.search import statistics, words
-from holdfast.store import claims, requests
-from holdfast.store import search as stored
-from holdfast.store import tasks as fenced
-from holdfast.store.database import Database
-from holdfast.store.dialect import now
-from holdfast.store.schema import calls, documents
+from holdfast.store.base.database import Database
+from holdfast.store.base.dialect import now
+from holdfast.store.base.schema import calls, documents
+from holdfast.store.protocol import claims, requests
+from holdfast.store.protocol import tasks as fenced
+from holdfast.store.search import search_reads as stored
 
 PATIENCE = decide.Patience()
 

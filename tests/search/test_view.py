@@ -2,7 +2,7 @@
 
 import random
 
-from holdfast.store.search import View
+from holdfast.store.search.search_reads import View
 
 
 def test_what_is_gone_and_what_is_new_is_told_of_any_two_views():

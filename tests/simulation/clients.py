@@ -5,7 +5,9 @@ from typing import Any
 
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Answer, Ask
-from holdfast.store import actions, budgets, orders, reads
+from holdfast.store.follow_ups import actions
+from holdfast.store.money import budgets, orders
+from holdfast.store.views import reads
 from tests.simulation.kinds import chunks_of
 from tests.simulation.processes import Town
 from tests.simulation.scenario import Deed

@@ -12,7 +12,7 @@ from holdfast.core.states import Loss
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.sweep import Duty, Rules
 from holdfast.leases.sql import SqlLeases
-from holdfast.store import losses
+from holdfast.store.protocol import losses
 from holdfast.testing.prices import PRICES
 from tests.simulation import kinds
 from tests.simulation.broker import Broker

@@ -16,8 +16,9 @@ from typing import Any
 from sqlalchemy import event, exc
 
 from holdfast.faults import Crash
-from holdfast.store import dialect, migrate, schema
-from holdfast.store.database import Database
+from holdfast.store.base import dialect, migrate, schema
+from holdfast.store.base.database import Database
+from holdfast.store.features import open_database
 from tests.simulation.world import Actor, World
 
 BUSY_TIMEOUT = 10.0
@@ -132,7 +133,7 @@ class Storage:
         return self._databases[self._borrowed - 1]
 
     def _build(self) -> Database:
-        database = Database(
+        database = open_database(
             f"sqlite:///{self.path}",
             simulated=True,
             pool_size=8,

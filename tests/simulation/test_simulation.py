@@ -9,9 +9,10 @@ from sqlalchemy import bindparam, update
 
 from holdfast.core import decide
 from holdfast.core.records import Landed
-from holdfast.store import claims, orders
-from holdfast.store.dialect import now
-from holdfast.store.schema import tasks
+from holdfast.store.base.dialect import now
+from holdfast.store.base.schema import tasks
+from holdfast.store.money import orders
+from holdfast.store.protocol import claims
 from tests.simulation.report import explain
 from tests.simulation.runner import run_seed
 from tests.simulation.storage import Storage

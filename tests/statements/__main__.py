@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 import psycopg
 from sqlalchemy import exc
 
-from holdfast.store import migrate
-from holdfast.store.database import Database
+from holdfast.store.base import migrate
+from holdfast.store.features import open_database
 from tests.conftest import RECORD
 from tests.statements import explaining, growing
 from tests.statements.exceptions import EXCEPTIONS
@@ -73,7 +73,7 @@ def _explained(statements: list[Sent], *, verbose: bool) -> int:
 
 def _explain(url: str, statements: list[Sent], *, verbose: bool) -> tuple[int, int]:
     """How many are bad, and how many would be and are excepted."""
-    db, bad, excepted = Database(url), 0, 0
+    db, bad, excepted = open_database(url), 0, 0
     try:
         growing.grow(db)
         name = "postgresql" if db.postgresql else "sqlite"

@@ -16,17 +16,25 @@ class Allowed:
 
 
 EXCEPTIONS: dict[str, Allowed] = {
-    "store/keys.py:any_made": Allowed("asks whether there is any key at all: the first row answers"),
-    "store/drift.py:look.<lambda>": Allowed("looks through the chunks of 200 documents at each turn", 10),
-    "store/tallies.py:since.body": Allowed("counts what is new since the last look, at most 50,000 rows"),
-    "store/documents.py:page": Allowed("a page of up to 500 documents with their heads", 3),
-    "store/vector_tables.py:are_wanted.<lambda>": Allowed(
+    "store/access/keys.py:any_made": Allowed("asks whether there is any key at all: the first row answers"),
+    "store/library/integrity.py:look.<lambda>": Allowed(
+        "looks through the chunks of 200 documents at each turn", 10
+    ),
+    "store/views/tallies.py:since.body": Allowed(
+        "counts what is new since the last look, at most 50,000 rows"
+    ),
+    "store/library/documents.py:page": Allowed("a page of up to 500 documents with their heads", 3),
+    "store/search/vector_tables.py:are_wanted.<lambda>": Allowed(
         "asks whether any collection has become large, by counting the documents of each until one has"
     ),
-    "store/billing.py:bill.body": Allowed("adds up everything that a tenant was ever charged"),
-    "store/budgets.py:set_budget.body": Allowed("adds up, once, what the scope of a new budget was charged"),
-    "store/follow_ups.py:actions_of.<lambda>": Allowed("counts every follow-up of a collection, by status"),
+    "store/money/billing.py:bill.body": Allowed("adds up everything that a tenant was ever charged"),
+    "store/money/budgets.py:set_budget.body": Allowed(
+        "adds up, once, what the scope of a new budget was charged"
+    ),
+    "store/follow_ups/follow_ups.py:actions_of.<lambda>": Allowed(
+        "counts every follow-up of a collection, by status"
+    ),
     # The grown journal lies in the future, so that a page has to pass over all of it.
-    "store/events.py:page": Allowed("a page of one collection passes over the tenant's other entries"),
-    "store/events.py:of_tenants": Allowed("passes over entries that are too young to be told", 40),
+    "store/views/events.py:page": Allowed("a page of one collection passes over the tenant's other entries"),
+    "store/views/events.py:of_tenants": Allowed("passes over entries that are too young to be told", 40),
 }

@@ -13,28 +13,16 @@ from typing import Any
 from psycopg.types.json import Json
 from sqlalchemy import Connection, exc
 
-from holdfast.store import (
-    schema,
-    schema_access,
-    schema_follow_ups,
-    schema_jobs,
-    schema_operations,
-    schema_page,
-    schema_rounds,
-)
-from holdfast.store import search as stored
-from holdfast.store.database import Database
+from holdfast.store.base import schema
+from holdfast.store.base.database import Database
+from holdfast.store.search import search_reads as stored
 from tests.statements.recording import AsJson, Sent
 
 # Tables that stay small: one row for a lane and tenant, a duty, a worker, a budget, a round under way.
 SMALL = {
     "turns", "duties", "budgets", "throttles", "collections", "actions", "workers", "rounds",
 }  # fmt: skip
-# Each of them adds its tables to the one metadata.
-SCHEMAS = (
-    schema, schema_access, schema_follow_ups, schema_jobs, schema_operations, schema_page, schema_rounds,
-)  # fmt: skip
-TABLES = {table for module in SCHEMAS for table in module.metadata.sorted_tables}
+TABLES = set(schema.metadata.sorted_tables)
 BIG = {table.name for table in TABLES} - SMALL
 PARTIAL = {
     str(index.name)

@@ -5,8 +5,9 @@ import re
 from sqlalchemy import LargeBinary, bindparam, text
 
 from holdfast.search import counts
-from holdfast.store import actions, opening, publish_seq
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.follow_ups import actions
+from holdfast.store.protocol import generations, publish_seq
 
 ROWS = 100_000
 
@@ -96,7 +97,7 @@ def grow(db: Database) -> int:
             )
         publish_seq.bump(tx, "default", "c1")
         for tenant in range(20):
-            tx.execute(opening.NEW_TURN, {"b_lane": "bulk", "b_tenant": f"t{tenant}"})
+            tx.execute(generations.NEW_TURN, {"b_lane": "bulk", "b_tenant": f"t{tenant}"})
 
     db.write("by_hand", body)
     with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

@@ -14,9 +14,10 @@ from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
 from holdfast.engine.wake import Recorder
 from holdfast.kinds import webhook
-from holdfast.store import actions, deliveries, tries
-from holdfast.store.database import Database
-from holdfast.store.schema_follow_ups import deliveries as table
+from holdfast.store.base.database import Database
+from holdfast.store.base.schema import deliveries as table
+from holdfast.store.features import open_database
+from holdfast.store.follow_ups import actions, deliveries, delivery_attempts
 from tests.webhooks.receiver import Receiver
 
 SECRET = "a secret of the receiver"
@@ -70,9 +71,9 @@ class Office:
         """All that is due, or falls due soon, was done."""
         self.engine.run_until_idle(patience=30.0)
 
-    def sent(self, tenant: str = "default") -> list[tries.Delivery]:
+    def sent(self, tenant: str = "default") -> list[delivery_attempts.Delivery]:
         """All deliveries of the tenant, the newest first."""
-        return list(tries.page(self.db, tenant, state=None, limit=100))
+        return list(delivery_attempts.page(self.db, tenant, state=None, limit=100))
 
     def bodies(self) -> dict[str, bytes]:
         found = self.db.read(lambda tx: tx.all(select(table.c.id, table.c.body)))
@@ -87,7 +88,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def office(database_url: str) -> Iterator[Office]:
-    db = Database(database_url)
+    db = open_database(database_url)
     yield Office(db)
     db.close()
 
@@ -95,7 +96,7 @@ def office(database_url: str) -> Iterator[Office]:
 @pytest.fixture
 def small(sqlite_url: str) -> Iterator[Office]:
     """An office for what is decided before any database is asked."""
-    db = Database(sqlite_url)
+    db = open_database(sqlite_url)
     yield Office(db)
     db.close()
 
@@ -103,6 +104,6 @@ def small(sqlite_url: str) -> Iterator[Office]:
 @pytest.fixture
 def strict(sqlite_url: str) -> Iterator[Callable[..., Office]]:
     """An office with rules of its own."""
-    db = Database(sqlite_url)
+    db = open_database(sqlite_url)
     yield lambda **changes: Office(db, webhook.Rules(**changes))
     db.close()

@@ -9,7 +9,9 @@ import pytest
 
 from holdfast.core.records import Ask, Landed
 from holdfast.core.states import Status
-from holdfast.store import actions, prune, reads, tries
+from holdfast.store.follow_ups import actions, delivery_attempts
+from holdfast.store.protocol import prune
+from holdfast.store.views import reads
 from tests.webhooks.conftest import SECRET
 
 
@@ -92,8 +94,8 @@ def test_two_tenants_are_told_apart(office, receiver):
     assert sorted(each.path for each in receiver.came) == ["/hook/one", "/hook/two"]
     (theirs,) = office.sent("two")
     assert [each.url for each in office.sent("one")] == [f"{receiver.url}/one"]
-    assert tries.one(office.db, "one", theirs.id) is None
-    assert tries.resend(office.db, "one", theirs.id, run_id="x").reason == "unknown"
+    assert delivery_attempts.one(office.db, "one", theirs.id) is None
+    assert delivery_attempts.resend(office.db, "one", theirs.id, run_id="x").reason == "unknown"
 
 
 def test_a_removed_action_sends_no_more(office, receiver):
@@ -114,7 +116,7 @@ def test_a_person_sends_an_event_again_and_it_is_the_same_event(office, receiver
     office.ask()
     office.work()
     (done,) = office.sent()
-    assert tries.resend(office.db, "default", done.id, run_id=office.db.token()) == Landed()
+    assert delivery_attempts.resend(office.db, "default", done.id, run_id=office.db.token()) == Landed()
     office.work()
     first, second = receiver.came
     assert (first.id, first.body) == (second.id, second.body)

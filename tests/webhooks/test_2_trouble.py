@@ -8,7 +8,7 @@ import pytest
 from holdfast.core import retry
 from holdfast.core.records import FencedOut, Landed
 from holdfast.kinds import webhook
-from holdfast.store import actions, tries
+from holdfast.store.follow_ups import actions, delivery_attempts
 from tests.acceptance.patience import until
 from tests.webhooks.conftest import Office
 
@@ -54,8 +54,8 @@ def test_one_that_waits_is_tried_at_once_when_a_person_says_so(strict, receiver)
     office.ask()
     office.engine.work_off()
     (sent,) = office.sent()
-    assert tries.resend(office.db, "default", sent.id, run_id="a") == Landed()
-    assert tries.resend(office.db, "default", sent.id, run_id="b") == FencedOut("in_progress")
+    assert delivery_attempts.resend(office.db, "default", sent.id, run_id="a") == Landed()
+    assert delivery_attempts.resend(office.db, "default", sent.id, run_id="b") == FencedOut("in_progress")
     office.work()
     assert [each.state for each in office.sent()] == ["delivered"]
 
@@ -64,7 +64,7 @@ def test_a_receiver_that_says_gone_is_asked_no_more(small, receiver):
     """410 ends the delivery; it is visible, and can be sent again."""
     sent = told(small, receiver, [410])
     assert (sent.state, sent.error_code, len(receiver.came)) == ("failed", "webhook_gone", 1)
-    assert tries.resend(small.db, "default", sent.id, run_id=small.db.token()) == Landed()
+    assert delivery_attempts.resend(small.db, "default", sent.id, run_id=small.db.token()) == Landed()
     small.work()
     assert [(each.state, each.tries) for each in small.sent()] == [("delivered", 1)]
 

@@ -6,8 +6,10 @@ from holdfast.api.counting import Counting
 from holdfast.core import retry
 from holdfast.core.records import Landed
 from holdfast.kinds import webhook
-from holdfast.store import requests, tallies, tries
-from holdfast.store.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.follow_ups import delivery_attempts
+from holdfast.store.protocol import requests
+from holdfast.store.views import tallies
 from tests.webhooks.conftest import Office
 
 NEVER = retry.Backoff(first=1000.0, factor=1.0, most=1000.0)
@@ -16,7 +18,7 @@ NEVER = retry.Backoff(first=1000.0, factor=1.0, most=1000.0)
 @pytest.fixture
 def office(database_url):
     """Whoever does not take an event at once is not asked again for a long time."""
-    db = Database(database_url)
+    db = open_database(database_url)
     yield Office(db, webhook.Rules(seconds=10.0, backoff=NEVER, allow_private=True))
     db.close()
 
@@ -35,7 +37,7 @@ def posted(office, receiver):
     for each in made["cancelled"]:
         assert requests.cancel(office.db, each.head_id) == Landed()
     again = made["delivered"][0]
-    assert tries.resend(office.db, "default", again.id, run_id=office.db.token()) == Landed()
+    assert delivery_attempts.resend(office.db, "default", again.id, run_id=office.db.token()) == Landed()
     assert requests.cancel(office.db, again.head_id) == Landed()
     return {state: [each.id for each in reversed(each)] for state, each in made.items()}
 
@@ -43,17 +45,17 @@ def posted(office, receiver):
 def test_each_state_has_its_list_the_newest_first(office, posted):
     """Together they are all there is; one that arrived and was sent again in vain has arrived."""
     for state, ids in posted.items():
-        found = tries.page(office.db, "default", state=state, limit=10)
+        found = delivery_attempts.page(office.db, "default", state=state, limit=10)
         assert [(each.id, each.state) for each in found] == [(one, state) for one in ids]
-        assert tries.page(office.db, "another", state=state, limit=10) == []
+        assert delivery_attempts.page(office.db, "another", state=state, limit=10) == []
     assert len(office.sent()) == sum(map(len, posted.values()))
 
 
 def test_a_list_goes_on_where_its_page_ended(office, posted):
     """By state as well as without."""
     for state, ids in [*posted.items(), (None, [each.id for each in office.sent()])]:
-        seen, before = [], tries.FROM_THE_END
-        while page := tries.page(office.db, "default", state=state, before=before, limit=1):
+        seen, before = [], delivery_attempts.FROM_THE_END
+        while page := delivery_attempts.page(office.db, "default", state=state, before=before, limit=1):
             seen, before = [*seen, page[0].id], page[0].head_id
         assert seen == ids
 

@@ -15,9 +15,10 @@ from holdfast.core.records import Answer, Ask
 from holdfast.core.states import LIVE
 from holdfast.engine import wake
 from holdfast.settings import Settings
-from holdfast.store import reads
-from holdfast.store.database import Database
-from holdfast.store.schema import journal
+from holdfast.store.base.database import Database
+from holdfast.store.base.schema import journal
+from holdfast.store.features import open_database
+from holdfast.store.views import reads
 from holdfast.worker import sender
 from tests.acceptance.patience import until
 from tests.worker.programs import PROGRAM, ROOT, Program
@@ -104,7 +105,7 @@ class Premises:
     @functools.cached_property
     def db(self) -> Database:
         """The database, for a look at what was written."""
-        return Database(self.database_url)
+        return open_database(self.database_url)
 
     def run(self, answer: Answer) -> Any:
         """The run as it stands."""

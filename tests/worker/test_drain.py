@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from holdfast.core.states import Status, TaskState
-from holdfast.store import workers
+from holdfast.store.protocol import workers
 from tests.acceptance.patience import until
 from tests.acceptance.proxy import Proxy
 

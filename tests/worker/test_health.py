@@ -19,9 +19,9 @@ from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
 from holdfast.engine.kinds import Kind
 from holdfast.providers.base import boot_time
-from holdfast.store.schema_operations import workers
-from holdfast.store.workers import WorkerState
-from holdfast.store.workers import known as known_workers
+from holdfast.store.base.schema import workers
+from holdfast.store.protocol.workers import WorkerState
+from holdfast.store.protocol.workers import known as known_workers
 from holdfast.worker import overseer as watching
 from holdfast.worker.board import Board, Mark
 from holdfast.worker.health import Health, Patience, Server

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from holdfast.core.states import Status
-from holdfast.store import workers
+from holdfast.store.protocol import workers
 from holdfast.worker import brokers, queues
 from holdfast.worker.brokers import Tuning
 from tests.acceptance.patience import until

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from holdfast.core.states import Status
-from holdfast.store.schema import tasks
+from holdfast.store.base.schema import tasks
 from holdfast.worker.overseer import Pace
 from tests.acceptance.patience import until
 

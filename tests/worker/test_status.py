@@ -6,9 +6,10 @@ import pytest
 from sqlalchemy import update
 
 from holdfast.core.states import LANE_RANK
-from holdfast.store import claims, duty_turns, schema_operations, workers
-from holdfast.store.database import Database
-from holdfast.store.workers import Worker, WorkerState
+from holdfast.store.base import schema
+from holdfast.store.features import open_database
+from holdfast.store.protocol import claims, duty_schedule, workers
+from holdfast.store.protocol.workers import Worker, WorkerState
 from holdfast.worker import sender
 
 
@@ -38,10 +39,8 @@ def installation(premises):
     workers.report(premises.db, told("able"))
     workers.report(premises.db, told("gone"))
     workers.report(premises.db, told("old", WorkerState.STOPPED, counts={"strange_messages": 6}))
-    silent = update(schema_operations.workers).where(schema_operations.workers.c.id == "gone")
-    premises.db.write(
-        "by_hand", lambda tx: tx.execute(silent.values(seen_at=schema_operations.workers.c.seen_at - 60))
-    )
+    silent = update(schema.workers).where(schema.workers.c.id == "gone")
+    premises.db.write("by_hand", lambda tx: tx.execute(silent.values(seen_at=schema.workers.c.seen_at - 60)))
     premises.ask("nap", "document:1", wakes=False)
     premises.ask("nap", "document:2", wakes=False)
     values = {"lanes": list(LANE_RANK), "pipelines": ["nap@1"], "owner": "able/7", "token": "t" * 32}
@@ -101,10 +100,10 @@ def test_a_script_gets_the_same_as_json(status):
 
 def test_duties_of_the_sweep_that_are_late_or_fail_have_a_line(status, installation):
     """All is well in one line; otherwise each in trouble, with what it said."""
-    db = Database(installation.database_url)
-    duty_turns.enrol(db, {"drift": 60.0, "shelf": 3600.0})
+    db = open_database(installation.database_url)
+    duty_schedule.enrol(db, {"drift": 60.0, "shelf": 3600.0})
     assert "sweep: 2 duties on time" in status()
-    duty_turns.note_failure(db, "drift", 3, "it took longer than 30 s")
+    duty_schedule.note_failure(db, "drift", 3, "it took longer than 30 s")
     db.close()
     assert "sweep: drift is on time; failed 3 times: it took longer than 30 s" in status()
     told = {each["name"]: each["failures"] for each in json.loads(status("--json"))["duties"]}

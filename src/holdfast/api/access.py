@@ -28,8 +28,8 @@ from holdfast.api.parts import Parts, known
 from holdfast.api.turnstile import SLOT
 from holdfast.core.errors import HoldfastError
 from holdfast.service.access import NEIGHBOUR, Identity, KeyNeededError, Scope
-from holdfast.store.collections import Collection
-from holdfast.store.documents import Document
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.documents import Document
 
 SCHEMES: dict[str, dict[str, str]] = {
     "APIKeyHeader": {

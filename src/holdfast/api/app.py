@@ -34,7 +34,7 @@ from holdfast.service.access import Access
 from holdfast.service.actions import Actions, Deliveries
 from holdfast.service.conditions import ConditionalLibrary
 from holdfast.service.viewing import Viewing
-from holdfast.store import events
+from holdfast.store.views import events
 from holdfast.web import routes
 from holdfast.web.parts import Its
 

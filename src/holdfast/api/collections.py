@@ -13,7 +13,7 @@ from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.errors import NotFoundError
 from holdfast.service.access import Identity
 from holdfast.service.library import Wish
-from holdfast.store.collections import Collection
+from holdfast.store.library.collections import Collection
 
 router = routing.router("collections")
 

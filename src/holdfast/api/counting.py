@@ -1,9 +1,9 @@
 """What `/metrics` tells of this process, and of the installation as the database has it.
 
 What the whole installation did is counted from the moment this process began: each scrape reads only what is
-new (`store.tallies`), so that its cost does not grow with the ledger. A counter that begins at 0 with its
-process is what Prometheus expects. Several processes of the API count the same events, each for itself: take
-one of them, or the largest.
+new (`store.views.tallies`), so that its cost does not grow with the ledger. A counter that begins at 0 with
+its process is what Prometheus expects. Several processes of the API count the same events, each for itself:
+take one of them, or the largest.
 """
 
 from collections import Counter
@@ -19,9 +19,10 @@ from prometheus_client.core import (
 
 from holdfast.core.states import Disposition, Status, Verb
 from holdfast.ledger.prices import NANO
-from holdfast.store import duty_turns, reads, tallies, workers
-from holdfast.store.database import Database
-from holdfast.store.tallies import Place, Stage, Tally
+from holdfast.store.base.database import Database
+from holdfast.store.protocol import duty_schedule, workers
+from holdfast.store.views import reads, tallies
+from holdfast.store.views.tallies import Place, Stage, Tally
 
 OUTCOMES = {"sent": Status.SUCCESS, "failed": Status.FAILED, "cancelled": Status.CANCELLED}
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
@@ -146,7 +147,7 @@ class Counting:
         failures = GaugeMetricFamily(
             "holdfast_duty_failures", "Failures of a duty since its last success", labels=["duty"]
         )
-        for duty in duty_turns.health(self._db):
+        for duty in duty_schedule.health(self._db):
             lag.add_metric([duty.name], duty.lag)
             failures.add_metric([duty.name], duty.failures)
         yield lag

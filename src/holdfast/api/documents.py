@@ -22,6 +22,7 @@ from holdfast.api.errors import ConflictError, Problem, problem
 from holdfast.api.limits import BodyKind
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
+from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import Landed
 from holdfast.core.states import Disposition, shown
@@ -30,10 +31,9 @@ from holdfast.service.billing import refusal
 from holdfast.service.conditions import Condition
 from holdfast.service.library import Taking
 from holdfast.service.viewing import MOST_CURSOR, STATUSES, place_of
-from holdfast.store import documents as stored
-from holdfast.store.documents import Document
-from holdfast.store.listing import Sort, Wanted
-from holdfast.store.text import plain
+from holdfast.store.base.text import plain
+from holdfast.store.library.documents import Document
+from holdfast.store.library.listing import Sort, Wanted
 from holdfast.web.patience import Pool
 
 router = routing.router("documents")
@@ -97,7 +97,7 @@ def taken(its: Parts, taking: Taking) -> Reply:
         return Reply(402, told)
     run = None
     if answer.run_id is not None and answer.status is not None:
-        word = shown(stored.KIND, answer.status)
+        word = shown(subjects.INDEX, answer.status)
         run = shapes.RunBrief(id=answer.run_id, generation=answer.generation, status=word)
     body = shapes.Taking(document=shapes.Document.of(view), run=run, disposition=answer.disposition)
     return Reply(202 if answer.created else 200, body)
@@ -300,7 +300,7 @@ def cancel_document(
     def do() -> Reply:
         mine.check(found.generation)
         if not _end(its, caller, found):
-            message = f"{found.title} has no live run to cancel; it is {shown(stored.KIND, found.status)}"
+            message = f"{found.title} has no live run to cancel; it is {shown(subjects.INDEX, found.status)}"
             raise ConflictError(message, code="nothing_to_cancel")
         view = its.viewing.view(its.library.document(caller.tenant, found.id))
         return Reply(200, shapes.Cancelled(document=shapes.Document.of(view), cancelled=True))

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.service.access import Credential, Identity
-from holdfast.store import events, workers
-from holdfast.store.database import Database
-from holdfast.store.events import Event, Position, Standing
+from holdfast.store.base.database import Database
+from holdfast.store.protocol import workers
+from holdfast.store.views import events
+from holdfast.store.views.events import Event, Position, Standing
 
 EVERY = 0.25
 # Who hears nothing for several of these may take the connection, or this process, to be dead.

@@ -16,8 +16,8 @@ from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.turnstile import SLOT
 from holdfast.core.states import shown
 from holdfast.service.access import Identity
-from holdfast.store import events
-from holdfast.store.events import Event, Position, Standing
+from holdfast.store.views import events
+from holdfast.store.views.events import Event, Position, Standing
 
 router = routing.router("events")
 

@@ -11,13 +11,14 @@ from holdfast.api.access import ItsDocument, Reader
 from holdfast.api.errors import BESIDE, ConflictError
 from holdfast.api.parts import PartsOf
 from holdfast.api.shapes import Cost
+from holdfast.core import subjects
 from holdfast.core.errors import NotFoundError
 from holdfast.core.states import shown
 from holdfast.service import explaining
-from holdfast.store import documents as stored
-from holdfast.store import events, follow_up_retries, reads
-from holdfast.store.events import Event, Position
-from holdfast.store.reads import TaskDetail
+from holdfast.store.follow_ups import follow_up_retries
+from holdfast.store.views import events, reads
+from holdfast.store.views.events import Event, Position
+from holdfast.store.views.reads import TaskDetail
 from holdfast.web.patience import Pool
 
 MOST_LINES = 3000
@@ -120,7 +121,7 @@ def why_document(
     """
     head_id = found.head_id
     if action is not None:
-        subject = follow_up_retries.subject_of(stored.subject(found.id), action)
+        subject = follow_up_retries.subject_of(subjects.of_document(found.id), action)
         head_id = follow_up_retries.head_of(its.runtime.db, found.tenant, subject)
         if head_id is None:
             raise NotFoundError(f"action {action} did nothing with this document", code="unknown_action")
@@ -140,7 +141,7 @@ def why_document(
         sentence=advice.sentence,
         next_step=advice.step,
         advice=advice.todo,
-        index_status=shown(head.kind, head.status) if head else shown(stored.KIND, found.status),
+        index_status=shown(head.kind, head.status) if head else shown(subjects.INDEX, found.status),
         index_generation=head.generation if head else found.generation,
         published_generation=head.published_generation if head and head.visible else 0,
         generations=chapters,

@@ -22,8 +22,8 @@ from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
-from holdfast.store.job_results import Kept
-from holdfast.store.jobs import Wanted
+from holdfast.store.jobs.job_results import Kept
+from holdfast.store.jobs.jobs import Wanted
 
 router = routing.router("jobs")
 

@@ -22,9 +22,9 @@ from holdfast.service import estimating
 from holdfast.service.access import Scope
 from holdfast.service.billing import Billing, checked_scope
 from holdfast.service.estimating import Estimate
-from holdfast.store import billing
-from holdfast.store import orders as store_orders
-from holdfast.store.billing import By, OpenOrder, Span
+from holdfast.store.money import billing
+from holdfast.store.money import orders as store_orders
+from holdfast.store.money.billing import By, OpenOrder, Span
 from holdfast.web.patience import Pool
 
 router = routing.router("money")

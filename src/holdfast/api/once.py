@@ -24,9 +24,9 @@ from fastapi.responses import JSONResponse, Response
 from holdfast.api import errors
 from holdfast.api.errors import ConflictError
 from holdfast.core.errors import BadRequestError, HoldfastError
-from holdfast.store import idempotency
-from holdfast.store.database import Database
-from holdfast.store.idempotency import Hold, Kept
+from holdfast.store.access import idempotency
+from holdfast.store.access.idempotency import Hold, Kept
+from holdfast.store.base.database import Database
 
 MOST_KEY = 255
 FINAL_REFUSALS = frozenset({412})

@@ -18,10 +18,12 @@ from holdfast.api.parts import Depths, Parts, PartsOf
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
-from holdfast.store import budgets, duty_turns, events, provider_troubles, reads, workers
-from holdfast.store.provider_troubles import Trouble
-from holdfast.store.quotas import Usage
-from holdfast.store.workers import WorkerState
+from holdfast.store.library.quotas import Usage
+from holdfast.store.money import budgets, provider_troubles
+from holdfast.store.money.provider_troubles import Trouble
+from holdfast.store.protocol import duty_schedule, workers
+from holdfast.store.protocol.workers import WorkerState
+from holdfast.store.views import events, reads
 
 KEPT = 5.0
 
@@ -287,7 +289,7 @@ def _installation(its: Parts) -> Installation:
         ],
         duties=[
             SweepDuty(**{name: getattr(each, name) for name in SweepDuty.model_fields})
-            for each in duty_turns.health(its.runtime.db)
+            for each in duty_schedule.health(its.runtime.db)
         ],
         parsing=list(its.runtime.parsers.measures()),
     )

@@ -22,9 +22,9 @@ from holdfast.service.conditions import ConditionalLibrary
 from holdfast.service.jobs import Jobs
 from holdfast.service.searching import Searching
 from holdfast.service.viewing import Viewing
-from holdfast.store import events
-from holdfast.store.database import Database
-from holdfast.store.events import Position
+from holdfast.store.base.database import Database
+from holdfast.store.views import events
+from holdfast.store.views.events import Position
 
 MOST_PAGE = 500
 

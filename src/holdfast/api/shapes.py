@@ -8,16 +8,16 @@ import pydantic
 import pydantic_core
 from pydantic import Field
 
+from holdfast.core import subjects
 from holdfast.core.records import Run, Spent
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.kinds.index import Choices
 from holdfast.ledger.prices import NANO
 from holdfast.service.explaining import Waiting
 from holdfast.service.viewing import View
-from holdfast.store import collections
-from holdfast.store import documents as stored
-from holdfast.store.events import Standing
-from holdfast.store.reads import RunProgress
+from holdfast.store.library import collections
+from holdfast.store.views.events import Standing
+from holdfast.store.views.reads import RunProgress
 
 LaneName = Literal["interactive", "bulk", "follow-up"]
 Priority = Annotated[int, Field(ge=0, le=9, strict=True)]
@@ -354,7 +354,7 @@ class Active(Shape):
         standing = view.standing
         return cls(
             run_id=view.document.run_id,
-            status=shown(stored.KIND, standing.run.status) if standing is not None else view.word,
+            status=shown(subjects.INDEX, standing.run.status) if standing is not None else view.word,
             generation=view.document.generation,
             progress=Progress.of(standing) if standing is not None else None,
         )

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from holdfast.api.shapes import Cost, Shape, moment
 from holdfast.core.states import Status
-from holdfast.store import follow_ups as stored
-from holdfast.store.tries import Delivery as Kept
+from holdfast.store.follow_ups import follow_ups as stored
+from holdfast.store.follow_ups.delivery_attempts import Delivery as Kept
 
 Sort = Literal["extract", "analyse", "prompt", "agent", "webhook"]
 DeliveryState = Literal["pending", "delivered", "failed", "cancelled"]

@@ -12,7 +12,7 @@ from holdfast.core.categories import Category
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.kinds import qa
 from holdfast.service.jobs import View
-from holdfast.store.job_results import Kept
+from holdfast.store.jobs.job_results import Kept
 
 KindName = Literal["qa", "extract", "export", "import"]
 StateName = Literal["queued", "running", "success", "failed", "cancelled", "superseded"]

@@ -8,9 +8,9 @@ from pydantic import Field
 from holdfast.api.shapes import Shape, dollars, moment
 from holdfast.core.periods import Period
 from holdfast.service.billing import told_about
-from holdfast.store import billing
-from holdfast.store import budgets as store_budgets
-from holdfast.store.billing import By
+from holdfast.store.money import billing
+from holdfast.store.money import budgets as store_budgets
+from holdfast.store.money.billing import By
 
 
 class Sums(Shape):

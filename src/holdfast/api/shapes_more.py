@@ -4,10 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.api.shapes import Cost, Failure, Progress, Shape, dollars, moment
+from holdfast.core import subjects
 from holdfast.core.states import shown
 from holdfast.service import explaining
-from holdfast.store import documents, events, reads
-from holdfast.store.refusals import WOULD_COST
+from holdfast.store.library import documents
+from holdfast.store.protocol.refusals import WOULD_COST
+from holdfast.store.views import events, reads
 
 
 class Run(Shape):
@@ -134,8 +136,8 @@ class Event(Shape):
             at=moment(found.at),
             data=None if found.data is None else dict(found.data),
             would_cost=None if noted is None else dollars(noted),
-            kind=documents.KIND,
-            subject=documents.subject(about.id),
+            kind=subjects.INDEX,
+            subject=subjects.of_document(about.id),
             collection=about.collection,
         )
 

@@ -9,7 +9,7 @@ from sqlalchemy import exc
 from holdfast.bootstrap import data_folder
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.settings import Settings
-from holdfast.store import dialect, migrate
+from holdfast.store.base import dialect, migrate
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from holdfast.ledger.exchanges import Policy
 from holdfast.service import upkeep
 from holdfast.service.actions import Visits
 from holdfast.settings import Settings
-from holdfast.store import actions
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.follow_ups import actions
 from holdfast.vectors import filling
 
 DAY = 86_400.0

@@ -16,9 +16,9 @@ from holdfast.providers import local
 from holdfast.service.estimating import Outlook
 from holdfast.service.searching import Searching
 from holdfast.settings import Settings
-from holdfast.store import deliveries
-from holdfast.store.database import Database
-from holdfast.store.quotas import Quota
+from holdfast.store.base.database import Database
+from holdfast.store.follow_ups import deliveries
+from holdfast.store.library.quotas import Quota
 
 OWN_KINDS = (
     (index.NAME, index.VERSION),

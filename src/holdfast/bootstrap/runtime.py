@@ -11,7 +11,7 @@ from holdfast.documents.parse.pool import Parsers
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
 from holdfast.settings import Settings
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
 from holdfast.vectors import filling
 
 # New objects before a look for garbage in cycles, and how many looks before older ones are included.

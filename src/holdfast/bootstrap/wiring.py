@@ -25,8 +25,10 @@ from holdfast.engine.sweep import Duty
 from holdfast.engine.telling import Telling
 from holdfast.ledger import watched
 from holdfast.settings import Settings
-from holdfast.store import migrate, rounds
-from holdfast.store.database import Database
+from holdfast.store.base import migrate
+from holdfast.store.base.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.library import bulk_updates
 from holdfast.telemetry import traces
 
 # A worker holds two connections; its watchdog one of its own, so that no work delays a renewal.
@@ -63,7 +65,7 @@ def open_runtime(
         raise SchemaError(f"there is no database at {file} yet; run: holdfast migrate")
     data_folder.tighten(settings, file)
     with contextlib.ExitStack() as undo:
-        db = Database(url, pool_size=connections, prepare=settings.database_prepare, patience=patience)
+        db = open_database(url, pool_size=connections, prepare=settings.database_prepare, patience=patience)
         undo.callback(db.close)
         reached(lambda: migrate.check(db.engine))
         wired = _wired(
@@ -92,7 +94,9 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
             settings, db, shelf, parser, supplies, parts.host, lambda: services.searching(runtime)
         )
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
-    watch = Database(url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every)
+    watch = open_database(
+        url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every
+    )
     clients = providers.clients_of(settings, supplies, lambda client: watched.watched(client, db))
     parts = replace(
         parts,
@@ -111,7 +115,7 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
                 "rounds",
                 duties.ROUNDS_EVERY,
                 lambda: services.library(runtime).rounds(),
-                waiting=rounds.HAS_DUE,
+                waiting=bulk_updates.HAS_DUE,
             ),
         ),
     )

@@ -10,6 +10,7 @@ from alembic.util import CommandError as AlembicError
 from holdfast import bootstrap
 from holdfast.cli import documents, opening, terminal
 from holdfast.cli.exits import CommandError, Exit, exit_for_answer
+from holdfast.core import subjects
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import TENANT, Answer, FencedOut, Head
 from holdfast.core.states import Disposition, Lane, shown
@@ -17,8 +18,10 @@ from holdfast.engine import wake
 from holdfast.engine.apart import Apart
 from holdfast.engine.sweep import Swept
 from holdfast.service.library import Wish
-from holdfast.store import documents as stored
-from holdfast.store import follow_up_retries, importing, requests
+from holdfast.store.follow_ups import follow_up_retries
+from holdfast.store.library import documents as stored
+from holdfast.store.library import imports
+from holdfast.store.protocol import requests
 
 
 def migrate(to: str, *, as_json: bool) -> None:
@@ -85,10 +88,10 @@ def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: 
 
 def _first_index(head: Head, *, force: bool, as_json: bool) -> Exit:
     """A document that was imported is asked for, with its content or what its URL gives; 3 without either."""
-    document_id = head.subject.removeprefix(stored.subject(""))
+    document_id = subjects.document_id(head.subject)
     with documents.opened() as (runtime, library):
         document = stored.document(runtime.db, head.tenant, document_id)
-        if document is None or head.kind != stored.KIND:
+        if document is None or head.kind != subjects.INDEX:
             message = f"{head.subject} was deleted or never asked for; request it with its content"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
         answer = library.ask(Wish(head.tenant, opening.actor()), document, force=force).answer
@@ -194,10 +197,10 @@ def import_documents(source: str, columns: Columns, *, tenant: str, collection: 
         message = f"collection {collection!r} has the wrong form; letters, digits, dot, - and _, at most 64"
         raise CommandError(message, Exit.USAGE, code="bad_collection")
     with opening.runtime() as runtime:
-        rows = importing.read_documents(
+        rows = imports.read_documents(
             source, columns.table, columns.id, columns.active, columns.title, columns.url
         )
-        done = importing.import_documents(
+        done = imports.import_documents(
             runtime.db,
             rows,
             tenant=tenant,

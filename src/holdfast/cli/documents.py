@@ -11,14 +11,14 @@ from holdfast import bootstrap
 from holdfast.api import shapes
 from holdfast.cli import opening, terminal
 from holdfast.cli.exits import CommandError, Exit
+from holdfast.core import subjects
 from holdfast.core.states import shown
 from holdfast.kinds.index import Choices
 from holdfast.service import figures
 from holdfast.service.library import Library, Wish
 from holdfast.service.viewing import STATUSES, View, Viewing
-from holdfast.store.collections import Collection
-from holdfast.store.documents import KIND
-from holdfast.store.listing import Counts, Sort, Wanted
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.listing import Counts, Sort, Wanted
 from holdfast.worker import sender
 
 STEP = 200
@@ -172,7 +172,7 @@ def _confirm(what: str, *, yes: bool) -> None:
 
 
 def _id(text: str) -> str:
-    return text.removeprefix("document:")
+    return subjects.document_id(text)
 
 
 def _plain(value: object) -> str:
@@ -180,7 +180,10 @@ def _plain(value: object) -> str:
 
 
 def _states(counts: Counts) -> str:
-    return ", ".join(f"{number} {shown(KIND, status)}" for status, number in counts.by_status.items()) or "-"
+    return (
+        ", ".join(f"{number} {shown(subjects.INDEX, status)}" for status, number in counts.by_status.items())
+        or "-"
+    )
 
 
 def _told(found: Collection, chosen: Choices, counts: Counts) -> dict[str, object]:
@@ -191,7 +194,7 @@ def _told(found: Collection, chosen: Choices, counts: Counts) -> dict[str, objec
         "provider": chosen.provider_name,
         "model": chosen.model,
         "documents": counts.documents,
-        "states": {shown(KIND, status): number for status, number in counts.by_status.items()},
+        "states": {shown(subjects.INDEX, status): number for status, number in counts.by_status.items()},
         "chunks": counts.chunks,
         "created_at": terminal.moment(found.created_at),
     }

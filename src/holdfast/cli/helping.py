@@ -12,9 +12,9 @@ from rich.console import Console
 
 from holdfast.cli import processes, supervising
 from holdfast.core.errors import NotReadyError
-from holdfast.store import workers
-from holdfast.store.database import Database
-from holdfast.store.workers import WorkerState
+from holdfast.store.base.database import Database
+from holdfast.store.protocol import workers
+from holdfast.store.protocol.workers import WorkerState
 
 WORKERS_EVERY = 2.0
 

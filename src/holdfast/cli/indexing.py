@@ -16,8 +16,9 @@ from holdfast.cli.exits import Exit
 from holdfast.kinds import index as kind
 from holdfast.service import figures, folder
 from holdfast.service.library import Wish
-from holdfast.store import following, provider_troubles
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.money import provider_troubles
+from holdfast.store.views import run_summaries
 from holdfast.worker import sender
 
 LOOK_EVERY = 0.1
@@ -48,7 +49,7 @@ class Summary:
     saved: int
     seconds: float
     refused: dict[str, str]
-    failures: tuple[following.Failure, ...]
+    failures: tuple[run_summaries.Failure, ...]
 
     def tells_more_than(self, last: "Summary") -> bool:
         """True when something happened since: a watch is silent otherwise."""
@@ -114,7 +115,7 @@ def _show(console: Console, summary: Summary, *, waited: bool, as_json: bool) ->
 
 
 def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -> Summary:
-    tally = following.tally(db, intake.run_ids)
+    tally = run_summaries.tally(db, intake.run_ids)
     return Summary(
         documents=len(intake.claimed),
         new=intake.new,
@@ -125,7 +126,7 @@ def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -
         same_bytes=intake.same_bytes,
         removed=intake.removed,
         failed=tally.statuses.get("failed", 0),
-        pages=following.pages(db, tenant, intake.documents),
+        pages=run_summaries.pages(db, tenant, intake.documents),
         chunks=tally.chunks,
         paid=tally.paid_calls,
         reused=tally.reused_calls,
@@ -140,7 +141,7 @@ def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -
 
 def _wait(db: Database, console: Console, helper: helping.Helper, run_ids: Sequence[str]) -> None:
     """Return when all of these have ended. Whoever works may go away meanwhile."""
-    left = following.live(db, run_ids)
+    left = run_summaries.live(db, run_ids)
     columns = (
         TextColumn("indexing"),
         BarColumn(),
@@ -160,7 +161,7 @@ def _wait(db: Database, console: Console, helper: helping.Helper, run_ids: Seque
                 look_at = time.monotonic() + TROUBLES_EVERY
             # A look at many costs as much as a document; the last few are waited for closely.
             time.sleep(LOOK_EVERY if len(left) < MANY else 5 * LOOK_EVERY)
-            left = following.live(db, left)
+            left = run_summaries.live(db, left)
         bar.update(job, completed=len(run_ids))
 
 

@@ -24,8 +24,8 @@ from holdfast.service.billing import refusal
 from holdfast.service.estimating import Estimate
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
-from holdfast.store.job_results import Kept
-from holdfast.store.jobs import Wanted
+from holdfast.store.jobs.job_results import Kept
+from holdfast.store.jobs.jobs import Wanted
 from holdfast.worker import sender
 
 LOOK_EVERY = 0.2

@@ -4,7 +4,7 @@ import typer
 
 from holdfast.cli import opening, terminal
 from holdfast.service.access import Access, Scope
-from holdfast.store.keys import Key
+from holdfast.store.access.keys import Key
 
 
 def create(

@@ -10,8 +10,10 @@ from holdfast.cli import money, opening, queries, terminal
 from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
 from holdfast.service import figures
 from holdfast.settings import Settings
-from holdfast.store import billing, budgets, duty_turns, provider_troubles, reads, workers
-from holdfast.store.workers import WorkerState
+from holdfast.store.money import billing, budgets, provider_troubles
+from holdfast.store.protocol import duty_schedule, workers
+from holdfast.store.protocol.workers import WorkerState
+from holdfast.store.views import reads
 
 MOST_SHOWN = 20
 # Seconds by which a duty of the sweep is late when that is worth a line.
@@ -53,7 +55,7 @@ class Standing:
     bill: billing.Bill
     providers: tuple[provider_troubles.Trouble, ...]
     budgets: tuple[budgets.Budget, ...]
-    duties: tuple[duty_turns.DutyHealth, ...] = ()
+    duties: tuple[duty_schedule.DutyHealth, ...] = ()
     parsing: tuple[str, ...] = ()
 
 
@@ -77,7 +79,7 @@ def status(*, as_json: bool) -> None:
             billing.bill(runtime.db, None),
             tuple(provider_troubles.all_of(runtime.db)),
             budgets.every(runtime.db),
-            duty_turns.health(runtime.db),
+            duty_schedule.health(runtime.db),
             runtime.parsers.measures(),
         )
     if as_json:
@@ -169,7 +171,7 @@ def _print_workers(console: Console, standing: Standing) -> None:
     console.print()
 
 
-def _print_duties(console: Console, known: Sequence[duty_turns.DutyHealth]) -> None:
+def _print_duties(console: Console, known: Sequence[duty_schedule.DutyHealth]) -> None:
     """One line when all is well; otherwise the duties of the sweep that are late or fail."""
     troubled = [each for each in known if each.failures or each.lag > SHOWN_LAG]
     if not known:

@@ -17,10 +17,10 @@ from holdfast.ledger.prices import FREE, NANO, Price
 from holdfast.service import figures, folder
 from holdfast.service.billing import Billing, told_about
 from holdfast.service.estimating import Estimate
-from holdfast.store import billing
-from holdfast.store import orders as store_orders
-from holdfast.store.billing import Bill, By, OpenOrder, Span
-from holdfast.store.budgets import UNCHANGED, Budget, Unchanged
+from holdfast.store.money import billing
+from holdfast.store.money import orders as store_orders
+from holdfast.store.money.billing import Bill, By, OpenOrder, Span
+from holdfast.store.money.budgets import UNCHANGED, Budget, Unchanged
 
 
 def bill(

@@ -12,8 +12,8 @@ from holdfast.cli import queries
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Ask, Head
-from holdfast.store import follow_up_retries
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.follow_ups import follow_up_retries
 
 
 def loaded() -> settings.Settings:

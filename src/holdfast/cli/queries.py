@@ -6,11 +6,11 @@ from sqlalchemy import func, select
 
 from holdfast.core.records import Head
 from holdfast.core.states import LIVE
-from holdfast.store import rows
-from holdfast.store.database import Database
-from holdfast.store.dialect import now
-from holdfast.store.rows import literal
-from holdfast.store.schema import documents, heads, runs, tasks
+from holdfast.store.base import rows
+from holdfast.store.base.database import Database
+from holdfast.store.base.dialect import now
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import documents, heads, runs, tasks
 
 MOST_ROWS = 200
 

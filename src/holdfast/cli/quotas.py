@@ -4,8 +4,8 @@ from holdfast import bootstrap
 from holdfast.cli import opening, terminal
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import TENANT
-from holdfast.store import quotas
-from holdfast.store.quotas import UNLIMITED, Quota, Usage
+from holdfast.store.library import quotas
+from holdfast.store.library.quotas import UNLIMITED, Quota, Usage
 
 
 def show(*, as_json: bool) -> None:

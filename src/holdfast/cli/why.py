@@ -8,13 +8,16 @@ from rich.markup import escape
 
 from holdfast import bootstrap
 from holdfast.cli import opening, terminal
+from holdfast.core import subjects
 from holdfast.core.records import Head, Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
 from holdfast.service import explaining, figures
-from holdfast.store import billing, documents, provider_troubles, reads
-from holdfast.store.documents import Document
-from holdfast.store.provider_troubles import Trouble
-from holdfast.store.reads import RunDetail, Story, TaskDetail
+from holdfast.store.library import documents
+from holdfast.store.library.documents import Document
+from holdfast.store.money import billing, provider_troubles
+from holdfast.store.money.provider_troubles import Trouble
+from holdfast.store.views import reads
+from holdfast.store.views.reads import RunDetail, Story, TaskDetail
 
 STYLES = {Status.SUCCESS: "good", Status.FAILED: "bad", Status.RUNNING: "name", Status.QUEUED: "name"}
 
@@ -83,9 +86,9 @@ def _tell(console: Console, told: Told, now: float, troubles: Sequence[Trouble])
 
 def _document(runtime: bootstrap.Runtime, head: Head) -> Document | None:
     """The document that is indexed; None for other work."""
-    if head.kind != documents.KIND:
+    if head.kind != subjects.INDEX:
         return None
-    return documents.document(runtime.db, head.tenant, head.subject.removeprefix(documents.subject("")))
+    return documents.document(runtime.db, head.tenant, subjects.document_id(head.subject))
 
 
 def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail], spent: Spent) -> None:

@@ -33,9 +33,10 @@ from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Ledger
 from holdfast.ledger.prices import DEFAULT, PriceTable
 from holdfast.providers.base import Provider
-from holdfast.store import claims, duties, losses, orders, requests
-from holdfast.store.database import Database
-from holdfast.store.text import is_plain
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import is_plain
+from holdfast.store.money import orders
+from holdfast.store.protocol import claims, duties, losses, requests
 from holdfast.telemetry import traces
 
 

@@ -37,9 +37,9 @@ from holdfast.engine.kinds import Finish, Kind, Registry
 from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools, Work
 from holdfast.leases.base import LeaseBackendError, Leases
-from holdfast.store import claims, losses, tasks
-from holdfast.store.database import Tx
-from holdfast.store.text import plain
+from holdfast.store.base.database import Tx
+from holdfast.store.base.text import plain
+from holdfast.store.protocol import claims, losses, tasks
 
 MOST_RESULT = 1024 * 1024
 MOST_SLICES = 100_000

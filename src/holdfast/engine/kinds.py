@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import KIND, Chunk, Claim, Copy, Slice
-from holdfast.store.database import Tx
+from holdfast.store.base.database import Tx
 
 if TYPE_CHECKING:
     from holdfast.engine.work import Work

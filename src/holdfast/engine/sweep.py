@@ -7,7 +7,7 @@ installation stays quiet.
 Every duty stands alone: it has a time limit, which the database enforces, and what goes wrong with it is
 noted for people to see (`holdfast status`) and holds up no other. None waits long for a row: a session that
 was left in a transaction may keep it for ever, and whoever waited for it would not come to the duty that ends
-such sessions (`store.stalled`).
+such sessions (`store.base.stalled_sessions`).
 """
 
 import logging
@@ -26,9 +26,11 @@ from holdfast.core.states import LANE_RANK
 from holdfast.engine import wake
 from holdfast.engine.apart import Apart
 from holdfast.leases.base import Leases
-from holdfast.store import budgets, carriers, duties, duty_turns, losses, orders, prune, stalled, time_limits
-from holdfast.store.database import Database
-from holdfast.store.duty_turns import Pulse, Turn
+from holdfast.store.base import stalled_sessions, time_limits
+from holdfast.store.base.database import Database
+from holdfast.store.money import budgets, orders
+from holdfast.store.protocol import carriers, duties, duty_schedule, losses, prune
+from holdfast.store.protocol.duty_schedule import Pulse, Turn
 
 SESSIONS, ORDERS, LEASES, WAITS = "sessions", "orders", "leases", "waits"
 DEATHS, CARRIERS = "deaths", "carriers"
@@ -111,7 +113,7 @@ class Sweeper:
         self._due: Counter[str] = Counter()
         self._urgent = self._must_not_wait()
         self._others = (*self._tidying(), *duties_beside)
-        self._pulse = duty_turns.pulse_of(
+        self._pulse = duty_schedule.pulse_of(
             {duty.name: duty.waiting for duty in self.duties if duty.waiting is not None}
         )
         self._enrolled = False
@@ -126,7 +128,7 @@ class Sweeper:
         every, limit = self._rules.interval, URGENT_LIMIT
         lanes = list(LANE_RANK)
         return (
-            Duty(SESSIONS, every, self._end_sessions, limit, stalled.waiting(self._db)),
+            Duty(SESSIONS, every, self._end_sessions, limit, stalled_sessions.waiting(self._db)),
             Duty(
                 ORDERS,
                 every,
@@ -166,10 +168,10 @@ class Sweeper:
         Duties that run apart have been begun. StoreUnavailableError when the database does not answer.
         """
         if not self._enrolled:
-            duty_turns.enrol(self._db, {duty.name: duty.every for duty in self.duties})
+            duty_schedule.enrol(self._db, {duty.name: duty.every for duty in self.duties})
             self._enrolled = True
         with time_limits.time_limit(PULSE_LIMIT):
-            pulses = duty_turns.pulse(self._db, self._pulse)
+            pulses = duty_schedule.pulse(self._db, self._pulse)
         self._due.clear()
         outcomes: dict[str, Outcome] = {}
         for duty in self.duties:
@@ -201,9 +203,9 @@ class Sweeper:
             # When the database does not answer, the round ends with the next thing that is asked of it.
             with suppress(StoreUnavailableError):
                 if outcome.error:
-                    duty_turns.note_failure(self._db, duty.name, pulse.failures + 1, outcome.error)
-                elif pulse.failures or pulse.silent > min(duty.every, duty_turns.NOTE_EVERY):
-                    duty_turns.note_success(self._db, [duty.name])
+                    duty_schedule.note_failure(self._db, duty.name, pulse.failures + 1, outcome.error)
+                elif pulse.failures or pulse.silent > min(duty.every, duty_schedule.NOTE_EVERY):
+                    duty_schedule.note_success(self._db, [duty.name])
         return outcome
 
     def _tried(self, duty: Duty) -> "Outcome":
@@ -225,9 +227,9 @@ class Sweeper:
 
     def overran(self, name: str, seconds: float) -> None:
         """The duty, which runs apart, is known to be over its time and not to have ended."""
-        pulses = duty_turns.pulse(self._db, self._pulse)
+        pulses = duty_schedule.pulse(self._db, self._pulse)
         failures = pulses[name].failures + 1 if name in pulses else 1
-        duty_turns.note_failure(self._db, name, failures, f"it has not ended after {seconds:g} s")
+        duty_schedule.note_failure(self._db, name, failures, f"it has not ended after {seconds:g} s")
 
     def _note_rest(self, pulses: Mapping[str, Pulse]) -> None:
         """Duties that are due and have nothing to do have succeeded; this is noted now and then."""
@@ -236,14 +238,14 @@ class Sweeper:
             for name, pulse in pulses.items()
             if pulse.is_due
             and not pulse.has_work
-            and (pulse.failures or pulse.silent > duty_turns.NOTE_EVERY)
+            and (pulse.failures or pulse.silent > duty_schedule.NOTE_EVERY)
         ]
         if resting:
-            duty_turns.note_success(self._db, resting)
+            duty_schedule.note_success(self._db, resting)
 
     def _win(self, duty: Duty) -> Turn | None:
         terms = self._leases.terms
-        return duty_turns.win(
+        return duty_schedule.win(
             self._db,
             duty.name,
             # Slightly less than the pace of the sweepers, so that a turn is not missed by a hair.
@@ -263,7 +265,7 @@ class Sweeper:
         return missing.total()
 
     def _end_sessions(self) -> int:
-        if ended := stalled.end(self._db):
+        if ended := stalled_sessions.end(self._db):
             log.warning("%s sessions of the database, left waiting in a transaction, were ended", ended)
         return ended
 

@@ -8,7 +8,7 @@ import threading
 
 from holdfast.engine import happenings
 from holdfast.engine.happenings import Claimed, Done, Ending, Renewed
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
 from holdfast.telemetry import context, traces
 
 FAILED = frozenset({Ending.FAILED, Ending.OVERRAN})

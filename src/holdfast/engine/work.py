@@ -19,9 +19,9 @@ from holdfast.core.records import Chunk, Claim, FencedOut, Outcome, Spent
 from holdfast.engine.kinds import Kind
 from holdfast.leases.base import Terms
 from holdfast.ledger.pay import Call, Ledger
-from holdfast.store import claims, run_logs, tasks
-from holdfast.store.database import Database
-from holdfast.store.text import plain
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import plain
+from holdfast.store.protocol import claims, run_logs, tasks
 
 STAGE_BATCH = 200
 MOST_POSITION = 2**31 - 1

@@ -22,9 +22,9 @@ from holdfast.kinds.prompt import Prompt
 from holdfast.kinds.reading import Passage, Reading
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Call
-from holdfast.store import deliveries
-from holdfast.store.database import Database
-from holdfast.store.text import is_plain
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import is_plain
+from holdfast.store.follow_ups import deliveries
 
 NAME = "action"
 VERSION = 1

@@ -19,9 +19,9 @@ from holdfast.kinds import asking
 from holdfast.kinds.asking import Model
 from holdfast.kinds.reading import Reading
 from holdfast.ledger.pay import Call
-from holdfast.store import findings
-from holdfast.store.database import Database
-from holdfast.store.text import plain
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import plain
+from holdfast.store.follow_ups import agent_findings
 
 MOST_TOOL_TEXT = 20_000
 MOST_CALLS_AT_ONCE = 4
@@ -92,7 +92,7 @@ class Agent:
         self._work = work
         self._document = document
         self._search = search
-        self._kept = findings.of_run(db, work.claim.run_id)
+        self._kept = agent_findings.of_run(db, work.claim.run_id)
         self._searches = 0
 
     def run(self, asked: Model, errand: Errand) -> dict[str, Any]:
@@ -173,7 +173,7 @@ class Agent:
         question = plain(str(given.get("question") or ""))[:1000].strip()
         found = self._search(claim.tenant, claim.collection or "", question, count) if question else ()
         told = plain(json.dumps([dict(hit) for hit in found], ensure_ascii=False))[:MOST_TOOL_TEXT]
-        outcome = findings.keep(self._db, claim, self._searches, told)
+        outcome = agent_findings.keep(self._db, claim, self._searches, told)
         if isinstance(outcome, FencedOut):
             raise FencedOutError(f"the write was refused: {outcome.reason}")
         return told

@@ -14,8 +14,8 @@ from holdfast.documents.blobs import digest_checked
 from holdfast.documents.bundles import Bundle, Part
 from holdfast.documents.parse.records import Format
 from holdfast.kinds import index
-from holdfast.store.documents import Source
-from holdfast.store.text import is_plain, plain
+from holdfast.store.base.text import is_plain, plain
+from holdfast.store.library.documents import Source
 
 MOST_NUMBER = 2**31 - 1
 MOST_TEXT = 2000

@@ -13,10 +13,11 @@ from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, MustWaitError, NotFoundError, WorkError
 from holdfast.engine.work import Work
 from holdfast.kinds.asking import Model
-from holdfast.store import documents, job_sources
-from holdfast.store.database import Database
-from holdfast.store.job_sources import Source
-from holdfast.store.text import is_plain
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import is_plain
+from holdfast.store.jobs import job_sources
+from holdfast.store.jobs.job_sources import Source
+from holdfast.store.library import documents
 
 MOST_DOCUMENTS = 100_000
 MOST_NAMED = 1000

@@ -21,9 +21,9 @@ from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds.phrases import many
 from holdfast.ledger.pay import Call
-from holdfast.store import collections, exports
-from holdfast.store.collections import Collection
-from holdfast.store.database import Database, Tx
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.library import collections, exports
+from holdfast.store.library.collections import Collection
 
 NAME = "export"
 VERSION = 1

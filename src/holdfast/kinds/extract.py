@@ -20,11 +20,12 @@ from holdfast.kinds import asking, corpus, schemas, summing
 from holdfast.kinds.asking import Model
 from holdfast.kinds.phrases import many
 from holdfast.ledger.pay import Call
-from holdfast.store import job_results, job_sources, slices
-from holdfast.store.database import Database, Tx
-from holdfast.store.job_results import Draft
-from holdfast.store.job_sources import Piece
-from holdfast.store.text import plain
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.text import plain
+from holdfast.store.jobs import job_results, job_sources
+from holdfast.store.jobs.job_results import Draft
+from holdfast.store.jobs.job_sources import Piece
+from holdfast.store.protocol import slices
 
 NAME = "extract"
 VERSION = 1

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import BinaryIO, cast
 
+from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError, FencedOutError, WorkError
 from holdfast.core.records import Ask, Chunk, Claim, FencedOut, Landed, Slice, Spent
 from holdfast.documents import bundles
@@ -25,12 +26,14 @@ from holdfast.kinds.arriving import Piece, Reader, Record
 from holdfast.kinds.phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import counts, words
-from holdfast.store import arrivals, collections, documents, search, tasks
-from holdfast.store.arrivals import Arrival, Known
-from holdfast.store.collections import Collection
-from holdfast.store.database import Database, Tx
-from holdfast.store.documents import Draft
-from holdfast.store.quotas import UNLIMITED, Quota
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.library import bundle_imports, collections, documents
+from holdfast.store.library.bundle_imports import Arrival, Known
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.documents import Draft
+from holdfast.store.library.quotas import UNLIMITED, Quota
+from holdfast.store.protocol import tasks
+from holdfast.store.search import search_reads
 
 NAME = "import"
 VERSION = 1
@@ -148,7 +151,7 @@ class Import:
                     for piece in batch
                     if piece.vector
                 ]
-                _land(arrivals.keep_calls(self._db, work.claim, known))
+                _land(bundle_imports.keep_calls(self._db, work.claim, known))
                 brought.vectors += len(known)
         reader.close()
 
@@ -203,7 +206,7 @@ class Import:
         record, claim = arrived.record, work.claim
         ask = Ask(
             kind=index.NAME,
-            subject=documents.subject("0"),
+            subject=subjects.of_document("0"),
             content=record.source.digest,
             options=record.chosen,
             tenant=claim.tenant,
@@ -216,7 +219,7 @@ class Import:
         source = replace(record.source, size=arrived.size)
         draft = Draft(secrets.token_hex(8), record.title, source, record.options)
         arrival = Arrival(draft, ask, self._db.token(), self._db.token())
-        opened = arrivals.open_document(
+        opened = bundle_imports.open_document(
             self._db, claim, arrival, owner=claim.owner, ttl=LEASE, quota=self._quota
         )
         if isinstance(opened, FencedOut):
@@ -252,13 +255,13 @@ class Import:
 
         def also(tx: Tx) -> None:
             for number, counted in enumerate(staged.counted):
-                search.put_counts(tx, replace(claim, ordinal=number), counted)
+                search_reads.put_counts(tx, replace(claim, ordinal=number), counted)
 
         def publish(tx: Tx) -> None:
             documents.put_facts(
                 tx,
                 claim.tenant,
-                claim.subject.removeprefix("document:"),
+                subjects.document_id(claim.subject),
                 form=record.format,
                 pages=record.pages,
                 chunks=staged.chunks,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from holdfast.core import keys
+from holdfast.core import keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.records import Chunk, Claim, Copy, Slice
 from holdfast.documents import chunk
@@ -28,12 +28,13 @@ from holdfast.engine.work import Work
 from holdfast.kinds.phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import counts, words
-from holdfast.store import documents, drift, slices
-from holdfast.store import search as search_store
-from holdfast.store.database import Database, Tx
-from holdfast.store.text import is_plain
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.text import is_plain
+from holdfast.store.library import documents, integrity
+from holdfast.store.protocol import slices
+from holdfast.store.search import search_reads as search_store
 
-NAME = documents.KIND
+NAME = subjects.INDEX
 VERSION = 1
 # Chunks that are paid for at a time: what a crash may repeat is bounded, progress is told in between.
 GROUP = 256
@@ -196,7 +197,7 @@ class Index:
         return self._embedded(work, chosen, pieces, facts)
 
     def _has_vectors(self, work: Work, copy: Copy) -> bool:
-        return drift.has_vectors(self._db, work.claim.tenant, work.claim.head_id, copy)
+        return integrity.has_vectors(self._db, work.claim.tenant, work.claim.head_id, copy)
 
     def _taken_over(self, work: Work, copy: Copy, facts: dict[str, Any]) -> Finish:
         def also(tx: Tx) -> None:
@@ -268,7 +269,7 @@ class Index:
         documents.put_facts(
             tx,
             claim.tenant,
-            claim.subject.removeprefix("document:"),
+            subjects.document_id(claim.subject),
             form=next((each["format"] for each in told if "format" in each), None),
             pages=sum(int(each.get("pages", 0)) for each in told),
             chunks=total,

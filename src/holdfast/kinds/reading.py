@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from holdfast.core import subjects
 from holdfast.core.errors import WorkError
 from holdfast.documents import units
-from holdfast.store import documents, reads
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.views import reads
 
 PAGE = 500
 
@@ -30,7 +31,7 @@ class Reading:
     @property
     def document_id(self) -> str:
         """The document's id."""
-        return self.subject.removeprefix("document:")
+        return subjects.document_id(self.subject)
 
     @property
     def text(self) -> str:
@@ -57,7 +58,7 @@ def read(db: Database, tenant: str, content: str) -> Reading:
     WorkError when another generation has been published since: it has follow-ups of its own.
     """
     subject, _, wanted = content.rpartition("@")
-    head = reads.head(db, tenant, documents.KIND, subject)
+    head = reads.head(db, tenant, subjects.INDEX, subject)
     passages: list[Passage] = []
     after = (-1, -1)
     while head is not None:

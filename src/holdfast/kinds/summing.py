@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from holdfast.core.errors import WorkError
 from holdfast.kinds import asking
-from holdfast.store import slices
-from holdfast.store.database import Tx
+from holdfast.store.base.database import Tx
+from holdfast.store.protocol import slices
 
 T = TypeVar("T")
 

@@ -20,10 +20,10 @@ from holdfast.documents import posting
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import signing
-from holdfast.store import deliveries, tries
-from holdfast.store.database import Database
-from holdfast.store.deliveries import Parcel
-from holdfast.store.text import plain
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import plain
+from holdfast.store.follow_ups import deliveries, delivery_attempts
+from holdfast.store.follow_ups.deliveries import Parcel
 
 AGENT = "holdfast"
 GONE = 410
@@ -84,7 +84,7 @@ class Webhook:
         if parcel is None:
             raise WorkError("the event of this delivery is not kept any more", code="delivery_gone")
         tried = parcel.tries + 1
-        _land(tries.trying(self._db, work.claim, event_id, tried))
+        _land(delivery_attempts.trying(self._db, work.claim, event_id, tried))
         work.check()
         try:
             posted = self._post(parcel, event_id)
@@ -92,13 +92,17 @@ class Webhook:
             work.note(f"try {tried}: {error}")
             raise self._missed(work, event_id, parcel, None, str(error), None) from error
         except WorkError as error:
-            _land(tries.missed(self._db, work.claim, event_id, status=None, error=plain(error.message)))
+            _land(
+                delivery_attempts.missed(
+                    self._db, work.claim, event_id, status=None, error=plain(error.message)
+                )
+            )
             raise
         work.note(f"try {tried}: answered with status {posted.status}")
         if 200 <= posted.status < 300:
             return Finish(
                 {"status": posted.status, "tries": tried},
-                also=lambda tx: tries.delivered(tx, event_id, posted.status),
+                also=lambda tx: delivery_attempts.delivered(tx, event_id, posted.status),
             )
         told = f"the address answered with status {posted.status}"
         raise self._missed(work, event_id, parcel, posted.status, told, posted.retry_after)
@@ -129,7 +133,7 @@ class Webhook:
         self, work: Work, event_id: str, parcel: Parcel, status: int | None, told: str, later: float | None
     ) -> WorkError | MustWaitError:
         """What to raise for a try that did not land; it is written down."""
-        _land(tries.missed(self._db, work.claim, event_id, status=status, error=plain(told)))
+        _land(delivery_attempts.missed(self._db, work.claim, event_id, status=status, error=plain(told)))
         if status == GONE:
             return WorkError(f"{told}: it wants no more of these", code="webhook_gone")
         delay = retry.provider_delay(self._rules.backoff, parcel.tries, self._host.jitter(), later)

@@ -7,7 +7,8 @@ It never grants the right to write. Between "my lease is good" and the write tha
 frozen for any length of time: by the kernel, a debugger, a virtual machine that is moved, a full disk. The
 lease runs out meanwhile, another worker takes over, and the frozen one wakes in the middle of its next line.
 No check made before a write can close that gap, however late it is made. What closes it is the fence
-(`store.tasks.hold`): generation, epoch and token tested on locked rows, in the transaction of the write.
+(`store.protocol.tasks.hold`): generation, epoch and token tested on locked rows, in the transaction of the
+write.
 
 So if leases fail, by a lost renewal, a server that lost its memory or a clock that jumps, work may be done
 twice or late; nothing wrong is written. Three rules keep even that rare:

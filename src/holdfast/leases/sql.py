@@ -9,11 +9,11 @@ from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Claim
 from holdfast.core.states import TaskState
 from holdfast.leases.base import DATABASE_TERMS, LeaseBackendError, Terms
-from holdfast.store import claims
-from holdfast.store.database import Database
-from holdfast.store.dialect import Keys, key_in, now
-from holdfast.store.rows import literal
-from holdfast.store.schema import tasks
+from holdfast.store.base.database import Database
+from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import tasks
+from holdfast.store.protocol import claims
 
 T = TypeVar("T")
 

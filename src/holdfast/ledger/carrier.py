@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.ports import Host
 from holdfast.leases.base import DATABASE_TERMS, Terms
-from holdfast.store import carriers
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.protocol import carriers
 
 
 class Carrier:

@@ -2,7 +2,7 @@
 
 An answer that is here was paid for. It is held on to for as long as this process lives: a database that is
 away only delays its settlement. Meanwhile the carrier's lease cannot be renewed either, so the first sweep
-after an outage grants one lease time of grace before anybody doubts the order (`store.orders.recover`).
+after an outage grants one lease time of grace before anybody doubts the order (`store.money.orders.recover`).
 """
 
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from holdfast.core.states import CallState
 from holdfast.ledger import prices
 from holdfast.ledger.carrier import Carrier
 from holdfast.providers.base import Answered, Exchange, NotSent, Provider, Refused, Unknown
-from holdfast.store import budgets, orders
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.money import budgets, orders
 
 T = TypeVar("T")
 

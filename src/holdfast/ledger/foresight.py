@@ -12,8 +12,8 @@ from holdfast.ledger import pay
 from holdfast.ledger.pay import Call
 from holdfast.ledger.prices import PriceTable
 from holdfast.providers.base import Provider
-from holdfast.store import billing
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.money import billing
 
 STEP = 500
 

@@ -30,8 +30,8 @@ from holdfast.ledger import prices
 from holdfast.ledger.carrier import Carrier
 from holdfast.ledger.exchanges import Exchanges, Holder, Policy, throttle_scope
 from holdfast.providers.base import Provider
-from holdfast.store import budgets, calls, orders
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.money import budgets, calls, orders
 
 USUAL_OUTPUT = 1000
 MOST_OUTPUT = 1_000_000

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from holdfast.core.errors import HoldfastError
 from holdfast.ledger.wrapped import WrappedProvider
 from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Provider, Refused, Unknown
-from holdfast.store import provider_troubles
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.money import provider_troubles
 
 # Tries in between are counted and told together; an answer is looked up no more often than this.
 NOTE_EVERY = 1.0

@@ -24,8 +24,8 @@ from holdfast.search import bm25, counts, postings
 from holdfast.search.bm25 import Term
 from holdfast.search.postings import Block
 from holdfast.search.statistics import Statistics
-from holdfast.store import search as stored
-from holdfast.store.database import Tx
+from holdfast.store.base.database import Tx
+from holdfast.store.search import search_reads as stored
 from holdfast.vectors.base import Ranked
 
 MOST_TERMS = 24  # of a query, those worth most

@@ -16,10 +16,10 @@ from holdfast.core.errors import BadRequestError
 from holdfast.search import fuse, keyword, snippet, statistics, titles, words
 from holdfast.search.fuse import Fused, Part
 from holdfast.search.snippet import Snippet
-from holdfast.store import search as stored
-from holdfast.store import text as texts
-from holdfast.store import title_reads
-from holdfast.store.database import Database, Tx
+from holdfast.store.base import text as texts
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.search import search_reads as stored
+from holdfast.store.search import title_reads
 from holdfast.vectors.base import Ranked, VectorIndex
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.form import Vector

@@ -18,8 +18,8 @@ import numpy as np
 from holdfast.search import counts, postings
 from holdfast.search.counts import Slice, encode
 from holdfast.search.postings import Block
-from holdfast.store import search as stored
-from holdfast.store.database import Tx
+from holdfast.store.base.database import Tx
+from holdfast.store.search import search_reads as stored
 from holdfast.vectors.kept import Kept
 
 __all__ = ["Keeper", "Statistics", "encode"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.search import bm25, words
-from holdfast.store import search as stamps
-from holdfast.store import title_reads as stored
-from holdfast.store.database import Tx
+from holdfast.store.base.database import Tx
+from holdfast.store.search import search_reads as stamps
+from holdfast.store.search import title_reads as stored
 from holdfast.vectors.kept import Kept
 
 BUDGET = 64 << 20

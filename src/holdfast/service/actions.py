@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from holdfast.core import keys
+from holdfast.core import keys, subjects
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import FencedOut, Landed
 from holdfast.core.states import Lane
@@ -16,20 +16,13 @@ from holdfast.engine.kinds import Supplies
 from holdfast.kinds import actions as kinds
 from holdfast.kinds import asking, signing
 from holdfast.service.library import Wish
-from holdfast.store import (
-    actions,
-    documents,
-    estimates,
-    follow_up_retries,
-    follow_ups,
-    tries,
-    webhook_tests,
-)
-from holdfast.store.database import Database
-from holdfast.store.documents import Document
-from holdfast.store.follow_ups import Action, FollowUp
-from holdfast.store.text import is_plain
-from holdfast.store.tries import Delivery
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import is_plain
+from holdfast.store.follow_ups import actions, delivery_attempts, follow_up_retries, follow_ups, webhook_tests
+from holdfast.store.follow_ups.delivery_attempts import Delivery
+from holdfast.store.follow_ups.follow_ups import Action, FollowUp
+from holdfast.store.library.documents import Document
+from holdfast.store.money import estimates
 
 # Ready documents that are seen to before the request is answered; the sweep goes on with the rest.
 VISITED_AT_ONCE = 50
@@ -160,7 +153,7 @@ class Actions:
             raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
         if isinstance(outcome, str):
             run_id = self._engine.host.token()
-            tries.resend(self._db, wish.tenant, outcome, run_id=run_id, actor=wish.actor)
+            delivery_attempts.resend(self._db, wish.tenant, outcome, run_id=run_id, actor=wish.actor)
         self._engine.wake({Lane.FOLLOW_UP: 1})
         return outcome if isinstance(outcome, str) else event_id
 
@@ -173,7 +166,7 @@ class Actions:
 
         NotFoundError when nothing followed, BadRequestError when there is nothing to be done again.
         """
-        subject = follow_up_retries.subject_of(documents.subject(document.id), action_id)
+        subject = follow_up_retries.subject_of(subjects.of_document(document.id), action_id)
         run_id = self._engine.host.token()
         outcome = follow_up_retries.retry(self._db, wish.tenant, subject, run_id=run_id, actor=wish.actor)
         if isinstance(outcome, FencedOut):
@@ -206,12 +199,12 @@ class Deliveries:
 
     def page(self, tenant: str, *, state: str | None, before: int | None, limit: int) -> Sequence[Delivery]:
         """The tenant's deliveries, the newest first."""
-        start = tries.FROM_THE_END if before is None else before
-        return tries.page(self._db, tenant, state=state, before=start, limit=limit)
+        start = delivery_attempts.FROM_THE_END if before is None else before
+        return delivery_attempts.page(self._db, tenant, state=state, before=start, limit=limit)
 
     def one(self, tenant: str, event_id: str) -> Delivery:
         """The delivery; NotFoundError when the tenant has none such."""
-        found = tries.one(self._db, tenant, event_id)
+        found = delivery_attempts.one(self._db, tenant, event_id)
         if found is None:
             raise NotFoundError(f"there is no delivery {event_id!r}", code="unknown_delivery")
         return found
@@ -220,7 +213,7 @@ class Deliveries:
         """The event is due at once; False when it is being sent anyway."""
         self.one(wish.tenant, event_id)
         run_id = self._engine.host.token()
-        outcome = tries.resend(self._db, wish.tenant, event_id, run_id=run_id, actor=wish.actor)
+        outcome = delivery_attempts.resend(self._db, wish.tenant, event_id, run_id=run_id, actor=wish.actor)
         if isinstance(outcome, Landed):
             self._engine.wake({Lane.FOLLOW_UP: 1})
         return isinstance(outcome, Landed)

@@ -16,9 +16,9 @@ from holdfast.core.periods import Period
 from holdfast.core.records import TENANT
 from holdfast.engine.engine import Engine
 from holdfast.ledger import prices
-from holdfast.store import billing, budgets
-from holdfast.store.billing import Bill, By, Span
-from holdfast.store.budgets import UNCHANGED, Budget, Limit, Unchanged
+from holdfast.store.money import billing, budgets
+from holdfast.store.money.billing import Bill, By, Span
+from holdfast.store.money.budgets import UNCHANGED, Budget, Limit, Unchanged
 
 MOST_DOLLARS = 1_000_000_000
 Dollars: TypeAlias = Decimal | float | Unchanged | None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from holdfast.core.errors import BadRequestError
 from holdfast.documents.blobs import Blobs
-from holdfast.store import installation
-from holdfast.store.database import Database
+from holdfast.store.base import installation
+from holdfast.store.base.database import Database
 
 # An installation without an id is recognised by the bytes of a few of its documents.
 FEW = 20

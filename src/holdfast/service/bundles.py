@@ -14,8 +14,8 @@ from holdfast.kinds import export, import_
 from holdfast.service.actions import checked_callback
 from holdfast.service.jobs import View
 from holdfast.service.library import Library, Wish
-from holdfast.store import jobs
-from holdfast.store.collections import Collection
+from holdfast.store.jobs import jobs
+from holdfast.store.library.collections import Collection
 
 
 @dataclass(frozen=True, slots=True)

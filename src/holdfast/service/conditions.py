@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from holdfast.core.errors import HoldfastError
 from holdfast.core.records import Answer
 from holdfast.service.library import Library, Wish
-from holdfast.store import documents
-from holdfast.store.collections import Collection
-from holdfast.store.database import Tx
-from holdfast.store.documents import Document
+from holdfast.store.base.database import Tx
+from holdfast.store.library import documents
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.documents import Document
 
 
 class GenerationMovedError(HoldfastError):

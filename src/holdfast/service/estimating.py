@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import keys
+from holdfast.core import keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.chunk import Piece
@@ -37,9 +37,11 @@ from holdfast.ledger.foresight import Forecast, Foresight
 from holdfast.ledger.pay import Call
 from holdfast.service import jobs
 from holdfast.service.library import Library
-from holdfast.store import documents, estimates, reads
-from holdfast.store.collections import Collection
-from holdfast.store.documents import Document
+from holdfast.store.library import documents
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.documents import Document
+from holdfast.store.money import estimates
+from holdfast.store.views import reads
 
 # What one estimate may look at, so that it is an answer and not a job.
 MOST_TEXT = 1024 * 1024
@@ -282,7 +284,9 @@ class Estimating:
             if asked is None:
                 return (), True
             passages = tuple(reading.Passage(each.text, each.page) for each in self._passages(document))
-            known = reading.Reading(documents.subject(document.id), document.published_generation, passages)
+            known = reading.Reading(
+                subjects.of_document(document.id), document.published_generation, passages
+            )
             return actions.foreseen(options, asked, known)
 
         chosen = replace(self._library.choices(found), model=asked.name if asked is not None else "")

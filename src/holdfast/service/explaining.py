@@ -8,17 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.core import subjects
 from holdfast.core.records import Head, Task
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, Verb, shown
 from holdfast.service import figures, missing_content
-from holdfast.store import billing, documents, provider_troubles, reads, workers
-from holdfast.store.billing import OpenOrder
-from holdfast.store.database import Database
-from holdfast.store.documents import Document
-from holdfast.store.events import Event, Standing
-from holdfast.store.provider_troubles import Trouble
-from holdfast.store.reads import Noted, Story, TaskDetail
-from holdfast.store.workers import WorkerState
+from holdfast.store.base.database import Database
+from holdfast.store.library.documents import Document
+from holdfast.store.money import billing, provider_troubles
+from holdfast.store.money.billing import OpenOrder
+from holdfast.store.money.provider_troubles import Trouble
+from holdfast.store.protocol import workers
+from holdfast.store.protocol.workers import WorkerState
+from holdfast.store.views import reads
+from holdfast.store.views.events import Event, Standing
+from holdfast.store.views.reads import Noted, Story, TaskDetail
 
 REQUESTS = {
     "accepted:never_done": "accepted, for nothing was done before",
@@ -269,7 +272,7 @@ def advise(
     answer; only that of its own is told.
     """
     head = story.head
-    if document is not None and not document.has_content and head.kind == documents.KIND:
+    if document is not None and not document.has_content and head.kind == subjects.INDEX:
         return _without_content(document)
     mine = _trouble(story, troubles)
     if mine is not None and head.status in LIVE:
@@ -329,7 +332,7 @@ def _kept(story: Story) -> Advice:
     """For a head whose published generation answers although a newer one was asked for and has ended."""
     head = story.head
     ended = story.runs[0].run.status if story.runs else Status.CANCELLED
-    answers = " and answers searches" if head.kind == documents.KIND else ""
+    answers = " and answers searches" if head.kind == subjects.INDEX else ""
     return Advice(
         f"Generation {head.generation} was {ended}."
         f" Generation {head.published_generation} is published{answers}.",

@@ -17,11 +17,12 @@ from pathlib import Path, PurePosixPath
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.core.states import Disposition, Status
 from holdfast.service.library import Library, Taking, Upload, Wish
-from holdfast.store import documents, reads
-from holdfast.store.collections import Collection
-from holdfast.store.database import Database
-from holdfast.store.documents import Document, Draft
-from holdfast.store.text import is_plain, plain
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import is_plain, plain
+from holdfast.store.library import documents
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.documents import Document, Draft
+from holdfast.store.views import reads
 
 STEP = 500
 READERS = 4

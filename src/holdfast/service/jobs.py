@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.core import categories
+from holdfast.core import categories, subjects
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import Answer, Ask, Landed
 from holdfast.core.states import LIVE, Status
@@ -17,12 +17,13 @@ from holdfast.service import explaining
 from holdfast.service.actions import checked_callback
 from holdfast.service.explaining import Waiting
 from holdfast.service.library import Wish
-from holdfast.store import documents, events, job_results, job_sources, jobs
-from holdfast.store.collections import Collection
-from holdfast.store.documents import Document
-from holdfast.store.events import Standing
-from holdfast.store.job_results import Kept
-from holdfast.store.jobs import Job, Wanted
+from holdfast.store.jobs import job_results, job_sources, jobs
+from holdfast.store.jobs.job_results import Kept
+from holdfast.store.jobs.jobs import Job, Wanted
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.documents import Document
+from holdfast.store.views import events
+from holdfast.store.views.events import Standing
 
 STAGES = ("reading", "asking", "collecting")
 FILES = ("documents",)
@@ -137,7 +138,7 @@ class Jobs:
         if params["documents"] is not None:
             raise BadRequestError("documents: the job is on one document already", code="bad_params")
         scope = Scope(wish.tenant, document.collection, (document.id,))
-        return self._ask(wish, documents.subject(document.id), scope, order, params)
+        return self._ask(wish, subjects.of_document(document.id), scope, order, params)
 
     def _ask(self, wish: Wish, subject: str, scope: Scope, order: Order, params: dict[str, Any]) -> Answer:
         model = asked(self._supplies, params)

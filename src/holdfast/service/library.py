@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import Answer, Ask, Landed
 from holdfast.core.states import Disposition, Lane, Status
@@ -19,12 +20,14 @@ from holdfast.engine.engine import Engine
 from holdfast.kinds import index
 from holdfast.service import missing_content, names, own_options
 from holdfast.service.rounds import Rounds
-from holdfast.store import actions, collections, documents, moving, quotas, requests, rounds
-from holdfast.store.collections import Collection
-from holdfast.store.database import Tx
-from holdfast.store.documents import Document, Draft, Source, Taken
-from holdfast.store.quotas import UNLIMITED, Quota, Usage
-from holdfast.store.rounds import Round
+from holdfast.store.base.database import Tx
+from holdfast.store.follow_ups import actions
+from holdfast.store.library import bulk_updates, collections, documents, moving, quotas
+from holdfast.store.library.bulk_updates import Round
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.documents import Document, Draft, Source, Taken
+from holdfast.store.library.quotas import UNLIMITED, Quota, Usage
+from holdfast.store.protocol import requests
 
 # Documents per transaction when many are added at once: short enough for SQLite's one writer.
 BATCH = 25
@@ -131,7 +134,7 @@ class Library:
 
     def _make_room(self, wish: Wish, collection_id: str) -> None:
         """Something of the deleted collection is gone; all of it, or BadRequestError."""
-        left = rounds.remains(self._db, wish.tenant, collection_id, after="", limit=MADE_AGAIN + 1)
+        left = bulk_updates.remains(self._db, wish.tenant, collection_id, after="", limit=MADE_AGAIN + 1)
         for each in left[:MADE_AGAIN]:
             self._end(wish, each)
         if len(left) > MADE_AGAIN:
@@ -208,7 +211,7 @@ class Library:
 
     def _end(self, wish: Wish, document_id: str) -> None:
         """Nothing of a document whose row is gone is visible or running any more."""
-        self._engine.delete(wish.tenant, documents.subject(document_id), actor=wish.actor)
+        self._engine.delete(wish.tenant, subjects.of_document(document_id), actor=wish.actor)
 
     def _end_all(self, wish: Wish, collection_id: str) -> None:
         """The collection has no actions any more, and no jobs of its own."""
@@ -299,7 +302,7 @@ class Library:
         chosen = self._chosen(collection, found)
         return Ask(
             kind=index.NAME,
-            subject=documents.subject(found.id),
+            subject=subjects.of_document(found.id),
             content=found.digest,
             options=index.frozen(chosen, found.name),
             tenant=wish.tenant,
@@ -486,7 +489,7 @@ class Library:
         for whoever asked for it in between.
         """
         self.document(wish.tenant, document_id)
-        subject = documents.subject(document_id)
+        subject = subjects.of_document(document_id)
         self._engine.delete(wish.tenant, subject, actor=wish.actor)
         documents.remove(self._db, wish.tenant, document_id)
         self._engine.delete(wish.tenant, subject, actor=wish.actor)

@@ -3,7 +3,7 @@
 from holdfast.core.errors import HoldfastError
 from holdfast.core.records import Answer
 from holdfast.core.states import Disposition
-from holdfast.store.documents import Document
+from holdfast.store.library.documents import Document
 
 
 class NoContentError(HoldfastError):

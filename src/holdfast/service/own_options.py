@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.core.errors import BadRequestError
 from holdfast.kinds import index
-from holdfast.store.collections import OwnOptions
+from holdfast.store.library.collections import OwnOptions
 
 NAMED = 5
 

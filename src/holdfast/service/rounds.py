@@ -11,13 +11,13 @@ from holdfast.core import isolation
 from holdfast.core.errors import HoldfastError, NotFoundError, StoreUnavailableError
 from holdfast.core.records import Answer
 from holdfast.core.states import Disposition
-from holdfast.store import documents, rounds
-from holdfast.store.database import Database
-from holdfast.store.rounds import Round
+from holdfast.store.base.database import Database
+from holdfast.store.library import bulk_updates, documents
+from holdfast.store.library.bulk_updates import Round
 
 # Documents that are seen to before a request about all of them is answered, and at each turn of the sweep.
 AT_ONCE = 100
-PER_TURN = {rounds.OPTIONS: 200, rounds.DELETE: 500}
+PER_TURN = {bulk_updates.OPTIONS: 200, bulk_updates.DELETE: 500}
 ROUNDS_PER_TURN = 5
 WAIT_FOR_BUDGET = 60.0
 WAIT_AFTER_ERROR = 60.0
@@ -38,7 +38,7 @@ class Rounds:
     def __call__(self) -> int:
         """One turn of the sweep; answers for how many documents something was done."""
         return isolation.for_each(
-            rounds.due(self._db, ROUNDS_PER_TURN), self._take_turn, name=lambda each: each.collection
+            bulk_updates.due(self._db, ROUNDS_PER_TURN), self._take_turn, name=lambda each: each.collection
         )
 
     def _take_turn(self, which: Round) -> int:
@@ -51,18 +51,20 @@ class Rounds:
             raise
         except Exception:
             # Outermost of a round: whatever is wrong with it is told by the sweep, once a minute.
-            rounds.step(self._db, which, which.after, pause=WAIT_AFTER_ERROR)
+            bulk_updates.step(self._db, which, which.after, pause=WAIT_AFTER_ERROR)
             raise
 
     def begin(self, which: Round) -> tuple[int, int]:
         """Some documents are seen to: for how many something was done, and how many are to follow."""
         done = self.go_on(which, AT_ONCE)
-        now = rounds.one(self._db, which.tenant, which.collection, which.sort)
-        return done, 0 if now is None else rounds.left(self._db, now)
+        now = bulk_updates.one(self._db, which.tenant, which.collection, which.sort)
+        return done, 0 if now is None else bulk_updates.left(self._db, now)
 
     def go_on(self, which: Round, most: int) -> int:
         """The round has seen to `most` documents more, or is over; for how many something was done."""
-        return self._ask_some(which, most) if which.sort == rounds.OPTIONS else self._end_some(which, most)
+        return (
+            self._ask_some(which, most) if which.sort == bulk_updates.OPTIONS else self._end_some(which, most)
+        )
 
     def _ask_some(self, which: Round, most: int) -> int:
         """Documents are asked for by the options of now; a refused request makes the round wait.
@@ -82,7 +84,7 @@ class Rounds:
                 self._skip(which, document, error)
             else:
                 if answer.disposition is Disposition.REFUSED:
-                    rounds.step(self._db, which, after, pause=WAIT_FOR_BUDGET)
+                    bulk_updates.step(self._db, which, after, pause=WAIT_FOR_BUDGET)
                     return done
                 done += answer.created
             after = document.id
@@ -93,11 +95,11 @@ class Rounds:
         reason = isolation.explain(error)
         log.warning("the round over %s passes over document %s: %s", which.collection, document.id, reason)
         code = error.code if isinstance(error, HoldfastError) else "error"
-        rounds.note_skipped(self._db, which, document.head_id, code, reason)
+        bulk_updates.note_skipped(self._db, which, document.head_id, code, reason)
 
     def _end_some(self, which: Round, most: int) -> int:
         """The work of some documents that are gone has ended; what could not be is tried again later."""
-        page = rounds.remains(self._db, which.tenant, which.collection, after=which.after, limit=most)
+        page = bulk_updates.remains(self._db, which.tenant, which.collection, after=which.after, limit=most)
 
         def end(document_id: str) -> int:
             self._end(which, document_id)
@@ -107,15 +109,15 @@ class Rounds:
             return isolation.for_each(page, end, name=str)
         finally:
             after = page[-1] if page else which.after
-            if len(page) < most and rounds.remains(
+            if len(page) < most and bulk_updates.remains(
                 self._db, which.tenant, which.collection, after="", limit=1
             ):
-                rounds.step(self._db, which, "", pause=WAIT_AFTER_ERROR)  # from the first that is left
+                bulk_updates.step(self._db, which, "", pause=WAIT_AFTER_ERROR)  # from the first that is left
             else:
                 self._tell(which, after, is_over=len(page) < most)
 
     def _tell(self, which: Round, after: str, *, is_over: bool) -> None:
         if is_over:
-            rounds.end(self._db, which)
+            bulk_updates.end(self._db, which)
         else:
-            rounds.step(self._db, which, after)
+            bulk_updates.step(self._db, which, after)

@@ -22,7 +22,7 @@ from holdfast.providers import local
 from holdfast.providers.local import LocalProvider
 from holdfast.search.query import Found, Mode, Notice, Searcher
 from holdfast.service.library import Library
-from holdfast.store import other_models
+from holdfast.store.library import other_models
 from holdfast.vectors.base import VectorIndex
 from holdfast.vectors.form import Vector
 

@@ -11,9 +11,9 @@ from holdfast.core.errors import WorkError
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse.pool import Parsers
 from holdfast.documents.parse.records import Format
-from holdfast.store import thumbnails
-from holdfast.store.database import Database
-from holdfast.store.documents import Document
+from holdfast.store.base.database import Database
+from holdfast.store.library import thumbnails
+from holdfast.store.library.documents import Document
 
 log = logging.getLogger(__name__)
 

@@ -6,13 +6,15 @@ the ledger what is there and pays for nothing but vectors that are truly gone.
 
 import logging
 
-from holdfast.core import decide
+from holdfast.core import decide, subjects
 from holdfast.core.ports import Host
 from holdfast.core.states import Disposition, Verb
 from holdfast.documents.blobs import Blobs
 from holdfast.engine import wake
-from holdfast.store import documents, drift, journal, requests
-from holdfast.store.database import Database
+from holdfast.store.base import journal
+from holdfast.store.base.database import Database
+from holdfast.store.library import integrity
+from holdfast.store.protocol import requests
 
 STEP = 200
 KEPT_UNNAMED = 86_400.0
@@ -34,11 +36,11 @@ class Drift:
 
     def __call__(self) -> int:
         """One turn; answers how many repairs were requested."""
-        gaps, self._after = drift.look(self._db, after=self._after, limit=STEP)
+        gaps, self._after = integrity.look(self._db, after=self._after, limit=STEP)
         return sum(self._repair(gap) for gap in gaps)
 
-    def _repair(self, gap: drift.Gap) -> bool:
-        last = requests.last_ask(self._db, gap.tenant, documents.KIND, gap.subject)
+    def _repair(self, gap: integrity.Gap) -> bool:
+        last = requests.last_ask(self._db, gap.tenant, subjects.INDEX, gap.subject)
         if last is None or not last.pipeline:
             return False
         ask = requests.again(last, actor=ACTOR)
@@ -85,7 +87,7 @@ class Shelf:
         for blob in self._shelf.older(KEPT_UNNAMED, self._after):
             if looked == MOST_BLOBS:
                 return gone
-            if not drift.is_named(self._db, blob.digest):
+            if not integrity.is_named(self._db, blob.digest):
                 # Again by age: somebody may have put the same bytes since, and be about to name them.
                 gone += self._shelf.delete(blob.digest, age=KEPT_UNNAMED)
             self._after, looked = blob.digest, looked + 1

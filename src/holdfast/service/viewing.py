@@ -9,22 +9,24 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import Status, shown
 from holdfast.service import explaining
 from holdfast.service.explaining import Waiting
-from holdfast.store import documents, events, listing, reads
-from holdfast.store.database import Database
-from holdfast.store.documents import Document
-from holdfast.store.events import Standing
-from holdfast.store.listing import Counts, Place, Sort, Wanted
-from holdfast.store.reads import RunProgress
-from holdfast.store.text import is_plain
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import is_plain
+from holdfast.store.library import listing
+from holdfast.store.library.documents import Document
+from holdfast.store.library.listing import Counts, Place, Sort, Wanted
+from holdfast.store.views import events, reads
+from holdfast.store.views.events import Standing
+from holdfast.store.views.reads import RunProgress
 
 # By what people call them, the statuses that a document can have.
 STATUSES = {
-    shown(documents.KIND, status): status
+    shown(subjects.INDEX, status): status
     for status in (Status.FAILED, Status.RUNNING, Status.QUEUED, Status.IDLE, Status.SUCCESS)
 }
 MOST_CURSOR = 4000
@@ -42,7 +44,7 @@ class View:
     @property
     def word(self) -> str:
         """The word a person is shown for its status."""
-        return shown(documents.KIND, self.document.status)
+        return shown(subjects.INDEX, self.document.status)
 
     @property
     def stage(self) -> str:
@@ -72,7 +74,7 @@ class View:
         far = ""
         if self.standing is not None and self.standing.run.status is Status.RUNNING:
             far = f", {self.standing.rolled.share * 100:.0f} %"
-        word = shown(documents.KIND, self.standing.run.status) if self.standing is not None else self.word
+        word = shown(subjects.INDEX, self.standing.run.status) if self.standing is not None else self.word
         return f"{self.document.title} is already in progress ({word}{far})"
 
 

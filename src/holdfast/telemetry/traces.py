@@ -17,8 +17,8 @@ from typing import Any
 from sqlalchemy import bindparam, select
 
 from holdfast.core.errors import BadRequestError
-from holdfast.store.database import Database
-from holdfast.store.schema import runs
+from holdfast.store.base.database import Database
+from holdfast.store.base.schema import runs
 
 NAME = "holdfast"
 MOST_CARRIED = 100

@@ -6,8 +6,8 @@ Whoever answers must answer from the caller's snapshot and no other, for the wor
 from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
-from holdfast.store.database import Tx
-from holdfast.store.search import View
+from holdfast.store.base.database import Tx
+from holdfast.store.search.search_reads import View
 from holdfast.vectors.form import Vector
 
 

@@ -12,9 +12,9 @@ from itertools import chain
 
 import numpy as np
 
-from holdfast.store import search as stored
-from holdfast.store.database import Tx
-from holdfast.store.search import View
+from holdfast.store.base.database import Tx
+from holdfast.store.search import search_reads as stored
+from holdfast.store.search.search_reads import View
 from holdfast.vectors import matrix
 from holdfast.vectors.base import Ranked
 from holdfast.vectors.form import Vector, normalised

@@ -17,9 +17,9 @@ import numpy as np
 from sqlalchemy import exc
 
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.store import search as stored
-from holdfast.store import vector_tables as tables
-from holdfast.store.database import Database, Tx
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.search import search_reads as stored
+from holdfast.store.search import vector_tables as tables
 from holdfast.vectors.form import normalised
 
 # Chunks below which a collection is compared in memory, whatever is asked for: it is as quick.

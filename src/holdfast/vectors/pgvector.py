@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.store import vector_near
-from holdfast.store import vector_tables as tables
-from holdfast.store.database import Tx
-from holdfast.store.search import View
+from holdfast.store.base.database import Tx
+from holdfast.store.search import nearest_vectors
+from holdfast.store.search import vector_tables as tables
+from holdfast.store.search.search_reads import View
 from holdfast.vectors.base import Ranked
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.form import Vector, normalised
@@ -115,8 +115,10 @@ class PgvectorIndex:
         for space in tables.spaces_of(tx, *name):
             if space.dimensions != len(towards) or model not in {None, space.model}:
                 continue
-            ids = vector_near.near(tx, *name, space, asked, k, among)
-            kept = [one for one in vector_near.vectors(tx, *name, ids) if len(one.vector) == 4 * len(towards)]
+            ids = nearest_vectors.near(tx, *name, space, asked, k, among)
+            kept = [
+                one for one in nearest_vectors.vectors(tx, *name, ids) if len(one.vector) == 4 * len(towards)
+            ]
             if kept:
                 rows = block(*zip(*((one.chunk_id, one.head_id, one.vector) for one in kept), strict=True))
                 found |= {one.chunk_id: one for one in Matrix((rows,)).nearest(towards, k)}

@@ -7,8 +7,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.core.states import Status
-from holdfast.store.follow_ups import Action, FollowUp
-from holdfast.store.tries import Delivery
+from holdfast.store.follow_ups.delivery_attempts import Delivery
+from holdfast.store.follow_ups.follow_ups import Action, FollowUp
 from holdfast.web import rendering
 from holdfast.web.collections import ItsCollection
 from holdfast.web.parts import Its, ItsOf

@@ -13,9 +13,9 @@ from holdfast.core.states import Status
 from holdfast.kinds.index import Choices
 from holdfast.service.access import Scope
 from holdfast.service.viewing import MOST_CURSOR, STATUSES, View, place_of
-from holdfast.store.collections import Collection
-from holdfast.store.listing import Sort, Wanted
-from holdfast.store.text import plain
+from holdfast.store.base.text import plain
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.listing import Sort, Wanted
 from holdfast.web import rendering, words
 from holdfast.web.parts import ItsOf
 

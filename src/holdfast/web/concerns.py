@@ -7,10 +7,11 @@ from holdfast.core.periods import Period
 from holdfast.core.states import LANE_RANK, CallState
 from holdfast.service import figures
 from holdfast.service.access import Identity, Scope
-from holdfast.store import billing, budgets, reads
-from holdfast.store.reads import Lease
-from holdfast.store.tries import Delivery
-from holdfast.store.workers import Worker, WorkerState
+from holdfast.store.follow_ups.delivery_attempts import Delivery
+from holdfast.store.money import billing, budgets
+from holdfast.store.protocol.workers import Worker, WorkerState
+from holdfast.store.views import reads
+from holdfast.store.views.reads import Lease
 from holdfast.web.parts import Its
 
 STUCK_AFTER = 600.0

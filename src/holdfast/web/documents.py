@@ -11,10 +11,11 @@ from fastapi.responses import Response
 from holdfast.core.records import TENANT, Spent
 from holdfast.core.states import LIVE
 from holdfast.service import explaining, figures
-from holdfast.store import paid, reads
-from holdfast.store.documents import Document
-from holdfast.store.paid import Exchange
-from holdfast.store.reads import Noted, PublishedChunk, RunDetail, Story, TaskDetail
+from holdfast.store.library.documents import Document
+from holdfast.store.money import payments
+from holdfast.store.money.payments import Exchange
+from holdfast.store.views import reads
+from holdfast.store.views.reads import Noted, PublishedChunk, RunDetail, Story, TaskDetail
 from holdfast.web import rendering, words
 from holdfast.web.parts import Its, ItsOf
 
@@ -137,7 +138,7 @@ def text(its: ItsOf, found: ItsDocument, at: At = None) -> Response:
 def _chapters(its: Its, found: Document, story: Story | None) -> list[Chapter]:
     if story is None:
         return []
-    exchanges = paid.exchanges(its.runtime.db, found.tenant, list(story.tasks))
+    exchanges = payments.exchanges(its.runtime.db, found.tenant, list(story.tasks))
     return [
         Chapter(
             each,
@@ -188,7 +189,7 @@ def _text(its: Its, found: Document, at: str | None, *, before: int = BEFORE) ->
     if page is None:
         return Text(0, (), None)
     shown = page.chunks[:CHUNKS]
-    by = paid.payers(its.runtime.db, found.tenant, [each.chunk.call_key or "" for each in shown])
+    by = payments.payers(its.runtime.db, found.tenant, [each.chunk.call_key or "" for each in shown])
     run_id = _run_of(its, found, page.generation)
     rest = page.chunks[CHUNKS] if len(page.chunks) > CHUNKS else None
     follows = f"{rest.slice}.{rest.chunk.position}" if rest is not None else None

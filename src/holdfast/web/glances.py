@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.core import subjects
 from holdfast.service import explaining, figures
 from holdfast.service.access import Identity
 from holdfast.service.billing import Billing
-from holdfast.store import documents, events, glance, provider_troubles, workers
-from holdfast.store.billing import Bill, By
-from holdfast.store.documents import Document
-from holdfast.store.workers import Worker, WorkerState
+from holdfast.store.library import documents
+from holdfast.store.library.documents import Document
+from holdfast.store.money import provider_troubles
+from holdfast.store.money.billing import Bill, By
+from holdfast.store.protocol import workers
+from holdfast.store.protocol.workers import Worker, WorkerState
+from holdfast.store.views import dashboard, events
 from holdfast.web.parts import Its
 
 # A lost worker is shown for so long; its work went to others within seconds.
@@ -22,7 +26,7 @@ class Strip:
 
     running: int
     queued: int
-    today: glance.Today
+    today: dashboard.Today
     failed: int
     bill: Bill
 
@@ -52,20 +56,20 @@ def strip(its: Its, who: Identity, failed: int) -> Strip:
     return Strip(
         sum(each.get("running", 0) for each in live),
         sum(each.get("queued", 0) for each in live),
-        glance.today(its.runtime.db, who.tenant, documents.KIND),
+        dashboard.today(its.runtime.db, who.tenant, subjects.INDEX),
         failed,
         Billing(its.runtime.engine).bill(who.tenant, By.MODEL),
     )
 
 
-def refusals(its: Its, who: Identity, most: int = glance.SHOWN) -> list[Refusal]:
+def refusals(its: Its, who: Identity, most: int = dashboard.SHOWN) -> list[Refusal]:
     """What was refused or fenced out lately, the newest first; with the document, if that is still there."""
     db = its.runtime.db
-    found = glance.refusals(db, who.tenant, glance.SHOWN)
-    subjects = {(each.subject or "").partition(":")[::2] for each in found}
+    found = dashboard.refusals(db, who.tenant, dashboard.SHOWN)
+    split = {(each.subject or "").partition(":")[::2] for each in found}
     named = {
         f"document:{name}": documents.document(db, who.tenant, name)
-        for sort, name in subjects
+        for sort, name in split
         if sort == "document"
     }
     told: list[Refusal] = []

@@ -6,8 +6,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.core.states import Status
-from holdfast.store.collections import Collection
-from holdfast.store.listing import Counts
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.listing import Counts
 from holdfast.web import concerns, glances, rendering
 from holdfast.web.parts import ItsOf
 

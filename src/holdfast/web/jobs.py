@@ -9,7 +9,7 @@ from holdfast.core.errors import NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import LIVE, Status
 from holdfast.service.jobs import KNOWN, SORTS, View
-from holdfast.store.jobs import Wanted
+from holdfast.store.jobs.jobs import Wanted
 from holdfast.web import rendering
 from holdfast.web.parts import Its, ItsOf
 

@@ -10,8 +10,9 @@ from fastapi.responses import Response
 from holdfast.core.states import CallState
 from holdfast.service.billing import Billing
 from holdfast.service.jobs import KNOWN
-from holdfast.store import billing, reads
-from holdfast.store.billing import DAY, By, Line, Span
+from holdfast.store.money import billing
+from holdfast.store.money.billing import DAY, By, Line, Span
+from holdfast.store.views import reads
 from holdfast.web import rendering
 from holdfast.web.parts import ItsOf
 

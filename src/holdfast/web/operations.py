@@ -9,9 +9,10 @@ from fastapi.responses import Response
 
 from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
-from holdfast.store import documents, events, reads
-from holdfast.store.reads import LaneCount, Lease
-from holdfast.store.workers import Worker
+from holdfast.store.library import documents
+from holdfast.store.protocol.workers import Worker
+from holdfast.store.views import events, reads
+from holdfast.store.views.reads import LaneCount, Lease
 from holdfast.web import concerns, glances, rendering
 from holdfast.web.parts import Its, ItsOf
 

@@ -17,7 +17,7 @@ from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError, 
 from holdfast.core.states import Verb
 from holdfast.service import figures
 from holdfast.service.access import Identity, KeyNeededError, Scope, ScopeMissingError
-from holdfast.store import events
+from holdfast.store.views import events
 from holdfast.web import assets, words
 from holdfast.web.parts import Its, ItsOf
 

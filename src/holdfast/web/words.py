@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup, escape
 
+from holdfast.core import subjects
 from holdfast.core.states import Status, shown
 from holdfast.search.snippet import Snippet
 from holdfast.service import figures
-from holdfast.store import documents
-from holdfast.store.events import Standing
+from holdfast.store.views.events import Standing
 
 # The journal and the API speak of generations and slices; people who only use the page do not have to.
 _PAGE_WORDS = (
@@ -76,7 +76,7 @@ def state(word: str) -> str:
 
 def status(found: Status) -> str:
     """The code of a document's status, as the API has it."""
-    return shown(documents.KIND, found)
+    return shown(subjects.INDEX, found)
 
 
 def marked(snippet: Snippet) -> Markup:

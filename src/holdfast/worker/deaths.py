@@ -16,8 +16,8 @@ from holdfast.core import decide
 from holdfast.core.errors import HoldfastError
 from holdfast.core.states import Loss
 from holdfast.engine import processes, wake
-from holdfast.store import losses
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.protocol import losses
 from holdfast.worker.board import Board, Left, Mark
 
 RETRY_EVERY = 1.0

@@ -21,9 +21,10 @@ from holdfast.engine import wake
 from holdfast.engine.apart import Apart
 from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
-from holdfast.store import workers
-from holdfast.store.database import Database
-from holdfast.store.workers import WorkerState
+from holdfast.store.base.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.protocol import workers
+from holdfast.store.protocol.workers import WorkerState
 from holdfast.worker.board import COUNTS, Board, Count, Mark, Row
 from holdfast.worker.deaths import Deaths
 
@@ -111,7 +112,7 @@ class Overseer:
 
     def _database(self) -> Database:
         url = self.settings.database_url.get_secret_value()
-        return Database(url, pool_size=1, prepare=self.settings.database_prepare, patience=5.0)
+        return open_database(url, pool_size=1, prepare=self.settings.database_prepare, patience=5.0)
 
     def start(self) -> None:
         """The sweep, the heartbeat and the watch over children have begun."""
@@ -211,7 +212,7 @@ class Overseer:
 
     def _own_connection(self) -> Database:
         if self._voice is None:
-            self._voice = Database(
+            self._voice = open_database(
                 self.settings.database_url.get_secret_value(),
                 pool_size=1,
                 prepare=self.settings.database_prepare,

@@ -2,7 +2,7 @@
 
 import random
 
-from holdfast.store import orders
+from holdfast.store.money import orders
 from holdfast.testing.meter import Meter
 from tests.acceptance.figures import Figures
 from tests.acceptance.scene import FAILED, Scene

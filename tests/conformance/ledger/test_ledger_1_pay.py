@@ -12,7 +12,7 @@ from holdfast import faults
 from holdfast.core.errors import FencedOutError, LeaseLostError, MustWaitError, WorkError
 from holdfast.core.records import Spent
 from holdfast.ledger.pay import Call
-from holdfast.store.schema import calls
+from holdfast.store.base.schema import calls
 from holdfast.testing import meter_answers
 from tests.conformance.ledger.till import CENT, Hand, embed
 

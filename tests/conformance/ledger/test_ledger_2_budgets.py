@@ -9,9 +9,9 @@ from sqlalchemy import select, text, update
 from holdfast import faults
 from holdfast.core.errors import MustWaitError, WorkError
 from holdfast.ledger.pay import Call
-from holdfast.store import billing, budgets, orders
-from holdfast.store.schema import charges
-from holdfast.store.schema_money import budgets as budget_table
+from holdfast.store.base.schema import budgets as budget_table
+from holdfast.store.base.schema import charges
+from holdfast.store.money import billing, budgets, orders
 from tests.acceptance.patience import until
 from tests.conformance.ledger.till import CENT, embed
 

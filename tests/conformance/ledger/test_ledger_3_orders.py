@@ -7,9 +7,9 @@ from sqlalchemy import select, update
 
 from holdfast import faults
 from holdfast.core.errors import MustWaitError, ProviderRefusedError, WorkError
-from holdfast.store import orders
-from holdfast.store.schema import orders as order_table
-from holdfast.store.schema_money import throttles
+from holdfast.store.base.schema import orders as order_table
+from holdfast.store.base.schema import throttles
+from holdfast.store.money import orders
 from tests.conformance.ledger.till import CENT
 
 

@@ -6,10 +6,11 @@ from sqlalchemy import select, update
 from holdfast.core.errors import BadRequestError, MustWaitError
 from holdfast.core.records import Spent
 from holdfast.core.states import CallState
-from holdfast.store import calls as call_rows
-from holdfast.store import journal, orders
-from holdfast.store.schema import calls
-from holdfast.store.schema import orders as order_table
+from holdfast.store.base import journal
+from holdfast.store.base.schema import calls
+from holdfast.store.base.schema import orders as order_table
+from holdfast.store.money import calls as call_rows
+from holdfast.store.money import orders
 from tests.conformance.ledger.till import CENT
 
 RECEIPT = orders.Receipt([b"late"], [2], [CENT], "test-1")

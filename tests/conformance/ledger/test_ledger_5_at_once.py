@@ -6,8 +6,8 @@ from sqlalchemy import select
 from holdfast import faults
 from holdfast.core.errors import FencedOutError, LeaseLostError, MustWaitError, ProviderRefusedError
 from holdfast.core.records import Spent
-from holdfast.store import orders
-from holdfast.store.schema import calls
+from holdfast.store.base.schema import calls
+from holdfast.store.money import orders
 from tests.conformance.conftest import cut
 from tests.conformance.ledger.till import CENT
 

@@ -14,11 +14,10 @@ from holdfast.core.states import CallState
 from holdfast.engine import processes
 from holdfast.engine.host import ThreadHost
 from holdfast.ledger.visitor import Visitor
-from holdfast.store import calls as call_rows
-from holdfast.store import claims, orders
-from holdfast.store.schema import calls
-from holdfast.store.schema_carriers import carriers
-from holdfast.store.schema_operations import duties
+from holdfast.store.base.schema import calls, carriers, duties
+from holdfast.store.money import calls as call_rows
+from holdfast.store.money import orders
+from holdfast.store.protocol import claims
 from tests.conformance.ledger.till import CENT, Hand, embed
 
 pytestmark = pytest.mark.g5

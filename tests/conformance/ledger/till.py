@@ -15,10 +15,10 @@ from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Call, Ledger
 from holdfast.ledger.prices import MILLION, Price, PriceTable
 from holdfast.providers.base import boot_time
-from holdfast.store import budgets, dialect, duties
-from holdfast.store.schema import charges, orders
-from holdfast.store.schema_carriers import carriers
-from holdfast.store.schema_money import throttles
+from holdfast.store.base import dialect
+from holdfast.store.base.schema import carriers, charges, orders, throttles
+from holdfast.store.money import budgets
+from holdfast.store.protocol import duties
 
 PRICES = PriceTable("test-1", {"small": Price(10 * MILLION), "talker": Price(10 * MILLION, 20 * MILLION)})
 CENT = 20  # what each text of eight characters costs by PRICES: two tokens

@@ -14,9 +14,11 @@ from holdfast.core import keys
 from holdfast.core.records import Answer, Head
 from holdfast.core.states import Disposition, Status, TaskState
 from holdfast.engine.engine import Engine, Parts
-from holdfast.store import migrate, reads
-from holdfast.store.database import Database
-from holdfast.store.schema import chunks, heads, journal, runs, tasks
+from holdfast.store.base import migrate
+from holdfast.store.base.database import Database
+from holdfast.store.base.schema import chunks, heads, journal, runs, tasks
+from holdfast.store.features import open_database
+from holdfast.store.views import reads
 
 STALL = 2.0
 
@@ -75,7 +77,7 @@ def settle_in(cast: Cast, name: str, *, keyed: bool) -> House:
     """A new installation with an empty database."""
     url = f"sqlite:///{cast.folder / name}.db"
     migrate.upgrade(url)
-    db = Database(url)
+    db = open_database(url)
     engine = Engine(db, Parts(kinds=[worker.index(cast.folder)]))
     return House(cast, cast.meter(f"the meter of {name}", keyed=keyed), url, db, engine)
 

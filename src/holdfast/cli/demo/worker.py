@@ -25,8 +25,9 @@ from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Call
 from holdfast.providers.base import Profile
 from holdfast.providers.openai import OpenAIProvider
-from holdfast.store import tasks
-from holdfast.store.database import Database
+from holdfast.store.base.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.protocol import tasks
 
 LEASE = 2.0
 SWEEP = 0.25
@@ -97,7 +98,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--keyed", action="store_true")
     parser.add_argument("--wait-at", type=int, default=0)
     options = parser.parse_args(words)
-    db, watch = Database(options.database), Database(options.database, pool_size=1)
+    db, watch = open_database(options.database), open_database(options.database, pool_size=1)
     kind = index(Path(options.folder), waiting_at(options.wait_at, db))
     parts = Parts(
         kinds=[kind],

@@ -10,7 +10,7 @@ import re
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse.source import Readable
-from holdfast.store.text import plain
+from holdfast.store.base.text import plain
 
 SAMPLE = 32 * 1024
 _MARKS = (

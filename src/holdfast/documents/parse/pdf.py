@@ -23,7 +23,7 @@ from pypdfium2 import raw
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse.records import MIB, Block, Format, Limits, Outline, Page, Role, Slice, Unit
 from holdfast.documents.parse.source import Readable
-from holdfast.store.text import plain
+from holdfast.store.base.text import plain
 
 LONGEST_HEADING = 160
 MAPPED = 128 * MIB

@@ -27,7 +27,7 @@ from holdfast.documents.parse.records import (
     Unit,
 )
 from holdfast.documents.parse.source import Readable
-from holdfast.store.text import plain
+from holdfast.store.base.text import plain
 
 MOST_FIELD = 1024 * 1024
 

@@ -2,19 +2,7 @@
 
 from alembic import context
 
-from holdfast.store import (  # noqa: F401 - they register tables
-    schema_access,
-    schema_carriers,
-    schema_follow_ups,
-    schema_installation,
-    schema_jobs,
-    schema_money,
-    schema_operations,
-    schema_page,
-    schema_providers,
-    schema_rounds,
-)
-from holdfast.store.schema import metadata
+from holdfast.store.base.schema import metadata
 
 engine = context.config.attributes["engine"]
 

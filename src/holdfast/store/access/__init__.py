@@ -1,0 +1,1 @@
+"""API keys, sessions of the web UI and idempotency keys."""

@@ -1,0 +1,1 @@
+"""What every room stands on: the database, its two dialects, statements, rows, the journal and the tables."""

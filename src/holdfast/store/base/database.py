@@ -1,0 +1,277 @@
+"""What a transaction is here: run whole, tried again whole, and safe to run again after a lost answer.
+
+`write` runs a body in one transaction. A deadlock, a busy database, a lost connection or a COMMIT whose
+answer was lost all lead to the same thing: the body runs again, with `tx.again` true. Every body recognises
+its own earlier effect by an id that was drawn before the first try (claim token, run id, order id) and
+answers *landed* instead of doing it twice. So "did it commit?" is never guessed.
+
+Not covered: a body with no such id. There is none; `tests/races` loses the answer of every transition.
+"""
+
+import contextlib
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Executable, Row, exc
+
+from holdfast import faults
+from holdfast.core.errors import StoreLockedError, StoreTimeoutError, StoreUnavailableError
+from holdfast.core.records import Head, Run
+from holdfast.core.retry import Backoff
+from holdfast.core.states import Status
+from holdfast.store.base import dialect, time_limits
+from holdfast.store.base.statements import Statements, Told, Values
+
+T = TypeVar("T")
+
+# Long enough that a lease may have missed a renewal through no fault of its holder.
+OUTAGE = 2.0
+OUT_OF_TIME = "the time that was allowed for this is over; it goes on at the next turn"
+BACKOFF = Backoff(first=0.01, factor=2.0, most=1.0)
+
+
+class Tx:
+    """One open transaction. `again` is true when an earlier try may have committed."""
+
+    __slots__ = ("_execute", "_executing", "again", "connection", "db")
+
+    def __init__(self, db: "Database", connection: Connection, *, again: bool) -> None:
+        self.db = db
+        self.connection = connection
+        self.again = again
+        self._executing = db.statements.on(connection)
+        self._execute = self._executing.execute
+
+    def execute(self, statement: Executable, values: Values = None) -> Told:
+        """Run one statement."""
+        if time_limits.is_time_over():
+            raise StoreTimeoutError(OUT_OF_TIME)
+        return self._execute(statement, values)
+
+    def one(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
+        """The first row of a statement, or None."""
+        return self.execute(statement, values).first()
+
+    def all(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+        """All rows of a statement."""
+        return self.execute(statement, values).all()
+
+    def in_binary(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+        """All rows of a statement, sent as they are stored: the text of PostgreSQL doubles every byte."""
+        if not self.db.postgresql:
+            return self.all(statement, values)
+        return self._executing.in_binary(statement, values).all()
+
+    def together(self, writes: dialect.Together, values: Mapping[str, Any]) -> None:
+        """Carry out independent writes with the fewest round trips."""
+        writes.execute(self.execute, values, postgresql=self.db.postgresql)
+
+
+class Hook:
+    """What a feature adds to transitions of the protocol, which knows no feature. By itself it adds nothing.
+
+    Each method runs inside the transaction of the transition, under its locks: what it writes takes effect
+    with the transition or not at all. It may run more than once, so it has no effect outside. Those that
+    answer a number say how many tasks they made due in the lane of follow-ups.
+    """
+
+    def after_publish(self, tx: Tx, head: Head, generation: int, run_id: str) -> int:  # noqa: ARG002
+        """The generation has been published; the head is locked for change."""
+        return 0
+
+    def after_end(self, tx: Tx, run_id: str, status: Status, code: str | None, message: str | None) -> int:  # noqa: ARG002
+        """The run has ended, published or not."""
+        return 0
+
+    def made_due(self, tx: Tx, head_id: int, generation: int, status: Status) -> int:  # noqa: ARG002
+        """How many tasks the two above made due when this generation ended so; asked after a lost answer."""
+        return 0
+
+    def after_prune(self, tx: Tx, head: Head, run: Run) -> None:
+        """Nothing is left of what the end of the run made superfluous; the head is locked for change."""
+
+    def prune_history(self, tx: Tx, older_than: float, limit: int) -> int:  # noqa: ARG002
+        """What is older than so many seconds is gone, at most `limit`; answers how many rows that were."""
+        return 0
+
+
+class Database:
+    """The database as the transitions see it. `hooks` are those of the features, in their order."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        hooks: Sequence[Hook],
+        pool_size: int = 5,
+        prepare: bool = False,
+        simulated: bool = False,
+        patience: float = 20.0,
+        pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+        token: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self.engine = dialect.build(url, pool_size=pool_size, prepare=prepare, simulated=simulated)
+        self.hooks = tuple(hooks)
+        self._idle: list[Connection] = []
+        self._of_parent: list[Connection] = []
+        self._most_idle = pool_size
+        self.statements = Statements()
+        self.token = token
+        self._patience = patience
+        self.pause = pause
+        self._clock = clock
+        self._jitter = jitter
+        self._pid = os.getpid()
+        self._away_since: float | None = None
+        self._back_at: float | None = None
+
+    @property
+    def postgresql(self) -> bool:
+        """True on PostgreSQL."""
+        return dialect.is_postgresql(self.engine)
+
+    def write(self, name: str, body: Callable[[Tx], T], *, light: bool = False) -> T:
+        """The answer of `body`, whose effects are committed. `name` names its fault points.
+
+        A `light` commit survives every process of this machine, but is on SQLite lost with the machine itself
+        unless a later commit that is not light was confirmed. It is for what nobody outside was told.
+
+        Raises StoreUnavailableError when the database stays away; what happened is then unknown.
+        """
+        mode = dialect.LIGHT if light else dialect.WRITE
+
+        def attempt(again: bool) -> T:
+            with self._connect(mode) as connection, connection.begin() as transaction:
+                answer = body(Tx(self, connection, again=again))
+                faults.point(f"{name}.commit")
+                transaction.commit()
+            faults.point(f"{name}.committed")
+            return answer
+
+        return self._persist(attempt)
+
+    def read(self, body: Callable[[Tx], T]) -> T:
+        """The answer of `body`, which saw one snapshot of the database and wrote nothing."""
+
+        def attempt(again: bool) -> T:
+            with self._connect(dialect.READ) as connection, connection.begin():
+                return body(Tx(self, connection, again=again))
+
+        return self._persist(attempt)
+
+    def look(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+        """The rows of one statement that only reads. One statement is its own snapshot: no transaction.
+
+        Under a time limit it is in one, which carries the limit.
+        """
+        if time_limits.time_left() is not None:
+            return self.read(lambda tx: tx.all(statement, values))
+
+        def attempt(_again: bool) -> Sequence[Row[Any]]:
+            with self._connect(dialect.LOOK) as connection:
+                return self.statements.on(connection).execute(statement, values).all()
+
+        return self._persist(attempt)
+
+    def first(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
+        """The first row of what `look` finds, or None."""
+        found = self.look(statement, values)
+        return found[0] if found else None
+
+    def _persist(self, attempt: Callable[[bool], T]) -> T:
+        started, tries = self._clock(), 0
+        while True:
+            if time_limits.is_time_over():
+                raise StoreTimeoutError(OUT_OF_TIME)
+            try:
+                answer = attempt(tries > 0)
+            except exc.TimeoutError as error:
+                raise StoreUnavailableError("no free database connection; lower the concurrency") from error
+            except exc.DBAPIError as error:
+                _raise_what_is_final(error)
+                if self._clock() - started > self._patience:
+                    raise StoreUnavailableError(_explain(error)) from error
+            else:
+                self._note_back()
+                return answer
+            tries += 1
+            if self._away_since is None:
+                self._away_since = self._clock()
+            self.pause(BACKOFF.delay(tries, self._jitter()))
+
+    def _note_back(self) -> None:
+        since, self._away_since = self._away_since, None
+        if since is not None and self._clock() - since > OUTAGE:
+            self._back_at = self._clock()
+
+    def was_away(self, within: float) -> bool:
+        """True when this process saw an outage that ended within the last `within` seconds or ends now."""
+        now = self._clock()
+        if self._away_since is not None and now - self._away_since > OUTAGE:
+            return True
+        return self._back_at is not None and now - self._back_at < within
+
+    @contextlib.contextmanager
+    def _connect(self, mode: Mapping[str, bool]) -> Iterator[Connection]:
+        """A connection for one transaction.
+
+        One whose transaction ended well is kept as it is: to make it ready anew costs more time than most
+        statements do. All others go back to the pool, which sees to what is left of them.
+        """
+        connection, ended_well = self._taken(), False
+        try:
+            with time_limits.interrupted_in_time(connection):
+                yield connection.execution_options(**mode)
+            ended_well = not connection.in_transaction() and not connection.invalidated
+        finally:
+            if ended_well and len(self._idle) < self._most_idle:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def _taken(self) -> Connection:
+        self._let_go_of_the_parents()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self.engine.connect()
+
+    def _let_go_of_the_parents(self) -> None:
+        """A forked child must not use its parent's sockets; it lets go of them without closing."""
+        if self._pid != os.getpid():
+            self._of_parent, self._idle = self._idle, []
+            self.engine.dispose(close=False)
+            self._pid = os.getpid()
+
+    def close(self) -> None:
+        """Every connection that nobody uses is closed."""
+        self._let_go_of_the_parents()
+        while self._idle:
+            self._idle.pop().close()
+        self.engine.dispose()
+
+
+def _raise_what_is_final(error: exc.DBAPIError) -> None:
+    """Return if the transaction may be tried again; otherwise raise what the caller is to know."""
+    if time_limits.ran_out_of_time(error):
+        raise StoreTimeoutError(OUT_OF_TIME) from error
+    if time_limits.waited_in_vain(error):
+        raise StoreLockedError("somebody keeps a row that is needed here; try again") from error
+    if not dialect.may_try_again(error):
+        if isinstance(error, exc.OperationalError | exc.InternalError):
+            # Disk full, read-only, out of memory: the database's trouble, not the statement's.
+            raise StoreUnavailableError(_explain(error)) from error
+        raise error
+
+
+def _explain(error: exc.DBAPIError) -> str:
+    first = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+    return (
+        f"the database does not answer ({first}); check that it runs and that HOLDFAST_DATABASE_URL is right"
+    )

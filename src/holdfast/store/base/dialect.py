@@ -1,0 +1,442 @@
+"""Every difference between SQLite and PostgreSQL that the store meets, in one place.
+
+Both share one implementation of each transition. What differs: the clock, how a write transaction begins,
+which errors mean "try the whole transaction again", how a list of keys is passed, and whether independent
+writes can travel in one statement.
+"""
+
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import (
+    ARRAY,
+    URL,
+    BigInteger,
+    Boolean,
+    Connection,
+    Delete,
+    Double,
+    Engine,
+    Insert,
+    Select,
+    Text,
+    Update,
+    create_engine,
+    event,
+    exc,
+    literal_column,
+    make_url,
+    select,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from holdfast.core.errors import BadRequestError
+from holdfast.store.base import time_limits
+
+SIMULATED_CLOCK = "holdfast_now"
+BUSY_TIMEOUT = 10.0
+
+# Pages of the write-ahead log (16 MB) before they are carried over into the database file. The busiest pages
+# are in it many times, and are carried over once.
+PAGES_TO_CHECKPOINT = 4000
+
+# Seconds between two tries to get SQLite's write lock: short at first, and cheap for whoever waits long.
+SHORTEST_WAIT, LONGEST_WAIT = 0.0001, 0.002
+
+# PostgreSQL: a process frozen inside a transaction keeps its row locks for as long as it is frozen, for its
+# kernel still answers the keep-alives; meanwhile nobody can claim, request or cancel what it holds. The
+# server ends such a transaction after this time. The thawed process meets a cut connection, tries again, and
+# is fenced out. (SQLite has no such remedy: its one write lock stays with the frozen process.)
+IDLE_IN_TRANSACTION_MS = 10_000
+APPLICATION = "holdfast"  # the name of every session of ours
+BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+# What a connection is for, told to the hooks below: a transaction that writes, one whose commit is light, one
+# that only reads, or a single statement that reads and needs none.
+WRITE = {"holdfast_read": False, "holdfast_look": False, "holdfast_light": False}
+LIGHT = WRITE | {"holdfast_light": True}
+READ = WRITE | {"holdfast_read": True}
+LOOK = READ | {"holdfast_look": True}
+
+# PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections; with every
+# connection exception (class 08) these mean that the transaction as a whole may be tried again.
+AGAIN_STATES = frozenset({"25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05", "53300"})
+AGAIN_SQLITE = ("locked", "busy", "disk i/o error", "interrupted", "unable to open")
+
+
+class now(FunctionElement[float]):  # noqa: N801 - reads as SQL
+    """Seconds since 1970 by the database clock.
+
+    PostgreSQL: the start of the statement, not of the transaction (a long one would see an old time) and
+    not `clock_timestamp()` (volatile, so no index could be used). SQLite: `julianday`, because
+    `unixepoch('now', 'subsec')` is NULL before 3.42, which would make leases that never end.
+    """
+
+    inherit_cache = True
+    type = Double()
+
+
+@compiles(now, "postgresql")
+def _now_postgresql(_element: Any, _compiler: Any, **_: Any) -> str:
+    return "extract(epoch from statement_timestamp())::float8"
+
+
+@compiles(now, "sqlite")
+def _now_sqlite(_element: Any, compiler: Any, **_: Any) -> str:
+    if getattr(compiler.dialect, "holdfast_simulated", False):
+        return f"{SIMULATED_CLOCK}()"
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+class Keys(TypeDecorator[list[str]]):
+    """A list of keys as one bound value: an array on PostgreSQL, a JSON list on SQLite."""
+
+    impl = Text
+    cache_ok = True
+    of: TypeEngine[Any] = Text()
+
+    def load_dialect_impl(self, dialect: Any) -> Any:
+        """The type that carries the list on this dialect."""
+        return dialect.type_descriptor(ARRAY(self.of) if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: Any, dialect: Any) -> Any:
+        """The list as the driver takes it."""
+        return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
+
+
+class Numbers(Keys):
+    """The same of whole numbers."""
+
+    cache_ok = True
+    of = BigInteger()
+
+
+class key_in(FunctionElement[bool]):  # noqa: N801 - reads as SQL
+    """`key_in(column, bindparam("keys", type_=Keys()))`: one statement text for any number of keys."""
+
+    inherit_cache = True
+    type = Boolean()
+
+    def self_group(self, against: Any = None) -> Any:  # noqa: ARG002 - the parent's signature
+        """Itself: beside other conditions SQLite would be given `… IN (…) = 1`, which uses no index."""
+        return self
+
+
+@compiles(key_in, "postgresql")
+def _key_in_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    column, keys = list(element.clauses)
+    return f"{compiler.process(column, **kw)} = ANY({compiler.process(keys, **kw)})"
+
+
+@compiles(key_in, "sqlite")
+def _key_in_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+    column, keys = list(element.clauses)
+    return (
+        f"{compiler.process(column, **kw)} IN (SELECT value FROM json_each({compiler.process(keys, **kw)}))"  # noqa: S608 - compiled parts only
+    )
+
+
+class in_usual_order(FunctionElement[str]):  # noqa: N801 - reads as SQL
+    """A text as the index of another column compares it, whatever order its own column has.
+
+    Subjects are compared byte by byte on PostgreSQL, and no index over a column of the usual order would
+    serve a comparison with them.
+    """
+
+    inherit_cache = True
+    type = Text()
+
+
+@compiles(in_usual_order, "postgresql")
+def _in_usual_order_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    return f'({compiler.process(element.clauses, **kw)}) COLLATE "default"'
+
+
+@compiles(in_usual_order, "sqlite")
+def _in_usual_order_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+    return str(compiler.process(element.clauses, **kw))
+
+
+class only_tested(FunctionElement[str]):  # noqa: N801 - reads as SQL
+    """A column by which rows are tested and not looked for.
+
+    Without statistics SQLite would rather go through all that a tenant has than look up the keys of a list;
+    so would PostgreSQL while the tables are new, and keep to that plan until it has statistics.
+    """
+
+    inherit_cache = True
+    type = Text()
+
+
+@compiles(only_tested)
+def _only_tested(element: Any, compiler: Any, **kw: Any) -> str:
+    return f"({compiler.process(element.clauses, **kw)} || '')"
+
+
+# Ours among whatever advisory locks the database's other users take: "HOLD".
+QUEUE_CLASS = 0x484F4C44
+
+
+class queue_to_share(FunctionElement[None]):  # noqa: N801 - reads as SQL
+    """Selected beside a row that is locked to share: whoever waits to change it goes first.
+
+    PostgreSQL lets a new sharer in past a waiting changer, for ever if sharers overlap: sixteen workers that
+    stage one document kept a finish, and would keep a cancel, waiting until they stopped. Advisory locks
+    queue in order. They end with the transaction, so they work behind a pooler. SQLite has one writer.
+    """
+
+    inherit_cache = True
+
+
+class queue_to_change(FunctionElement[None]):  # noqa: N801 - reads as SQL
+    """The other side of `queue_to_share`."""
+
+    inherit_cache = True
+
+
+@compiles(queue_to_share, "postgresql")
+def _share_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    key = compiler.process(element.clauses, **kw)
+    return f"pg_advisory_xact_lock_shared({QUEUE_CLASS}, mod({key}, 2147483647)::int)"
+
+
+@compiles(queue_to_change, "postgresql")
+def _change_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    key = compiler.process(element.clauses, **kw)
+    return f"pg_advisory_xact_lock({QUEUE_CLASS}, mod({key}, 2147483647)::int)"
+
+
+@compiles(queue_to_share, "sqlite")
+@compiles(queue_to_change, "sqlite")
+def _queue_sqlite(_element: Any, _compiler: Any, **_: Any) -> str:
+    return "NULL"
+
+
+Write = Insert | Update | Delete
+
+
+class Together:
+    """Writes that do not depend on each other: one statement on PostgreSQL, one after another on SQLite.
+
+    On PostgreSQL all parts see the same snapshot, so no two of them may touch the same row, and none may
+    need another's effect. Guards must have been tested on locked rows before: no row counts come back.
+    """
+
+    def __init__(self, *parts: Write) -> None:
+        self._parts = [(part, frozenset(part.compile(dialect=sqlite.dialect()).params)) for part in parts]
+        self._joined: Select[Any] = select(literal_column("1").label("one")).add_cte(
+            *(part.cte(f"part_{n}") for n, part in enumerate(parts))
+        )
+
+    def execute(
+        self, execute: Callable[[Any, Mapping[str, Any]], Any], values: Mapping[str, Any], *, postgresql: bool
+    ) -> None:
+        """Carry out every part with the same bound values."""
+        if postgresql:
+            execute(self._joined, values)
+            return
+        for part, names in self._parts:
+            execute(part, {name: value for name, value in values.items() if name in names})
+
+
+def is_postgresql(engine: Engine) -> bool:
+    """True on PostgreSQL."""
+    return engine.dialect.name == "postgresql"
+
+
+def parse(url: str) -> URL:
+    """The address of a supported database, with its driver filled in."""
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError as error:
+        message = "the database address cannot be read; use sqlite:///path or postgresql://user@host/name"
+        raise BadRequestError(message, code="bad_database_url") from error
+    if parsed.drivername in {"postgresql", "postgres", "postgresql+psycopg"}:
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
+        return parsed.set(drivername="sqlite")
+    message = (
+        f"database {parsed.drivername!r} is not supported; use sqlite:///path or postgresql://user@host/name"
+    )
+    raise BadRequestError(message, code="bad_database_url")
+
+
+def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine:
+    """An engine set up for the protocol: durable, with explicit transactions."""
+    parsed = parse(url)
+    if parsed.drivername == "sqlite":
+        return _build_sqlite(parsed, pool_size=pool_size, simulated=simulated)
+    try:
+        engine = create_engine(
+            parsed,
+            pool_size=pool_size,
+            max_overflow=pool_size * 2,
+            pool_timeout=30,
+            # Transactions are begun below: a statement that needs none is then one round trip, and no
+            # connection has to be set to another mode and back for it.
+            isolation_level="AUTOCOMMIT",
+            # Behind a transaction-mode pooler a prepared statement may live on another connection.
+            connect_args={
+                "prepare_threshold": 5 if prepare else None,
+                "connect_timeout": 10,
+                "keepalives_idle": 15,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
+                "tcp_user_timeout": 30_000,
+                "application_name": APPLICATION,
+            },
+        )
+    except ModuleNotFoundError as error:
+        message = "PostgreSQL needs its driver; install it with: pip install 'holdfast[postgres]'"
+        raise BadRequestError(message, code="driver_missing") from error
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        # A statement, for poolers refuse start-up options they do not know.
+        connection.autocommit = True
+        connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        if options.get("holdfast_look", False) or "isolation_level" in options:
+            return  # one statement that is its own transaction; or a mode that the driver sees to
+        driver: Any = connection.connection.driver_connection
+        begin = BEGIN_READ if options.get("holdfast_read", False) else "BEGIN"
+        if (wait := time_limits.lock_wait()) is not None:
+            # Until the end of the transaction, whoever of a pooler's clients has the connection after it.
+            begin += f"; SET LOCAL lock_timeout = {wait}"
+        if (left := time_limits.time_left()) is not None:
+            begin += f"; SET LOCAL statement_timeout = {left * 1000:.0f}"
+        try:
+            driver.execute(begin, prepare=False)
+        except connection.dialect.loaded_dbapi.Error as error:
+            raise lost_or_wrong(connection, "BEGIN", error) from error
+
+    return engine
+
+
+def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
+    if not parsed.database or parsed.database == ":memory:":
+        message = "SQLite needs a file, for several processes share it; use sqlite:///path"
+        raise BadRequestError(message, code="bad_database_url")
+    timeout = 0 if simulated else BUSY_TIMEOUT
+    engine = create_engine(
+        parsed,
+        pool_size=pool_size,
+        max_overflow=pool_size * 2,
+        pool_timeout=30,
+        connect_args={"timeout": timeout, "check_same_thread": False},
+    )
+    engine.dialect.holdfast_simulated = simulated  # type: ignore[attr-defined]
+    turns: dict[int, threading.Lock] = {}  # by process: one that is forked has no part in its parent's
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: Any, _record: Any) -> None:
+        # The driver's own transactions would not begin on SELECT; with None it begins none at all, and the
+        # "begin" hook below opens each one explicitly.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute(f"PRAGMA synchronous={'OFF' if simulated else 'FULL'}")
+        cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute("PRAGMA journal_size_limit=67108864")
+        cursor.execute(f"PRAGMA wal_autocheckpoint={PAGES_TO_CHECKPOINT}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A deferred transaction that upgrades to write fails at once whatever the busy timeout says.
+        if connection.get_execution_options().get("holdfast_read", False):
+            connection.exec_driver_sql("BEGIN")
+            return
+        if not simulated:
+            _flush_or_not(connection)
+        if simulated or not _began_to_write(connection, turns.setdefault(os.getpid(), threading.Lock())):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _flush_or_not(connection: Connection) -> None:
+    """The commit to come waits for the disk, unless it is a light one.
+
+    The write-ahead log is one file and read as far as it is whole: a commit that waits for the disk takes all
+    before it along, whichever process they are of.
+    """
+    wanted = "NORMAL" if connection.get_execution_options().get("holdfast_light", False) else "FULL"
+    if connection.info.get("holdfast_synchronous", "FULL") != wanted:
+        driver: Any = connection.connection.driver_connection
+        driver.execute(f"PRAGMA synchronous={wanted}")
+        connection.info["holdfast_synchronous"] = wanted
+
+
+def _began_to_write(connection: Connection, turn: threading.Lock) -> bool:
+    """True when the transaction has the one write lock; False when not: then a last try tells why.
+
+    Writers hold it for a millisecond. SQLite's own waiting sleeps for 1, 2, 5, 10, ... ms whatever happens
+    meanwhile, so that a busy worker may sleep through many turns. Of the threads of a process one looks for
+    the lock and the others wait for their turn: thirty that look keep a processor busy.
+    """
+    driver: Any = connection.connection.driver_connection
+    wait = min(BUSY_TIMEOUT, time_limits.time_left() or BUSY_TIMEOUT)
+    give_up = time.monotonic() + wait
+    if not turn.acquire(timeout=wait):
+        return False
+    try:
+        return _looked_for_the_lock(driver, give_up)
+    finally:
+        turn.release()
+
+
+def _looked_for_the_lock(driver: Any, give_up: float) -> bool:
+    wait = SHORTEST_WAIT
+    driver.execute("PRAGMA busy_timeout=0")
+    try:
+        while time.monotonic() < give_up:
+            try:
+                driver.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    return False
+            else:
+                return True
+            time.sleep(wait)
+            wait = min(1.5 * wait, LONGEST_WAIT)
+        return False
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT * 1000:.0f}")
+
+
+def lost_or_wrong(connection: Connection, text: str, error: Exception, cursor: Any = None) -> BaseException:
+    """The driver's error as SQLAlchemy tells it; a connection that is lost is thrown away."""
+    found = connection.dialect
+    lost = found.is_disconnect(error, connection.connection.dbapi_connection, cursor)  # type: ignore[arg-type]
+    if lost:
+        connection.invalidate(error)
+    return exc.DBAPIError.instance(
+        text, {}, error, found.loaded_dbapi.Error, connection_invalidated=lost, dialect=found
+    )
+
+
+def may_try_again(error: exc.DBAPIError) -> bool:
+    """True when the whole transaction may be run again: it did not happen, or its answer was lost."""
+    if error.connection_invalidated:
+        return True
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return state in AGAIN_STATES or state.startswith("08")
+    if not isinstance(error, exc.OperationalError):
+        return False
+    text = str(error.orig).lower()
+    if "psycopg" in type(error.orig).__module__:
+        return True  # no SQL state: the connection was refused, cut or timed out
+    return any(word in text for word in AGAIN_SQLITE)

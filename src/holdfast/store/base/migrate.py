@@ -1,0 +1,88 @@
+"""Bring a database to the revision this code knows, and say so when it is not there.
+
+Migrations run with the release before them still working: they add first and remove one release later, and
+they give up on a lock after a few seconds rather than queue the whole service up behind them.
+"""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine
+
+from holdfast.core.errors import SchemaError
+from holdfast.store.base import dialect
+
+SCRIPTS = Path(__file__).parent.parent / "migrations"
+_UNKNOWN = "the database is at revision {}, which this code does not know; install a newer holdfast"
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+    return config
+
+
+def known() -> str:
+    """The revision this code was written for."""
+    head = ScriptDirectory.from_config(_config()).get_current_head()
+    if head is None:
+        raise SchemaError("this installation has no migrations; install holdfast again")
+    return head
+
+
+def current(engine: Engine) -> str | None:
+    """The revision the database is at, or None when it is empty."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def upgrade(url: str, revision: str = "head") -> str:
+    """The database at `url` is at `revision` (default: the newest) or was already; answers it.
+
+    Raises SchemaError when the database is newer than that, or at a revision that this code does not know.
+    """
+    engine = dialect.build(url, pool_size=1, prepare=False, simulated=False)
+    try:
+        config = _config()
+        config.attributes["engine"] = engine
+        _refuse_to_go_back(ScriptDirectory.from_config(config), current(engine), revision)
+        command.upgrade(config, revision)
+        return current(engine) or ""
+    finally:
+        engine.dispose()
+
+
+def _refuse_to_go_back(scripts: ScriptDirectory, found: str | None, revision: str) -> None:
+    """Return if an upgrade leads from `found` to `revision`. A revision that is none is told by Alembic."""
+    if found is None:
+        return
+    if found not in _revisions(scripts):
+        raise SchemaError(_UNKNOWN.format(found))
+    target = scripts.get_revision(revision)
+    if found not in {each.revision for each in scripts.iterate_revisions(target.revision, "base")}:
+        raise SchemaError(
+            f"the database is at revision {found}, which is newer than {target.revision}, and "
+            "there is no way back "
+            "that keeps what was written since; restore a backup from before the upgrade instead"
+        )
+
+
+def _revisions(scripts: ScriptDirectory) -> set[str]:
+    return {script.revision for script in scripts.walk_revisions()}
+
+
+def check(engine: Engine) -> None:
+    """Return if the database is at the known revision; otherwise SchemaError, which says what to run."""
+    found, wanted = current(engine), known()
+    if found == wanted:
+        return
+    if found is None:
+        message = "the database has no Holdfast tables yet; run: holdfast migrate"
+    elif found in _revisions(ScriptDirectory.from_config(_config())):
+        message = f"the database is at revision {found}, this code needs {wanted}; run: holdfast migrate"
+    else:
+        message = _UNKNOWN.format(found)
+    raise SchemaError(message)

@@ -1,0 +1,74 @@
+"""The tables, by the room that they serve. Constraints are named for the promise they keep.
+
+Times are seconds since 1970 by the database clock (double precision). Money is in nano-dollars. States are
+text from `core.states`; statements spell them as literals, because neither database uses a partial index
+when the state is a bound parameter.
+"""
+
+from holdfast.store.base.schema.access import api_keys, idempotency, page_sessions, quotas
+from holdfast.store.base.schema.follow_ups import (
+    A_DELIVERY,
+    A_LIVE_ONE,
+    actions,
+    deliveries,
+    findings,
+    follow_ups,
+)
+from holdfast.store.base.schema.jobs import A_DELETION, A_JOB, job_results
+from holdfast.store.base.schema.journal import journal
+from holdfast.store.base.schema.library import collections, documents, rounds
+from holdfast.store.base.schema.metadata import Bytewise, Id, metadata, one_of
+from holdfast.store.base.schema.money import (
+    budgets,
+    calls,
+    ceilings,
+    charges,
+    orders,
+    provider_troubles,
+    throttles,
+)
+from holdfast.store.base.schema.operations import duties, installation, workers
+from holdfast.store.base.schema.protocol import carriers, heads, lines, runs, tasks, turns
+from holdfast.store.base.schema.search import chunks, word_counts
+
+__all__ = [
+    "A_DELETION",
+    "A_DELIVERY",
+    "A_JOB",
+    "A_LIVE_ONE",
+    "Bytewise",
+    "Id",
+    "actions",
+    "api_keys",
+    "budgets",
+    "calls",
+    "carriers",
+    "ceilings",
+    "charges",
+    "chunks",
+    "collections",
+    "deliveries",
+    "documents",
+    "duties",
+    "findings",
+    "follow_ups",
+    "heads",
+    "idempotency",
+    "installation",
+    "job_results",
+    "journal",
+    "lines",
+    "metadata",
+    "one_of",
+    "orders",
+    "page_sessions",
+    "provider_troubles",
+    "quotas",
+    "rounds",
+    "runs",
+    "tasks",
+    "throttles",
+    "turns",
+    "word_counts",
+    "workers",
+]

@@ -1,0 +1,130 @@
+"""The tables of what follows when a document is ready or a run ends."""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from holdfast.core.states import LIVE
+from holdfast.store.base.schema.metadata import Id, metadata, one_of
+from holdfast.store.base.schema.protocol import runs
+
+# `visited` is the last head that the visit of a new action has seen; NULL when no visit is under way.
+# `secret` signs what a webhook sends; it leaves the database for nothing else.
+actions = Table(
+    "actions",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("tenant", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("options", JSON, nullable=False),
+    Column("pipeline", Text, nullable=False),
+    Column("active", Boolean, nullable=False, server_default=text("true")),
+    Column("token", Text, nullable=False),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("secret", Text),
+    Column("visited", BigInteger),
+    Column("created_at", Double, nullable=False, server_default="0"),
+    UniqueConstraint("tenant", "token", name="one_action_per_token"),
+    Index("ix_actions_collection", "tenant", "collection"),
+    Index(
+        "ix_actions_visited",
+        "id",
+        sqlite_where=text("visited IS NOT NULL"),
+        postgresql_where=text("visited IS NOT NULL"),
+    ),
+)
+
+follow_ups = Table(
+    "follow_ups",
+    metadata,
+    Column("action_id", ForeignKey("actions.id"), nullable=False),
+    Column("head_id", ForeignKey("heads.id"), nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("run_id", Text, nullable=False),
+    PrimaryKeyConstraint(
+        "action_id", "head_id", "generation", name="one_follow_up_per_action_and_generation"
+    ),
+    Index("ix_follow_ups_head", "head_id"),
+)
+
+# One event for one address. `id` is the event's, `head_id` the head of (webhook, delivery:<id>), whose status
+# says what became of it; `cause` is the run whose end is told. `body` is sent byte for byte at every try.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("number", Id, primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("head_id", ForeignKey("heads.id"), nullable=False),
+    Column("action_id", BigInteger),
+    Column("cause", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("tries", Integer, nullable=False, server_default="0"),
+    Column("last_status", Integer),
+    Column("last_error", Text),
+    Column("created_at", Double, nullable=False),
+    # Tries are made for a while from here on: since it was made, or sent again by a person.
+    Column("since", Double, nullable=False),
+    Column("delivered_at", Double),
+    UniqueConstraint("id", name="one_delivery_per_event"),
+    Index("ix_deliveries_head", "tenant", "head_id"),
+    Index(
+        "ix_deliveries_action",
+        "action_id",
+        "number",
+        sqlite_where=text("action_id IS NOT NULL"),
+        postgresql_where=text("action_id IS NOT NULL"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+# The runs of deliveries: those in one state, the newest first; and those that wait, of all tenants. Over
+# runs, for an index over the status of heads would make every change of a document's status dearer.
+A_DELIVERY = "kind = 'webhook'"
+
+A_LIVE_ONE = f"{A_DELIVERY} AND {one_of('status', LIVE)}"
+
+Index(
+    "ix_runs_deliveries_in_state",
+    runs.c.tenant,
+    runs.c.status,
+    runs.c.head_id,
+    sqlite_where=text(A_DELIVERY),
+    postgresql_where=text(A_DELIVERY),
+)
+
+Index(
+    "ix_runs_deliveries_waiting",
+    runs.c.queued_at,
+    sqlite_where=text(A_LIVE_ONE),
+    postgresql_where=text(A_LIVE_ONE),
+)
+
+# What the tools of an agent answered, so that a run that is taken up again asks its model the same questions.
+findings = Table(
+    "findings",
+    metadata,
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("text", Text, nullable=False),
+    PrimaryKeyConstraint("run_id", "step", name="one_finding_per_step"),
+)

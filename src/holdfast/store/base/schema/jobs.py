@@ -1,0 +1,90 @@
+"""The table of what jobs leave behind, and the indexes that list them."""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from holdfast.store.base.schema.metadata import metadata
+from holdfast.store.base.schema.protocol import heads, runs
+
+# One question with its answer, or the fields of one document. Written by the transaction that finishes a
+# slice, read only once its run has succeeded, and kept with the run: a later generation takes nothing away.
+# `document` and `source` are the document and the generation of it that was read.
+job_results = Table(
+    "job_results",
+    metadata,
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("slice", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("head_id", BigInteger, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("source", BigInteger, nullable=False),
+    Column("page", Integer),
+    Column("chunk", Integer),
+    # What two results of a run may not have in common; NULL where nothing is a duplicate.
+    Column("mark", Text),
+    Column("good", Boolean, nullable=False),
+    Column("data", JSON, nullable=False),
+    PrimaryKeyConstraint("run_id", "slice", "position", name="one_result_per_place"),
+    Index("ix_job_results_mark", "run_id", "mark"),
+    Index("ix_job_results_head", "head_id"),
+    Index("ix_job_results_document", "tenant", "document"),
+)
+
+# Which runs are jobs: neither indexing nor deliveries, nor what follows up on a subject, behind a #. Spelt as
+# the statement spells it, else no database would use the index.
+A_JOB = ("kind <> 'index'", "kind <> 'webhook'", "length(subject) - length(replace(subject, '#', '')) = 0")
+
+# Deletions are few among runs, and every reader of a job asks for one above it.
+A_DELETION = "reason = 'delete'"
+
+Index(
+    "ix_runs_deletions",
+    runs.c.head_id,
+    runs.c.generation,
+    sqlite_where=text(A_DELETION),
+    postgresql_where=text(A_DELETION),
+)
+
+# The list of jobs, the newest first: all of them, and those in one state.
+_jobs = text(" AND ".join(A_JOB))
+
+Index(
+    "ix_runs_jobs_listed",
+    runs.c.tenant,
+    runs.c.queued_at,
+    runs.c.id,
+    sqlite_where=_jobs,
+    postgresql_where=_jobs,
+)
+
+Index(
+    "ix_runs_jobs_in_state",
+    runs.c.tenant,
+    runs.c.status,
+    runs.c.queued_at,
+    runs.c.id,
+    sqlite_where=_jobs,
+    postgresql_where=_jobs,
+)
+
+# The subjects of a collection that have jobs are few among all of its heads.
+Index(
+    "ix_heads_jobs",
+    heads.c.tenant,
+    heads.c.collection,
+    heads.c.id,
+    sqlite_where=_jobs,
+    postgresql_where=_jobs,
+)

@@ -1,0 +1,24 @@
+"""What every table shares: the metadata, the types of ids and subjects, and the checks of states."""
+
+from sqlalchemy import BigInteger, Integer, MetaData, Text
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+# SQLite gives a rowid to INTEGER PRIMARY KEY only; PostgreSQL wants 64 bits.
+Id = BigInteger().with_variant(Integer, "sqlite")
+
+# Compared byte by byte, for ranges of it are read: a language's order may skip punctuation, and then
+# "document:4/…" would cover "document:42/…".
+Bytewise = Text().with_variant(Text(collation="C"), "postgresql")
+
+
+def one_of(column: str, states: object) -> str:
+    """SQL that tests `column` against literal states, sorted so that the text is stable."""
+    names = ", ".join(f"'{state}'" for state in sorted(str(state) for state in states))  # type: ignore[attr-defined]
+    return f"{column} IN ({names})"

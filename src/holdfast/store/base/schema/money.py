@@ -1,0 +1,177 @@
+"""The tables of paid calls, of limits on spending, and of providers that do not answer."""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from holdfast.core.periods import Period
+from holdfast.core.states import UNSETTLED, CallState
+from holdfast.store.base.schema.metadata import Id, metadata, one_of
+
+calls = Table(
+    "calls",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("order_id", Text),
+    Column("run_id", Text),
+    Column("model", Text, nullable=False),
+    Column("estimate", BigInteger, nullable=False),
+    Column("cost", BigInteger, nullable=False, server_default="0"),
+    Column("tokens", BigInteger, nullable=False, server_default="0"),
+    Column("result", LargeBinary),
+    Column("settled_at", Double),
+    PrimaryKeyConstraint("tenant", "key", name="g5_one_row_per_paid_input"),
+    CheckConstraint(one_of("state", CallState), name="call_state_is_known"),
+    CheckConstraint("state <> 'settled' OR result IS NOT NULL", name="g5_a_settled_call_keeps_its_result"),
+    Index("ix_calls_order", "order_id"),
+)
+
+orders = Table(
+    "orders",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("endpoint", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("call_keys", JSON, nullable=False),
+    Column("weights", JSON, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("idempotency_key", Text, nullable=False),
+    Column("keyed", Boolean, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("carrier", Text),  # the process that sends it; unset by an older release
+    Column("task_id", BigInteger),
+    Column("run_id", Text),
+    Column("scopes", JSON, nullable=False),
+    Column("estimate", BigInteger, nullable=False),
+    # No price is known for its model: it has no estimate, and its charge no amount.
+    Column("unpriced", Boolean, nullable=False, server_default=text("false")),
+    Column("doubts", Integer, nullable=False, server_default="0"),
+    Column("approved", Boolean, nullable=False, server_default=text("false")),
+    Column("send_token", Text),
+    Column("created_at", Double, nullable=False),
+    Column("first_sent_at", Double),
+    Column("sent_at", Double),
+    Column("deadline", Double, nullable=False),
+    Column("deadline_at", Double, nullable=False),
+    Column("sends", Integer, nullable=False, server_default="0"),
+    Column("status_code", Integer),
+    Column("reason", Text),
+    Column("settled_at", Double),
+    UniqueConstraint("idempotency_key", name="g5_one_order_per_idempotency_key"),
+    CheckConstraint(one_of("state", CallState), name="order_state_is_known"),
+    Index(
+        "ix_orders_unsettled",
+        "state",
+        "deadline_at",
+        sqlite_where=text(one_of("state", UNSETTLED)),
+        postgresql_where=text(one_of("state", UNSETTLED)),
+    ),
+    # Of its own: SQLite does not see that two of the states above are among the four.
+    Index(
+        "ix_orders_in_flight",
+        "deadline_at",
+        sqlite_where=text("state IN ('intent', 'sent')"),
+        postgresql_where=text("state IN ('intent', 'sent')"),
+    ),
+    Index("ix_orders_run", "run_id"),
+)
+
+charges = Table(
+    "charges",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("order_id", ForeignKey("orders.id"), nullable=False),
+    Column("send", Integer, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("run_id", Text),
+    Column("model", Text, nullable=False),
+    Column("sort", Text, nullable=False),
+    Column("cleared", Boolean, nullable=False, server_default=text("false")),
+    Column("tokens", BigInteger, nullable=False),
+    Column("amount", BigInteger, nullable=False),
+    Column("prices", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    UniqueConstraint("order_id", "send", "sort", name="g5_one_charge_per_send"),
+    CheckConstraint("sort IN ('paid', 'second', 'in_doubt')", name="charge_sort_is_known"),
+    Index("ix_charges_tenant", "tenant", "at"),
+    Index("ix_charges_run", "run_id"),
+    Index(
+        "ix_charges_doubts",
+        "tenant",
+        sqlite_where=text("sort = 'in_doubt' AND NOT cleared"),
+        postgresql_where=text("sort = 'in_doubt' AND NOT cleared"),
+    ),
+)
+
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("period", Text, nullable=False, server_default="total"),
+    Column("hard_limit", BigInteger),
+    Column("soft_limit", BigInteger),
+    # The day or month that `spent` is of; past its end nothing is spent yet. NULL: it never ends.
+    Column("window_start", Double, nullable=False, server_default="0"),
+    Column("window_end", Double),
+    Column("spent", BigInteger, nullable=False, server_default="0"),
+    Column("reserved", BigInteger, nullable=False, server_default="0"),
+    # The crossing of the soft limit is in the journal; a new limit may be crossed anew.
+    Column("warned", Boolean, nullable=False, server_default=text("false")),
+    PrimaryKeyConstraint("tenant", "scope", "period", name="one_budget_per_scope"),
+    CheckConstraint("reserved >= 0", name="g5_reservations_are_never_negative"),
+    CheckConstraint(one_of("period", Period), name="budget_period_is_known"),
+)
+
+# What one run may spend at most, for runs that have such a limit.
+ceilings = Table(
+    "ceilings",
+    metadata,
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("most", BigInteger, nullable=False),
+    Column("spent", BigInteger, nullable=False, server_default="0"),
+    Column("reserved", BigInteger, nullable=False, server_default="0"),
+)
+
+throttles = Table(
+    "throttles",
+    metadata,
+    Column("scope", Text, primary_key=True),
+    Column("not_before", Double, nullable=False),
+    Column("refusals", Integer, nullable=False, server_default="0"),
+)
+
+# Written by whoever sends, at the first exchange that fails, and gone with the first answer. Nothing depends
+# on it: a row may be late, or lost.
+provider_troubles = Table(
+    "provider_troubles",
+    metadata,
+    Column("provider", Text, nullable=False),
+    Column("endpoint", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("status", Integer),
+    Column("tries", Integer, nullable=False),
+    Column("since", Double, nullable=False),
+    Column("last_at", Double, nullable=False),
+    PrimaryKeyConstraint("provider", "endpoint", name="one_trouble_per_provider"),
+)

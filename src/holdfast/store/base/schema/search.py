@@ -1,0 +1,49 @@
+"""The tables that search reads: chunks, and which words they have."""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from holdfast.store.base.schema.metadata import Id, metadata
+
+chunks = Table(
+    "chunks",
+    metadata,
+    # Its own number, for the full-text index of SQLite: a rowid that VACUUM may change would not do.
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("head_id", BigInteger, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("slice", Integer, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("page", Integer),
+    Column("text", Text, nullable=False),
+    Column("call_key", Text),
+    Column("data", JSON(none_as_null=True)),
+    # Terms by `search.words`, apart by spaces. Its indexes, chunk_words and ix_chunks_words, are migrations'.
+    Column("words", Text),
+    UniqueConstraint(
+        "head_id", "generation", "slice", "epoch", "position", name="g2_one_chunk_per_place_and_epoch"
+    ),
+)
+
+# Of each slice: which of its chunks have a term, how often, and how long they are; put together by readers.
+word_counts = Table(
+    "word_counts",
+    metadata,
+    Column("head_id", BigInteger, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("slice", Integer, nullable=False),
+    Column("chunks", Integer, nullable=False),
+    Column("length", BigInteger, nullable=False),
+    Column("terms", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("head_id", "generation", "slice", name="one_count_per_slice"),
+)

@@ -1,0 +1,12 @@
+"""The protocol with every feature of the service hooked into it."""
+
+from functools import partial
+
+from holdfast.store.base.database import Database, Hook
+from holdfast.store.follow_ups.hooks import FollowUps
+from holdfast.store.jobs.hooks import JobResults
+
+HOOKS: tuple[Hook, ...] = (FollowUps(), JobResults())
+
+# The database at a URL, whose transitions take the features along. A bare `Database` runs the protocol alone.
+open_database = partial(Database, hooks=HOOKS)

@@ -1,0 +1,443 @@
+"""Actions: what a collection is told to do with each document, and what happens when either changes.
+
+Why no document is missed and none is served twice: a publication reads the actions while it holds its head
+for change; a new action is committed first, and only then does the visit lock each head in turn. Whichever
+comes second at a head sees the other: the publication the action, or the visit the visible generation. The
+visit also looks at heads that are not visible yet but live, for such a head may be publishing right now,
+having read the actions before this one was committed. If both come, the unique (action, head, generation)
+decides.
+
+A visit may be interrupted anywhere and done again: what it finds done it leaves.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Row, Text, bindparam, cast, exists, or_, select, union_all, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core import decide, subjects
+from holdfast.core.records import Ask, FencedOut, Head, Landed, Outcome
+from holdfast.core.states import LIVE, Disposition, Lane, Verb
+from holdfast.store.base import journal, rows
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import now
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import actions, follow_ups, heads, runs
+from holdfast.store.base.schema import deliveries as sent
+from holdfast.store.follow_ups import deliveries
+from holdfast.store.protocol import generations, publish_seq, requests
+
+VISIT_BATCH = 500
+CANCELLED_AT_ONCE = 100
+_live_states = [literal(status) for status in sorted(LIVE)]
+
+# Shared until commit: whoever removes an action waits, and then sees every follow-up that it was to have.
+ACTIONS_OF = (
+    select(actions)
+    .where(
+        actions.c.tenant == bindparam("tenant"),
+        actions.c.collection == bindparam("collection"),
+        actions.c.active,
+    )
+    .with_for_update(read=True)
+)
+NEW_FOLLOW_UP = upsert(follow_ups).on_conflict_do_nothing().returning(follow_ups.c.run_id)
+
+
+def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None = None) -> int:
+    """Each active action of the head's collection has its follow-up of this generation; answers the new ones.
+
+    Only what is indexed is followed up: a job on the same collection is none of its documents. The caller
+    holds the head for change. A follow-up supersedes the older one of the same action and subject.
+    """
+    made = 0
+    if head.kind != subjects.INDEX:
+        return made
+    for action in tx.all(ACTIONS_OF, {"tenant": head.tenant, "collection": head.collection}):
+        if only is not None and action.id != only:
+            continue
+        run_id = tx.db.token()
+        unique = {"action_id": action.id, "head_id": head.id, "generation": generation, "run_id": run_id}
+        if tx.one(NEW_FOLLOW_UP, unique) is None:
+            continue
+        if action.kind == deliveries.KIND:
+            deliveries.post(tx, _notice(head, generation, cause, action), run_id)
+        else:
+            _open(tx, head, generation, cause, action, run_id)
+        made += 1
+    return made
+
+
+def _open(tx: Tx, head: Head, generation: int, cause: str, action: Row[Any], run_id: str) -> None:
+    ask = Ask(
+        kind=action.kind,
+        subject=f"{head.subject}#action:{action.id}",
+        content=f"{head.subject}@{generation}",
+        options=action.options,
+        tenant=head.tenant,
+        collection=head.collection,
+        lane=Lane.FOLLOW_UP,
+        pipeline=action.pipeline,
+        actor=f"run:{cause}",
+    )
+    target, _at = generations.locked_head(tx, ask)
+    run, _life, _age = requests.latest(tx, target)
+    requests.open_generation(tx, ask, target, run, decide.Verdict(Disposition.ACCEPTED, "follow_up"), run_id)
+
+
+def _notice(head: Head, generation: int, cause: str, action: Row[Any]) -> deliveries.Notice:
+    document = {
+        "id": subjects.document_id(head.subject),
+        "collection": head.collection,
+        "generation": generation,
+        "run_id": cause,
+    }
+    return deliveries.Notice(
+        head.tenant,
+        deliveries.READY,
+        action.options["url"],
+        action.secret or "",
+        cause,
+        head.subject,
+        generation,
+        {"document": document, "action": {"id": action.id, "name": action.name}},
+        action.id,
+    )
+
+
+NEW_ACTION = (
+    upsert(actions)
+    .values(
+        tenant=bindparam("b_tenant"),
+        collection=bindparam("b_collection"),
+        kind=bindparam("b_kind"),
+        options=bindparam("b_options"),
+        pipeline=bindparam("b_pipeline"),
+        token=bindparam("b_token"),
+        name=bindparam("b_name"),
+        secret=bindparam("b_secret"),
+        visited=bindparam("b_visited"),
+        created_at=now(),
+    )
+    .on_conflict_do_nothing()
+    .returning(actions.c.id)
+)
+ACTION_BY_TOKEN = select(actions.c.id).where(
+    actions.c.tenant == bindparam("tenant"), actions.c.token == bindparam("token")
+)
+
+
+VISIT_AGAIN = (
+    update(actions)
+    .where(actions.c.id == bindparam("b_action"), actions.c.visited.is_(None))
+    .values(visited=0)
+)
+
+
+def add_action(
+    db: Database,
+    *,
+    tenant: str,
+    collection: str,
+    kind: str,
+    options: Mapping[str, Any],
+    pipeline: str,
+    token: str | None = None,
+    actor: str = "",
+    name: str = "",
+    secret: str | None = None,
+    most: int | None = None,
+    existing: bool = True,
+) -> int:
+    """The collection has this action, and each ready document its follow-up; answers the action's id.
+
+    Ask again with the same `token` after an interruption: it finds its own action and goes on visiting. Only
+    `most` documents are visited here if it is given; `unvisited` tells who still has some to visit. Without
+    `existing` documents that are ready already have no follow-up, till the action is added again with it.
+    """
+    Ask(kind=kind, subject="document:0", options=options, tenant=tenant, collection=collection).checked()
+    mine = token or db.token()
+    values: dict[str, Any] = {"b_tenant": tenant, "b_collection": collection, "b_kind": kind}
+    values |= {"b_options": dict(options), "b_name": name, "b_secret": secret}
+    values["b_visited"] = 0 if existing else None
+
+    def body(tx: Tx) -> int:
+        row = tx.one(NEW_ACTION, values | {"b_pipeline": pipeline, "b_token": mine})
+        if row is None:
+            found: int = tx.execute(ACTION_BY_TOKEN, {"tenant": tenant, "token": mine}).scalar_one()
+            if existing:
+                tx.execute(VISIT_AGAIN, {"b_action": found})
+            return found
+        about = {"action": row.id, "collection": collection, "kind": kind}
+        journal.write(tx, journal.entry(Verb.ADD_ACTION, "requested", tenant=tenant, actor=actor, data=about))
+        return int(row.id)
+
+    action_id = db.write("add_action", body)
+    if existing:
+        visit(db, action_id, most)
+    return action_id
+
+
+SECRET = select(actions.c.secret).where(actions.c.id == bindparam("action_id"))
+
+
+def secret_of(db: Database, action_id: int) -> str | None:
+    """What signs the deliveries of the action; for whoever has just added it, and for nobody else."""
+    found: str | None = db.read(lambda tx: tx.execute(SECRET, {"action_id": action_id}).scalar())
+    return found
+
+
+REMOVE_ACTION = (
+    update(actions)
+    .where(actions.c.tenant == bindparam("b_tenant"), actions.c.id == bindparam("b_action"), actions.c.active)
+    # The token is free again: the same action may be added anew. Its follow-ups are still to be seen to.
+    .values(active=False, visited=0, token=actions.c.token + ":" + cast(actions.c.id, Text))
+)
+
+
+def remove_action(
+    db: Database, tenant: str, action_id: int, *, actor: str = "", most: int = CANCELLED_AT_ONCE
+) -> Outcome:
+    """The action makes no new follow-up, and of those that have not ended `most` are cancelled here.
+
+    The rest, and what an interruption left, is for `cancel_follow_ups`: `unended` tells who still has some.
+    """
+
+    def body(tx: Tx) -> Outcome:
+        if tx.execute(REMOVE_ACTION, {"b_tenant": tenant, "b_action": action_id}).rowcount != 1:
+            return Landed() if tx.again else FencedOut("unknown")
+        about = {"action": action_id}
+        noted = journal.entry(Verb.REMOVE_ACTION, "requested", tenant=tenant, actor=actor, data=about)
+        journal.write(tx, noted)
+        return Landed()
+
+    removed = db.write("remove_action", body)
+    cancel_follow_ups(db, tenant, action_id, actor=actor, most=most)
+    return removed
+
+
+_of_removed = (
+    actions.c.id == bindparam("action_id"),
+    actions.c.tenant == bindparam("tenant"),
+    ~actions.c.active,
+)
+UNDER_WAY = union_all(
+    select(runs.c.head_id, runs.c.id.label("run_id"))
+    .select_from(actions.join(follow_ups, follow_ups.c.action_id == actions.c.id))
+    .join(runs, runs.c.id == follow_ups.c.run_id)
+    .where(*_of_removed, runs.c.status.in_(_live_states)),
+    # One that was sent again has a run of its own.
+    select(heads.c.id, heads.c.run_id)
+    .select_from(actions.join(sent, sent.c.action_id == actions.c.id))
+    .join(heads, heads.c.id == sent.c.head_id)
+    .where(*_of_removed, heads.c.status.in_(_live_states)),
+)
+
+
+SEEN_TO = (
+    update(actions)
+    .where(
+        actions.c.id == bindparam("b_action"),
+        actions.c.tenant == bindparam("b_tenant"),
+        ~actions.c.active,
+        actions.c.visited.is_not(None),
+    )
+    .values(visited=None)
+)
+UNENDED = (
+    select(actions.c.id, actions.c.tenant)
+    .where(actions.c.visited.is_not(None), ~actions.c.active)
+    .limit(bindparam("limit"))
+)
+
+
+def cancel_follow_ups(
+    db: Database, tenant: str, action_id: int, *, actor: str = "", most: int = CANCELLED_AT_ONCE
+) -> int:
+    """At most `most` follow-ups of the removed action that were under way are cancelled; answers how many.
+
+    No new one can come: whoever was publishing when it was removed has been waited for.
+    """
+    where = {"tenant": tenant, "action_id": action_id, "limit": most}
+    found = db.read(lambda tx: tx.all(UNDER_WAY.limit(bindparam("limit")), where))
+    ended = {row.run_id: row.head_id for row in found}
+    outcomes = [
+        requests.cancel(db, head_id, run_id=run_id, actor=actor or f"action:{action_id}")
+        for run_id, head_id in ended.items()
+    ]
+    if len(found) < most:
+        seen = {"b_action": action_id, "b_tenant": tenant}
+        db.write("seen_to", lambda tx: tx.execute(SEEN_TO, seen))
+    return sum(isinstance(outcome, Landed) for outcome in outcomes)
+
+
+def unended(db: Database, limit: int) -> list[tuple[int, str]]:
+    """Removed actions whose follow-ups may still be under way, each with its tenant."""
+    return [(row.id, row.tenant) for row in db.look(UNENDED, {"limit": limit})]
+
+
+IN_COLLECTION = select(actions.c.id).where(
+    actions.c.tenant == bindparam("tenant"),
+    actions.c.collection == bindparam("collection"),
+    actions.c.active,
+)
+
+
+def remove_all(db: Database, tenant: str, collection: str, *, actor: str = "") -> int:
+    """The collection has no action any more; answers how many it had.
+
+    Their follow-ups are left to the sweep but for a few of each: a collection may have any number of those.
+    """
+    where = {"tenant": tenant, "collection": collection}
+    found = [row.id for row in db.read(lambda tx: tx.all(IN_COLLECTION, where))]
+    most = max(1, CANCELLED_AT_ONCE // max(1, len(found)))
+    return sum(isinstance(remove_action(db, tenant, each, actor=actor, most=most), Landed) for each in found)
+
+
+ACTION = select(actions.c.tenant, actions.c.collection, actions.c.visited).where(
+    actions.c.id == bindparam("action_id"), actions.c.active
+)
+TO_VISIT = (
+    select(heads.c.id)
+    .where(
+        heads.c.tenant == bindparam("tenant"),
+        heads.c.collection == bindparam("collection"),
+        heads.c.id > bindparam("after"),
+        heads.c.kind == subjects.INDEX,
+        or_(heads.c.visible, heads.c.status.in_(_live_states)),
+    )
+    .order_by(heads.c.id)
+    .limit(VISIT_BATCH)
+)
+
+
+VISITED = (
+    update(actions)
+    .where(actions.c.id == bindparam("b_action"), actions.c.visited.is_not(None))
+    .values(visited=bindparam("b_visited"))
+)
+UNVISITED = (
+    select(actions.c.id).where(actions.c.visited.is_not(None), actions.c.active).limit(bindparam("limit"))
+)
+
+
+# New actions that have not looked at every document, and removed ones with something under way.
+HAS_VISITS = exists().where(actions.c.visited.is_not(None))
+
+
+def visit(db: Database, action_id: int, most: int | None = None) -> int:
+    """Every ready document of the action's collection has its follow-up; answers how many are new.
+
+    It goes on where the visit of a new action was interrupted, and looks at `most` documents if that is
+    given; a visit that was done to its end starts anew.
+    """
+    action = db.read(lambda tx: tx.one(ACTION, {"action_id": action_id}))
+    if action is None:
+        return 0
+    where = {"tenant": action.tenant, "collection": action.collection}
+    after, seen, made = action.visited or 0, 0, 0
+    while page := _page(db, where, after):
+        for head_id in page[: None if most is None else most - seen]:
+            made += _visit_head(db, head_id, action_id, action.collection)
+            after, seen = head_id, seen + 1
+        if seen == most:
+            _set_visited(db, action_id, after)
+            return made
+        if action.visited is not None:
+            _set_visited(db, action_id, after)
+    if action.visited is not None:
+        _set_visited(db, action_id, None)
+    return made
+
+
+def _set_visited(db: Database, action_id: int, head_id: int | None) -> None:
+    values = {"b_action": action_id, "b_visited": head_id}
+    db.write("visited", lambda tx: tx.execute(VISITED, values))
+
+
+def unvisited(db: Database, limit: int) -> list[int]:
+    """Actions whose collections have documents that were not visited yet."""
+    return [row.id for row in db.look(UNVISITED, {"limit": limit})]
+
+
+def _page(db: Database, where: Mapping[str, Any], after: int) -> list[int]:
+    return [row.id for row in db.read(lambda tx: tx.all(TO_VISIT, {**where, "after": after}))]
+
+
+def _visit_head(db: Database, head_id: int, action_id: int, collection: str) -> int:
+    made = 0
+
+    def body(tx: Tx) -> None:
+        nonlocal made
+        row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+        if row is None or row.collection != collection:
+            return  # moved meanwhile: whoever moved it saw to its follow-ups
+        made = max(made, _follow_up_ready(tx, rows.head(row), only=action_id))
+
+    db.write("visit", body)
+    return made
+
+
+PUBLISHED_RUN = (
+    select(runs.c.id, heads.c.imported)
+    .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
+    .where(runs.c.head_id == bindparam("head_id"), runs.c.generation == heads.c.published_generation)
+)
+
+
+def _follow_up_ready(tx: Tx, head: Head, *, only: int | None = None) -> int:
+    """The locked head's visible generation has its follow-ups. Imported rows have no chunks to work on."""
+    published = tx.one(PUBLISHED_RUN, {"head_id": head.id})
+    if not head.visible or published is None or published.imported:
+        return 0
+    return follow_up(tx, head, head.published_generation, published.id, only=only)
+
+
+MOVE = (
+    update(heads)
+    .where(heads.c.id == bindparam("b_head"))
+    .values(collection=bindparam("b_collection"), updated_at=now())
+)
+
+
+def move(db: Database, head_id: int, collection: str | None, *, actor: str = "") -> Outcome:
+    """The head is in `collection`, readers of both are told, and a ready document is followed up there."""
+    token = db.token()
+
+    def body(tx: Tx) -> Outcome:
+        row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+        if row is None or row.deleted:
+            return FencedOut("unknown" if row is None else "deleted")
+        if row.collection == collection or (tx.again and was_moved(tx, head_id, token)):
+            return Landed()
+        carry(tx, row, collection, token=token, actor=actor)
+        publish_seq.bump(tx, row.tenant, row.collection, collection)
+        return Landed()
+
+    return db.write("move", body)
+
+
+def carry(tx: Tx, row: Row[Any], collection: str | None, *, token: str, actor: str) -> None:
+    """The locked head is in `collection`, and a ready document is followed up there; readers are not told."""
+    noted = journal.entry(
+        Verb.MOVE,
+        "requested",
+        tenant=row.tenant,
+        head_id=row.id,
+        run_id=row.run_id,
+        generation=row.generation,
+        actor=actor,
+        data={"from": row.collection, "to": collection, "token": token},
+    )
+    tx.execute(MOVE, {"b_head": row.id, "b_collection": collection})
+    journal.write(tx, noted)
+    if collection is not None:
+        _follow_up_ready(tx, dataclasses.replace(rows.head(row), collection=collection))
+
+
+def was_moved(tx: Tx, head_id: int, token: str) -> bool:
+    """True when an earlier try of this move is in the journal, even if the head was moved on since."""
+    found = tx.all(journal.LATEST, {"head_id": head_id})
+    return any(row.verb == Verb.MOVE and (row.data or {}).get("token") == token for row in found)

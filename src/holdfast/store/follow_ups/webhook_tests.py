@@ -1,0 +1,77 @@
+"""Tests of webhooks: an event that says that it is one, on its way to the address of an action."""
+
+from sqlalchemy import bindparam, select
+
+from holdfast.core.records import FencedOut, Landed, Outcome
+from holdfast.core.states import LIVE
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import actions, heads
+from holdfast.store.base.schema import deliveries as sent
+from holdfast.store.follow_ups import deliveries
+
+_live_states = [literal(status) for status in sorted(LIVE)]
+
+# One test at a time: the second of two clicks waits here, and then finds the first one's. Whoever removes the
+# action waits, too, and then cancels the test.
+WEBHOOK = (
+    select(actions)
+    .where(
+        actions.c.tenant == bindparam("tenant"),
+        actions.c.collection == bindparam("collection"),
+        actions.c.id == bindparam("action_id"),
+        actions.c.kind == deliveries.KIND,
+        actions.c.active,
+    )
+    .with_for_update(key_share=True)
+)
+PENDING_TEST = (
+    select(sent.c.id)
+    .join(heads, heads.c.id == sent.c.head_id)
+    .where(
+        sent.c.action_id == bindparam("action_id"),
+        sent.c.event == deliveries.TEST,
+        heads.c.status.in_(_live_states),
+    )
+    .limit(1)
+)
+
+
+ALREADY_SENT = select(sent.c.id).where(sent.c.id == bindparam("event_id"))
+
+
+def send_test(
+    db: Database, *, tenant: str, collection: str, action_id: int, event_id: str, actor: str = ""
+) -> Outcome | str:
+    """An event that says that it is a test is on its way to the webhook's address, signed like any other.
+
+    While an earlier test of the same action is on its way that one's id is answered instead, and nothing is
+    sent. Fenced out when the collection has no such webhook.
+    """
+
+    def body(tx: Tx) -> Outcome | str:
+        where = {"tenant": tenant, "collection": collection, "action_id": action_id}
+        if tx.again and tx.one(ALREADY_SENT, {"event_id": event_id}) is not None:
+            return Landed()
+        action = tx.one(WEBHOOK, where)
+        if action is None:
+            return FencedOut("unknown")
+        earlier = tx.one(PENDING_TEST, {"action_id": action_id})
+        if earlier is not None:
+            return Landed() if earlier.id == event_id else str(earlier.id)
+        about = {"collection": collection, "action": {"id": action.id, "name": action.name}, "by": actor}
+        notice = deliveries.Notice(
+            tenant,
+            deliveries.TEST,
+            action.options["url"],
+            action.secret or "",
+            "test",
+            f"collection:{collection}",
+            0,
+            about,
+            action.id,
+        )
+        deliveries.post(tx, notice, event_id)
+        return Landed()
+
+    return db.write("send_test", body)

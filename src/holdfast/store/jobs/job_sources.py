@@ -1,0 +1,158 @@
+"""What a job reads: the published generations of documents, and their chunks by number.
+
+The chunks of a generation are numbered from 0 in the order of the document. A generation that another one has
+replaced, or that was deleted, is not read any more: its chunks may be half gone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Integer, and_, bindparam, func, literal, select
+
+from holdfast.core import subjects
+from holdfast.core.states import LIVE
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import Keys, key_in
+from holdfast.store.base.rows import literal as in_sql
+from holdfast.store.base.schema import chunks, documents, heads
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A ready document: the generation that answers, and how many chunks it has."""
+
+    document: str
+    head_id: int
+    generation: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A chunk by its number in the document."""
+
+    number: int
+    page: int | None
+    text: str
+
+
+_ready = (
+    select(
+        documents.c.id.label("document"),
+        heads.c.id.label("head_id"),
+        heads.c.published_generation.label("generation"),
+        func.coalesce(documents.c.chunks, 0).label("chunks"),
+    )
+    .select_from(
+        documents.join(
+            heads,
+            and_(
+                heads.c.tenant == documents.c.tenant,
+                heads.c.kind == subjects.INDEX,
+                heads.c.subject == literal(subjects.DOCUMENT) + documents.c.id,
+            ),
+        )
+    )
+    .where(
+        documents.c.tenant == bindparam("tenant"),
+        documents.c.collection == bindparam("collection"),
+        ~documents.c.deleted,
+        heads.c.visible,
+        documents.c.chunks > 0,
+    )
+    .order_by(documents.c.id)
+)
+READY = _ready.limit(bindparam("limit"))
+READY_CHOSEN = _ready.where(key_in(documents.c.id, bindparam("ids", type_=Keys())))
+KNOWN = select(documents.c.id).where(
+    documents.c.tenant == bindparam("tenant"),
+    documents.c.collection == bindparam("collection"),
+    key_in(documents.c.id, bindparam("ids", type_=Keys())),
+    ~documents.c.deleted,
+)
+
+
+def ready(db: Database, tenant: str, collection: str, *, limit: int) -> list[Source]:
+    """The ready documents of a collection in the order of their ids, at most `limit`."""
+    values = {"tenant": tenant, "collection": collection, "limit": limit}
+    return [Source(**row._asdict()) for row in db.read(lambda tx: tx.all(READY, values))]
+
+
+def chosen(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> list[Source]:
+    """Those of the named documents that are ready and in the collection, in the order of their ids."""
+    values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
+    return [Source(**row._asdict()) for row in db.read(lambda tx: tx.all(READY_CHOSEN, values))]
+
+
+def unknown(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> list[str]:
+    """Those of the ids that are no document of the collection, in the order given."""
+    values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
+    known = {row.id for row in db.read(lambda tx: tx.all(KNOWN, values))}
+    return [each for each in ids if each not in known]
+
+
+_coming = select(heads.c.subject).where(
+    heads.c.tenant == bindparam("tenant"),
+    heads.c.collection == bindparam("collection"),
+    heads.c.kind == subjects.INDEX,
+    ~heads.c.visible,
+    heads.c.status.in_([in_sql(status) for status in sorted(LIVE)]),
+)
+COMING = _coming.limit(1)
+COMING_CHOSEN = _coming.where(key_in(heads.c.subject, bindparam("subjects", type_=Keys()))).limit(1)
+
+
+def coming(db: Database, tenant: str, collection: str, ids: Sequence[str] | None) -> bool:
+    """True while a document of the collection, or one of these, is under way and not ready yet."""
+    values = {"tenant": tenant, "collection": collection}
+    if ids is None:
+        return db.first(COMING, values) is not None
+    return (
+        db.first(COMING_CHOSEN, values | {"subjects": [subjects.of_document(each) for each in ids]})
+        is not None
+    )
+
+
+CURRENT = select(heads.c.id).where(
+    heads.c.id == bindparam("head_id"),
+    heads.c.visible,
+    heads.c.published_generation == bindparam("generation"),
+)
+_numbered = (
+    select(
+        chunks.c.page,
+        chunks.c.text,
+        (func.row_number().over(order_by=(chunks.c.slice, chunks.c.position)) - 1).label("number"),
+    )
+    .where(chunks.c.head_id == bindparam("head_id"), chunks.c.generation == bindparam("generation"))
+    .subquery()
+)
+PIECES = (
+    select(_numbered)
+    .where(
+        _numbered.c.number >= bindparam("first", type_=Integer()),
+        _numbered.c.number <= bindparam("last", type_=Integer()),
+    )
+    .order_by(_numbered.c.number)
+)
+
+
+def pieces(
+    db: Database, head_id: int, generation: int, numbers: Sequence[int] | None = None
+) -> list[Piece] | None:
+    """The chunks with these numbers, or all; None when the generation is no longer the one that answers."""
+    place = {"head_id": head_id, "generation": generation}
+    reach = (
+        {"first": min(numbers, default=0), "last": max(numbers, default=-1)} if numbers is not None else {}
+    )
+    wanted = None if numbers is None else frozenset(numbers)
+
+    def body(tx: Tx) -> list[Piece] | None:
+        if tx.one(CURRENT, place) is None:
+            return None
+        found = tx.all(PIECES, place | {"first": 0, "last": 2**31 - 1} | reach)
+        return [
+            Piece(row.number, row.page, row.text) for row in found if wanted is None or row.number in wanted
+        ]
+
+    return db.read(body)

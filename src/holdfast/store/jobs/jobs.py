@@ -1,0 +1,195 @@
+"""Jobs: runs that somebody asked for, other than `index`. How one is asked for, and how they are listed.
+
+A subject has at most one job of a kind at work. While it is, a second request is a duplicate even if it asks
+for something else: the answers of the first are being paid for, and whoever wants others says so (`replace`).
+"""
+
+import dataclasses
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, literal_column, select, tuple_
+
+from holdfast.core import decide
+from holdfast.core.errors import NotFoundError
+from holdfast.core.records import Answer, Ask, Run
+from holdfast.core.states import LIVE, Status, TaskState
+from holdfast.store.base import rows
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import Keys, Numbers, key_in
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import A_JOB, collections, documents, heads, runs, tasks
+from holdfast.store.jobs.job_results import STANDS, Tally
+from holdfast.store.protocol import generations, requests
+
+# Whoever deletes waits for this lock, and then looks for work to end: a job cannot slip in between.
+COLLECTION_STAYS = (
+    select(collections.c.id)
+    .where(
+        collections.c.tenant == bindparam("tenant"),
+        collections.c.id == bindparam("id"),
+        ~collections.c.deleted,
+    )
+    .with_for_update(read=True)
+)
+DOCUMENT_STAYS = (
+    select(documents.c.id)
+    .where(documents.c.tenant == bindparam("tenant"), documents.c.id == bindparam("id"), ~documents.c.deleted)
+    .with_for_update(read=True)
+)
+STAYS = {"collection": COLLECTION_STAYS, "document": DOCUMENT_STAYS}
+ASKED = select(runs.c.content, runs.c.options, runs.c.pipeline).where(runs.c.id == bindparam("run_id"))
+
+
+def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience, replace: bool) -> Answer:
+    """What became of a request for a job; NotFoundError when its subject is not there (any more)."""
+
+    def body(tx: Tx) -> Answer:
+        head, at = generations.locked_head(tx, ask)
+        sort, _, name = ask.subject.partition(":")
+        if tx.one(STAYS[sort], {"tenant": ask.tenant, "id": name}) is None:
+            raise NotFoundError(f"there is no {sort} {name!r}; it was deleted")
+        asked = ask
+        run, life, _age = requests.latest(tx, head)
+        if not replace and run is not None and run.status in LIVE and run.id != run_id:
+            other = tx.one(ASKED, {"run_id": run.id})
+            if other is not None and decide.silence(run, life, patience, at) is None:
+                asked = dataclasses.replace(
+                    ask, content=other.content, options=other.options, pipeline=other.pipeline
+                )
+        return requests.answer(tx, asked, run_id=run_id, patience=patience)
+
+    return db.write("request", body)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it was asked for, what became of it, and how many results it has.
+
+    `about` is the title of its subject.
+    """
+
+    run: Run
+    collection: str | None
+    about: str
+    actor: str
+    reason: str
+    options: Mapping[str, Any]
+    tally: Tally
+    result: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def _title(table: Table, sort: str) -> ColumnElement[str]:
+    """The title of the row of `table` whose id stands behind the `sort` of a run's subject."""
+    behind = func.substr(runs.c.subject, len(sort) + 1)
+    return (
+        select(table.c.title).where(table.c.tenant == runs.c.tenant, table.c.id == behind).scalar_subquery()
+    )
+
+
+def _are_jobs(table: str) -> list[ColumnElement[Any]]:
+    """The rows of `table` that are jobs, in the words of its index."""
+    return [literal_column(re.sub(r"\b(kind|subject)\b", rf"{table}.\1", each)) for each in A_JOB]
+
+
+_asked = (
+    select(
+        *rows.RUN_COLUMNS,
+        runs.c.actor,
+        runs.c.reason,
+        runs.c.options,
+        runs.c.result,
+        heads.c.collection,
+        case(
+            (runs.c.subject.startswith("collection:"), _title(collections, "collection:")),
+            else_=_title(documents, "document:"),
+        ).label("about"),
+    )
+    .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
+    .where(key_in(runs.c.kind, bindparam("kinds", type_=Keys())), STANDS)
+)
+_job = _asked.where(runs.c.tenant == bindparam("tenant"), *_are_jobs("runs"))
+ONE = _job.where(runs.c.id == bindparam("run_id"))
+_AFTER = tuple_(runs.c.queued_at, runs.c.id) < tuple_(bindparam("at"), bindparam("id"))
+# Where more subjects have jobs, the list of all jobs is walked: it meets those of the collection often.
+MOST_HEADS = 500
+_in_collection = (heads.c.tenant == bindparam("tenant"), heads.c.collection == bindparam("collection"))
+HEADS_OF = select(heads.c.id).where(*_in_collection, *_are_jobs("heads")).limit(MOST_HEADS + 1)
+# What is true of a head is true of its runs. Said of them as well, it would lead to the list of all jobs.
+_of_heads = _asked.where(*_in_collection, key_in(runs.c.head_id, bindparam("heads", type_=Numbers())))
+
+
+def one(db: Database, tenant: str, run_id: str, kinds: Collection[str]) -> Job | None:
+    """The job of the tenant with this id, if it is of one of the kinds."""
+    values = {"tenant": tenant, "run_id": run_id, "kinds": list(kinds)}
+    found = db.read(lambda tx: _jobs(tx.all(ONE, values)))
+    return found[0] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which jobs are listed, and after which one."""
+
+    tenant: str
+    kinds: Collection[str]
+    collection: str | None = None
+    status: str | None = None
+    after: tuple[float, str] | None = None
+    limit: int = 100
+
+
+def page(db: Database, wanted: Wanted) -> list[Job]:
+    """The jobs that are wanted, the newest first."""
+    values: dict[str, Any] = {"tenant": wanted.tenant, "kinds": list(wanted.kinds)}
+
+    def body(tx: Tx) -> list[Job]:
+        query: Select[Any] = _job
+        if wanted.collection is not None:
+            values["collection"] = wanted.collection
+            ids = [row.id for row in tx.all(HEADS_OF, values)]
+            if len(ids) <= MOST_HEADS:
+                query, values["heads"] = _of_heads, ids
+            else:
+                query = query.where(_in_collection[1])
+        if wanted.status is not None:
+            query, values["status"] = query.where(runs.c.status == bindparam("status")), wanted.status
+        if wanted.after is not None:
+            query, values["at"], values["id"] = query.where(_AFTER), *wanted.after
+        query = query.order_by(runs.c.queued_at.desc(), runs.c.id.desc()).limit(wanted.limit)
+        return _jobs(tx.all(query, values))
+
+    return db.read(body)
+
+
+def _jobs(found: Sequence[Any]) -> list[Job]:
+    return [
+        Job(
+            run=rows.run(row),
+            collection=row.collection,
+            about=row.about or row.subject,
+            actor=row.actor,
+            reason=row.reason,
+            options=row.options,
+            tally=_tally(row),
+            result=row.result or {},
+        )
+        for row in found
+    ]
+
+
+def _tally(row: Any) -> Tally:
+    """How many results there are; a job whose result is a file, or documents, has none of these."""
+    counts = row.result if row.status == Status.SUCCESS and row.result else {}
+    return Tally(**{name: counts[name] for name in Tally.__dataclass_fields__ if name in counts})
+
+
+TOLD = select(tasks.c.result).where(
+    tasks.c.run_id == bindparam("run_id"), tasks.c.state == literal(TaskState.DONE)
+)
+
+
+def told(db: Database, run_id: str) -> list[Mapping[str, Any]]:
+    """What the finished slices of a job say of themselves."""
+    return [row.result for row in db.read(lambda tx: tx.all(TOLD, {"run_id": run_id})) if row.result]

@@ -1,0 +1,166 @@
+"""Rounds over a whole collection: begun with the change that wants them, carried on by whoever has time.
+
+A collection may have a hundred thousand documents, and a request has a moment. So the transaction that
+changes a collection also writes down that its documents are to be seen to; some are at once, the rest by the
+sweep. Seeing to a document twice is harmless: a round that was interrupted goes on at the last place it told.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import and_, bindparam, delete, exists, func, literal, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core import subjects
+from holdfast.core.states import Disposition, Verb
+from holdfast.store.base import journal
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import now
+from holdfast.store.base.schema import documents, heads, rounds
+
+OPTIONS = "options"
+DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round that is not over. `after` is the last document that was seen to."""
+
+    tenant: str
+    collection: str
+    sort: str
+    after: str
+    actor: str
+    token: str
+
+
+_COLUMNS = [rounds.c[name] for name in Round.__dataclass_fields__]
+_new = upsert(rounds).values(due_at=now())
+BEGIN = _new.on_conflict_do_update(
+    index_elements=[rounds.c.tenant, rounds.c.collection, rounds.c.sort],
+    set_={name: _new.excluded[name] for name in ("after", "actor", "token", "due_at")},
+)
+ONE = select(*_COLUMNS).where(
+    rounds.c.tenant == bindparam("tenant"),
+    rounds.c.collection == bindparam("collection"),
+    rounds.c.sort == bindparam("sort"),
+)
+DUE = select(*_COLUMNS).where(rounds.c.due_at <= now()).order_by(rounds.c.due_at).limit(bindparam("limit"))
+HAS_DUE = exists().where(rounds.c.due_at <= now())
+_mine = (
+    rounds.c.tenant == bindparam("b_tenant"),
+    rounds.c.collection == bindparam("b_collection"),
+    rounds.c.sort == bindparam("b_sort"),
+    rounds.c.token == bindparam("b_token"),
+)
+STEP = update(rounds).where(*_mine).values(after=bindparam("b_after"), due_at=now() + bindparam("b_pause"))
+END = delete(rounds).where(*_mine)
+FORGET = delete(rounds).where(
+    rounds.c.tenant == bindparam("tenant"),
+    rounds.c.collection == bindparam("collection"),
+    rounds.c.sort == bindparam("sort"),
+)
+
+
+def begin(tx: Tx, tenant: str, collection: str, sort: str, *, actor: str, token: str) -> Round:
+    """Every document of the collection is to be seen to, from the first one on."""
+    begun = Round(tenant, collection, sort, "", actor, token)
+    tx.execute(BEGIN, {name: getattr(begun, name) for name in Round.__dataclass_fields__})
+    return begun
+
+
+def forget(tx: Tx, tenant: str, collection: str, sort: str) -> None:
+    """There is no such round any more."""
+    tx.execute(FORGET, {"tenant": tenant, "collection": collection, "sort": sort})
+
+
+def one(db: Database, tenant: str, collection: str, sort: str) -> Round | None:
+    """The round, if there is one that is not over."""
+    values = {"tenant": tenant, "collection": collection, "sort": sort}
+    row = db.read(lambda tx: tx.one(ONE, values))
+    return None if row is None else Round(**row._asdict())
+
+
+def due(db: Database, limit: int) -> list[Round]:
+    """Rounds that are to be carried on now, the one that waits longest first."""
+    return [Round(**row._asdict()) for row in db.look(DUE, {"limit": limit})]
+
+
+def _name(which: Round) -> dict[str, Any]:
+    return {
+        "b_tenant": which.tenant,
+        "b_collection": which.collection,
+        "b_sort": which.sort,
+        "b_token": which.token,
+    }
+
+
+def step(db: Database, which: Round, after: str, *, pause: float = 0.0) -> None:
+    """The round goes on after `after`, no sooner than in `pause` seconds; nothing if it began anew since."""
+    values = _name(which) | {"b_after": after, "b_pause": pause}
+    db.write("step_round", lambda tx: tx.execute(STEP, values))
+
+
+def end(db: Database, which: Round) -> None:
+    """The round is over; nothing if it began anew since."""
+    db.write("end_round", lambda tx: tx.execute(END, _name(which)))
+
+
+def note_skipped(db: Database, which: Round, head_id: int | None, code: str, message: str) -> None:
+    """The journal of the document says that the round could not ask for it, and why."""
+    noted = journal.entry(
+        Verb.REQUEST,
+        f"{Disposition.REFUSED}:{code}",
+        tenant=which.tenant,
+        head_id=head_id,
+        actor=which.actor,
+        data={"round": which.token, "message": message},
+    )
+    db.write("skip_in_round", lambda tx: journal.once(tx, noted))
+
+
+_live = ~documents.c.deleted
+_in_collection = (
+    documents.c.tenant == bindparam("tenant"),
+    documents.c.collection == bindparam("collection"),
+)
+UNASKED = select(func.count()).where(*_in_collection, documents.c.id > bindparam("after"), _live)
+# Documents whose row is gone and whose work is not. A row that is gone never comes back, so this finds
+# nothing of a collection that somebody made again under the same name.
+_remains = documents.join(
+    heads,
+    and_(
+        heads.c.tenant == documents.c.tenant,
+        heads.c.kind == subjects.INDEX,
+        heads.c.subject == literal(subjects.DOCUMENT) + documents.c.id,
+        ~heads.c.deleted,
+    ),
+)
+REMAINS = (
+    select(documents.c.id)
+    .select_from(_remains)
+    .where(*_in_collection, documents.c.deleted, documents.c.id > bindparam("after"))
+    .order_by(documents.c.id)
+    .limit(bindparam("limit"))
+)
+REMAINING = select(func.count()).select_from(_remains).where(*_in_collection, documents.c.deleted)
+
+
+def left(db: Database, which: Round) -> int:
+    """How many documents the round has still to see to."""
+    values = {"tenant": which.tenant, "collection": which.collection}
+    query = REMAINING if which.sort == DELETE else UNASKED
+    more = {} if which.sort == DELETE else {"after": which.after}
+    found: int = db.read(lambda tx: tx.execute(query, values | more).scalar_one())
+    return found
+
+
+def remains(db: Database, tenant: str, collection: str, *, after: str, limit: int) -> list[str]:
+    """Deleted documents of the collection, after the id `after`, whose work has not ended yet."""
+    return db.read(lambda tx: remaining(tx, tenant, collection, after=after, limit=limit))
+
+
+def remaining(tx: Tx, tenant: str, collection: str, *, after: str = "", limit: int = 1) -> list[str]:
+    """As `remains`, inside a transaction."""
+    values = {"tenant": tenant, "collection": collection, "after": after, "limit": limit}
+    return [row.id for row in tx.all(REMAINS, values)]

@@ -1,0 +1,139 @@
+"""What an import writes: documents that are ready when they arrive, with chunks that nobody cut here.
+
+An import is no way round the fence. A document that arrives is a generation like any other, requested and
+claimed in one transaction by the import itself, which stages its chunks and publishes it under that claim.
+If the import dies, the claim runs out and whoever indexes takes the document up from its bytes; if the import
+is taken up again first, it supersedes what it left.
+
+The ledger is given what the bundle has of vectors as calls that were settled for nothing: under the content
+key of the tenant that imports, so that no other tenant meets them, and never over a call that is there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core import subjects
+from holdfast.core.decide import Verdict
+from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.records import Ask, Claim, FencedOut, Landed
+from holdfast.core.states import LIVE, CallState, Disposition
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import now
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import calls, runs
+from holdfast.store.base.schema import tasks as task_table
+from holdfast.store.library import documents, quotas
+from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
+from holdfast.store.library.documents import BY_DIGEST, NEW, Document, Draft
+from holdfast.store.library.quotas import UNLIMITED, Quota
+from holdfast.store.protocol import claims, generations, requests, tasks
+
+REASON = "imported"
+ACTOR_OF = select(runs.c.actor).where(runs.c.id == bindparam("run_id"))
+PLAN_OF = select(task_table.c.id).where(task_table.c.run_id == bindparam("run_id"), task_table.c.ordinal == 0)
+_new = upsert(calls).values(
+    tenant=bindparam("b_tenant"),
+    key=bindparam("b_key"),
+    state=literal(CallState.SETTLED),
+    run_id=bindparam("b_run"),
+    model=bindparam("b_model"),
+    estimate=0,
+    result=bindparam("b_result"),
+    settled_at=now(),
+)
+# A void call holds nothing and nobody holds it; every other is left as it is.
+KNOWN = _new.on_conflict_do_update(
+    index_elements=[calls.c.tenant, calls.c.key],
+    set_={
+        "state": literal(CallState.SETTLED),
+        "order_id": None,
+        "run_id": _new.excluded.run_id,
+        "result": _new.excluded.result,
+        "settled_at": _new.excluded.settled_at,
+        "cost": 0,
+        "tokens": 0,
+    },
+    where=calls.c.state == literal(CallState.VOID),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A paid input and what was answered to it elsewhere."""
+
+    key: str
+    model: str
+    result: bytes
+
+
+def keep_calls(db: Database, claim: Claim, known: Sequence[Known]) -> FencedOut | Landed:
+    """The tenant need not pay for these any more. Keep batches short, as for chunks."""
+    common = {"b_tenant": claim.tenant, "b_run": claim.run_id}
+    unique = {each.key: each for each in known}
+    values = [
+        common | {"b_key": key, "b_model": unique[key].model, "b_result": unique[key].result}
+        for key in sorted(unique)
+    ]
+
+    def body(tx: Tx) -> FencedOut | Landed:
+        held = tasks.hold(tx, claim, change=False)
+        if isinstance(held, FencedOut | Landed):
+            return held
+        tx.execute(KNOWN, values)
+        return Landed()
+
+    return db.write("keep_calls", body) if values else Landed()
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A document that is about to arrive, and how it was indexed: `ask` names it once it has an id."""
+
+    draft: Draft
+    ask: Ask
+    run_id: str
+    token: str
+
+
+def open_document(
+    db: Database, claim: Claim, arrival: Arrival, *, owner: str, ttl: float, quota: Quota = UNLIMITED
+) -> Claim | Document | FencedOut:
+    """The right to stage and publish the document; or the one that has its content already and stays.
+
+    One that has the content but neither answers queries nor is on its way to is opened again.
+    QuotaExceededError when it is too much for the tenant.
+    """
+    where = {"tenant": claim.tenant, "collection": claim.collection, "digest": arrival.draft.source.digest}
+
+    def body(tx: Tx) -> Claim | Document | FencedOut:
+        held = tasks.hold(tx, claim, change=False)
+        if isinstance(held, FencedOut | Landed):
+            return held if isinstance(held, FencedOut) else FencedOut("finished")
+        if tx.one(COLLECTION_KEPT, {"tenant": claim.tenant, "id": claim.collection}) is None:
+            raise no_collection(claim.collection or "")
+        if tx.again and (mine := claims.mine(tx, arrival.token)) is not None:
+            return mine
+        tx.execute(NEW, documents.row_of(claim.tenant, claim.collection or "", arrival.draft))
+        row = tx.one(BY_DIGEST, where)
+        if row is None:
+            raise StoreUnavailableError("a document with this content is being deleted; ask again later")
+        found = documents.of_row(row._asdict())
+        ask = replace(arrival.ask, subject=subjects.of_document(found.id))
+        head, _at = generations.locked_head(tx, ask)
+        run, _life, _age = requests.latest(tx, head)
+        at_work = run is not None and run.status in LIVE
+        left = at_work and tx.execute(ACTOR_OF, {"run_id": head.run_id}).scalar() == ask.actor
+        if head.deleted or ((head.visible or at_work) and not left):
+            return found
+        verdict = Verdict(Disposition.ACCEPTED, REASON)
+        requests.open_generation(tx, ask, head, run, verdict, arrival.run_id)
+        task_id = tx.execute(PLAN_OF, {"run_id": arrival.run_id}).scalar_one()
+        taken = claims.take(tx, task_id, owner=owner, token=arrival.token, ttl=ttl)
+        if found.id == arrival.draft.id:
+            quotas.check(tx, claim.tenant, quota)
+        return taken
+
+    return db.write("open_arrival", body)

@@ -1,0 +1,103 @@
+"""What is published in a collection, read to the end in the snapshot of the caller."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Row, and_, bindparam, literal, or_, select
+
+from holdfast.core import subjects
+from holdfast.core.states import CallState
+from holdfast.store.base.database import Tx
+from holdfast.store.base.schema import calls, chunks, documents, heads, runs
+
+DOCUMENTS_AT_ONCE = 100
+CHUNKS_AT_ONCE = 500
+
+# The content and the options are those of the run that made what is visible: the row may want others by now.
+DOCUMENTS = (
+    select(
+        documents.c.id,
+        documents.c.title,
+        documents.c.name,
+        documents.c.source,
+        documents.c.url,
+        documents.c.etag,
+        documents.c.last_modified,
+        documents.c.options,
+        documents.c.format,
+        documents.c.pages,
+        documents.c.thumbnail,
+        heads.c.id.label("head_id"),
+        heads.c.published_generation.label("generation"),
+        runs.c.content,
+        runs.c.options.label("chosen"),
+    )
+    .select_from(
+        documents.join(
+            heads,
+            and_(
+                heads.c.tenant == documents.c.tenant,
+                heads.c.kind == subjects.INDEX,
+                heads.c.subject == literal(subjects.DOCUMENT) + documents.c.id,
+                heads.c.visible,
+                ~heads.c.imported,
+            ),
+        ).join(runs, and_(runs.c.head_id == heads.c.id, runs.c.generation == heads.c.published_generation))
+    )
+    .where(
+        documents.c.tenant == bindparam("tenant"),
+        documents.c.collection == bindparam("collection"),
+        documents.c.id > bindparam("after"),
+        ~documents.c.deleted,
+    )
+    .order_by(documents.c.id)
+    .limit(DOCUMENTS_AT_ONCE)
+)
+CHUNKS = (
+    select(
+        chunks.c.slice,
+        chunks.c.position,
+        chunks.c.page,
+        chunks.c.text,
+        chunks.c.data,
+        chunks.c.call_key,
+        calls.c.result,
+    )
+    .select_from(
+        chunks.outerjoin(
+            calls,
+            and_(
+                calls.c.tenant == bindparam("tenant"),
+                calls.c.key == chunks.c.call_key,
+                calls.c.state == CallState.SETTLED.value,
+            ),
+        )
+    )
+    .where(
+        chunks.c.head_id == bindparam("head_id"),
+        chunks.c.generation == bindparam("generation"),
+        or_(
+            chunks.c.slice > bindparam("slice"),
+            and_(chunks.c.slice == bindparam("slice"), chunks.c.position > bindparam("position")),
+        ),
+    )
+    .order_by(chunks.c.slice, chunks.c.position)
+    .limit(CHUNKS_AT_ONCE)
+)
+
+
+def published(tx: Tx, tenant: str, collection: str) -> Iterator[Row[Any]]:
+    """The documents of the collection that answer queries, by id."""
+    after = ""
+    while found := tx.all(DOCUMENTS, {"tenant": tenant, "collection": collection, "after": after}):
+        yield from found
+        after = found[-1].id
+
+
+def chunks_of(tx: Tx, tenant: str, head_id: int, generation: int) -> Iterator[Row[Any]]:
+    """The chunks of a generation in their order, each with its vector where it has one."""
+    place = {"slice": -1, "position": -1}
+    where = {"tenant": tenant, "head_id": head_id, "generation": generation}
+    while found := tx.in_binary(CHUNKS, where | place):
+        yield from found
+        place = {"slice": found[-1].slice, "position": found[-1].position}

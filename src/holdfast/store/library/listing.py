@@ -1,0 +1,198 @@
+"""Documents as a list: filtered, sorted and by the page, and how many there are of each status.
+
+A page goes on after the place of the last row that was seen: the value it was sorted by, and its id. What
+changes its value meanwhile may be met twice or not at all, as in any list that moves; nothing else is.
+"""
+
+import functools
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, case, cast, func, or_, select
+
+from holdfast.core.states import Status
+from holdfast.store.base.database import Database
+from holdfast.store.base.dialect import Keys, key_in
+from holdfast.store.base.schema import charges, documents, heads
+from holdfast.store.library import documents as stored
+from holdfast.store.library.documents import Document
+
+# What needs a person comes first, what rests last.
+RANKS = {
+    Status.FAILED: 0,
+    Status.RUNNING: 1,
+    Status.QUEUED: 2,
+    Status.IDLE: 3,
+    Status.SUCCESS: 4,
+}
+
+
+class Sort(StrEnum):
+    """What a list is sorted by."""
+
+    ID = "id"
+    TITLE = "title"
+    STATUS = "status"
+    UPDATED = "updated"
+    PAGES = "pages"
+    COST = "cost"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page of a sorted list ended."""
+
+    value: str | float
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which documents of a collection, in which order, after which place. `q` is looked for in titles."""
+
+    tenant: str
+    collection: str
+    sort: Sort = Sort.ID
+    down: bool = False
+    status: Status | None = None
+    q: str = ""
+    after: Place | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A document, and its place in the list that it was found in."""
+
+    document: Document
+    place: Place
+
+
+_status = func.coalesce(heads.c.status, Status.IDLE.value)
+_cost = (
+    select(func.coalesce(func.sum(charges.c.amount), 0))
+    .where(charges.c.run_id == heads.c.run_id, charges.c.sort != "in_doubt")
+    .scalar_subquery()
+)
+VALUES: dict[Sort, ColumnElement[Any]] = {
+    Sort.ID: documents.c.id,
+    Sort.TITLE: func.lower(documents.c.title),
+    Sort.STATUS: case(*((_status == status.value, rank) for status, rank in RANKS.items()), else_=9),
+    Sort.UPDATED: documents.c.updated_at,
+    Sort.PAGES: func.coalesce(documents.c.pages, -1),
+    Sort.COST: cast(_cost, BigInteger),
+}
+
+
+@functools.cache
+def _page(sort: Sort, *, down: bool, by_status: bool, by_title: bool, follows: bool) -> Select[Any]:
+    """The query for lists of this sort. Made once, so that `store.base.statements` knows it again."""
+    value = VALUES[sort]
+    query = _query(sort).where(
+        documents.c.tenant == bindparam("tenant"), documents.c.collection == bindparam("collection")
+    )
+    if by_status:
+        query = query.where(_status == bindparam("status"))
+    if by_title:
+        query = query.where(func.lower(documents.c.title).like(bindparam("q"), escape="/"))
+    if follows:
+        beyond = value < bindparam("value") if down else value > bindparam("value")
+        same = and_(value == bindparam("value"), documents.c.id > bindparam("after"))
+        # By ids there are no equals, and without the second half their index leads straight to the place.
+        query = query.where(beyond if sort is Sort.ID else or_(beyond, same))
+    return query.order_by(value.desc() if down else value, documents.c.id).limit(bindparam("limit"))
+
+
+def page(db: Database, wanted: Wanted) -> list[Listed]:
+    """The documents that are wanted, in their order."""
+    values: dict[str, Any] = {
+        "tenant": wanted.tenant,
+        "collection": wanted.collection,
+        "limit": wanted.limit,
+    }
+    if wanted.status is not None:
+        values["status"] = wanted.status.value
+    if wanted.q:
+        plain = wanted.q.lower().replace("/", "//").replace("%", "/%").replace("_", "/_")
+        values["q"] = f"%{plain}%"
+    if (after := wanted.after) is not None:
+        values["value"] = after.value
+        values |= {} if wanted.sort is Sort.ID else {"after": after.id}
+    query = _page(
+        wanted.sort,
+        down=wanted.down,
+        by_status=wanted.status is not None,
+        by_title=bool(wanted.q),
+        follows=after is not None,
+    )
+    return [_listed(row) for row in db.look(query, values)]
+
+
+def some(db: Database, tenant: str, collection: str, ids: Collection[str]) -> list[Document]:
+    """Those of the documents that are in the collection."""
+    values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
+    return [_listed(row).document for row in db.look(SOME, values)]
+
+
+def _query(sort: Sort) -> Select[Any]:
+    return stored.selecting(VALUES[sort].label("place"))
+
+
+def _listed(row: Any) -> Listed:
+    values = row._asdict()
+    place = values.pop("place")
+    # PostgreSQL adds 64-bit numbers up to a numeric.
+    value = place if isinstance(place, str | int | float) else int(place)
+    return Listed(stored.of_row(values), Place(value, row.id))
+
+
+SOME = _query(Sort.ID).where(
+    documents.c.tenant == bindparam("tenant"),
+    documents.c.collection == bindparam("collection"),
+    key_in(documents.c.id, bindparam("ids", type_=Keys())),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many documents a collection has of each status, and their chunks together."""
+
+    by_status: dict[Status, int]
+    chunks: int = 0
+
+    @property
+    def documents(self) -> int:
+        """How many there are."""
+        return sum(self.by_status.values())
+
+    def of(self, status: Status) -> int:
+        """How many have this status."""
+        return self.by_status.get(status, 0)
+
+
+COUNTS = (
+    select(
+        documents.c.collection,
+        _status.label("status"),
+        func.count().label("number"),
+        func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
+    )
+    .select_from(stored.WITH_HEADS)
+    .where(documents.c.tenant == bindparam("tenant"), ~documents.c.deleted)
+    .group_by(documents.c.collection, _status)
+)
+COUNTS_OF_ONE = COUNTS.where(documents.c.collection == bindparam("collection"))
+
+
+def counts(db: Database, tenant: str, collection: str | None = None) -> dict[str, Counts]:
+    """By collection that has documents, how many of each status; of all collections, or of one."""
+    values = {"tenant": tenant} | ({} if collection is None else {"collection": collection})
+    rows: Sequence[Any] = db.look(COUNTS if collection is None else COUNTS_OF_ONE, values)
+    found: dict[str, dict[Status, int]] = {}
+    chunks: dict[str, int] = {}
+    for row in rows:
+        found.setdefault(row.collection, {})[Status(row.status)] = row.number
+        chunks[row.collection] = chunks.get(row.collection, 0) + int(row.chunks)
+    return {name: Counts(each, chunks[name]) for name, each in found.items()}

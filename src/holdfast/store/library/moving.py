@@ -1,0 +1,140 @@
+"""A document changes its collection: row, head and what is visible on both sides, all in one transaction.
+
+Both collections are held against deletion first, then the head is locked, as whoever adds a document does. So
+a publication in flight ends before the move or after it: before it, the move finds the generation ready and
+fires the actions of the new collection; after it, the publication reads the head's new collection and fires
+them itself. Never both, for a follow-up is unique by action, document and generation.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+
+from sqlalchemy import bindparam, exc, select, update
+
+from holdfast.core import subjects
+from holdfast.core.errors import StoreUnavailableError
+from holdfast.core.records import Answer
+from holdfast.core.states import Disposition
+from holdfast.store.base import rows
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import now
+from holdfast.store.base.schema import documents as table
+from holdfast.store.base.schema import heads
+from holdfast.store.follow_ups import actions
+from holdfast.store.library import documents
+from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
+from holdfast.store.library.documents import CLASH, DOCUMENT, Document, Request, Taken, no_document
+from holdfast.store.protocol import publish_seq
+
+# Of many who move one document at the same moment each loses to every other once, at worst.
+TRIES = 30
+
+SET_COLLECTION = (
+    update(table)
+    .where(table.c.tenant == bindparam("b_tenant"), table.c.id == bindparam("b_id"), ~table.c.deleted)
+    .values(collection=bindparam("b_collection"), updated_at=now())
+)
+# Jobs on the document go with it. What follows up on it belongs to an action of the collection it leaves.
+JOBS_TOO = (
+    update(heads)
+    .where(
+        heads.c.tenant == bindparam("b_tenant"),
+        heads.c.subject == bindparam("b_subject"),
+        heads.c.kind != subjects.INDEX,
+    )
+    .values(collection=bindparam("b_collection"))
+)
+
+
+class _MovedError(Exception):
+    """Somebody else moved the document at this very moment; the transaction has left no trace."""
+
+
+def move(
+    db: Database,
+    name: tuple[str, str],
+    collection: str,
+    *,
+    actor: str,
+    check: Callable[[int], None],
+    request: Request,
+) -> Answer | Taken:
+    """The document (tenant, id) is in `collection`, and `request` has asked for it as it is there.
+
+    `check` is given the generation under the head's lock and may raise. A refused request changes nothing,
+    nor does a document of that collection which has the same content: Taken. NotFoundError when the document
+    or one of the collections is deleted.
+    """
+    token = db.token()
+
+    def body(tx: Tx) -> Answer | Taken:
+        seen = _there(tx, name)
+        for each in sorted({seen.collection, collection}):
+            if tx.one(COLLECTION_KEPT, {"tenant": name[0], "id": each}) is None:
+                raise no_collection(each)
+        return _move(tx, seen, collection, token, actor, check, request)
+
+    for number in range(TRIES):
+        # The other one was quicker, or gave the target the same content: the next look finds which.
+        with contextlib.suppress(_MovedError, exc.IntegrityError):
+            return db.write("move", body)
+        db.pause(0.002 * number)
+    raise StoreUnavailableError("the document is moved to and fro too quickly; ask again later")
+
+
+def _move(
+    tx: Tx,
+    seen: Document,
+    collection: str,
+    token: str,
+    actor: str,
+    check: Callable[[int], None],
+    request: Request,
+) -> Answer | Taken:
+    about = {"tenant": seen.tenant, "kind": subjects.INDEX, "subject": subjects.of_document(seen.id)}
+    row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, about)
+    if row is None or row.deleted:
+        raise no_document(seen.id)
+    found = _there(tx, (seen.tenant, seen.id))
+    if tx.again and actions.was_moved(tx, row.id, token):
+        return request(tx, found)
+    check(row.generation)
+    if found.collection != seen.collection:
+        raise _MovedError
+    where = {"tenant": found.tenant, "collection": collection, "digest": found.digest, "id": found.id}
+    if (other := tx.one(CLASH, where)) is not None:
+        return Taken(str(other.id))
+    answer = request(tx, dataclasses.replace(found, collection=collection))
+    if answer.disposition is Disposition.REFUSED or found.collection == collection:
+        return answer
+    actions.carry(tx, row, collection, token=token, actor=actor)
+    values = {"b_tenant": found.tenant, "b_collection": collection}
+    tx.execute(JOBS_TOO, values | {"b_subject": about["subject"]})
+    # Before the document's row, as a publication does.
+    publish_seq.bump(tx, found.tenant, found.collection, collection)
+    tx.execute(SET_COLLECTION, values | {"b_id": found.id})
+    return answer
+
+
+def _there(tx: Tx, name: tuple[str, str]) -> Document:
+    row = tx.one(DOCUMENT, {"tenant": name[0], "id": name[1]})
+    if row is None:
+        raise no_document(name[1])
+    return documents.of_row(row._asdict())
+
+
+STAYS = (
+    select(table.c.id)
+    .where(table.c.tenant == bindparam("tenant"), table.c.id == bindparam("id"), ~table.c.deleted)
+    .with_for_update(read=True)
+)
+
+
+def hold(tx: Tx, tenant: str, document_id: str) -> None:
+    """The document, and so its bytes, stay until this transaction ends; NotFoundError when it is deleted.
+
+    Asked for last in a transaction: a publication waits for this row while it holds its head.
+    """
+    if tx.one(STAYS, {"tenant": tenant, "id": document_id}) is None:
+        raise no_document(document_id)

@@ -1,0 +1,113 @@
+"""How much a tenant holds and may hold: documents, and the bytes of their originals.
+
+The database counts by itself, in the transaction that changes a document (migration 0014), and the row that
+it counts in stays locked until that transaction ends. So a check at the end of the transaction sees what
+everybody before it has added, and of two uploads that do not fit together one is refused. A document that is
+deleted frees its share at once, though its bytes are taken off the disk later, by the sweep.
+
+Not counted: chunks, vectors and older versions. They follow from the documents, within a factor.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Row, bindparam, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core.errors import WorkError
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.schema import quotas
+
+
+class QuotaExceededError(WorkError):
+    """The tenant would hold more than it may; nothing was added."""
+
+    code = "quota_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The most documents and bytes that a tenant may hold; None for no limit."""
+
+    documents: int | None = None
+    bytes: int | None = None
+
+
+UNLIMITED = Quota()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a tenant holds, and the limits that hold for it."""
+
+    tenant: str
+    documents: int
+    bytes: int
+    quota: Quota
+
+    def check(self, *, documents: int = 0, bytes_: int = 0) -> None:
+        """Return if so much more fits; otherwise QuotaExceededError."""
+        of_documents, of_bytes = self.quota.documents, self.quota.bytes
+        if of_documents is not None and self.documents + documents > of_documents:
+            raise QuotaExceededError(
+                f"the quota of tenant {self.tenant} is {of_documents:,} documents, and with this it would "
+                f"hold {self.documents + documents:,}; delete some, or have it raised"
+            )
+        if of_bytes is not None and self.bytes + bytes_ > of_bytes:
+            raise QuotaExceededError(
+                f"the quota of tenant {self.tenant} is {of_bytes:,} bytes, and with this it would hold "
+                f"{self.bytes + bytes_:,}; delete some documents, or have it raised"
+            )
+
+
+ONE = select(quotas).where(quotas.c.tenant == bindparam("tenant"))
+ALL = select(quotas).order_by(quotas.c.tenant)
+_set = upsert(quotas).values(
+    tenant=bindparam("b_tenant"), most_documents=bindparam("b_documents"), most_bytes=bindparam("b_bytes")
+)
+SET = _set.on_conflict_do_update(
+    index_elements=[quotas.c.tenant],
+    set_={"most_documents": _set.excluded.most_documents, "most_bytes": _set.excluded.most_bytes},
+)
+
+
+def _usage(row: Row[tuple[object, ...]] | None, tenant: str, default: Quota) -> Usage:
+    if row is None:
+        return Usage(tenant, 0, 0, default)
+    own = Quota(
+        default.documents if row.most_documents is None else row.most_documents,
+        default.bytes if row.most_bytes is None else row.most_bytes,
+    )
+    return Usage(tenant, row.documents, row.bytes, own)
+
+
+def check(tx: Tx, tenant: str, default: Quota) -> None:
+    """Return if what the tenant holds with this transaction is no more than it may; else QuotaExceededError.
+
+    The last thing in a transaction that has added something: the row is its own by then.
+    """
+    _usage(tx.one(ONE, {"tenant": tenant}), tenant, default).check()
+
+
+def usage(db: Database, tenant: str, default: Quota) -> Usage:
+    """What the tenant holds and may hold."""
+    return _usage(db.first(ONE, {"tenant": tenant}), tenant, default)
+
+
+def every(db: Database, default: Quota) -> list[Usage]:
+    """What each tenant holds and may hold, of those who have ever held something or have a limit."""
+    return [_usage(row, row.tenant, default) for row in db.look(ALL)]
+
+
+def limits(db: Database, tenant: str) -> Quota:
+    """The limits of the tenant's own; None where the settings' hold."""
+    row = db.first(ONE, {"tenant": tenant})
+    return UNLIMITED if row is None else Quota(row.most_documents, row.most_bytes)
+
+
+def set_limits(db: Database, tenant: str, own: Quota) -> None:
+    """These are the limits of the tenant from now on, those of the settings where one is None.
+
+    What it holds already stays, also above them.
+    """
+    values = {"b_tenant": tenant, "b_documents": own.documents, "b_bytes": own.bytes}
+    db.write("set_quota", lambda tx: tx.execute(SET, values))

@@ -1,0 +1,1 @@
+"""Paid calls: intents, orders, charges, budgets, and the bill."""

@@ -1,0 +1,337 @@
+"""Paid calls up to the first byte: look up, intend, mark sent.
+
+Why a call is paid once (G5): its content key is the primary key of its row, so of all workers that miss it
+exactly one inserts the intent, or takes over a void one under its lock. Only the holder of the intent may
+mark it sent, only under the fence, all calls of an order or none; and only what was marked and *confirmed*
+is sent. The rest is `orders`: what became of it.
+
+Where nothing comes between the intent and the first byte (`Profile.on_board`) both are one transaction,
+`send_at_once`: what holds of either holds of it, and an order that it made was never unsent.
+
+Intents are inserted in sorted key order and read back in a second statement: insert-or-read in one returns
+no row when another transaction inserts the same key at the same moment.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Row, bindparam, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core.records import NO_TASK, Claim, Entry, FencedOut, Landed, Order
+from holdfast.core.states import CallState, Verb
+from holdfast.store.base import journal
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import calls, orders
+from holdfast.store.money import budgets, ceilings
+from holdfast.store.protocol import tasks
+
+INTENT_LOST = "intent_lost"
+
+_keys = bindparam("keys", type_=Keys())
+ENTRIES = select(
+    calls.c.key, calls.c.state, calls.c.order_id, calls.c.run_id, calls.c.result, calls.c.tokens, calls.c.cost
+).where(calls.c.tenant == bindparam("tenant"), key_in(calls.c.key, _keys))
+ENTRIES_FOR_CHANGE = ENTRIES.order_by(calls.c.key).with_for_update()
+
+NEW_CALL = (
+    upsert(calls)
+    .values(
+        tenant=bindparam("b_tenant"),
+        key=bindparam("b_key"),
+        state=bindparam("b_state"),
+        order_id=bindparam("b_order"),
+        run_id=bindparam("b_run"),
+        model=bindparam("b_model"),
+        estimate=bindparam("b_estimate"),
+    )
+    .on_conflict_do_nothing()
+    .execution_options(preserve_rowcount=True)  # not kept by itself for INSERT
+)
+TAKE_VOID = (
+    update(calls)
+    .where(calls.c.tenant == bindparam("b_tenant"), calls.c.key == bindparam("b_key"))
+    .values(state=bindparam("b_state"), order_id=bindparam("b_order"), run_id=bindparam("b_run"))
+)
+ORDER_COLUMNS = [orders.c[name] for name in Order.__dataclass_fields__]
+ORDER = select(*ORDER_COLUMNS, now().label("now")).where(orders.c.id == bindparam("order_id"))
+# Without its body, which is long: whoever changes an order does not send it.
+ORDER_FOR_CHANGE = (
+    select(*(column for column in orders.c if column is not orders.c.body), now().label("now"))
+    .where(orders.c.id == bindparam("order_id"))
+    .with_for_update()
+)
+_made_now = {"created_at": now(), "deadline_at": now() + bindparam("b_lasts")}
+_times = (orders.c.created_at, orders.c.deadline_at, orders.c.first_sent_at, orders.c.sent_at, orders.c.sends)
+NEW_ORDER = {
+    CallState.INTENT: insert(orders)
+    .values(state=literal(CallState.INTENT), sends=0, **_made_now)
+    .returning(*_times),
+    CallState.SENT: insert(orders)
+    .values(state=literal(CallState.SENT), sends=1, first_sent_at=now(), sent_at=now(), **_made_now)
+    .returning(*_times),
+}
+
+
+def entry(row: Row[Any]) -> Entry:
+    """The record of a call row."""
+    return Entry(row.key, CallState(row.state), row.order_id, row.run_id, row.result, row.tokens, row.cost)
+
+
+def order(row: Row[Any]) -> Order:
+    """The record of an order row."""
+    values = {name: getattr(row, name) for name in Order.__dataclass_fields__}
+    lists = {"call_keys": tuple(row.call_keys), "weights": tuple(row.weights)}
+    return Order(**values | lists | {"state": CallState(row.state), "body": bytes(row.body)})
+
+
+def look_up(db: Database, tenant: str, keys: Sequence[str]) -> dict[str, Entry]:
+    """What the ledger has of these keys, in one statement."""
+    found = db.look(ENTRIES, {"tenant": tenant, "keys": keys})
+    return {row.key: entry(row) for row in found}
+
+
+SENT_BY_TASK = select(orders.c.id).where(
+    key_in(orders.c.id, bindparam("orders", type_=Keys())), orders.c.task_id == bindparam("task_id")
+)
+
+
+def paid_by(db: Database, task_id: int, order_ids: Sequence[str]) -> frozenset[str]:
+    """Those of the orders that this very task sent last: their price is its own, to all others a saving."""
+    found = db.look(SENT_BY_TASK, {"orders": order_ids, "task_id": task_id})
+    return frozenset(row.id for row in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An order about to be intended. `weights` is the estimated price of each key, in nano-dollars.
+
+    `carrier` is the process that will send it, None where nobody would have to wait for it.
+    """
+
+    id: str
+    provider: str
+    endpoint: str
+    model: str
+    weights: dict[str, int]
+    encode: Callable[[Sequence[str]], bytes]
+    keyed: bool
+    deadline: float
+    stale_after: float
+    scopes: tuple[str, ...]
+    unpriced: bool = False
+    carrier: str | None = None
+
+
+def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
+    """An order for those keys of `draft` that nobody holds, with its price reserved; None if all are held.
+
+    Raises OverBudgetError, and then nothing was kept. The order's body, keys and idempotency key never
+    change again.
+    """
+
+    def body(tx: Tx) -> Order | None:
+        if tx.again and (known := tx.one(ORDER, {"order_id": draft.id})) is not None:
+            return order(known)
+        return _ordered(tx, claim, draft, CallState.INTENT)
+
+    return db.write("intend", body, light=True)
+
+
+def send_at_once(db: Database, claim: Claim, draft: Draft) -> Order | FencedOut | None:
+    """An order for those keys of `draft` that nobody holds, marked sent under the fence; None if all are.
+
+    It is `intend` and `send` in one transaction, for a provider that needs nothing between them: what is
+    fenced out has left no intent. Raises OverBudgetError, and then nothing was kept.
+    """
+
+    def body(tx: Tx) -> Order | FencedOut | None:
+        if (refused := _fence(tx, claim)) is not None:
+            return refused
+        if tx.again and (known := tx.one(ORDER, {"order_id": draft.id})) is not None:
+            mine = known.state == CallState.SENT and known.holder == claim.token and known.sends == 1
+            return order(known) if mine else FencedOut(INTENT_LOST)
+        return _ordered(tx, claim, draft, CallState.SENT)
+
+    # What is free is told to nobody outside, and costs nothing to do again if the machine forgets it.
+    free = not any(draft.weights.values())
+    return db.write("send_at_once", body, light=free)
+
+
+def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | None:
+    """The order for what of the draft is free, its calls and itself in `state`, with its price reserved."""
+    mine = _taken(tx, claim, draft, state)
+    if not mine:
+        return None
+    estimate = sum(draft.weights[key] for key in mine)
+    pays = bool(estimate) or draft.unpriced
+    scopes = ceilings.scopes(tx, draft.scopes, claim.run_id) if pays else list(draft.scopes)
+    budgets.reserve(tx, claim.tenant, scopes, estimate, unpriced=draft.unpriced)
+    frozen: dict[str, Any] = {
+        "id": draft.id,
+        "tenant": claim.tenant,
+        "provider": draft.provider,
+        "endpoint": draft.endpoint,
+        "model": draft.model,
+        "call_keys": mine,
+        "weights": [draft.weights[key] for key in mine],
+        "body": draft.encode(mine),
+        "idempotency_key": f"hf-{draft.id}",
+        "keyed": draft.keyed,
+        "holder": claim.token,
+        "task_id": claim.task_id or None,
+        "run_id": claim.run_id or None,
+        "estimate": estimate,
+        "unpriced": draft.unpriced,
+        "deadline": draft.deadline,
+    }
+    lasts = draft.stale_after if state is CallState.INTENT else draft.deadline
+    more = {"scopes": scopes, "carrier": draft.carrier, "b_lasts": lasts}
+    made = tx.execute(NEW_ORDER[state], frozen | more).one()
+    lists = {"call_keys": tuple(mine), "weights": tuple(frozen["weights"])}
+    return Order(**frozen | lists | made._asdict(), state=state)
+
+
+def _taken(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> list[str]:
+    """The keys of the draft that this order has now: those that were new, and those that were void."""
+    wanted = sorted(draft.weights)
+    common = {"b_tenant": claim.tenant, "b_order": draft.id, "b_run": claim.run_id or None, "b_state": state}
+    values = [
+        common | {"b_key": key, "b_model": draft.model, "b_estimate": draft.weights[key]} for key in wanted
+    ]
+    if tx.execute(NEW_CALL, values).rowcount == len(wanted):
+        return wanted  # every one was inserted here: there is nothing to read back
+    found = tx.all(ENTRIES_FOR_CHANGE, {"tenant": claim.tenant, "keys": wanted})
+    free = [row.key for row in found if row.state == CallState.VOID]
+    if free:
+        tx.execute(TAKE_VOID, [common | {"b_key": key} for key in free])
+    return sorted([row.key for row in found if row.order_id == draft.id] + free)
+
+
+_sent_values = {
+    "state": literal(CallState.SENT),
+    "sent_at": now(),
+    "first_sent_at": func.coalesce(orders.c.first_sent_at, now()),
+    "deadline_at": now() + orders.c.deadline,
+    "sends": orders.c.sends + 1,
+}
+MARK_SENT = (
+    update(orders)
+    .where(
+        orders.c.id == bindparam("b_order"),
+        orders.c.state == literal(CallState.INTENT),
+        orders.c.holder == bindparam("b_holder"),
+    )
+    .values(**_sent_values)
+    .returning(orders.c.sends, orders.c.first_sent_at, orders.c.sent_at, orders.c.deadline_at)
+)
+MARK_RESENT = (
+    update(orders)
+    .where(orders.c.id == bindparam("b_order"), orders.c.state == literal(CallState.IN_DOUBT))
+    .values(
+        holder=bindparam("b_holder"),
+        carrier=bindparam("b_carrier"),
+        task_id=bindparam("b_task"),
+        run_id=bindparam("b_run"),
+        send_token=bindparam("b_send"),
+        approved=False,  # a person approves one resend, not all that may follow
+        **_sent_values,
+    )
+)
+CALLS_SENT = (
+    update(calls)
+    .where(calls.c.order_id == bindparam("b_order"), calls.c.state == bindparam("b_from"))
+    .values(state=literal(CallState.SENT))
+)
+
+
+class _NotAllMineError(Exception):
+    pass
+
+
+def _fence(tx: Tx, claim: Claim) -> FencedOut | None:
+    """Why this claim may not send; None when it may. A visitor has no task that another could have taken."""
+    if claim.task_id == NO_TASK:
+        return None
+    held = tasks.hold(tx, claim, change=False)
+    if isinstance(held, Landed):
+        return FencedOut("finished")
+    return held if isinstance(held, FencedOut) else None
+
+
+def send(db: Database, claim: Claim, intended: Order) -> Order | FencedOut:
+    """The order is marked sent, with all its calls, under the fence. Only then may its first byte leave."""
+
+    def body(tx: Tx) -> Order | FencedOut:
+        if (refused := _fence(tx, claim)) is not None:
+            return refused
+        if tx.again:
+            row = tx.execute(ORDER_FOR_CHANGE, {"order_id": intended.id}).one()
+            if row.state == CallState.SENT and row.holder == claim.token and row.sends == intended.sends + 1:
+                return order(tx.execute(ORDER, {"order_id": intended.id}).one())
+        marked = tx.one(MARK_SENT, {"b_order": intended.id, "b_holder": claim.token})
+        if marked is None:
+            return FencedOut(INTENT_LOST)
+        _mark_calls(tx, intended, CallState.INTENT)
+        return replace(intended, state=CallState.SENT, **marked._asdict())
+
+    try:
+        return db.write("send", body)
+    except _NotAllMineError:
+        return FencedOut(INTENT_LOST)
+
+
+def _mark_calls(tx: Tx, marked: Order, before: CallState) -> None:
+    changed = tx.execute(CALLS_SENT, {"b_order": marked.id, "b_from": before.value}).rowcount
+    if changed != len(marked.call_keys):
+        raise _NotAllMineError
+
+
+def resend(
+    db: Database, claim: Claim, order_id: str, send_token: str, carrier: str | None = None
+) -> Order | FencedOut:
+    """The in-doubt order is marked sent again, now held by `claim`; its body and key are the frozen ones.
+
+    Without a key this send may be charged beside the one in doubt, so it reserves its price once more: raises
+    OverBudgetError, and then nothing was marked.
+    """
+
+    def body(tx: Tx) -> Order | FencedOut:
+        if (refused := _fence(tx, claim)) is not None:
+            return refused
+        row = tx.execute(ORDER_FOR_CHANGE, {"order_id": order_id}).one()
+        if row.state == CallState.SENT and row.send_token == send_token:
+            return order(tx.execute(ORDER, {"order_id": order_id}).one())
+        if row.state != CallState.IN_DOUBT:
+            return FencedOut(f"order_{row.state}")
+        holder = {"b_holder": claim.token, "b_task": claim.task_id or None, "b_run": claim.run_id or None}
+        tx.execute(MARK_RESENT, {"b_order": order_id, "b_send": send_token, "b_carrier": carrier, **holder})
+        tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})
+        if not row.keyed:
+            budgets.reserve(tx, row.tenant, row.scopes, row.estimate, unpriced=row.unpriced)
+        journal.write(
+            tx, journal.of_claim(Verb.RESEND, "in_doubt", claim, {"order": order_id, "send": row.sends + 1})
+        )
+        return order(tx.execute(ORDER, {"order_id": order_id}).one())
+
+    return db.write("resend", body)
+
+
+ORDER_AND_APPROVAL = select(
+    orders.c.state,
+    orders.c.provider,
+    orders.c.endpoint,
+    orders.c.model,
+    orders.c.keyed,
+    orders.c.estimate,
+    orders.c.unpriced,
+    orders.c.approved,
+    orders.c.doubts,
+    orders.c.reason,
+    orders.c.status_code,
+    orders.c.first_sent_at,
+    now().label("now"),
+).where(orders.c.id == bindparam("order_id"))

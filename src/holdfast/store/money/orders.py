@@ -1,0 +1,433 @@
+"""What became of an order: settled, void, in doubt, parked. Guarded by order id and state, not by the fence.
+
+Settling is the one unfenced write: what was paid is kept even if the worker was superseded. The first result
+wins; every charge is an appended row, so a second one shows in the bill. An order that was sent and not heard
+of is *in doubt*: its price counts as spent until it is cleared. A refusal heard on a *resend* speaks of that
+exchange alone, so the order stays in doubt: the first exchange may have been charged.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Row, and_, bindparam, func, not_, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.core import decide
+from holdfast.core.errors import BadRequestError
+from holdfast.core.states import CallState, TaskState, Verb
+from holdfast.store.base import journal
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import now
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import calls as call_table
+from holdfast.store.base.schema import carriers, charges, duties, orders, tasks
+from holdfast.store.base.text import plain
+from holdfast.store.money import budgets, calls
+
+BATCH = 200
+# What a charge is priced by when no price is known: it has tokens and no amount.
+UNPRICED = "unpriced"
+# Nano-dollars; see `Rules.cheap`.
+CHEAP = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an exchange brought: a result per key of the order, its tokens and its price."""
+
+    results: Sequence[bytes]
+    tokens: Sequence[int]
+    costs: Sequence[int]
+    prices: str
+    replayed: bool = False
+
+    @property
+    def total_cost(self) -> int:
+        """The price of the whole order."""
+        return sum(self.costs)
+
+
+CHARGE = (
+    upsert(charges)
+    .values(
+        order_id=bindparam("b_order"),
+        send=bindparam("b_send"),
+        tenant=bindparam("b_tenant"),
+        scope=bindparam("b_scope"),
+        run_id=bindparam("b_run"),
+        model=bindparam("b_model"),
+        sort=bindparam("b_sort"),
+        tokens=bindparam("b_tokens"),
+        amount=bindparam("b_amount"),
+        prices=bindparam("b_prices"),
+        at=now(),
+    )
+    .on_conflict_do_nothing()
+)
+SETTLE_CALL = (
+    update(call_table)
+    .where(
+        call_table.c.tenant == bindparam("b_tenant"),
+        call_table.c.key == bindparam("b_key"),
+        call_table.c.order_id == bindparam("b_order"),
+        call_table.c.state != literal(CallState.SETTLED),
+    )
+    .values(
+        state=literal(CallState.SETTLED),
+        result=bindparam("b_result"),
+        tokens=bindparam("b_tokens"),
+        cost=bindparam("b_cost"),
+        settled_at=now(),
+    )
+)
+SETTLE_ORDER = (
+    update(orders)
+    .where(orders.c.id == bindparam("b_order"))
+    # The frozen body was kept to be resent; a settled order never is.
+    .values(state=literal(CallState.SETTLED), settled_at=now(), reason=None, body=b"")
+)
+CLEAR_DOUBTS = (
+    update(charges)
+    .where(
+        charges.c.order_id == bindparam("b_order"),
+        charges.c.sort == "in_doubt",
+        or_(bindparam("b_all"), charges.c.send == bindparam("b_send")),
+    )
+    .values(cleared=True)
+)
+DOUBTED = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
+    charges.c.order_id == bindparam("b_order"), charges.c.sort == "in_doubt", not_(charges.c.cleared)
+)
+CHARGED = select(charges.c.sort).where(
+    charges.c.order_id == bindparam("b_order"),
+    charges.c.send == bindparam("b_send"),
+    charges.c.sort.in_(["paid", "second"]),
+)
+
+
+def _charge(row: Row[Any], send: int, sort: str, tokens: int, amount: int, prices: str) -> dict[str, Any]:
+    narrow = [scope for scope in row.scopes if scope.startswith("collection:")]
+    return {
+        "b_order": row.id,
+        "b_send": send,
+        "b_tenant": row.tenant,
+        "b_scope": narrow[0] if narrow else budgets.TENANT,
+        "b_run": row.run_id,
+        "b_model": row.model,
+        "b_sort": sort,
+        "b_tokens": tokens,
+        "b_amount": amount,
+        "b_prices": prices,
+    }
+
+
+def _clear(tx: Tx, order_id: str, send: int, *, every: bool = False) -> int:
+    """The doubt of `send` (or of every send) is cleared; answers how much was in doubt because of it."""
+    before = int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
+    tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": every, "b_send": send})
+    return before - int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
+
+
+def _take_back(tx: Tx, row: Row[Any], doubted: int) -> None:
+    """A doubt that has counted as spent since its order settled does so no more."""
+    budgets.account(tx, row.tenant, row.scopes, spent=-doubted, freed=0, counted_at=row.settled_at)
+
+
+def _locked(tx: Tx, order_id: str) -> Row[Any]:
+    row = tx.one(calls.ORDER_FOR_CHANGE, {"order_id": order_id})
+    if row is None:
+        raise BadRequestError(f"there is no order {order_id}; see: holdfast orders", code="unknown_order")
+    return row
+
+
+def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
+    """The order's results are kept and its charge is in the bill; True if these are the results that count.
+
+    A second result of a settled order changes no call; unless the provider honours keys (then it was the
+    same charge) it is appended as a second charge. What is still in doubt when an order settles counts as
+    spent from then on: doubts of other sends, and a later send that is still under way.
+    """
+
+    def body(tx: Tx) -> bool:
+        row = _locked(tx, order_id)
+        tokens, cost = sum(receipt.tokens), receipt.total_cost
+        if row.state == CallState.SETTLED:
+            known = tx.one(CHARGED, {"b_order": order_id, "b_send": send})
+            if known is None and not (row.keyed or receipt.replayed):
+                tx.execute(CHARGE, _charge(row, send, "second", tokens, cost, receipt.prices))
+                _take_back(tx, row, _clear(tx, order_id, send))
+                budgets.account(tx, row.tenant, row.scopes, spent=cost, freed=0)
+            return known is not None and known.sort == "paid"
+        tx.execute(CHARGE, _charge(row, send, "paid", tokens, cost, receipt.prices))
+        if row.doubts:
+            _clear(tx, order_id, send, every=row.keyed)
+        another = row.state == CallState.SENT and row.sends != send and not row.keyed
+        if another:
+            tx.execute(
+                CHARGE,
+                _charge(
+                    row, row.sends, "in_doubt", 0, row.estimate, UNPRICED if row.unpriced else "estimate"
+                ),
+            )
+        common = {"b_tenant": row.tenant, "b_order": order_id}
+        values = [
+            common | {"b_key": key, "b_result": result, "b_tokens": used, "b_cost": price}
+            for key, result, used, price in zip(
+                row.call_keys, receipt.results, receipt.tokens, receipt.costs, strict=True
+            )
+        ]
+        tx.execute(SETTLE_CALL, values)
+        tx.execute(SETTLE_ORDER, {"b_order": order_id})
+        # Most orders were never in doubt, and need not be looked up in the bill.
+        open_doubts = row.doubts or another
+        doubted = int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one()) if open_doubts else 0
+        freed = 0 if row.state == CallState.VOID else budgets.held(row)
+        budgets.account(tx, row.tenant, row.scopes, spent=cost + doubted, freed=freed)
+        return True
+
+    return db.write("settle", body)
+
+
+SET_ORDER = (
+    update(orders)
+    .where(orders.c.id == bindparam("b_order"))
+    .values(state=bindparam("b_state"), reason=bindparam("b_reason"), status_code=bindparam("b_status"))
+)
+SET_CALLS = (
+    update(call_table)
+    .where(call_table.c.order_id == bindparam("b_order"), call_table.c.state != literal(CallState.SETTLED))
+    .values(state=bindparam("b_state"))
+)
+
+
+def _turn(tx: Tx, row: Row[Any], state: CallState, reason: str, status: int | None = None) -> None:
+    values = {"b_order": row.id, "b_state": state.value}
+    tx.execute(SET_ORDER, values | {"b_reason": plain(reason)[:300], "b_status": status})
+    tx.execute(SET_CALLS, values)
+
+
+def void(
+    db: Database, order_id: str, send: int, *, reason: str, status: int | None = None, for_good: bool = False
+) -> CallState:
+    """An exchange that was not charged is over: the order is void and its keys are free for anybody.
+
+    If an earlier exchange of the same order is in doubt, the order is in doubt again instead. If an earlier
+    one has settled it meanwhile, only the doubt about this one is cleared. `for_good`: these very bytes will
+    always be refused. Then the doubt stays in the bill but the keys are free all the same: one bad input
+    would else bar every other input of its order, for everybody who wants it.
+    """
+
+    def body(tx: Tx) -> CallState:
+        row = _locked(tx, order_id)
+        if row.state == CallState.SETTLED:
+            _take_back(tx, row, _clear(tx, order_id, send))
+        if row.state == CallState.IN_DOUBT and row.sends == send == 1 and _clear(tx, order_id, send):
+            # The sweep gave it up before its refusal was heard; it was the only send, so nothing was charged.
+            freed = budgets.held(row)
+            _turn(tx, row, CallState.VOID, reason, status)
+            tx.execute(FORGET_DOUBTS, {"b_order": order_id})
+            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=freed)
+            _note(tx, Verb.VOID, reason, row)
+            return CallState.VOID
+        if row.state not in {CallState.INTENT, CallState.SENT} or row.sends != send:
+            return CallState(row.state)
+        if row.doubts:
+            _turn(tx, row, CallState.IN_DOUBT, reason, status)
+            if for_good:
+                tx.execute(SET_CALLS, {"b_order": order_id, "b_state": CallState.VOID.value})
+            if not row.keyed:
+                budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
+            return CallState.IN_DOUBT
+        _turn(tx, row, CallState.VOID, reason, status)
+        budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
+        _note(tx, Verb.VOID, reason, row)
+        return CallState.VOID
+
+    return db.write("void", body)
+
+
+def _note(tx: Tx, verb: Verb, reason: str, row: Row[Any]) -> None:
+    data = {"order": row.id, "send": row.sends, "calls": len(row.call_keys), "estimate": row.estimate}
+    task = tx.one(PLACE, {"task_id": row.task_id})
+    noted = journal.entry(
+        verb,
+        plain(reason)[:300],
+        tenant=row.tenant,
+        head_id=task.head_id if task is not None else None,
+        run_id=row.run_id,
+        task_id=row.task_id,
+        generation=task.generation if task is not None else None,
+        data=data,
+    )
+    journal.write(tx, noted)
+
+
+PLACE = select(tasks.c.head_id, tasks.c.generation).where(tasks.c.id == bindparam("task_id"))
+
+
+FORGET_DOUBTS = update(orders).where(orders.c.id == bindparam("b_order")).values(doubts=0)
+COUNT_DOUBT = update(orders).where(orders.c.id == bindparam("b_order")).values(doubts=orders.c.doubts + 1)
+
+
+def doubt(db: Database, order_id: str, send: int, *, reason: str, status: int | None = None) -> CallState:
+    """The sent order is in doubt: recorded, priced and shown; it counts as spent until it is cleared."""
+
+    def body(tx: Tx) -> CallState:
+        row = _locked(tx, order_id)
+        if row.state != CallState.SENT or row.sends != send:
+            return CallState(row.state)
+        _doubt(tx, row, reason, status)
+        return CallState.IN_DOUBT
+
+    return db.write("doubt", body)
+
+
+def _doubt(tx: Tx, row: Row[Any], reason: str, status: int | None = None) -> None:
+    _turn(tx, row, CallState.IN_DOUBT, reason, status)
+    tx.execute(COUNT_DOUBT, {"b_order": row.id})
+    tx.execute(
+        CHARGE, _charge(row, row.sends, "in_doubt", 0, row.estimate, UNPRICED if row.unpriced else "estimate")
+    )
+    _note(tx, Verb.DOUBT, reason, row)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """By what a rival judges an order that another carries.
+
+    `died` tells whether the process of a name has provably died. An order without a key that is estimated at
+    no more than `cheap` is not left alone until its deadline. `ttl` is how long a lease lasts.
+    """
+
+    died: Callable[[str], bool] = lambda _process: False
+    cheap: int = CHEAP
+    ttl: float = 12.0
+    waits: decide.Waits = field(default_factory=decide.Waits)
+
+
+FACTS = (
+    select(
+        orders.c.state,
+        orders.c.keyed,
+        orders.c.estimate,
+        orders.c.unpriced,
+        orders.c.task_id,
+        (now() - orders.c.deadline_at).label("overdue"),
+        and_(tasks.c.state == literal(TaskState.RUNNING), tasks.c.token == orders.c.holder).label("held"),
+        (now() - carriers.c.lease_until).label("silence"),
+        carriers.c.process,
+        carriers.c.ended_at,
+        select(func.max(duties.c.grace_until) > now())
+        .where(duties.c.name.in_(["leases", "orders"]))
+        .scalar_subquery()
+        .label("grace"),
+    )
+    .select_from(
+        orders.outerjoin(tasks, tasks.c.id == orders.c.task_id).outerjoin(
+            carriers, carriers.c.id == orders.c.carrier
+        )
+    )
+    .where(orders.c.id == bindparam("order_id"))
+)
+
+
+def _verdict(db: Database, row: Row[Any], rules: Rules) -> decide.Recovery | None:
+    # A caller outside a task has no claim that could be lost: it may send for as long as its process lives.
+    lives = row.silence is not None and row.silence <= 0
+    carriage = decide.Carriage(
+        state=CallState(row.state),
+        keyed=row.keyed,
+        cheap=not row.unpriced and row.estimate <= rules.cheap,
+        held=bool(row.held) if row.task_id is not None else lives,
+        overdue=row.overdue,
+        silence=row.silence,
+        died=row.ended_at is not None or (bool(row.process) and rules.died(row.process)),
+        grace=bool(row.grace) or db.was_away(rules.ttl),
+    )
+    return decide.recover(carriage, rules.waits)
+
+
+def recover(db: Database, order_id: str, rules: Rules | None = None) -> CallState:
+    """An order whose holder will not end it is put right as `decide.recover` says; answers its state.
+
+    It first looks, and writes only when there is something to be put right: those who wait ask often.
+    """
+    rules = rules or Rules()
+    seen = db.first(FACTS, {"order_id": order_id})
+    if seen is not None and _verdict(db, seen, rules) is None:
+        return CallState(seen.state)
+
+    def body(tx: Tx) -> CallState:
+        row = _locked(tx, order_id)
+        verdict = _verdict(db, tx.execute(FACTS, {"order_id": order_id}).one(), rules)
+        if verdict is None:
+            return CallState(row.state)
+        if verdict.state is CallState.IN_DOUBT:
+            _doubt(tx, row, verdict.reason)
+        else:
+            _turn(tx, row, verdict.state, verdict.reason)
+            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
+            _note(tx, Verb.VOID, verdict.reason, row)
+        return verdict.state
+
+    return db.write("recover", body)
+
+
+# Past the wait of `decide.Waits.settle` no order is left alone, so that none hides another.
+FORGOTTEN = (
+    select(orders.c.id)
+    .where(
+        orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]),
+        orders.c.deadline_at < now() - bindparam("settle"),
+    )
+    .order_by(orders.c.deadline_at)
+    .limit(BATCH)
+)
+
+
+def recover_forgotten(db: Database, rules: Rules | None = None) -> int:
+    """No order stays unsent or unheard long after its deadline; answers how many were put right."""
+    rules = rules or Rules()
+    found = [row.id for row in db.look(FORGOTTEN, {"settle": rules.waits.settle})]
+    open_states = {CallState.INTENT, CallState.SENT}
+    return sum(recover(db, order_id, rules) not in open_states for order_id in found)
+
+
+def park(db: Database, order_id: str, *, reason: str) -> CallState:
+    """The in-doubt order waits for a person."""
+
+    def body(tx: Tx) -> CallState:
+        row = _locked(tx, order_id)
+        if row.state == CallState.IN_DOUBT:
+            _turn(tx, row, CallState.PARKED, reason)
+            _note(tx, Verb.PARK, reason, row)
+            return CallState.PARKED
+        return CallState(row.state)
+
+    return db.write("park", body)
+
+
+def resolve(db: Database, order_id: str, *, charged: bool, actor: str = "") -> CallState:
+    """A person has looked: a parked order is free to be resent with its key, or void if it was not charged.
+
+    `charged=False` frees the keys for a new order. `charged=True` (or not known) resends the same order.
+    """
+
+    def body(tx: Tx) -> CallState:
+        row = _locked(tx, order_id)
+        if row.state not in {CallState.PARKED, CallState.IN_DOUBT}:
+            return CallState(row.state)
+        state = CallState.IN_DOUBT if charged else CallState.VOID
+        _turn(tx, row, state, f"resolved by {actor or 'a person'}")
+        tx.execute(APPROVE, {"b_order": order_id})
+        if not charged:
+            tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": True, "b_send": 0})
+            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=budgets.held(row))
+        _note(tx, Verb.RESOLVE, state.value, row)
+        return state
+
+    return db.write("resolve", body)
+
+
+APPROVE = update(orders).where(orders.c.id == bindparam("b_order")).values(approved=True)

@@ -1,0 +1,212 @@
+"""Whose turn it is to do a duty of the sweep, and how each duty is.
+
+A turn is won by compare-and-set on the duty's `next_at`, so several sweepers share the work without a leader.
+`pulse` asks with one statement which duties are due and have something to do, so that an installation at rest
+costs one statement a round. A duty that is due and has nothing to do has succeeded; that is noted now and
+then, with one statement for all of them.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, bindparam, case, select, true, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import duties
+
+# A success is noted at least this often while a duty does its work, and no more often than it needs to be.
+NOTE_EVERY = 10.0
+MOST_ERROR = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A duty that was won: when it was last done, and whether leases are under grace."""
+
+    now: float
+    last_at: float
+    grace_until: float
+
+
+_new = upsert(duties).values(name=bindparam("b_name"), every=bindparam("b_every"), enrolled_at=now())
+ENROL = _new.on_conflict_do_update(
+    index_elements=[duties.c.name],
+    set_={
+        "every": _new.excluded.every,
+        "enrolled_at": case(
+            (duties.c.enrolled_at > 0.0, duties.c.enrolled_at), else_=_new.excluded.enrolled_at
+        ),
+    },
+)
+ENROLLED = select(duties.c.name, duties.c.every, duties.c.enrolled_at)
+DUTY_FOR_CHANGE = (
+    select(duties.c.next_at, duties.c.last_at, duties.c.grace_until, now().label("now"))
+    .where(duties.c.name == bindparam("name"))
+    .with_for_update(skip_locked=True)
+)
+WIN = (
+    update(duties)
+    .where(duties.c.name == bindparam("b_name"))
+    .values(next_at=bindparam("b_next"), last_at=bindparam("b_at"), grace_until=bindparam("b_grace"))
+)
+
+
+def enrol(db: Database, paces: Mapping[str, float]) -> None:
+    """Every duty has its row, which says how often it is done."""
+
+    def body(tx: Tx) -> None:
+        known = {row.name: row.every for row in tx.all(ENROLLED) if row.enrolled_at}
+        for name, every in sorted(paces.items()):
+            if known.get(name) != every:
+                tx.execute(ENROL, {"b_name": name, "b_every": every})
+
+    db.write("enrol", body)
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """A duty as a round finds it. `silent` is how long ago its last success was noted, in seconds."""
+
+    name: str
+    is_due: bool
+    has_work: bool
+    silent: float
+    failures: int
+
+
+def pulse_of(waiting: Mapping[str, ColumnElement[bool]]) -> Select[Any]:
+    """The statement of `pulse`. `waiting` tells which duties have a condition for having anything to do."""
+    conditions = [(duties.c.name == literal(name), condition) for name, condition in sorted(waiting.items())]
+    has_work: ColumnElement[bool] = case(*conditions, else_=true()) if conditions else true()
+    is_due = duties.c.next_at <= now()
+    return select(
+        duties.c.name,
+        is_due.label("is_due"),
+        case((is_due, has_work), else_=~true()).label("has_work"),
+        (now() - duties.c.succeeded_at).label("silent"),
+        duties.c.failures,
+    )
+
+
+def pulse(db: Database, statement: Select[Any]) -> dict[str, Pulse]:
+    """Every duty by its name, as it is now; one statement that writes nothing."""
+    return {
+        row.name: Pulse(row.name, bool(row.is_due), bool(row.has_work), row.silent, row.failures)
+        for row in db.look(statement)
+    }
+
+
+def win(
+    db: Database,
+    name: str,
+    *,
+    every: float,
+    grace_after: float,
+    grace: float,
+    away: Callable[[float], bool] | None = None,
+) -> Turn | None:
+    """The duty's turn if it was due and nobody else took it; its next turn is `every` seconds from now.
+
+    A duty that nobody could do for `grace_after` seconds means that the database was away: leases then get
+    `grace` seconds before anybody's is called expired. `away`, if given, must confirm an outage since the
+    last turn; it is asked under the lock, for this very transaction may be the first to see the end of it.
+    """
+    taken: Turn | None = None
+
+    def body(tx: Tx) -> Turn | None:
+        nonlocal taken
+        row = tx.one(DUTY_FOR_CHANGE, {"name": name})
+        if row is not None and taken is not None and row.last_at == taken.now:
+            return taken  # mine already; the answer was lost
+        if row is None or row.next_at > row.now:
+            return None
+        grace_until = row.grace_until
+        gap = row.now - row.last_at
+        if gap > grace_after and (bool(row.last_at) if away is None else away(gap)):
+            grace_until = row.now + grace
+        values = {"b_at": row.now, "b_next": row.now + every, "b_grace": grace_until}
+        tx.execute(WIN, {"b_name": name, **values})
+        taken = Turn(row.now, row.last_at, grace_until)
+        return taken
+
+    return db.write("win", body)
+
+
+SUCCEEDED = (
+    update(duties)
+    .where(key_in(duties.c.name, bindparam("b_names", type_=Keys())))
+    .values(succeeded_at=now(), failures=0, error="")
+)
+FAILED = (
+    update(duties)
+    .where(duties.c.name == bindparam("b_name"))
+    .values(
+        failed_at=now(),
+        failures=bindparam("b_failures"),
+        error=bindparam("b_error"),
+    )
+)
+
+
+def note_success(db: Database, names: Collection[str]) -> None:
+    """These duties are known to have done what there was to do."""
+    db.write("note_success", lambda tx: tx.execute(SUCCEEDED, {"b_names": sorted(names)}), light=True)
+
+
+def note_failure(db: Database, name: str, failures: int, error: str) -> None:
+    """The duty is known to have failed `failures` times in a row, the last time with this error."""
+    values = {"b_name": name, "b_failures": failures, "b_error": error[:MOST_ERROR]}
+    db.write("note_failure", lambda tx: tx.execute(FAILED, values), light=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DutyHealth:
+    """How a duty is: `lag` is by how many seconds its next success is overdue, 0.0 when it is not.
+
+    `succeeded` and `failed` are how long ago that was last noted, None for never; `failures` is how often it
+    has failed since its last success, and `error` what it said.
+    """
+
+    name: str
+    every: float
+    lag: float
+    succeeded: float | None
+    failed: float | None
+    failures: int
+    error: str
+
+
+HEALTH = (
+    select(
+        duties.c.name,
+        duties.c.every,
+        duties.c.enrolled_at,
+        duties.c.succeeded_at,
+        duties.c.failed_at,
+        duties.c.failures,
+        duties.c.error,
+        now().label("now"),
+    )
+    .where(duties.c.enrolled_at > 0.0)
+    .order_by(duties.c.name)
+)
+
+
+def health(db: Database) -> tuple[DutyHealth, ...]:
+    """Every duty that a sweeper of this release has enrolled, by name."""
+    return tuple(
+        DutyHealth(
+            name=row.name,
+            every=row.every,
+            lag=max(0.0, row.now - max(row.succeeded_at, row.enrolled_at) - max(row.every, NOTE_EVERY)),
+            succeeded=row.now - row.succeeded_at if row.succeeded_at else None,
+            failed=row.now - row.failed_at if row.failed_at else None,
+            failures=row.failures,
+            error=row.error,
+        )
+        for row in db.look(HEALTH)
+    )

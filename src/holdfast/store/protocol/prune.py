@@ -1,0 +1,157 @@
+"""Prune: what no reader and no worker can need any more is deleted, later, in bounded batches.
+
+Chunks become superfluous when a run ends: an unpublished end leaves its own generation behind, a publication
+(and a delete, which is one) leaves every generation below it. So the runs that ended and are not yet `pruned`
+are the whole list of work, found by a partial index that is empty when there is none; nothing ever looks
+through the chunks or the heads. Under the head's lock nobody can publish, request or stage, so neither the
+published generation nor that of a live run is ever touched (G3): a live run has not ended, and its generation
+is above the published one.
+
+A run whose place a later one has taken is `past`: history, deleted with its tasks and lines once it is older
+than the retention. The ledger is not pruned here: what was paid is kept for ever.
+"""
+
+from collections import Counter
+from functools import partial
+
+from sqlalchemy import ColumnElement, bindparam, delete, literal_column, select, tuple_, update
+
+from holdfast.core.states import Status, Verb
+from holdfast.store.base import journal, rows
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import now
+from holdfast.store.base.schema import chunks, runs, word_counts
+from holdfast.store.base.schema import journal as journal_table
+
+RUNS_AT_ONCE = 50
+CHUNKS_AT_ONCE = 2000  # a long write would starve the renewals of every lease on SQLite
+
+# Spelt as in the partial indexes; "pruned = 0" or "past IS 1" would not be recognised.
+_unpruned: ColumnElement[bool] = literal_column("NOT runs.pruned")
+_past: ColumnElement[bool] = literal_column("runs.past")
+
+UNPRUNED = (
+    select(runs.c.id, runs.c.head_id)
+    .where(runs.c.finished_at.is_not(None), _unpruned)
+    .order_by(runs.c.finished_at)
+    .limit(bindparam("limit"))
+)
+_PLACE = [chunks.c.head_id, chunks.c.generation, chunks.c.slice, chunks.c.epoch, chunks.c.position]
+DELETE_CHUNKS = delete(chunks).where(
+    tuple_(*_PLACE).in_(
+        select(*_PLACE)
+        .where(
+            chunks.c.head_id == bindparam("b_head"),
+            chunks.c.generation >= bindparam("b_from"),
+            chunks.c.generation < bindparam("b_below"),
+        )
+        .limit(bindparam("b_limit"))
+    )
+)
+DELETE_COUNTS = delete(word_counts).where(
+    word_counts.c.head_id == bindparam("b_head"),
+    word_counts.c.generation >= bindparam("b_from"),
+    word_counts.c.generation < bindparam("b_below"),
+)
+PRUNED = update(runs).where(runs.c.id == bindparam("b_run")).values(pruned=True)
+BECOME_PAST = (
+    update(runs)
+    .where(
+        runs.c.head_id == bindparam("b_head"),
+        runs.c.generation < bindparam("b_generation"),
+        runs.c.generation != bindparam("b_published"),
+        runs.c.finished_at.is_not(None),
+        literal_column("NOT runs.past"),
+    )
+    .values(past=True)
+)
+
+
+def prune_generations(db: Database, batch: int = CHUNKS_AT_ONCE) -> int:
+    """Superfluous generations are gone, oldest end first; answers how many chunks, at most `batch`."""
+    gone = 0
+    for row in db.read(lambda tx: tx.all(UNPRUNED, {"limit": RUNS_AT_ONCE})):
+        if gone >= batch:
+            break
+        gone += _prune_run(db, row.id, row.head_id, batch - gone)
+    return gone
+
+
+def _prune_run(db: Database, run_id: str, head_id: int, limit: int) -> int:
+    """Up to `limit` chunks that this run's end left behind are gone; with the last the run is `pruned`."""
+
+    def body(tx: Tx) -> int:
+        head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
+        row = tx.one(rows.RUN_BY_ID, {"run_id": run_id})
+        if head_row is None or row is None:
+            return 0
+        head, run = rows.head(head_row), rows.run(row)
+        published = run.status is Status.SUCCESS
+        reach = (0, run.generation) if published else (run.generation, run.generation + 1)
+        values = {"b_head": head_id, "b_from": reach[0], "b_below": reach[1], "b_limit": limit}
+        gone = tx.execute(DELETE_CHUNKS, values).rowcount
+        tx.execute(DELETE_COUNTS, {name: values[name] for name in ("b_head", "b_from", "b_below")})
+        if gone < limit:
+            for hook in tx.db.hooks:
+                hook.after_prune(tx, head, run)
+            tx.execute(PRUNED, {"b_run": run_id})
+            others = {"b_generation": head.generation, "b_published": head.published_generation}
+            tx.execute(BECOME_PAST, {"b_head": head_id, **others})
+        if gone:
+            about = {"tenant": run.tenant, "head_id": head_id, "run_id": run_id}
+            reason = "below_published" if published else "ended_unpublished"
+            noted = journal.entry(
+                Verb.PRUNE,
+                reason,
+                generation=run.generation,
+                data={"chunks": gone},
+                **about,  # type: ignore[arg-type]
+            )
+            journal.write(tx, noted)
+        return gone
+
+    return db.write("prune", body)
+
+
+PAST = (
+    select(runs.c.id, runs.c.tenant)
+    .where(_past, runs.c.finished_at < now() - bindparam("older_than"), literal_column("runs.pruned"))
+    .order_by(runs.c.finished_at)
+    .limit(bindparam("limit"))
+    .with_for_update(skip_locked=True)
+)
+DELETE_RUN = delete(runs).where(runs.c.id == bindparam("b_run"))
+_front = (
+    select(journal_table.c.id, journal_table.c.at)
+    .order_by(journal_table.c.id)
+    .limit(bindparam("limit"))
+    .subquery()
+)
+DELETE_NOTES = delete(journal_table).where(
+    journal_table.c.id.in_(select(_front.c.id).where(_front.c.at < now() - bindparam("older_than")))
+)
+
+
+def prune_history(db: Database, older_than_seconds: float, batch: int = RUNS_AT_ONCE) -> int:
+    """Past runs, journal rows and what features kept older than that are gone, at most `batch` of each.
+
+    Answers how many. A head's latest run and its published one are never past, so they stay whatever their
+    age.
+    """
+    values = {"older_than": older_than_seconds, "limit": batch}
+
+    def past(tx: Tx) -> int:
+        found = tx.all(PAST, values)
+        for row in found:
+            tx.execute(DELETE_RUN, {"b_run": row.id})
+        for tenant, number in sorted(Counter(row.tenant for row in found).items()):
+            journal.write(tx, journal.entry(Verb.PRUNE, "history", tenant=tenant, data={"runs": number}))
+        return len(found)
+
+    # The journal is in order of time: what is old is at its front, and no index by time is needed.
+    notes = db.write("prune", lambda tx: tx.execute(DELETE_NOTES, values).rowcount)
+    others = sum(
+        db.write("prune", partial(hook.prune_history, older_than=older_than_seconds, limit=batch))
+        for hook in db.hooks
+    )
+    return notes + others + db.write("prune", past)

@@ -1,0 +1,1 @@
+"""What search reads, in one snapshot."""

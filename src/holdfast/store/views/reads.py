@@ -1,0 +1,404 @@
+"""What people and programs look at. Nothing here writes, locks or counts anything up.
+
+Each function is one read transaction, so its answer is of one moment: the generation it names and the rows it
+gives belong together (G3).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Row, bindparam, func, literal_column, select, tuple_
+
+from holdfast.core import progress
+from holdfast.core.records import Chunk, Head, Run, Spent, Task
+from holdfast.core.states import TaskState
+from holdfast.store.base import journal, rows
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import now
+from holdfast.store.base.rows import literal
+from holdfast.store.base.schema import chunks, heads, lines, runs, tasks
+from holdfast.store.money import payments
+
+LINES_SHOWN = 200
+RUNS_SHOWN = 100
+CHUNKS_SHOWN = 1000
+
+HEAD = select(*rows.HEAD_COLUMNS).where(
+    heads.c.tenant == bindparam("tenant"),
+    heads.c.kind == bindparam("kind"),
+    heads.c.subject == bindparam("subject"),
+)
+HEAD_BY_ID = select(*rows.HEAD_COLUMNS).where(heads.c.id == bindparam("head_id"))
+
+
+def head(db: Database, tenant: str, kind: str, subject: str) -> Head | None:
+    """The head of a (kind, subject), or None when nobody ever asked."""
+    row = db.first(HEAD, {"tenant": tenant, "kind": kind, "subject": subject})
+    return rows.head(row) if row is not None else None
+
+
+def head_by_id(db: Database, head_id: int) -> Head | None:
+    """The head with this id, or None."""
+    row = db.first(HEAD_BY_ID, {"head_id": head_id})
+    return rows.head(row) if row is not None else None
+
+
+MOMENT = select(now().label("now"))
+
+
+def moment(db: Database) -> float:
+    """The time by the database clock."""
+    return float(db.look(MOMENT)[0].now)
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """A run with what was asked for and what came out."""
+
+    run: Run
+    reason: str
+    actor: str
+    content: str
+    options: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+
+
+_RUN_DETAIL = [
+    *rows.RUN_COLUMNS,
+    *(runs.c[name] for name in ("reason", "actor", "content", "options", "result")),
+]
+RUN = select(*_RUN_DETAIL).where(runs.c.id == bindparam("run_id"))
+RUNS_OF = (
+    select(*_RUN_DETAIL)
+    .where(runs.c.head_id == bindparam("head_id"))
+    .order_by(runs.c.generation.desc())
+    .limit(bindparam("limit"))
+)
+
+
+def run(db: Database, run_id: str) -> RunDetail | None:
+    """The run with this id, or None when there is none or its history was pruned."""
+    row = db.first(RUN, {"run_id": run_id})
+    return _run_detail(row) if row is not None else None
+
+
+def runs_of(db: Database, head_id: int, limit: int = RUNS_SHOWN) -> tuple[RunDetail, ...]:
+    """The runs of a head, newest generation first."""
+    found = db.look(RUNS_OF, {"head_id": head_id, "limit": limit})
+    return tuple(_run_detail(row) for row in found)
+
+
+def _run_detail(row: Row[Any]) -> RunDetail:
+    return RunDetail(rows.run(row), row.reason, row.actor, row.content, row.options, row.result)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDetail:
+    """A task with what it has done and cost so far."""
+
+    task: Task
+    lane: str
+    weight: int
+    done: int
+    total: int
+    unit: str
+    stages: Mapping[str, Sequence[int]]
+    claimed_at: float
+    signed_at: float
+    spent: Spent
+    chunks: int
+    result: Mapping[str, Any] | None
+
+
+_SPENT = tuple(Spent.__dataclass_fields__)
+_TASK_DETAIL = [
+    *rows.TASK_COLUMNS,
+    *(
+        tasks.c[name]
+        for name in ("lane", "weight", "done", "total", "unit", "stages", "claimed_at", "signed_at", *_SPENT)
+    ),
+    tasks.c.chunks,
+    tasks.c.result,
+]
+TASKS_OF = select(*_TASK_DETAIL).where(tasks.c.run_id == bindparam("run_id")).order_by(tasks.c.ordinal)
+
+
+def tasks_of(db: Database, run_id: str) -> tuple[TaskDetail, ...]:
+    """The tasks of a run in the order of their slices."""
+    return db.read(lambda tx: _tasks(tx, run_id))
+
+
+def _tasks(tx: Tx, run_id: str) -> tuple[TaskDetail, ...]:
+    return tuple(
+        TaskDetail(
+            rows.task(row),
+            row.lane,
+            row.weight,
+            row.done,
+            row.total,
+            row.unit,
+            row.stages or {},
+            row.claimed_at,
+            row.signed_at,
+            Spent(*(getattr(row, name) for name in _SPENT)),
+            row.chunks,
+            row.result,
+        )
+        for row in tx.all(TASKS_OF, {"run_id": run_id})
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a run's log."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far a run is and what it has cost, derived from its tasks at one moment."""
+
+    run: Run
+    rolled: progress.Rolled
+    unit: str
+    stages: Mapping[str, tuple[int, int]]
+    spent: Spent
+    chunks: int
+    lines: tuple[Line, ...]
+
+
+LINES = (
+    select(lines.c.at, lines.c.text)
+    .where(lines.c.run_id == bindparam("run_id"))
+    .order_by(lines.c.at.desc(), lines.c.id.desc())
+    .limit(bindparam("limit"))
+)
+
+
+def progress_of(db: Database, run_id: str, limit: int = LINES_SHOWN) -> RunProgress | None:
+    """The run's progress with its latest `limit` log lines, oldest first; None for an unknown run."""
+
+    def body(tx: Tx) -> RunProgress | None:
+        row = tx.one(rows.RUN_BY_ID, {"run_id": run_id})
+        if row is None:
+            return None
+        said = tx.all(LINES, {"run_id": run_id, "limit": limit})
+        rolled = _rolled(rows.run(row), _tasks(tx, run_id), tuple(Line(*line) for line in reversed(said)))
+        return replace(rolled, spent=_spent(rolled.spent, payments.by_run(tx, [run_id]).get(run_id)))
+
+    return db.read(body)
+
+
+def _spent(by_tasks: Spent, by_bill: Spent | None) -> Spent:
+    """What a run has reused by its tasks, and what it has paid by the bill."""
+    known = by_bill or Spent()
+    return replace(known, reused_calls=by_tasks.reused_calls, saved=by_tasks.saved)
+
+
+def _rolled(run: Run, found: Sequence[TaskDetail], said: tuple[Line, ...]) -> RunProgress:
+    # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
+    counted = [one for one in found if not run.slices or one.task.ordinal > 0]
+    steps = [progress.Step(one.task.state, one.done, one.total, one.weight) for one in counted]
+    return RunProgress(
+        run,
+        progress.roll_up(steps, planned=run.slices is not None),
+        next((one.unit for one in counted if one.unit), ""),
+        _stages(counted),
+        sum((one.spent for one in found), Spent()),
+        sum(one.chunks for one in found),
+        said,
+    )
+
+
+def _stages(found: Sequence[TaskDetail]) -> dict[str, tuple[int, int]]:
+    """Stage by stage the sum over the slices of (done, total)."""
+    summed: dict[str, tuple[int, int]] = {}
+    for one in found:
+        for name, (done, total) in one.stages.items():
+            before = summed.get(name, (0, 0))
+            summed[name] = (before[0] + done, before[1] + total)
+    return summed
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedChunk:
+    """One chunk of the visible generation. (`slice`, chunk position) orders a document."""
+
+    slice: int
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A page of the one visible generation of a head."""
+
+    generation: int
+    chunks: tuple[PublishedChunk, ...]
+
+
+VISIBLE = select(heads.c.published_generation).where(heads.c.id == bindparam("head_id"), heads.c.visible)
+VISIBLE_CHUNKS = (
+    select(chunks.c.slice, chunks.c.position, chunks.c.text, chunks.c.page, chunks.c.call_key, chunks.c.data)
+    .where(
+        chunks.c.head_id == bindparam("head_id"),
+        chunks.c.generation == bindparam("generation"),
+        tuple_(chunks.c.slice, chunks.c.position) > tuple_(bindparam("slice"), bindparam("position")),
+    )
+    .order_by(chunks.c.slice, chunks.c.position)
+    .limit(bindparam("limit"))
+)
+
+
+def visible_chunks(
+    db: Database, head_id: int, *, after: tuple[int, int] = (-1, -1), limit: int = CHUNKS_SHOWN
+) -> Published | None:
+    """The visible chunks after (slice, position) `after`; None when nothing is published.
+
+    Pages are of one generation each: if `generation` differs from that of the page before, start again.
+    """
+
+    def body(tx: Tx) -> Published | None:
+        row = tx.one(VISIBLE, {"head_id": head_id})
+        if row is None:
+            return None
+        generation = row.published_generation
+        place = {"head_id": head_id, "generation": generation, "slice": after[0], "position": after[1]}
+        found = tx.all(VISIBLE_CHUNKS, {**place, "limit": limit})
+        return Published(generation, tuple(_published(row) for row in found))
+
+    return db.read(body)
+
+
+def _published(row: Row[Any]) -> PublishedChunk:
+    return PublishedChunk(row.slice, Chunk(row.position, row.text, row.page, row.call_key, row.data or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """One journal row."""
+
+    id: int
+    at: float
+    tenant: str
+    verb: str
+    reason: str
+    head_id: int | None
+    run_id: str | None
+    task_id: int | None
+    generation: int | None
+    epoch: int | None
+    actor: str | None
+    data: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that is known about a head: decisions oldest first, runs newest first with their tasks and cost."""
+
+    head: Head
+    journal: tuple[Noted, ...]
+    runs: tuple[RunDetail, ...]
+    tasks: Mapping[str, tuple[TaskDetail, ...]]
+    spent: Mapping[str, Spent] = field(default_factory=dict)
+
+
+def story(db: Database, head_id: int, *, limit: int = RUNS_SHOWN) -> Story | None:
+    """Why the head is as it is: its decisions, its latest `limit` runs and their tasks. None if unknown."""
+
+    def body(tx: Tx) -> Story | None:
+        row = tx.one(HEAD_BY_ID, {"head_id": head_id})
+        if row is None:
+            return None
+        noted = tuple(Noted(**entry) for entry in journal.of_head(tx, head_id))
+        found = tuple(_run_detail(run) for run in tx.all(RUNS_OF, {"head_id": head_id, "limit": limit}))
+        by_run = {one.run.id: _tasks(tx, one.run.id) for one in found}
+        bill = payments.by_run(tx, by_run)
+        spent = {
+            run_id: _spent(sum((one.spent for one in some), Spent()), bill.get(run_id))
+            for run_id, some in by_run.items()
+        }
+        return Story(rows.head(row), noted, found, by_run, spent)
+
+    return db.read(body)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneCount:
+    """The open work of one lane; `oldest` is how many seconds its oldest queued task has waited."""
+
+    lane: str
+    queued: int = 0
+    waiting: int = 0
+    running: int = 0
+    oldest: float = 0.0
+
+
+def _count(state: TaskState) -> Any:
+    # One statement per state: only then does each use the partial index of its state.
+    oldest = now() - func.min(tasks.c.age) if state is TaskState.QUEUED else literal_column("0.0")
+    return (
+        select(tasks.c.lane, func.count().label("number"), oldest.label("oldest"))
+        .where(tasks.c.state == literal(state))
+        .group_by(tasks.c.lane)
+    )
+
+
+COUNTS = {state: _count(state) for state in (TaskState.QUEUED, TaskState.WAITING, TaskState.RUNNING)}
+
+
+def lanes(db: Database) -> dict[str, LaneCount]:
+    """The open work of every lane that has some."""
+
+    def body(tx: Tx) -> dict[str, LaneCount]:
+        found: dict[str, dict[str, Any]] = {}
+        for state, query in COUNTS.items():
+            for row in tx.all(query):
+                counts = found.setdefault(row.lane, {})
+                counts[state.value] = row.number
+                if state is TaskState.QUEUED:
+                    counts["oldest"] = max(0.0, float(row.oldest))
+        return {lane: LaneCount(lane, **counts) for lane, counts in found.items()}
+
+    return db.read(body)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A task that somebody holds; `left` is how many seconds its lease has to run, below 0 if it ran out."""
+
+    task_id: int
+    run_id: str
+    tenant: str
+    subject: str
+    lane: str
+    owner: str | None
+    epoch: int
+    attempts: int
+    left: float
+
+
+LEASES = (
+    select(
+        tasks.c.id.label("task_id"),
+        tasks.c.run_id,
+        runs.c.tenant,
+        runs.c.subject,
+        tasks.c.lane,
+        tasks.c.owner,
+        tasks.c.epoch,
+        tasks.c.attempts,
+        (tasks.c.lease_until - now()).label("left"),
+    )
+    .select_from(tasks.join(runs, runs.c.id == tasks.c.run_id))
+    .where(tasks.c.state == literal(TaskState.RUNNING))
+    .order_by(tasks.c.lease_until)
+    .limit(1000)
+)
+
+
+def leases(db: Database) -> tuple[Lease, ...]:
+    """The tasks that somebody holds, the lease that runs out next at the top. A thousand at most."""
+    return tuple(Lease(**row._asdict()) for row in db.look(LEASES))
