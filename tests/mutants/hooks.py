@@ -1,6 +1,6 @@
 """Breaks of what is told to others, and of what waits for money."""
 
-from tests.mutants.catalogue import G6, G7, REQUESTS, Mutant, Patch, mutant
+from tests.mutants.catalogue import G3, G6, G7, REQUESTS, Mutant, Patch, mutant
 
 DELIVERIES, TRIES, WEBHOOK = (
     "store/follow_ups/deliveries.py",
@@ -8,10 +8,7 @@ DELIVERIES, TRIES, WEBHOOK = (
     "kinds/webhook.py",
 )
 LIFE = "tests/actions/test_race.py::test_the_life_of_an_event_passes_every_point_there_is[sqlite]"
-RACE = (
-    "tests/actions/test_race.py::"
-    "test_each_event_fires_once_and_arrives_at_least_once_whoever_dies[postgresql-delivering]"
-)
+EARLY = f"{G3}a_callback_exists_from_the_commit_of_the_end_that_it_tells_of"
 DELIVERY = "tests/webhooks/test_1_delivery.py::test_"
 TROUBLE = "tests/webhooks/test_2_trouble.py::test_"
 
@@ -24,7 +21,7 @@ HOOKS: tuple[Mutant, ...] = (
             "    post(tx, notice, tx.db.token())\n",
             '    tx.db.write("early", lambda own: post(own, notice, own.db.token()))\n',
         ),
-        by=RACE,
+        by=tuple(f"{EARLY}[postgresql-{end}]" for end in ("finish", "fail", "cancel", "request")),
     ),
     mutant(
         "fire_and_forget",

@@ -222,3 +222,23 @@ def test_the_publishing_statement_itself_only_goes_up(arena):
     noted |= {"j_tenant": "default", "j_verb": "publish", "j_reason": "test", "j_data": None}
     arena.db.write("test", lambda tx: tx.together(tasks.PUBLISHED, values | noted))
     assert arena.head().published_generation == 2
+
+
+ENDS = {
+    "finish": lambda arena, claim: tasks.finish(arena.db, claim, spent=Spent()),
+    "fail": lambda arena, claim: tasks.fail(arena.db, claim, code="broken", message="broken"),
+    "cancel": lambda arena, claim: requests.cancel(arena.db, claim.head_id),
+    "request": lambda arena, _: arena.ask("b", kind="job"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_callback_exists_from_the_commit_of_the_end_that_it_tells_of(arena, end):
+    """While the end stands before its commit there is nothing to deliver; after it there is one delivery."""
+    claim = arena.taken(kind="job", callback={"url": "http://receiver.example/"})
+    ending = arena.start(lambda: ENDS[end](arena, claim), stop_at=f"{end}.commit").stands()
+    early = arena.rows("deliveries"), arena.rows("runs", kind="webhook")
+    ending.result()
+    assert early == ([], [])
+    assert [row.cause for row in arena.rows("deliveries")] == [claim.run_id]
+    assert [row.status for row in arena.rows("runs", kind="webhook")] == [Status.QUEUED]
