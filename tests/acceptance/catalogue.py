@@ -66,6 +66,7 @@ SCENARIOS = (
     Scenario("12", "two brokers, one removed", outages.two_brokers, own=BROKER),
     Scenario("13", "behind a thousand tasks", messages.fair_turns),
     Scenario("14", "uploads while all goes away", serving.faults, keyed=True, own=BROKER | DATABASE),
+    Scenario("15", "a storm of kills, 6 s an order", deaths.storm, keyed=False),
 )
 BY_NUMBER = {scenario.number: scenario for scenario in SCENARIOS}
 

@@ -150,7 +150,17 @@ class Scene:
                 self.meter.release()
                 return False
             self.meter.hold("after" if charged else "before")
-            return sum(entry["charged"] == charged for entry in self.open_orders(worker)) >= number
+            # What is resent with a key that was charged is never charged again, and held all the same.
+            paid = {entry["idempotency_key"] for entry in self.meter.log() if entry["charged"]}
+            known = paid if self.meter.honour_keys else set()
+            mine = self.open_orders(worker)
+            return (
+                sum(
+                    entry["charged"] == charged or (charged and entry["idempotency_key"] in known)
+                    for entry in mine
+                )
+                >= number
+            )
 
         what = f"{number} orders of {worker.name} are open at the meter"
         self.wait(lambda: held() or (or_done and not self.unfinished()), seconds, what, every=0.01)

@@ -127,6 +127,17 @@ def test_sigterm_ends_it_in_seconds_while_others_listen(process):
         stream.close()
 
 
+def test_sigterm_between_the_address_and_the_first_request_ends_it(environment):
+    """Whoever has read the address may stop it, also before the server listens to signals itself."""
+    early = (
+        "import signal; from holdfast import bootstrap, cli; "
+        "bootstrap.settle_down = lambda: signal.raise_signal(signal.SIGTERM); cli.main()"
+    )
+    words = [sys.executable, "-c", early, "api", "--port", "0"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout.startswith("holdfast api: http://")) == (0, True)
+
+
 def memory(running):
     """The most memory that the process ever had, in bytes."""
     told = Path(f"/proc/{running.pid}/status").read_text()

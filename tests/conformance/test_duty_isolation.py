@@ -100,6 +100,19 @@ def test_a_duty_that_never_ends_is_left_behind(world):
     assert sweeping.sweeper.apart.stop(timeout=30)
 
 
+def test_duties_that_wait_for_their_turn_do_not_begin_when_it_is_told_to_stop():
+    """Only what has begun is waited for, so that a worker ends at once however long the line was."""
+    gate, begun = threading.Event(), []
+    apart = Apart(lambda *_: None)
+    apart.submit("first", 30.0, lambda: begun.append("first") or gate.wait(60))
+    until(lambda: begun, 30, "the first duty has no turn")
+    apart.submit("second", 30.0, lambda: begun.append("second"))
+    assert not apart.stop(timeout=0.0)
+    gate.set()
+    assert apart.stop(timeout=30)
+    assert begun == ["first"]
+
+
 def test_at_rest_a_round_is_one_statement_and_every_duty_is_on_time(world):
     """What has nothing to do has succeeded; that is noted now and then, and not in every round."""
     sweeping = engine(world)

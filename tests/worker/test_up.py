@@ -27,7 +27,7 @@ def part(up, name="worker"):
 def up(premises):
     """An installation that is up."""
     made = premises.start("up", "-c", "1")
-    made.says("holdfast@.* ready")
+    made.says("holdfast worker: .* ready")
     return made
 
 
@@ -102,6 +102,8 @@ def test_a_part_that_cannot_work_now_is_tried_less_and_less(premises, require):
     url = require("redis").replace("redis://:", "redis://:wr0ng")
     up = premises.start("up", "-c", "1", broker_url=url)
     up.says("(?s)broker_refused.*starting it again.*broker_refused.*starting it again", 40)
+    up.says("Not ready yet: worker; the API is at http://", 40)
+    assert "Ready:" not in up.said()
     up.tell()
     code, seconds = up.ended(30)
     assert (code, seconds < 20) == (0, True)  # as above
@@ -116,7 +118,26 @@ def test_the_address_is_told_last(premises):
     with urllib.request.urlopen(f"{address}/healthz", timeout=10) as answer:
         assert answer.status == 200
     before = up.said().partition("Ready:")[0]
-    assert re.search("holdfast@.* ready", before)
+    assert re.search("holdfast worker: .* ready", before)
+
+
+def test_a_log_of_warnings_alone_keeps_nobody_waiting_for_the_address(premises):
+    """That a worker is ready is known from itself, not from its log; each worker sweeps, and nobody else."""
+    up = premises.start("up", "-c", "1", log_level="warning")
+    up.says(r"Ready: http://", 50)
+    assert "sweep started" not in up.said()
+    assert premises.done(premises.ask("nap", wakes=False)).status is Status.SUCCESS
+
+
+@pytest.mark.parametrize("moment", ["api started", "worker started", "Ready:"])
+def test_it_ends_within_seconds_from_any_moment_of_its_start(premises, moment):
+    """Nothing is in flight, so no part is waited for until it has to be killed (20 s at least)."""
+    up = premises.start("up", "-c", "1")
+    up.says(moment, 60)
+    up.tell()
+    code, seconds = up.ended(60)
+    assert (code, seconds < 15) == (0, True), up.said()
+    assert "is killed" not in up.said()
 
 
 def test_json_logs_stay_json(premises):
@@ -124,7 +145,7 @@ def test_json_logs_stay_json(premises):
     up = premises.start("up", "-c", "1", log_format="json")
     up.says(r"Ready: http://")
     lines = [json.loads(line) for line in up.said().splitlines()]
-    assert {"api", "worker", "sweep", "up"} <= {line["part"] for line in lines}
+    assert {"api", "worker", "up"} == {line["part"] for line in lines}
     assert all({"at", "level", "message"} <= set(line) for line in lines)
 
 

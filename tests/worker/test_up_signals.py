@@ -43,7 +43,7 @@ def _interrupting(moment: int, met: list[int]) -> Callable[[FrameType, str, Any]
 def _live(moment: int) -> None:
     """The life of a process that supervises one part and is told to stop twice; its exit code tells."""
     with subprocess.Popen(["sleep", "60"]) as part:
-        supervisor = Supervisor([Part("part", (), process=part)], patience=10.0, lines=part_logs.TextLines())
+        supervisor = Supervisor([Part("part", (), process=part)], part_logs.TextLines())
         teller = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
         met = [0]
         sys.settrace(_interrupting(moment, met))

@@ -231,7 +231,7 @@ def up(
         int | None, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one.")
     ] = None,
 ) -> None:
-    """Run everything on this machine: API, worker and sweep.
+    """Run everything on this machine: API and worker.
 
     Restarts what dies. Ctrl-C ends all of it; a second one does not wait.
     """

@@ -16,6 +16,7 @@ _QUIET = (
     "amqp",
     "billiard",
     "celery.app.trace",
+    "celery.apps.worker",
     "celery.worker.consumer.connection",
     "celery.worker.consumer.consumer",
     "celery.worker.consumer.tasks",

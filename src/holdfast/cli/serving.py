@@ -2,11 +2,10 @@
 
 import functools
 import signal
-import sys
 
 from holdfast import bootstrap
 from holdfast.api import app, server
-from holdfast.cli import logs, opening, ports
+from holdfast.cli import logs, opening, ports, terminal
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.service.access import Access
 from holdfast.settings import Settings
@@ -39,17 +38,17 @@ def serve(host: str | None, port: int | None) -> None:
 def _run(runtime: bootstrap.Runtime, loaded: Settings, host: str, port: int) -> None:
     listening = ports.bound(host, port)
     logs.set_up(loaded)
-    built = app.build(runtime, functools.partial(_depths, loaded))
+    serving = server.Server(app.build(runtime, functools.partial(_depths, loaded)))
     for number in (signal.SIGINT, signal.SIGTERM):
-        # The server passes the signal on when it has ended; that must not end us before the sender is closed.
-        signal.signal(number, lambda *_: None)
+        # For the time until the server listens to signals itself, and for after its end: it passes the signal
+        # on then, which must not end us before the sender is closed.
+        signal.signal(number, lambda *_: serving.end())
     at, taken = listening.getsockname()[:2]
     shown = f"[{at}]" if ":" in at else at
-    sys.stdout.write(f"holdfast api: http://{shown}:{taken}\n")
-    sys.stdout.flush()
+    terminal.announce(f"holdfast api: http://{shown}:{taken}")
     bootstrap.settle_down()
     with listening:
-        server.Server(built).run(sockets=[listening])
+        serving.run(sockets=[listening])
 
 
 def _depths(loaded: Settings) -> list[tuple[str, str, int | None]]:

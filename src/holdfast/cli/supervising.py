@@ -25,11 +25,13 @@ BACKOFF = Backoff(first=0.5, factor=2.0, most=15.0)
 # A part that ran for this long did not fail at its start.
 STEADY = 60.0
 KILL_AFTER = 10.0
+# Whoever waits for an answer of the API waits for seconds, never for the orders of a worker.
+API_PATIENCE = 10.0
 PR_SET_PDEATHSIG = 1
-# What a part says when it can be used: the API with its address, a worker in its log.
-READY = re.compile(r"holdfast api: (?P<url>http://\S+)|holdfast@\S+ ready")
-# A worker whose log is set to warnings does not say so.
-READY_ANYWAY = 60.0
+# What a part says, whatever its log level is, when it can be used.
+READY = re.compile(r"holdfast api: (?P<url>http://\S+)|holdfast worker: \S+ ready")
+# After so many seconds it is said what is not ready yet.
+LATE = 15.0
 # Documents to look at on a first visit: the papers of a small harbour.
 SAMPLE = Path(__file__).parent / "sample"
 
@@ -41,6 +43,8 @@ class Part:
     name: str
     words: Sequence[str]
     once: bool = False
+    # Seconds in which it may end by itself, once it was told to.
+    patience: float = 0.0
     says_ready: bool = False
     is_ready: bool = False
     process: "subprocess.Popen[str] | None" = None
@@ -53,15 +57,14 @@ class Part:
 class Supervisor:
     """Keeps parts up until it is told to stop, or one of them can never work."""
 
-    def __init__(self, parts: Sequence[Part], patience: float, lines: part_logs.Lines) -> None:
+    def __init__(self, parts: Sequence[Part], lines: part_logs.Lines) -> None:
         self._parts = list(parts)
-        self._patience = patience
         # A plain number: two signals at once would wait for each other at the lock of an Event.
         self._signals = 0
         self._lines = lines
         self._url: str | None = None
         self._began = time.monotonic()
-        self._is_ready = False
+        self._is_ready = self._is_late = False
 
     def run(self) -> int:
         """The exit code: 0 after being told to stop, else that of the part that can never work."""
@@ -134,12 +137,16 @@ class Supervisor:
 
     def _tell_if_ready(self) -> None:
         """Once, and after everything that the parts say at their start: where it can be used."""
-        if self._is_ready or self._url is None:
+        if self._is_ready:
             return
-        late = time.monotonic() - self._began > READY_ANYWAY
-        if late or not any(part.once or (part.says_ready and not part.is_ready) for part in self._parts):
+        missing = [part.name for part in self._parts if part.once or (part.says_ready and not part.is_ready)]
+        if not missing:
             self._is_ready = True
-            self._say("up", f"Ready: {self._url}")
+            self._say("up", f"Ready: {self._url}" if self._url else "Ready, without the API")
+        elif not self._is_late and time.monotonic() - self._began > LATE:
+            self._is_late = True
+            served = f"; the API is at {self._url}" if self._url else ""
+            self._say("up", f"Not ready yet: {', '.join(missing)}{served}")
 
     def _say(self, name: str, line: str) -> None:
         self._lines.write(name, line)
@@ -147,12 +154,12 @@ class Supervisor:
     def _end(self) -> None:
         for part in self._parts:
             _signal(part, signal.SIGTERM)
-        until = time.monotonic() + self._patience + KILL_AFTER
-        for part in self._parts:
+        began = time.monotonic()
+        for part in sorted(self._parts, key=lambda part: part.patience):
             if part.process is None:
                 continue
             try:
-                part.process.wait(max(0.1, until - time.monotonic()))
+                part.process.wait(max(0.1, began + part.patience + KILL_AFTER - time.monotonic()))
             except subprocess.TimeoutExpired:
                 self._say(part.name, "did not end in time and is killed")
                 _signal(part, signal.SIGKILL)
@@ -194,16 +201,18 @@ def up(wanted: Wanted) -> int:
     _prepare(loaded)
     concurrency = [] if wanted.concurrency is None else ["--concurrency", str(wanted.concurrency)]
     served = ["api", "--host", host, "--port", str(port)]
-    parts = [Part("api", served, says_ready=True)] if wanted.api else []
+    parts = [Part("api", served, patience=API_PATIENCE, says_ready=True)] if wanted.api else []
+    # An order in flight is waited for, however long a task may take to stop.
+    patience = max(loaded.drain_timeout, loaded.order_deadline)
     for number in range(wanted.workers):
         name = "worker" if wanted.workers == 1 else f"worker{number + 1}"
-        parts.append(Part(name, ["worker", *concurrency], says_ready=True))
-    parts.append(Part("sweep", ["sweep"]))
+        parts.append(Part(name, ["worker", *concurrency], patience=patience, says_ready=True))
+    if not wanted.workers:  # each worker sweeps
+        parts.append(Part("sweep", ["sweep"]))
     if wanted.sample:
         parts.append(Part("sample", ["index", str(SAMPLE), "--collection", "sample", "--no-wait"], once=True))
     lines = part_logs.JsonLines() if loaded.log_format == "json" else part_logs.TextLines()
-    # An order in flight is waited for, however long a task may take to stop.
-    return Supervisor(parts, max(loaded.drain_timeout, loaded.order_deadline), lines).run()
+    return Supervisor(parts, lines).run()
 
 
 def _prepare(loaded: settings.Settings) -> None:

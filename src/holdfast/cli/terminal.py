@@ -79,6 +79,12 @@ def say(text: str, *, err: bool = False) -> None:
     (sys.stderr if err else sys.stdout).write(harmless(text) + "\n")
 
 
+def announce(line: str) -> None:
+    """The line is on standard output at once, whatever the log level is: others wait for it."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def plain(value: Any) -> Any:
     """`value` as JSON knows it: records as objects, states as text, bytes left out."""
     if is_dataclass(value) and not isinstance(value, type):

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from holdfast.cli import logs, opening
+from holdfast.cli import logs, opening, terminal
 from holdfast.cli.exits import CommandError, Exit
 from holdfast.core.states import LANE_RANK
 from holdfast.settings import Settings
@@ -23,6 +23,7 @@ def worker(
         concurrency=concurrency or loaded.worker_concurrency,
         autoscale=_autoscale(autoscale),
         name=name,
+        on_ready=lambda shown: terminal.announce(f"holdfast worker: {shown} ready"),
     )
     logs.set_up(loaded)
     return run.run(loaded, options)

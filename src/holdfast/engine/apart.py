@@ -26,6 +26,7 @@ class Apart:
         self._waiting: queue.SimpleQueue[tuple[str, float, Callable[[], object]] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._known: dict[str, threading.Thread | None] = {}
+        self._stopping = False
         self._thread: threading.Thread | None = None
 
     def submit(self, name: str, seconds: float, job: Callable[[], object]) -> bool:
@@ -43,6 +44,10 @@ class Apart:
     def _go(self) -> None:
         while (entry := self._waiting.get()) is not None:
             name, seconds, job = entry
+            if self._stopping:
+                with self._lock:
+                    del self._known[name]
+                continue
             runner = threading.Thread(
                 target=self._run, args=(name, job), name=f"holdfast-duty-{name}", daemon=True
             )
@@ -69,6 +74,7 @@ class Apart:
     def stop(self, timeout: float = 2.0) -> bool:
         """Nothing further begins; True when everything that had begun has ended."""
         give_up = time.monotonic() + timeout
+        self._stopping = True
         self._waiting.put(None)
         with self._lock:
             threads = [self._thread, *self._known.values()]

@@ -40,6 +40,8 @@ class Options:
     concurrency: int
     autoscale: tuple[int, int] | None = None
     name: str = ""
+    # Called with the worker's name when it takes work.
+    on_ready: Callable[[str], None] = lambda _: None
 
 
 def run(settings: Settings, options: Options) -> int:
@@ -113,6 +115,9 @@ def _consume(
     def begin(**_: Any) -> None:
         child.born(birth, getattr(current_process(), "index", 0))
 
+    def ready(**_: Any) -> None:
+        options.on_ready(birth.name)
+
     def end(**_: Any) -> None:
         # Whoever stops the whole process group also ends the children; that is no news then.
         logging.getLogger("multiprocessing").setLevel(logging.CRITICAL)
@@ -122,6 +127,7 @@ def _consume(
     app.steps["worker"].add(_beside(overseer, server, end))
     # Strong references: Celery keeps weak ones by default, and these functions have no other owner.
     signals.worker_process_init.connect(begin, weak=False)
+    signals.worker_ready.connect(ready, weak=False)
     signals.worker_shutting_down.connect(end, weak=False)
     signals.setup_logging.connect(_keep_logging, weak=False)
     warnings.simplefilter("ignore")  # Celery warns about choices that are made on purpose here

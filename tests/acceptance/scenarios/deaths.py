@@ -13,6 +13,8 @@ from tests.acceptance.stacks import Stack
 from tests.acceptance.workers import Worker
 
 ATTEMPT_CAP = 3
+# Seconds: an order at a slow provider, and the life of a worker in a storm.
+SLOW, LIFE = 6.0, 16.0
 # What a holder may have on record after it has lost its task; `claim` is a new right, not an old one.
 HARMLESS = {"claim", "skip", "void", "doubt"}
 
@@ -36,6 +38,34 @@ def kills(stack: Stack, meter: Meter, rng: random.Random, times: int = 7) -> Fig
         for worker in workers:
             worker.ready()
         return scene.judge(notes=[f"{len(scene.kills)} kills"])
+
+
+def storm(stack: Stack, meter: Meter, rng: random.Random, times: int = 5) -> Figures:
+    """Two long papers, a provider that takes 6 s an order, and the only worker is killed every 16 s.
+
+    More kills than a task has attempts, and no life is long enough for a paper: both end well all the same.
+    """
+    with Scene(stack, meter, rng, order_deadline=60) as scene:
+        meter.plan(latency=SLOW)
+        scene.papers(2, batches=3 * times, inputs=3)
+        for _ in range(times):
+            worker = scene.start().ready()
+            dies_at = time.monotonic() + LIFE
+
+            def is_time(worker: Worker = worker, dies_at: float = dies_at) -> bool:
+                return time.monotonic() > dies_at and bool(scene.open_orders(worker))
+
+            scene.wait(is_time, 120, f"{worker.name} has an order in flight {LIFE:g} s after its start")
+            scene.kill(worker)
+        scene.start().ready()
+        scene.wait_done(60 + 3 * times * (SLOW + 1))
+
+        def blamed(found: Evidence) -> list[object]:
+            return [row["attempts"] for row in found.tasks if row["attempts"]]
+
+        scene.after(blamed, "deaths of a whole worker counted as attempts of its tasks")
+        # Nobody is there between a kill and the start of the next worker.
+        return scene.judge(within=120, notes=[f"{len(scene.kills)} kills"])
 
 
 def freeze(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
