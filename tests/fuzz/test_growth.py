@@ -34,7 +34,7 @@ def test_memory_is_a_bounded_multiple_of_the_text(name):
 def test_a_quadratic_pattern_is_caught():
     """The pattern for headings that this test was made for is found out at the size that is used here."""
     heading = texts.Recipe("# x", " ", "y")
-    assert growth.time_of(QUADRATIC.match, heading.text, 8 * SIZE)[1] is not None
+    assert growth.time_of(QUADRATIC.match, heading.text, SIZE)[1] is not None
 
 
 def test_an_exponential_pattern_is_caught(monkeypatch):

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from holdfast import faults
 from holdfast.store.views import reads
 from tests.documents import files, pdfs
 from tests.documents.prose import Prose
@@ -43,21 +44,16 @@ def test_progress_tells_what_was_reused(house):
 def test_a_long_slice_tells_how_far_it_is(house):
     """A text of many hundred chunks is staged and told about in between, while the provider is asked."""
     taken = house.upload("\n\n".join(Prose(4).paragraphs(900)), "long.txt", options={"chunk_size": 64})
-    seen = []
+    seen, one_look = [], threading.Lock()
 
-    def look():
-        house.meter.wait_open()
-        while not over.wait(0.01):
-            told = reads.progress_of(house.db, taken.answer.run_id)
-            seen.append((told.rolled.done, told.rolled.total, told.stages.get("written", (0, 0))[0]))
+    def look(point):
+        if point == "send.answered":
+            with one_look:
+                told = reads.progress_of(house.db, taken.answer.run_id)
+                seen.append((told.rolled.done, told.rolled.total, told.stages.get("written", (0, 0))[0]))
 
-    over = threading.Event()
-    house.meter.plan(latency=0.05)
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    house.work()
-    over.set()
-    watcher.join()
+    with faults.armed(look):
+        house.work()
     chunks = house.document(taken.document.id).chunks
     between = [done for done, _, _ in seen if 0 < done < chunks]
     assert between
