@@ -2,6 +2,7 @@
 
 import json
 
+from tests.acceptance.patience import until
 from tests.indexing.test_command import index, shelf, staff  # noqa: F401 - fixtures
 
 
@@ -33,3 +34,20 @@ def test_a_folder_is_refused_where_the_quota_ends(staff, shelf, holdfast):  # no
     assert holdfast("index", str(shelf))[0] == 0
     assert holdfast("quota")[1].startswith("default: 3 documents, ")
     assert holdfast("quota", "set")[0] == 2
+
+
+def test_index_and_retry_take_a_limit(staff, shelf, holdfast):  # noqa: F811
+    """A retry has the limit of before unless another is given; with enough it succeeds."""
+    code, out, _ = holdfast("index", str(shelf), "--max-cost", "0")
+    assert (code, "[over_max_cost]" in out) == (1, True)
+    failed = json.loads(holdfast("documents", "list", "--json")[1])
+    subject = f"document:{failed[0]['id']}"
+
+    def ended():
+        documents = json.loads(holdfast("documents", "list", "--json")[1])
+        return {each["id"]: each for each in documents}[failed[0]["id"]]["index_status"]
+
+    for more, expected in (((), "failed"), (("--max-cost", "1"), "success")):
+        assert holdfast("retry", subject, *more)[0] == 0
+        until(lambda: ended() in {"failed", "success"}, 60, "nobody took it")
+        assert ended() == expected

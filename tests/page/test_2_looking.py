@@ -170,18 +170,20 @@ def test_a_job_is_estimated_before_it_is_started(reader, api, shelf):
     page.wait_for_url("**/jobs/*")
 
 
-def test_a_job_of_the_page_may_wait_for_documents_that_are_not_ready(reader, api, shelf):
-    """The box in the dialog is what the request says."""
+def test_a_job_of_the_page_may_wait_for_documents_and_has_a_limit(reader, api, shelf):
+    """The box and the amount in the dialog are what the request says."""
     page = reader.open("/jobs")
     page.click("text=New job")
     page.select_option("#job-collection", "shelf")
     page.fill("#job-limit", "4")
     page.check("#new-job [name=wait_for_ready]")
+    page.fill("#job-max-cost", "1.5")
     page.click("#new-job >> text=Estimate")
     reader.shows("#new-job [data-estimated]", "calls to pay")
     with page.expect_request(lambda sent: sent.url.endswith("/collections/shelf/jobs")) as sent:
         page.click("#new-job button:has-text('Start')")
     assert sent.value.post_data_json["wait_for_ready"] is True
+    assert sent.value.post_data_json["max_cost"] == 1.5
     page.wait_for_url("**/jobs/*")
 
 
@@ -194,5 +196,11 @@ def test_options_are_estimated_before_they_are_applied(reader, api, shelf):
     assert apply.is_disabled()
     page.click("#options >> text=Estimate")
     page.wait_for_selector("[data-estimated]:not([hidden])")
-    apply.click()
+    page.fill("#o-max-cost", "2.5")  # no estimate depends on it
+    with page.expect_request(lambda sent: sent.method == "PATCH") as sent:
+        apply.click()
+    assert (sent.value.post_data_json["max_cost"], sent.value.post_data_json["options"]) == (
+        2.5,
+        {"chunk_size": 64},
+    )
     until(lambda: api.get("collections/shelf")["options"] == {"chunk_size": 64}, 30, "nothing was changed")

@@ -20,7 +20,7 @@ from holdfast.api.access import identified, own_collection, own_document
 from holdfast.api.before import ahead
 from holdfast.api.limits import AROUND
 from holdfast.api.routing import WAITS
-from holdfast.api.shapes import LaneName, NewContent, NewDocument, Priority, Shape
+from holdfast.api.shapes import LaneName, MaxCost, NewContent, NewDocument, Priority, Shape, nano_dollars
 from holdfast.core.errors import BadRequestError
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.drafts import Draft
@@ -42,6 +42,7 @@ class Fields(Shape):
     priority: Priority = 5
     lane: LaneName = "interactive"
     options: dict[str, Any] | None = None
+    max_cost: MaxCost = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Handed:
     url: str | None = None
     file: BinaryIO | None = None
     name: str = ""
+    max_cost: int | None = None
 
     def upload(self) -> Upload:
         """The content for the library; WorkError for a file of a format that is not supported."""
@@ -68,6 +70,8 @@ class Handed:
         """What tells it apart from other content; not the boundary of a form, which is new each time."""
         digest = digest_of(self.file) if self.file is not None else ""
         told = [self.title, self.priority, self.lane, self.options, self.text, self.url, self.name, digest]
+        if self.max_cost is not None:  # else as it was before there was one
+            told.append(self.max_cost)
         return json.dumps(told, sort_keys=True)
 
 
@@ -159,12 +163,13 @@ async def _form(request: Request) -> AsyncIterator[Handed]:
             known.options,
             file=file.file,
             name=file_name(file.filename or ""),
+            max_cost=nano_dollars(known.max_cost),
         )
 
 
 def value(name: str, text: str) -> Any:
     """A field of a form, as JSON would have it."""
-    if name not in {"priority", "options"}:
+    if name not in {"priority", "options", "max_cost"}:
         return text.encode("utf-8", "replace").decode()
     try:
         return json.loads(text)
@@ -205,7 +210,8 @@ async def _new_document(request: Request) -> AsyncIterator[Handed]:
         raise BadRequestError("what comes from a url has the options of its collection", code="bad_option")
     if known.url is not None:
         request.scope[WAITS] = Pool.FETCHES
-    yield Handed(known.title, known.priority, known.lane, known.options, known.text, known.url)
+    most = nano_dollars(known.max_cost)
+    yield Handed(known.title, known.priority, known.lane, known.options, known.text, known.url, max_cost=most)
 
 
 async def _new_content(request: Request) -> AsyncIterator[Handed]:
@@ -215,7 +221,8 @@ async def _new_content(request: Request) -> AsyncIterator[Handed]:
             yield handed
         return
     known = checked(NewContent, await request.body())
-    yield Handed("", known.priority, known.lane, text=known.text)
+    most = nano_dollars(known.max_cost)
+    yield Handed("", known.priority, known.lane, text=known.text, max_cost=most)
 
 
 DocumentBody = Annotated[Handed, Depends(_new_document)]

@@ -86,7 +86,8 @@ def change_collection(
     Some are asked for at once; for `to_follow` others that happens by itself, later.
     """
     estimates.check(body.estimate, found.id, options=body.options or {})
-    changed = parts.library.change_collection(wish(caller), found.id, title=body.title, options=body.options)
+    mine = Wish(caller.tenant, caller.actor, max_cost=shapes.nano_dollars(body.max_cost))
+    changed = parts.library.change_collection(mine, found.id, title=body.title, options=body.options)
     told = shapes.Collection.of(changed.collection, parts.library.choices(changed.collection))
     return shapes.ChangedCollection(collection=told, requested=changed.asked, to_follow=changed.to_follow)
 

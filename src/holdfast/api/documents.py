@@ -82,9 +82,11 @@ def expected(given: str | None) -> int | None:
     return int(text)
 
 
-def condition(caller: Identity, lane: str, priority: int, given: str | None) -> Condition:
+def condition(
+    caller: Identity, lane: str, priority: int, given: str | None, max_cost: int | None = None
+) -> Condition:
     """What the caller wants, if the document is at the generation of their `If-Match`."""
-    return Condition(caller.tenant, caller.actor, lane, priority, expected(given))
+    return Condition(caller.tenant, caller.actor, lane, priority, max_cost, generation=expected(given))
 
 
 def taken(its: Parts, taking: Taking) -> Reply:
@@ -130,7 +132,7 @@ def add_document(
     key: IdempotencyKey = None,
 ) -> Response:
     """Hand in a file, a text or an address; bytes that the collection has already answer 200."""
-    mine = condition(caller, handed.lane, handed.priority, None)
+    mine = condition(caller, handed.lane, handed.priority, None, handed.max_cost)
 
     def do() -> Reply:
         if handed.url is not None:
@@ -186,7 +188,7 @@ def change_document(
     if_match: IfMatch = None,
 ) -> Response:
     """Change title or options; changed options make a new generation, the old one answers meanwhile."""
-    mine = condition(caller, body.lane, body.priority, if_match)
+    mine = condition(caller, body.lane, body.priority, if_match, shapes.nano_dollars(body.max_cost))
 
     def do() -> Reply:
         mine.check(found.generation)
@@ -219,7 +221,7 @@ def put_content(
     if_match: IfMatch = None,
 ) -> Response:
     """Give a document new content; the old generation answers until the new one is indexed."""
-    mine = condition(caller, handed.lane, handed.priority, if_match)
+    mine = condition(caller, handed.lane, handed.priority, if_match, handed.max_cost)
 
     def do() -> Reply:
         return _asked(its, its.library.put_content(mine, found.id, handed.upload()))
@@ -236,16 +238,19 @@ def refresh_document(
     its: PartsOf,
     found: OwnDocument,
     caller: Reader,
+    body: shapes.RefreshRequest | None = None,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
     """Fetch a document from its address again."""
-    mine = condition(caller, shapes.IndexRequest().lane, 5, if_match)
+    most = shapes.nano_dollars(body.max_cost) if body is not None else None
+    mine = condition(caller, shapes.IndexRequest().lane, 5, if_match, most)
+    means = [] if body is None else [body.model_dump_json()]
 
     def do() -> Reply:
         return _asked(its, its.library.refresh(mine, found.id))
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)
+    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, *means), do)
 
 
 @router.post("/documents/{document_id}/index", status_code=202, response_model=shapes.Taking, responses=ASKED)
@@ -259,7 +264,7 @@ def index_document(
     if_match: IfMatch = None,
 ) -> Response:
     """Ask for a document once more; 409 names the run that is under way."""
-    mine = condition(caller, body.lane, body.priority, if_match)
+    mine = condition(caller, body.lane, body.priority, if_match, shapes.nano_dollars(body.max_cost))
 
     def do() -> Reply:
         if body.mode == "replace":

@@ -15,9 +15,9 @@ from holdfast.api.before import Before, found
 from holdfast.api.errors import ConflictError, Problem, problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
+from holdfast.api.shapes import nano_dollars
 from holdfast.core.records import Answer
 from holdfast.core.states import Disposition, shown
-from holdfast.ledger.prices import NANO
 from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
 from holdfast.service.jobs import Jobs, Order, View
@@ -57,7 +57,7 @@ OwnJob = Annotated[View, Before(_own_view, (JOB,))]
 
 def _order(request: Request, body: shapes_jobs.NewJob) -> Order:
     callback = body.callback.told(request) if body.callback is not None else None
-    most = None if body.max_cost is None else round(body.max_cost * NANO)
+    most = nano_dollars(body.max_cost)
     return Order(body.kind, body.params, body.mode, callback, body.wait_for_ready, max_cost=most)
 
 

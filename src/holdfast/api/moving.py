@@ -19,7 +19,7 @@ from holdfast.api.errors import BESIDE, Problem
 from holdfast.api.limits import BodyKind
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import PartsOf
-from holdfast.api.shapes import LaneName, Priority, Shape
+from holdfast.api.shapes import LaneName, MaxCost, Priority, Shape
 from holdfast.core.errors import BadRequestError
 from holdfast.service.bundles import File
 from holdfast.service.library import Wish
@@ -44,6 +44,7 @@ class Placing(Shape):
     mode: Literal["copy", "move"]
     lane: LaneName = "interactive"
     priority: Priority = 5
+    max_cost: MaxCost = None
 
 
 @router.put(
@@ -67,7 +68,7 @@ def place_document(
     A copy is a document of its own, or the one that has the same bytes there already. A moved document is
     searchable there at once; 202 says that it is indexed anew because that collection has other options.
     """
-    mine = condition(caller, body.lane, body.priority, if_match)
+    mine = condition(caller, body.lane, body.priority, if_match, shapes.nano_dollars(body.max_cost))
 
     def do() -> Reply:
         put = its.library.copy if body.mode == "copy" else its.library.move

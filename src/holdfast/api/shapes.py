@@ -21,6 +21,12 @@ from holdfast.store.views.reads import RunProgress
 
 LaneName = Literal["interactive", "bulk", "follow-up"]
 Priority = Annotated[int, Field(ge=0, le=9, strict=True)]
+MaxCost = Annotated[
+    float | None,
+    Field(
+        ge=0, le=1_000_000_000, allow_inf_nan=False, description="US dollars that a run may spend at most."
+    ),
+]
 
 
 def moment(at: float | None) -> datetime | None:
@@ -31,6 +37,11 @@ def moment(at: float | None) -> datetime | None:
 def dollars(nano: int) -> float:
     """Nano-dollars for the wire."""
     return nano / NANO
+
+
+def nano_dollars(amount: float | None) -> int | None:
+    """US dollars off the wire; None for none."""
+    return None if amount is None else round(amount * NANO)
 
 
 class Shape(pydantic.BaseModel):
@@ -77,11 +88,13 @@ class CollectionChange(Shape):
     """What is to change; an option that is null goes back to its default.
 
     `estimate` is the `fingerprint` of an estimate: 409 `other_estimate` if that was of other options.
+    `max_cost` is what indexing each document again may cost at most.
     """
 
     title: Annotated[str, Field(max_length=500)] | None = None
     options: dict[str, Any] | None = None
     estimate: Annotated[str, Field(max_length=128)] | None = None
+    max_cost: MaxCost = None
 
 
 class ChangedCollection(Shape):
@@ -293,6 +306,7 @@ class NewDocument(Shape):
     options: dict[str, Any] | None = None
     priority: Priority = 5
     lane: LaneName = "interactive"
+    max_cost: MaxCost = None
 
 
 class NewContent(Shape):
@@ -301,6 +315,7 @@ class NewContent(Shape):
     text: str
     priority: Priority = 5
     lane: LaneName = "interactive"
+    max_cost: MaxCost = None
 
 
 class DocumentChange(Shape):
@@ -310,6 +325,7 @@ class DocumentChange(Shape):
     options: dict[str, Any] | None = None
     priority: Priority = 5
     lane: LaneName = "interactive"
+    max_cost: MaxCost = None
 
 
 class IndexRequest(Shape):
@@ -322,6 +338,13 @@ class IndexRequest(Shape):
     mode: Literal["retry", "replace", "force"] = "retry"
     priority: Priority = 5
     lane: LaneName = "interactive"
+    max_cost: MaxCost = None
+
+
+class RefreshRequest(Shape):
+    """How a document is to be fetched from its address again."""
+
+    max_cost: MaxCost = None
 
 
 class RunBrief(Shape):

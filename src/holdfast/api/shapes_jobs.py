@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Request
 from pydantic import Field
 
-from holdfast.api.shapes import Active, Cost, LaneName, Priority, Progress, Shape, moment
+from holdfast.api.shapes import Active, Cost, LaneName, MaxCost, Priority, Progress, Shape, moment
 from holdfast.core.categories import Category
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.kinds import qa
@@ -47,7 +47,7 @@ class NewJob(Shape):
     lane: LaneName = "bulk"
     priority: Priority = 5
     callback: Callback | None = None
-    max_cost: Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)] | None = None
+    max_cost: MaxCost = None
     estimate: Annotated[str, Field(max_length=128)] | None = None
     wait_for_ready: bool = False
 

@@ -1,5 +1,7 @@
 """The duties of the sweep, and the rules by which work is leased, paid and given up."""
 
+from decimal import Decimal
+
 from holdfast.core import decide
 from holdfast.documents.blobs import Blobs
 from holdfast.engine.engine import Parts
@@ -73,11 +75,15 @@ def leases(settings: Settings, watch: Database) -> Leases:
 
 def policy(settings: Settings) -> Policy:
     """How orders are paid, and what becomes of one in doubt."""
-    park_above = None if settings.park_above is None else prices.dollars(float(settings.park_above))
     return Policy(
         concurrency=settings.pay_concurrency,
         wait=settings.pay_wait,
         in_doubt=settings.in_doubt,
-        park_above=park_above,
+        park_above=_dollars(settings.park_above),
+        max_run_cost=_dollars(settings.max_run_cost),
         cheap=prices.dollars(float(settings.resend_early_below)),
     )
+
+
+def _dollars(amount: Decimal | None) -> int | None:
+    return None if amount is None else prices.dollars(float(amount))

@@ -63,12 +63,6 @@ def _parameters(provider: ProviderSettings | None) -> dict[str, dict[str, object
     return {name: given for name, given in {**own, "": provider.parameters}.items() if given is not None}
 
 
-def max_run_cost(settings: Settings) -> int | None:
-    """What a run may spend at most where its request does not say."""
-    most = settings.max_run_cost
-    return None if most is None else prices.dollars(float(most))
-
-
 def prices_of(settings: Settings) -> prices.PriceTable:
     """The shipped prices, and over them those that the settings have for their providers."""
     table = {

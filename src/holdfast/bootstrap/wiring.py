@@ -103,7 +103,6 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
         kinds=kinds,
         providers=clients,
         prices=providers.prices_of(settings),
-        max_run_cost=providers.max_run_cost(settings),
         leases=duties.leases(settings, watch),
         watch=watch,
         policy=duties.policy(settings),

@@ -8,7 +8,7 @@ import typer
 from alembic.util import CommandError as AlembicError
 
 from holdfast import bootstrap
-from holdfast.cli import documents, opening, terminal
+from holdfast.cli import costs, documents, opening, terminal
 from holdfast.cli.exits import CommandError, Exit, exit_for_answer
 from holdfast.core import subjects
 from holdfast.core.errors import StoreUnavailableError
@@ -54,22 +54,30 @@ def cancel(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> Non
         terminal.say(f"cancelled generation {head.generation} of {subject}; {kept}")
 
 
-def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: bool) -> Exit:
+def retry(
+    subject: str, *, kind: str | None, tenant: str, force: bool, max_cost: float | None, as_json: bool
+) -> Exit:
     """What was last asked for is asked for again, with the same content, options and pipeline.
 
     It goes to the store and not through `Engine.again`: a terminal knows no kinds, and need not.
     """
     with opening.runtime() as runtime:
         head = opening.one_head(runtime.db, tenant, subject, kind)
+        most = costs.nano_dollars(max_cost)
         if follow_up_retries.MARK in subject:
-            return _retry_follow_up(runtime, head, as_json=as_json)
+            return _retry_follow_up(runtime, head, most, as_json=as_json)
         last = requests.last_ask(runtime.db, tenant, head.kind, subject)
         # What was imported has no pipeline: asked again as it is, no worker could ever claim it.
         if last is None or not last.pipeline:
-            return _first_index(head, force=force, as_json=as_json)
+            return _first_index(head, most, force=force, as_json=as_json)
         answer = requests.request(
             runtime.db,
-            replace(last, force=force, actor=opening.actor()),
+            replace(
+                last,
+                force=force,
+                actor=opening.actor(),
+                max_cost=last.max_cost if most is None else most,
+            ),
             run_id=runtime.engine.host.token(),
             patience=runtime.engine.parts.patience,
         )
@@ -86,7 +94,7 @@ def retry(subject: str, *, kind: str | None, tenant: str, force: bool, as_json: 
     return exit_for_answer(answer.disposition)
 
 
-def _first_index(head: Head, *, force: bool, as_json: bool) -> Exit:
+def _first_index(head: Head, max_cost: int | None, *, force: bool, as_json: bool) -> Exit:
     """A document that was imported is asked for, with its content or what its URL gives; 3 without either."""
     document_id = subjects.document_id(head.subject)
     with documents.opened() as (runtime, library):
@@ -94,7 +102,8 @@ def _first_index(head: Head, *, force: bool, as_json: bool) -> Exit:
         if document is None or head.kind != subjects.INDEX:
             message = f"{head.subject} was deleted or never asked for; request it with its content"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
-        answer = library.ask(Wish(head.tenant, opening.actor()), document, force=force).answer
+        wish = Wish(head.tenant, opening.actor(), max_cost=max_cost)
+        answer = library.ask(wish, document, force=force).answer
     if as_json:
         terminal.show_json(answer)
     else:
@@ -102,11 +111,11 @@ def _first_index(head: Head, *, force: bool, as_json: bool) -> Exit:
     return exit_for_answer(answer.disposition)
 
 
-def _retry_follow_up(runtime: bootstrap.Runtime, head: Head, *, as_json: bool) -> Exit:
+def _retry_follow_up(runtime: bootstrap.Runtime, head: Head, max_cost: int | None, *, as_json: bool) -> Exit:
     """What an action failed to do is asked for once more; exit code 3 when there is nothing to be done."""
     run_id = runtime.engine.host.token()
     outcome = follow_up_retries.retry(
-        runtime.db, head.tenant, head.subject, run_id=run_id, actor=opening.actor()
+        runtime.db, head.tenant, head.subject, run_id=run_id, actor=opening.actor(), max_cost=max_cost
     )
     if isinstance(outcome, FencedOut):
         message = f"{head.subject} cannot be tried again ({outcome.reason.replace('_', ' ')})"

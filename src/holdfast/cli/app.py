@@ -12,7 +12,7 @@ from holdfast.cli import bundles_app, documents_app, money_app, reindex_app, sha
 from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exits import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
-from holdfast.cli.options import Json, Tenant
+from holdfast.cli.options import Json, MaxCost, Tenant
 from holdfast.cli.quotas_app import quota_app
 from holdfast.core.errors import HoldfastError
 
@@ -123,6 +123,7 @@ def index(
         list[str] | None,
         typer.Option("--ignore", metavar="PATTERN", help="No files or folders like this; again for more."),
     ] = None,
+    max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
     """Make documents searchable.
@@ -135,7 +136,14 @@ def index(
     options = {"watch": watch, "wait": wait, "prune": prune, "as_json": as_json}
     selection = indexing.selection(glob, ignore)
     raise typer.Exit(
-        indexing.index(paths, collection=collection, tenant=tenant, selection=selection, **options)
+        indexing.index(
+            paths,
+            collection=collection,
+            tenant=tenant,
+            selection=selection,
+            max_cost=max_cost,
+            **options,
+        )
     )
 
 
@@ -191,15 +199,19 @@ def retry(
     force: Annotated[
         bool, typer.Option("--force", help="A new generation even if the last one succeeded.")
     ] = False,
+    max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
     """Ask once more for what was last asked for.
 
-    With the same content and options. Refused (exit code 3) while it is queued or running.
+    With the same content, options and `--max-cost`, unless you say another. Refused (exit code 3) while it is
+    queued or running.
     """
     from holdfast.cli import acting  # noqa: PLC0415
 
-    raise typer.Exit(acting.retry(subject, kind=kind, tenant=tenant, force=force, as_json=as_json))
+    raise typer.Exit(
+        acting.retry(subject, kind=kind, tenant=tenant, force=force, max_cost=max_cost, as_json=as_json)
+    )
 
 
 @app.command()

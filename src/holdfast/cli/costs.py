@@ -4,16 +4,23 @@ import sys
 
 from rich.console import Console
 
+from holdfast.ledger import prices
 from holdfast.service import figures
 from holdfast.service.estimating import Estimate
+
+
+def nano_dollars(amount: float | None) -> int | None:
+    """US dollars of the command line; None for none."""
+    return None if amount is None else prices.dollars(amount)
 
 
 def told(estimate: Estimate) -> str:
     """The estimate in one line."""
     forecast = estimate.forecast
     about = "" if estimate.exact else "about "
+    price = figures.paid(forecast.cost, forecast.unpriced_calls)
     return (
-        f"{figures.count(estimate.documents, 'document')}, {about}{figures.money(forecast.cost)}: "
+        f"{figures.count(estimate.documents, 'document')}, {about}{price}: "
         f"{figures.count(forecast.calls, 'call')} to pay, {forecast.known_calls} paid before"
     )
 
@@ -22,6 +29,7 @@ def agreed(console: Console, estimate: Estimate, what: str, *, yes: bool) -> boo
     """True when it may be asked for: it costs nothing, somebody said yes, or nobody is there to be asked."""
     console.print(f"estimate of {what}: {told(estimate)}")
     asked = sys.stdin.isatty() and console.is_terminal
-    if yes or not asked or not estimate.forecast.cost:
+    forecast = estimate.forecast
+    if yes or not asked or not (forecast.cost or forecast.unpriced_calls):
         return True
     return console.input("Go on? [y/N] ").strip().lower() in {"y", "yes"}

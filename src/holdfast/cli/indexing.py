@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from holdfast import bootstrap
-from holdfast.cli import helping, opening, terminal
+from holdfast.cli import costs, helping, opening, terminal
 from holdfast.cli.exits import Exit
 from holdfast.kinds import index as kind
 from holdfast.service import figures, folder
@@ -66,6 +66,7 @@ def index(
     wait: bool,
     prune: bool,
     selection: folder.Selection,
+    max_cost: float | None,
     as_json: bool,
 ) -> Exit:
     """Every file is a document of the collection, and indexed unless nobody waited for it."""
@@ -80,7 +81,7 @@ def index(
         runtime = stack.enter_context(bootstrap.open_runtime(loaded, sender=sending))
         bootstrap.check_blobs(runtime)
         library = bootstrap.library(runtime)
-        wish = Wish(tenant=tenant, actor=opening.actor())
+        wish = Wish(tenant=tenant, actor=opening.actor(), max_cost=costs.nano_dollars(max_cost))
         library.make_collection(wish, collection)
         pipeline = f"{kind.NAME}@{kind.VERSION}"
         helper = stack.enter_context(helping.Helper(runtime.db, console, pipeline))

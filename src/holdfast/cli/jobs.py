@@ -44,6 +44,7 @@ class Wanting:
     tenant: str
     yes: bool = False
     wait_for_ready: bool = False
+    max_cost: float | None = None
 
 
 @contextlib.contextmanager
@@ -99,7 +100,8 @@ def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[Vi
     library = bootstrap.library(runtime)
     wish = Wish(wanting.tenant, opening.actor())
     params = dict(wanting.params)
-    order = Order(wanting.kind, params, wanting.mode, wait_for_ready=wanting.wait_for_ready)
+    most = costs.nano_dollars(wanting.max_cost)
+    order = Order(wanting.kind, params, wanting.mode, wait_for_ready=wanting.wait_for_ready, max_cost=most)
     if len(wanting.documents) == 1 and wanting.collection is None:
         document = library.document(wanting.tenant, wanting.documents[0])
         answer = jobs.on_document(wish, document, order)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.options import Json, Tenant, Yes
+from holdfast.cli.options import Json, MaxCost, Tenant, Yes
 
 jobs_app = typer.Typer(
     help="List jobs; `qa` and `extract` start one, `results` reads what it left.", invoke_without_command=True
@@ -92,6 +92,7 @@ def qa(
     mode: Mode = JobMode.RETRY,
     wait: Wait = True,
     wait_for_ready: WaitForReady = False,
+    max_cost: MaxCost = None,
     yes: Yes = False,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -101,7 +102,15 @@ def qa(
 
     params = {"notes": notes, "limit": limit, "per_chunk": per_chunk, **_asked(provider, model)}
     wish = doing.Wanting(
-        JobKind.QA.value, params, collection, document or [], mode.value, tenant, yes, wait_for_ready
+        JobKind.QA.value,
+        params,
+        collection,
+        document or [],
+        mode.value,
+        tenant,
+        yes,
+        wait_for_ready,
+        max_cost,
     )
     raise typer.Exit(doing.start(wish, wait=wait, as_json=as_json))
 
@@ -117,6 +126,7 @@ def extract(
     mode: Mode = JobMode.RETRY,
     wait: Wait = True,
     wait_for_ready: WaitForReady = False,
+    max_cost: MaxCost = None,
     yes: Yes = False,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -126,7 +136,15 @@ def extract(
 
     params = {"schema": doing.read_schema(schema), "instruction": instruction, **_asked(provider, model)}
     wish = doing.Wanting(
-        JobKind.EXTRACT.value, params, collection, document or [], mode.value, tenant, yes, wait_for_ready
+        JobKind.EXTRACT.value,
+        params,
+        collection,
+        document or [],
+        mode.value,
+        tenant,
+        yes,
+        wait_for_ready,
+        max_cost,
     )
     raise typer.Exit(doing.start(wish, wait=wait, as_json=as_json))
 

@@ -8,7 +8,7 @@ from holdfast.service.library import Wish
 from holdfast.worker import sender
 
 
-def reindex(collection: str, *, tenant: str, yes: bool, as_json: bool) -> Exit:
+def reindex(collection: str, *, tenant: str, yes: bool, max_cost: float | None, as_json: bool) -> Exit:
     """What is not as it would be indexed now is asked for, unless a person did not agree with the price."""
     console = terminal.console(quiet=as_json)
     loaded = opening.loaded()
@@ -19,7 +19,8 @@ def reindex(collection: str, *, tenant: str, yes: bool, as_json: bool) -> Exit:
             if not costs.agreed(console, estimate, "indexing again", yes=yes or as_json):
                 return Exit.REFUSED
             library = bootstrap.library(runtime)
-            changed = library.change_collection(Wish(tenant, opening.actor()), collection, options={})
+            wish = Wish(tenant, opening.actor(), max_cost=costs.nano_dollars(max_cost))
+            changed = library.change_collection(wish, collection, options={})
     finally:
         sending.close()
     if as_json:

@@ -51,7 +51,6 @@ class Parts:
     leases: Leases | None = None
     prices: PriceTable = DEFAULT
     # What a run may spend at most where its request does not say, in nano-dollars; None: anything.
-    max_run_cost: int | None = None
     policy: Policy = field(default_factory=Policy)
     patience: decide.Patience = field(default_factory=decide.Patience)
     rules: Rules = field(default_factory=Rules)
@@ -128,8 +127,7 @@ class Engine:
                 f"kind {ask.kind!r} is not known here; known are: {known}", code="unknown_kind"
             )
         unpriced = ask.pays and self._unpriced(ask)
-        most = ask.max_cost if ask.max_cost is not None or not ask.pays else self.parts.max_run_cost
-        made = replace(ask, pipeline=kind.pipeline, trace=traces.carried(), unpriced=unpriced, max_cost=most)
+        made = replace(ask, pipeline=kind.pipeline, trace=traces.carried(), unpriced=unpriced)
         return _keepable(made.checked())
 
     def _unpriced(self, ask: Ask) -> bool:
@@ -153,7 +151,10 @@ class Engine:
         self.wake(due)
 
     def again(self, tenant: str, kind: str, subject: str, *, force: bool = False, actor: str = "") -> Answer:
-        """The latest request of the subject, asked once more: a retry, or with `force` a new generation."""
+        """The latest request of the subject, asked once more: a retry, or with `force` a new generation.
+
+        Its own `max_cost` holds for that as well.
+        """
         last = requests.last_ask(self.db, tenant, kind, subject)
         if last is None:
             return Answer(Disposition.REFUSED, "unknown_subject", None, None, 0, None)

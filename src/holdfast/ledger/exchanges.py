@@ -39,6 +39,8 @@ class Policy:
     in_doubt: str = "resend"
     most_doubts: int = 5
     park_above: int | None = None
+    # What a run may spend at most where its request does not say.
+    max_run_cost: int | None = None
     cheap: int = orders.CHEAP
     stale_intent: float = 60.0
     budget_delay: float = 30.0

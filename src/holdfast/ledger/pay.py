@@ -237,6 +237,7 @@ class Ledger:
             stale_after=self._policy.stale_intent,
             scopes=_scopes(claim),
             unpriced=self._table.price(first.model, first.provider) is None,
+            max_run_cost=self._policy.max_run_cost,
             # Nobody waits for what is answered out of this process.
             carrier=None if provider.profile.on_board else self.carrier.keep(),
         )

@@ -95,6 +95,12 @@ class Billing:
 def refusal(reason: str) -> tuple[str, str]:
     """The code and the sentence for a request that was refused for its price."""
     sort, _, scope = reason.partition(":")
+    if (sort, scope) == ("unpriced", "max_cost"):
+        message = (
+            "the request has a `max_cost`, and no price is known for the model; set its price or "
+            "`free = true` in [providers.NAME], or leave `max_cost` out"
+        )
+        return "unpriced", message
     if sort == "unpriced":
         message = (
             f"the budget of the {scope} has a hard limit, and no price is known for the model; set its price "

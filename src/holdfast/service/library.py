@@ -37,12 +37,13 @@ MADE_AGAIN = 1000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How urgent a request is, and who makes it."""
+    """How urgent a request is, who makes it, and what each run may spend at most, in nano-dollars."""
 
     tenant: str = "default"
     actor: str = ""
     lane: str = Lane.BULK
     priority: int = 5
+    max_cost: int | None = None
 
     def check(self, found: int) -> None:
         """Return if a document at this generation may be changed: a wish without a condition always may."""
@@ -186,6 +187,7 @@ class Library:
             options=chosen,
             actor=wish.actor,
             ask_again=options is not None,
+            max_cost=wish.max_cost,
             check=lambda own: own_options.check(self._defaults, chosen, own),
         )
         changed = self.collection(wish.tenant, collection_id)
@@ -204,7 +206,8 @@ class Library:
         found = self.document(which.tenant, document_id)
         if not found.has_content:
             return missing_content.unchanged(found)
-        return self.ask(Wish(which.tenant, which.actor, Lane.BULK, 9), found).answer
+        wish = Wish(which.tenant, which.actor, Lane.BULK, 9, which.max_cost)
+        return self.ask(wish, found).answer
 
     def _end_for(self, which: Round, document_id: str) -> None:
         self._end(Wish(which.tenant, which.actor), document_id)
@@ -311,6 +314,7 @@ class Library:
             priority=wish.priority,
             actor=wish.actor,
             force=force,
+            max_cost=wish.max_cost,
         )
 
     def _chosen(self, collection: Collection, found: Document) -> index.Choices:
@@ -425,7 +429,7 @@ class Library:
         if not found.has_content:
             raise missing_content.refused(found)
         collection = self.collection(wish.tenant, collection_id)
-        plain = Wish(wish.tenant, wish.actor, wish.lane, wish.priority)
+        plain = Wish(wish.tenant, wish.actor, wish.lane, wish.priority, wish.max_cost)
         asked = self._request(plain, collection)
 
         def request(tx: Tx, made: Document) -> Answer:

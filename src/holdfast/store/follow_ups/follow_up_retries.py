@@ -49,7 +49,9 @@ def head_of(db: Database, tenant: str, subject: str) -> int | None:
     return None if row is None else int(row.id)
 
 
-def retry(db: Database, tenant: str, subject: str, *, run_id: str, actor: str) -> Outcome:
+def retry(
+    db: Database, tenant: str, subject: str, *, run_id: str, actor: str, max_cost: int | None = None
+) -> Outcome:
     """The follow-up is queued again as generation of its own, and the list of follow-ups tells of that one.
 
     Fenced out when there is none, it is live or has succeeded, or its action was removed.
@@ -65,12 +67,12 @@ def retry(db: Database, tenant: str, subject: str, *, run_id: str, actor: str) -
         head = rows.head(row)
         if tx.again and head.run_id == run_id:
             return Landed(follow_ups=1)
-        return _again(tx, head, run_id, actor)
+        return _again(tx, head, run_id, actor, max_cost)
 
     return db.write("retry_follow_up", body)
 
 
-def _again(tx: Tx, head: Head, run_id: str, actor: str) -> Outcome:
+def _again(tx: Tx, head: Head, run_id: str, actor: str, max_cost: int | None) -> Outcome:
     if head.status in LIVE or head.status is Status.SUCCESS:
         return FencedOut(f"run_{head.status}")
     document, _, action = head.subject.partition(MARK)
@@ -88,6 +90,7 @@ def _again(tx: Tx, head: Head, run_id: str, actor: str) -> Outcome:
         priority=last.priority,
         pipeline=last.pipeline,
         actor=actor,
+        max_cost=max_cost,
     )
     run, _life, _age = requests.latest(tx, head)
     reason = "after_failed" if head.status is Status.FAILED else "after_cancelled"

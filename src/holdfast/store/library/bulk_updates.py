@@ -32,13 +32,14 @@ class Round:
     after: str
     actor: str
     token: str
+    max_cost: int | None = None
 
 
 _COLUMNS = [rounds.c[name] for name in Round.__dataclass_fields__]
 _new = upsert(rounds).values(due_at=now())
 BEGIN = _new.on_conflict_do_update(
     index_elements=[rounds.c.tenant, rounds.c.collection, rounds.c.sort],
-    set_={name: _new.excluded[name] for name in ("after", "actor", "token", "due_at")},
+    set_={name: _new.excluded[name] for name in ("after", "actor", "token", "due_at", "max_cost")},
 )
 ONE = select(*_COLUMNS).where(
     rounds.c.tenant == bindparam("tenant"),
@@ -62,9 +63,21 @@ FORGET = delete(rounds).where(
 )
 
 
-def begin(tx: Tx, tenant: str, collection: str, sort: str, *, actor: str, token: str) -> Round:
-    """Every document of the collection is to be seen to, from the first one on."""
-    begun = Round(tenant, collection, sort, "", actor, token)
+def begin(
+    tx: Tx,
+    tenant: str,
+    collection: str,
+    sort: str,
+    *,
+    actor: str,
+    token: str,
+    max_cost: int | None = None,
+) -> Round:
+    """Every document of the collection is to be seen to, from the first one on.
+
+    The run of each may spend `max_cost`.
+    """
+    begun = Round(tenant, collection, sort, "", actor, token, max_cost)
     tx.execute(BEGIN, {name: getattr(begun, name) for name in Round.__dataclass_fields__})
     return begun
 

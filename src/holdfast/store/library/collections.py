@@ -173,6 +173,7 @@ def set_collection(
     options: Mapping[str, Any],
     actor: str = "",
     ask_again: bool = False,
+    max_cost: int | None = None,
     check: Callable[[OwnOptions], None] = lambda _own: None,
 ) -> Round | None:
     """The collection has this title and these options from now on; with `ask_again` a round over it begins.
@@ -195,7 +196,9 @@ def set_collection(
         tx.execute(SET_COLLECTION, values)
         if not ask_again:
             return None
-        return bulk_updates.begin(tx, tenant, collection_id, bulk_updates.OPTIONS, actor=actor, token=token)
+        return bulk_updates.begin(
+            tx, tenant, collection_id, bulk_updates.OPTIONS, actor=actor, token=token, max_cost=max_cost
+        )
 
     return db.write("set_collection", body)
 

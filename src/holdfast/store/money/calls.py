@@ -124,6 +124,8 @@ class Draft:
     scopes: tuple[str, ...]
     unpriced: bool = False
     carrier: str | None = None
+    # What the run may spend at most, if its request did not say.
+    max_run_cost: int | None = None
 
 
 def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
@@ -168,7 +170,9 @@ def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | No
         return None
     estimate = sum(draft.weights[key] for key in mine)
     pays = bool(estimate) or draft.unpriced
-    scopes = ceilings.scopes(tx, draft.scopes, claim.run_id) if pays else list(draft.scopes)
+    scopes = list(draft.scopes)
+    if pays:
+        scopes = ceilings.scopes(tx, draft.scopes, claim.run_id, draft.max_run_cost)
     budgets.reserve(tx, claim.tenant, scopes, estimate, unpriced=draft.unpriced)
     frozen: dict[str, Any] = {
         "id": draft.id,

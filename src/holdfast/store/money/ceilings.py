@@ -7,6 +7,7 @@ reserves in the limit of the run that made it.
 from collections.abc import Sequence
 
 from sqlalchemy import bindparam, case, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.errors import WorkError
 from holdfast.store.base.database import Tx
@@ -14,6 +15,8 @@ from holdfast.store.base.schema import ceilings
 
 SORT = "run:"
 _this = ceilings.c.run_id == bindparam("b_run")
+# Two orders of a run may be its first.
+NEW = upsert(ceilings).on_conflict_do_nothing()
 OF_RUN = select(ceilings).where(_this)
 OF_RUN_FOR_CHANGE = OF_RUN.with_for_update()
 RESERVE = update(ceilings).where(_this).values(reserved=ceilings.c.reserved + bindparam("b_amount"))
@@ -25,9 +28,17 @@ ACCOUNT = (
 )
 
 
-def scopes(tx: Tx, scopes: Sequence[str], run_id: str) -> list[str]:
-    """The scopes of an order of this run, with that of its own limit if it has one."""
-    limited = bool(run_id) and tx.one(OF_RUN, {"b_run": run_id}) is not None
+def scopes(tx: Tx, scopes: Sequence[str], run_id: str, usual: int | None = None) -> list[str]:
+    """The scopes of an order of this run, with that of its own limit if it has one.
+
+    A run whose request said nothing has the limit `usual`, from its first order on that costs something.
+    """
+    if not run_id:
+        return list(scopes)
+    limited = tx.one(OF_RUN, {"b_run": run_id}) is not None
+    if not limited and usual is not None:
+        tx.execute(NEW, {"run_id": run_id, "most": usual, "requested": False})
+        limited = True
     return [*scopes, f"{SORT}{run_id}"] if limited else list(scopes)
 
 

@@ -111,7 +111,7 @@ def insert_run(
         },
     )
     if ask.max_cost is not None:
-        tx.execute(NEW_CEILING, {"run_id": run_id, "most": ask.max_cost})
+        tx.execute(NEW_CEILING, {"run_id": run_id, "most": ask.max_cost, "requested": True})
     values = {
         "b_run": run_id,
         "b_head": head_id,

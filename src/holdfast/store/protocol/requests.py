@@ -17,7 +17,7 @@ from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Together, now
 from holdfast.store.base.rows import literal
-from holdfast.store.base.schema import budgets, heads, runs, tasks, turns
+from holdfast.store.base.schema import budgets, ceilings, heads, runs, tasks, turns
 from holdfast.store.protocol import generations, publish_seq, refusals
 
 BORN: dict[str, Any] = {"state": TaskState.QUEUED.value}
@@ -112,6 +112,8 @@ def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: deci
     made = Answer(verdict.disposition, verdict.reason, head.id, run_id, head.generation + 1, Status.QUEUED)
     if made.created and ask.pays and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
         verdict = decide.Verdict(Disposition.REFUSED, f"over_budget:{broke.scope}")
+    elif made.created and ask.unpriced and ask.max_cost is not None:
+        verdict = decide.Verdict(Disposition.REFUSED, "unpriced:max_cost")
     elif made.created and ask.unpriced and (limited := tx.one(HARD_LIMITED, _scope(ask))) is not None:
         verdict = decide.Verdict(Disposition.REFUSED, f"unpriced:{limited.scope}")
     elif made.created:
@@ -372,8 +374,10 @@ LAST_ASK = (
         runs.c.pipeline,
         heads.c.collection,
         heads.c.deleted,
+        ceilings.c.most,
     )
     .join(heads, heads.c.run_id == runs.c.id)
+    .outerjoin(ceilings, (ceilings.c.run_id == runs.c.id) & ceilings.c.requested)
     .where(
         heads.c.tenant == bindparam("tenant"),
         heads.c.kind == bindparam("kind"),
@@ -398,6 +402,7 @@ def last_ask(db: Database, tenant: str, kind: str, subject: str) -> Ask | None:
         lane=row.lane,
         priority=row.priority,
         pipeline=row.pipeline,
+        max_cost=row.most,
     )
 
 

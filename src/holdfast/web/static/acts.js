@@ -114,8 +114,17 @@ function options(form) {
   return found;
 }
 
+// Fields that say how it is done, not what: no estimate depends on them.
+function manner(form) {
+  const found = {};
+  for (const field of form.querySelectorAll("[data-manner]")) {
+    if (field.value !== "") found[field.name] = Number(field.value);
+  }
+  return found;
+}
+
 function values(form) {
-  if (form.dataset.inside) return { [form.dataset.inside]: options(form) };
+  if (form.dataset.inside) return { [form.dataset.inside]: options(form), ...manner(form) };
   const found = {};
   for (const field of form.elements) {
     if (!field.name || field.value === "") continue;
@@ -273,7 +282,7 @@ export function begin(whenChanged) {
     }
   });
   document.addEventListener("input", (input) => {
-    unestimated(input.target.form);
+    if (input.target.dataset.manner === undefined) unestimated(input.target.form);
     if (input.target.dataset.switch !== undefined) chosen(input.target);
   });
 }

@@ -89,5 +89,7 @@ rounds = Table(
     Column("actor", Text, nullable=False),
     Column("token", Text, nullable=False),
     Column("due_at", Double, nullable=False),
+    # What the run of each document may spend at most, in nano-dollars; NULL: the request did not say.
+    Column("max_cost", BigInteger),
     PrimaryKeyConstraint("tenant", "collection", "sort", name="one_round_per_collection_and_sort"),
 )

@@ -30,6 +30,8 @@ calls = Table(
     Column("state", Text, nullable=False),
     Column("order_id", Text),
     Column("run_id", Text),
+    # The identity of the provider; empty where an older release wrote the row: its order has it.
+    Column("provider", Text, nullable=False, server_default=""),
     Column("model", Text, nullable=False),
     Column("estimate", BigInteger, nullable=False),
     Column("cost", BigInteger, nullable=False, server_default="0"),
@@ -151,6 +153,8 @@ ceilings = Table(
     Column("most", BigInteger, nullable=False),
     Column("spent", BigInteger, nullable=False, server_default="0"),
     Column("reserved", BigInteger, nullable=False, server_default="0"),
+    # The request itself said so: then it holds for whoever asks for the same again.
+    Column("requested", Boolean, nullable=False, server_default=text("false")),
 )
 
 throttles = Table(
