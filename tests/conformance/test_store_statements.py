@@ -165,6 +165,22 @@ def test_a_writer_that_must_wait_begins_as_soon_as_it_can(sqlite_url, monkeypatc
     sqlite_world.db.close()
 
 
+def test_a_disk_that_is_full_is_told_as_such(sqlite_url):
+    """Nobody is sent to look for a server or an address when all that is missing is room."""
+    sqlite_world = build(sqlite_url)
+
+    def fill(tx):
+        tx.execute(text("PRAGMA max_page_count = 1"))  # the file may not grow any more
+        for _ in range(1000):
+            tx.execute(NOTE, {"at": 1.5, "data": {"b": "x" * 4000}, "epoch": 7})
+
+    with pytest.raises(
+        StoreUnavailableError, match=r"cannot be written to \(.*full\); make room on its disk"
+    ):
+        sqlite_world.db.write("by_hand", fill)
+    sqlite_world.db.close()
+
+
 def test_rows_in_the_binary_format_are_the_same_as_in_text(world):
     """Numbers, bytes, JSON and nothing; what is asked after them in the same transaction is as ever."""
     world.db.write("by_hand", lambda tx: tx.execute(NOTE, {"at": 1.5, "data": {"b": "ü"}, "epoch": 7}))

@@ -126,3 +126,17 @@ def test_an_order_longer_than_the_drain_is_settled_and_waited_for(premises, mete
 
 def claims(premises, asked):
     return [reason for verb, reason in premises.journal(asked) if verb == "claim"]
+
+
+@pytest.mark.g7
+def test_a_worker_of_the_embedded_broker_that_takes_nothing_connects_anew_and_goes_on(premises):
+    """Its only process stands still while work is due; when it goes on, so does the work. Nothing restarts."""
+    worker = premises.worker("-c", "1")
+    (child,) = worker.tree() - {worker.pid}
+    os.kill(child, signal.SIGSTOP)
+    asked = premises.ask("nap")
+    worker.says("connecting to the broker anew", 60)
+    os.kill(child, signal.SIGCONT)
+    assert premises.done(asked, 60).status is Status.SUCCESS
+    assert worker.poll() is None
+    assert "Traceback" not in worker.said()

@@ -74,6 +74,9 @@ class Transport(filesystem.Transport):
     """
 
     Channel = Channel
+    # A folder that cannot be used now is like a server that cannot be reached: Celery tries again, where it
+    # would end the worker for an error that it does not know.
+    connection_errors = (*filesystem.Transport.connection_errors, OSError)
     implements = filesystem.Transport.implements.extend(asynchronous=True)
     _looking: Any = None
 

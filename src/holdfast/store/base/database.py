@@ -270,8 +270,14 @@ def _raise_what_is_final(error: exc.DBAPIError) -> None:
         raise error
 
 
+# What SQLite and PostgreSQL say when it is the disk that fails them.
+DISK_TROUBLE = ("disk is full", "disk i/o error", "readonly database", "no space left")
+
+
 def _explain(error: exc.DBAPIError) -> str:
     first = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+    if any(words in first.lower() for words in DISK_TROUBLE):
+        return f"the database cannot be written to ({first}); make room on its disk, or mend its folder"
     return (
         f"the database does not answer ({first}); check that it runs and that HOLDFAST_DATABASE_URL is right"
     )
