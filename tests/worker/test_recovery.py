@@ -98,6 +98,8 @@ def test_a_killed_process_is_reported_by_its_parent_and_its_order_resent_at_once
     assert premises.done(asked).status is Status.SUCCESS
     assert ("expire", "process_died") in premises.journal(asked)
     assert ("doubt", "its process has died") in premises.journal(asked)
+    worker.says(f"process {busy['pid']} died with task")
+    assert "Traceback" not in worker.said()
     assert counts(premises) == [(1, 0)]
 
 
@@ -130,7 +132,7 @@ def claims(premises, asked):
 
 @pytest.mark.g7
 def test_a_worker_of_the_embedded_broker_that_takes_nothing_connects_anew_and_goes_on(premises):
-    """Its only process stands still while work is due; when it goes on, so does the work. Nothing restarts."""
+    """Its only process stands still while work is due; when it goes on, so does the work. None restarts."""
     worker = premises.worker("-c", "1")
     (child,) = worker.tree() - {worker.pid}
     os.kill(child, signal.SIGSTOP)

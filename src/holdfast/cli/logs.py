@@ -41,6 +41,8 @@ def set_up(settings: Settings) -> None:
         pool.setLevel(logging.WARNING)
         for name in _QUIET:
             logging.getLogger(name).setLevel(logging.ERROR)
+        # That a process died is told in one line; Celery adds a dozen, as if its own code had failed.
+        logging.getLogger("celery.worker.request").setLevel(logging.CRITICAL)
 
 
 class _Text(logging.Formatter):
