@@ -135,11 +135,23 @@ def _read(file: File) -> Iterator[bytes]:
 
 
 class ImportFields(Shape):
-    """What may stand beside a bundle; `collection` is where it goes, by default where it came from."""
+    """What may stand beside a bundle; `collection` is where it goes, by default where it came from.
+
+    `callback_url` is told when the import has ended; with `callback_secret` what is sent is signed.
+    """
 
     collection: Annotated[str, Field(max_length=64)] | None = None
     lane: LaneName = "bulk"
     priority: Priority = 5
+    callback_url: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    callback_secret: Annotated[str, Field(max_length=1000)] | None = None
+
+    @property
+    def callback(self) -> shapes_jobs.Callback | None:
+        """Who is told when it has ended."""
+        if self.callback_url is None:
+            return None
+        return shapes_jobs.Callback(url=self.callback_url, secret=self.callback_secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +206,11 @@ def import_collection(
     """
     mine = Wish(caller.tenant, caller.actor, handed.fields.lane, handed.fields.priority)
 
+    callback = handed.fields.callback
+    teller = callback.told(request) if callback is not None else None
+
     def do() -> Reply:
-        answer = its.bundles.bring(mine, handed.file, handed.fields.collection)
+        answer = its.bundles.bring(mine, handed.file, handed.fields.collection, teller)
         return jobs.taken(its, caller.tenant, answer)
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)

@@ -49,7 +49,8 @@ def jobs(runtime: Runtime) -> Jobs:
 def bundles(runtime: Runtime) -> Bundles:
     """Exports and imports of this installation. The runtime must know their kinds."""
     limits = kinds.bundle_limits(runtime.settings)
-    return Bundles(runtime.engine, runtime.shelf, library(runtime), limits)
+    private = runtime.settings.webhook_private
+    return Bundles(runtime.engine, runtime.shelf, library(runtime), limits, allow_private=private)
 
 
 def library(runtime: Runtime) -> Library:

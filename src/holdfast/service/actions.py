@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.core import keys, subjects
-from holdfast.core.errors import BadRequestError, NotFoundError
+from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
 from holdfast.core.records import FencedOut, Landed
 from holdfast.core.states import Lane
 from holdfast.documents import addresses
@@ -15,6 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
 from holdfast.kinds import actions as kinds
 from holdfast.kinds import asking, signing
+from holdfast.kinds.asking import Model
 from holdfast.service.library import Wish
 from holdfast.store.base.database import Database
 from holdfast.store.base.text import is_plain
@@ -114,6 +115,22 @@ class Actions:
         if options.get("provider") is not None:
             asking.chosen(self._supplies, options)
         return options
+
+    def model(self, action: Action) -> Model | None:
+        """The language model that an action asks; None for one that asks none, or whose provider is gone."""
+        if action.sort not in kinds.ASKING:
+            return None
+        try:
+            return asking.chosen(self._supplies, action.options)
+        except HoldfastError:
+            return None
+
+    def is_unpriced(self, model: Model | None) -> bool:
+        """True for a model, of a provider that is set up here, that no price is known for."""
+        parts = self._engine.parts
+        if model is None or model.provider not in parts.providers:
+            return False
+        return parts.prices.price(model.name, model.provider) is None
 
     def all(self, tenant: str, collection: str) -> list[Action]:
         """The collection's actions."""
@@ -266,11 +283,10 @@ def check_public(url: str) -> None:
         raise BadRequestError(message, code="url_forbidden")
 
 
-def checked_callback(
-    callback: Mapping[str, str] | None, *, allow_private: bool = True
-) -> dict[str, str] | None:
-    """Whom to tell when a run ends, as it is kept with the run; BadRequestError for what is no address.
+def checked_callback(callback: Mapping[str, str] | None, *, allow_private: bool) -> dict[str, str] | None:
+    """Whom to tell when a run ends, as it is kept with the run; BadRequestError for what can never be told.
 
+    Every callback is checked here, by the rule for webhooks, whatever the run that it is about.
     `link` is where this installation is, as whoever asked knows it: the event links to the run there.
     """
     if callback is None:

@@ -30,8 +30,17 @@ class File:
 class Bundles:
     """Exports and imports of an installation, as one process sees them."""
 
-    def __init__(self, engine: Engine, shelf: Blobs, library: Library, limits: import_.Limits) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        shelf: Blobs,
+        library: Library,
+        limits: import_.Limits,
+        *,
+        allow_private: bool,
+    ) -> None:
         self._engine = engine
+        self._allow_private = allow_private
         self._db = engine.db
         self._shelf = shelf
         self._library = library
@@ -50,8 +59,10 @@ class Bundles:
     ) -> Answer:
         """What became of a request for an import into a collection, which is made if it is not there.
 
-        BadRequestError for a file that plainly is no bundle, before anything is kept.
+        BadRequestError for a file that plainly is no bundle, or for a callback that can never be made, before
+        anything is kept.
         """
+        checked_callback(callback, allow_private=self._allow_private)
         file.seek(0)
         with bundles.opened(file, self._limits.expanded) as bundle:
             manifest = bundle.manifest
@@ -88,7 +99,7 @@ class Bundles:
             priority=wish.priority,
             actor=wish.actor,
             force=True,
-            callback=checked_callback(callback),
+            callback=checked_callback(callback, allow_private=self._allow_private),
             pays=False,
         )
         run_id, patience = self._engine.host.token(), self._engine.parts.patience

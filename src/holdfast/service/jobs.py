@@ -118,7 +118,7 @@ class View:
 class Jobs:
     """The jobs of an installation, as one process sees them."""
 
-    def __init__(self, engine: Engine, supplies: Supplies, *, allow_private: bool = True) -> None:
+    def __init__(self, engine: Engine, supplies: Supplies, *, allow_private: bool) -> None:
         self._engine = engine
         self._allow_private = allow_private
         self._db = engine.db

@@ -7,6 +7,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.core.states import Status
+from holdfast.kinds.asking import Model
 from holdfast.store.follow_ups.delivery_attempts import Delivery
 from holdfast.store.follow_ups.follow_ups import Action, FollowUp
 from holdfast.web import rendering
@@ -34,6 +35,8 @@ class Card:
     action: Action
     results: Sequence[FollowUp]
     deliveries: Sequence[Delivery]
+    model: Model | None = None
+    unpriced: bool = False
 
     @property
     def called(self) -> str:
@@ -83,6 +86,7 @@ def actions(request: Request, its: ItsOf, who: rendering.Who, found: ItsCollecti
         },
         analysers=its.actions.analysers,
         model=its.jobs.model,
+        unpriced=its.actions.is_unpriced(its.jobs.model),
     )
 
 
@@ -94,6 +98,8 @@ def _cards(its: Its, tenant: str, listed: Sequence[Action]) -> list[Card]:
             each,
             () if each.id in hooks else its.actions.lately(tenant, each.id, LATELY),
             [one for one in sent if one.action_id == each.id][:LATELY],
+            model := its.actions.model(each),
+            its.actions.is_unpriced(model),
         )
         for each in listed
     ]

@@ -34,6 +34,7 @@ def jobs(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         known=KNOWN,
         collections=its.library.collections(who.tenant),
         model=its.jobs.model,
+        unpriced=its.actions.is_unpriced(its.jobs.model),
     )
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 from holdfast.core import subjects
+from holdfast.core.records import Spent
 from holdfast.core.states import Status, shown
 from holdfast.search.snippet import Snippet
 from holdfast.service import figures
@@ -31,6 +32,15 @@ def money(nano: int) -> Markup:
     if nano == 0:
         return Markup('<span class="zero">$0.00</span>')
     return Markup('<span title="{}">{}</span>').format(figures.money(nano), figures.coarse(nano))
+
+
+def cost(spent: Spent | None) -> Markup:
+    """What was spent; calls of a model without a price are called unpriced, never $0.00."""
+    if spent is None or not spent.unpriced_calls:
+        return money(spent.paid if spent is not None else 0)
+    told = figures.count(spent.unpriced_calls, "call") + " to a model without a price"
+    unpriced = Markup('<span class="unpriced" title="{}">unpriced</span>').format(told)
+    return unpriced if spent.unpriced else money(spent.paid) + " + " + unpriced
 
 
 def _time(at: float | None, sort: str, form: str) -> Markup:
@@ -124,7 +134,7 @@ def percent(share: float) -> int:
 
 
 FILTERS = {
-    **{each.__name__: each for each in (money, moment, clock, sentence, value, for_page, counted)},
+    **{each.__name__: each for each in (money, cost, moment, clock, sentence, value, for_page, counted)},
     **{
         each.__name__: each
         for each in (figures.number, figures.size, figures.span, state, status, marked, leg, percent)

@@ -272,6 +272,7 @@ class OpenOrder:
     subject: str | None
     created_at: float
     age: float
+    unpriced: bool = False
 
 
 def _orders(tenant: str | None) -> Select[Any]:

@@ -5,6 +5,9 @@ import * as places from "./places.js";
 import { money, say } from "./words.js";
 
 let changed = () => {};
+// Of each form whose answer is on its way: the values that were sent, and what was asked for since.
+const sending = new WeakMap();
+const following = new WeakMap();
 
 export function sure(question, verb = "Delete") {
   const dialog = document.getElementById("sure");
@@ -142,10 +145,15 @@ function wrong(form, text) {
 
 async function send(form, method, path, body) {
   const button = form.querySelector(".main, .button:not([type=button])");
-  if (button.getAttribute("aria-busy") === "true") return; // the second of two quick clicks
+  const sent = JSON.stringify(values(form));
+  if (button.getAttribute("aria-busy") === "true") {
+    // The second of two quick clicks asks for nothing; other values are the next request.
+    if (sent !== sending.get(form)) following.set(form, [method, path, body]);
+    return;
+  }
   wrong(form, "");
   button.setAttribute("aria-busy", "true");
-  const sent = JSON.stringify(values(form));
+  sending.set(form, sent);
   try {
     const estimate = form.dataset.fingerprint;
     const { body: told } = await call(method, path, estimate ? { ...body, estimate } : body);
@@ -164,6 +172,9 @@ async function send(form, method, path, body) {
     if (problem.error?.active) active(beside(button), problem.error);
   } finally {
     button.removeAttribute("aria-busy");
+    const next = following.get(form);
+    following.delete(form);
+    if (next) send(form, ...next);
   }
 }
 
@@ -234,7 +245,9 @@ function words(form, told) {
   if (!told.documents) return form.dataset.nested === undefined ? "Nothing would have to be indexed again." : "No document is ready yet: nothing is to be paid now.";
   const about = told.exact ? "" : "About ";
   const runs = form.dataset.nested === "sort" ? `Runs now on ${documents} that ${told.documents === 1 ? "is" : "are"} ready. ` : "";
-  return `${runs}${told.cost === null ? "unpriced" : about + money(told.cost)} for ${documents}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} paid before.`;
+  const more = told.cost !== null && told.unpriced_calls ? ` + ${told.unpriced_calls.toLocaleString("en")} unpriced call${told.unpriced_calls === 1 ? "" : "s"}` : "";
+  const price = told.cost === null ? `unpriced (no price is known for ${told.model})` : about + money(told.cost) + more;
+  return `${runs}${price} for ${documents}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} paid before.`;
 }
 
 async function estimate(form) {

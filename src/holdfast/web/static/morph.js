@@ -1,10 +1,26 @@
 // Lays newly rendered elements over those that are there, so that focus, scroll and what is open stay.
-// An element with data-kept was put there by this browser and is left alone.
+// An element with data-kept was put there by this browser and is left alone, and so is a form that somebody is
+// filling in: wherever the server renders it next, it is the one that is there, with what was typed into it.
 
 const KEPT = new Set(["open", "aria-busy"]);
 
+// What an element is known by among its siblings: a section by its heading, for others come and go before it.
+const key = (node) => node.id || node.getAttribute?.("aria-labelledby") || "";
+const blank = (node) => node.nodeType === Node.TEXT_NODE && !node.data.trim();
+
 function alike(a, b) {
-  return a.nodeType === b.nodeType && a.nodeName === b.nodeName && (a.id || "") === (b.id || "");
+  return a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
+}
+
+function changed(field) {
+  if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+  // A list without a choice of the server's own begins with its first entry.
+  if (field.options) return field.selectedIndex !== Math.max(0, [...field.options].findIndex((one) => one.defaultSelected));
+  return field.defaultValue !== undefined && field.value !== field.defaultValue;
+}
+
+function edited(form) {
+  return form.contains(document.activeElement) || form.dataset.fingerprint !== undefined || [...form.elements].some(changed);
 }
 
 function attributes(now, next) {
@@ -16,15 +32,31 @@ function attributes(now, next) {
   }
 }
 
-const kept = (node) => node.dataset?.kept !== undefined;
+const kept = (node) => node.dataset?.kept !== undefined || (node.nodeName === "FORM" && edited(node));
+
+// New elements, in which whatever is kept stands in place of what was rendered for it.
+function carrying(fresh) {
+  if (fresh.nodeType !== Node.ELEMENT_NODE) return fresh;
+  for (const rendered of fresh.querySelectorAll("form[id], dialog[id], ol[id]")) {
+    const live = document.getElementById(rendered.id);
+    if (live && kept(live)) rendered.replaceWith(live);
+  }
+  return fresh;
+}
 
 export function children(now, next) {
   const keyed = new Map();
-  for (const child of now.children) if (child.id) keyed.set(child.id, child);
+  for (const child of now.children) if (key(child)) keyed.set(key(child), child);
   let at = now.firstChild;
   for (const want of [...next.childNodes]) {
-    while (at && kept(at)) at = at.nextSibling;
-    const known = want.id ? keyed.get(want.id) : undefined;
+    // A blank more or less, as between a whole page and a part of it, must not set everything after it off.
+    while (at && (kept(at) || (blank(at) && !blank(want)))) at = at.nextSibling;
+    if (blank(want) && !(at && blank(at))) {
+      const before = at ? at.previousSibling : now.lastChild;
+      if (before && !blank(before)) now.insertBefore(want, at);
+      continue;
+    }
+    const known = key(want) ? keyed.get(key(want)) : undefined;
     if (known && kept(known)) continue;
     if (known) {
       if (known === at) at = at.nextSibling;
@@ -35,7 +67,7 @@ export function children(now, next) {
       morph(at, want);
       at = then;
     } else {
-      now.insertBefore(want, at);
+      now.insertBefore(carrying(want), at);
     }
   }
   while (at) {
@@ -47,7 +79,7 @@ export function children(now, next) {
 
 export function morph(now, next) {
   if (!alike(now, next)) {
-    now.replaceWith(next);
+    now.replaceWith(carrying(next));
   } else if (now.nodeType === Node.TEXT_NODE) {
     if (now.data !== next.data) now.data = next.data;
   } else if (now.nodeType === Node.ELEMENT_NODE) {
