@@ -66,6 +66,12 @@ def test_one_with_a_url_is_fetched_when_it_is_asked_for(house, client):
         site.close()
 
 
+def test_a_collection_of_imported_documents_alone_can_be_searched(imported, client):
+    """There is nothing to find, which is an answer and no failure."""
+    said = client.get("search?q=Harbour+rules&collection=old")
+    assert (said.status, said.json["hits"]) == (200, [])
+
+
 def test_other_options_move_and_copy_ask_for_nothing_that_is_not_there(imported, client):
     """Options are kept for later and a move is a move; there is nothing to copy."""
     client.collection("new")

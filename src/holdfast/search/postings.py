@@ -214,9 +214,10 @@ def merged(blocks: Sequence[Block]) -> Block:
 def _put_together(sizes: Sequence[int], parts: Sequence[tuple[NDArray[Any], ...]]) -> Entries:
     """The terms of several parts of these sizes (numbers, counts, rows, times), each with rows from 0 on."""
     numbers, counts, rows, times = ([part[at] for part in parts] for at in range(4))
-    first = np.cumsum([0, *sizes[:-1]]).astype(np.uint32)
+    # Of no parts at all, as where every document was imported without chunks, there is no first row either.
+    first = np.cumsum([0, *sizes])[:-1].astype(np.uint32)
     placed = _joined(rows, np.uint32)
-    placed += np.repeat(first, [len(each) for each in rows])
+    placed += np.repeat(first, np.array([len(each) for each in rows], dtype=np.int64))
     return Entries(
         _joined(numbers, np.uint32),
         np.cumsum(_joined(counts, np.uint32), dtype=np.uint32),

@@ -21,6 +21,7 @@ _PAGE_WORDS = (
 )
 NAMES = {
     "not_indexed": "Not indexed",
+    "imported": "Imported",
     "in_doubt": "In doubt",
     "success": "Ready",
 }

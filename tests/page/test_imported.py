@@ -1,0 +1,63 @@
+"""Documents that were imported from another system: what they are is said, and they can be indexed here."""
+
+import pytest
+
+from holdfast.store.library import imports
+from tests.api.house import House
+
+ROWS = [("10", True, "Harbour rules"), ("11", False, "Tide tables")]
+
+
+@pytest.fixture
+def imported(sqlite_url, tmp_path):
+    """An installation with documents of `import-documents`, and nothing else."""
+    made = House(sqlite_url, tmp_path / "data")
+    imports.import_documents(made.runtime.db, ROWS, tenant="default", collection="old")
+    yield made
+    made.close()
+
+
+def chosen(page, selector, name, content):
+    """A file is chosen for the button."""
+    with page.expect_file_chooser() as chooser:
+        page.click(selector)
+    chooser.value.set_files({"name": name, "mimeType": "text/plain", "buffer": content})
+
+
+def test_imported_documents_are_listed_and_not_called_ready(imported, look):
+    """Each row says that search does not find it, and offers what helps; search says so, too."""
+    reader = look(f"http://127.0.0.1:{imported.port}")
+    page = reader.open("/collections/old")
+    for name in ("10", "11"):
+        row = reader.text(f"#d-{name}")
+        assert "Imported" in row
+        assert "Search does not find it until it is indexed: upload its file" in row
+        assert "Ready" not in row
+        assert page.locator(f"#d-{name} [data-replace]").inner_text() == "Upload file"
+    reader.open("/search?collection=old&q=Harbour+rules")
+    assert "imported ones among them, are not found, not even by their title" in reader.text("#main")
+
+
+def test_an_imported_document_is_explained_and_indexed_from_its_page(imported, look):
+    """The page says what is missing; with its file the document is ready, has a picture and is found."""
+    reader = look(f"http://127.0.0.1:{imported.port}")
+    page = reader.open("/documents/10")
+    assert "no content and no chunks here yet, so that search does not find it" in reader.text(".why")
+    assert page.locator("text=Index again").count() == 0
+    chosen(page, ".why [data-replace]", "rules.txt", b"Anchors hold in mud.")
+    reader.shows("h1", "Queued")
+    imported.work()
+    reader.shows("h1", "Ready")
+    page.wait_for_selector("img.thumb")
+    reader.open("/search?collection=old&q=Harbour+rules")
+    assert "Harbour rules" in reader.text(".hits")
+
+
+def test_an_imported_document_is_indexed_from_the_list(imported, look):
+    """The button of its row takes the file; the row is then like any other."""
+    reader = look(f"http://127.0.0.1:{imported.port}")
+    page = reader.open("/collections/old")
+    chosen(page, "#d-11 [data-replace]", "tides.txt", b"High water at noon.")
+    reader.shows("#d-11", "Queued")
+    imported.work()
+    reader.shows("#d-11", "Ready")
