@@ -168,6 +168,18 @@ def test_a_model_change_never_compares_what_cannot_be_compared(world, shelf):
     assert same_size.hits == ()
 
 
+def test_vectors_of_two_providers_are_never_compared(world, shelf, searcher):
+    """A model of the same name and length at another provider is another model."""
+    shelf.publish("old", "copper coins", provider="north")
+    shelf.publish("new", "copper cans", provider="south")
+
+    def found(**by):
+        return sorted(documents(searcher.search("acme", "c", "copper", mode="vector", model="m", **by)))
+
+    assert [found(provider=name) for name in ("north", "south", "west")] == [["old"], ["new"], []]
+    assert found() == ["new", "old"]
+
+
 def test_a_chunk_without_a_vector_or_without_words_is_found_by_the_other_leg(world, shelf, searcher):
     """A drift, or a picture with a caption of stop words: no reason to fail."""
     shelf.publish("bare", "copper kettle", embed=None)

@@ -119,6 +119,37 @@ def test_the_index_of_the_space_is_what_is_asked(world, shelf, filling):
     assert any("ix_chunk_vectors_" in line for line in plan), plan
 
 
+OLDER = """ALTER TABLE vector_spaces DROP COLUMN provider,
+    ADD CONSTRAINT one_space_per_model UNIQUE (tenant, collection, model, dimensions)"""
+
+
+def test_tables_that_did_not_tell_providers_apart_are_put_right(world, shelf, filling):
+    """A space of one provider is named after it and stays; one that mixed two is filled again."""
+    shelf.publish("a", "copper one", provider="north")
+    other = Shelf(world.db, collection="d")
+    other.publish("b", "copper two", provider="north")
+    other.publish("e", "copper three", provider="south")
+    filling.round()
+    world.write(
+        text(
+            "UPDATE chunk_vectors SET space = (SELECT min(id) FROM vector_spaces WHERE collection = 'd')"
+            " WHERE space IN (SELECT id FROM vector_spaces WHERE collection = 'd')"
+        )
+    )
+    world.write(text("DELETE FROM vector_spaces WHERE collection = 'd' AND provider = 'south'"))
+    world.write(text(OLDER))
+    assert filling.round() == 2
+    searcher = Searcher(world.db, meaning, vectors=PgvectorIndex(ExactIndex()))
+    for collection, provider, expected in (
+        ("c", "north", ["a"]),
+        ("d", "north", ["b"]),
+        ("d", "south", ["e"]),
+    ):
+        how = {"mode": "vector", "provider": provider, "model": "m"}
+        hits = searcher.search("acme", collection, "copper", **how).hits
+        assert [hit.document_id for hit in hits] == expected
+
+
 @pytest.mark.g3
 def test_what_is_published_is_found_before_it_is_in_the_tables(world, shelf, filling):
     """New, replaced, moved and deleted documents, at every step as the snapshot says."""

@@ -71,6 +71,30 @@ def test_a_model_is_sent_what_its_table_says_and_nothing_else(loaded):
     assert corpus.frozen({}, thinker, 1)["parameters"] == {"max_completion_tokens": True}
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("[providers.fast.prices]\nx = { output = 1 }", "[providers.fast] in {file} prices.x.input: "),
+        ('[providers.fast]\nfree = "perhaps"', "[providers.fast] in {file} free: "),
+        ("[providers.fast]\nprice = 1", "[providers.fast] in {file} price: "),
+        ('[providers.fast]\nwire = "anthropic"', "[providers.fast] in {file} wire: "),
+        ("[providers.fast]\nfree = true", "[providers.fast] in {file} api_key or api_key_env is needed"),
+    ],
+)
+def test_what_is_wrong_in_a_table_is_named_with_its_table(loaded, tmp_path, line, told):
+    """And with its key: there may be many tables."""
+    with pytest.raises(SettingsError) as refused:
+        loaded(line)
+    assert told.format(file=tmp_path / "own.toml") in str(refused.value)
+
+
+def test_the_one_wire_format_may_be_named(loaded):
+    """Only that of OpenAI exists, and another is refused with what there is."""
+    assert loaded('[providers.fast]\nwire = "openai"\nbase_url = "http://127.0.0.1:9/v1"').providers
+    with pytest.raises(SettingsError, match="'openai'"):
+        loaded('[providers.fast]\nwire = "anthropic"\nbase_url = "http://127.0.0.1:9/v1"')
+
+
 def test_a_provider_keeps_its_identity_when_its_name_and_address_change(loaded):
     """The content key has the identity: nothing is paid again, and two providers never share one."""
     assert bootstrap.supplies_of(loaded(FILE)).llm == "openai@old-host:8000"

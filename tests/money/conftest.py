@@ -33,8 +33,7 @@ def priced(url: str, folder: Path, meter: Meter, **more: object) -> ApiHouse:
         folder / "data",
         embedding_provider="openai",
         embedding_base_url=meter.base_url,
-        embedding_model="text-embedding-3-small",
-        **more,
+        **{"embedding_model": "text-embedding-3-small"} | more,
     )
 
 

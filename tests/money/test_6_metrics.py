@@ -2,14 +2,15 @@
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from sqlalchemy import update
+from sqlalchemy import func, select, update
 
 from holdfast.core.records import Spent
-from holdfast.store.base.schema import duties, journal
+from holdfast.store.base.schema import duties, journal, tasks
 from holdfast.store.protocol import duty_schedule
 from holdfast.store.protocol import tasks as fenced
 from holdfast.store.views import events, tallies
 from tests.acceptance.patience import until
+from tests.money.conftest import priced
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +53,20 @@ def test_work_money_and_refusals_are_counted(house, client, meter):
     assert found["holdfast_stage_seconds_count", "order", model] == 1
     assert found["holdfast_stage_seconds_sum", "index", "queue"] > 0
     assert found["holdfast_in_doubt",] == 0
+
+
+def test_calls_without_a_price_are_counted(database_url, tmp_path, meter):
+    """By the metrics, the bill, the run and its tasks alike."""
+    house = priced(database_url, tmp_path, meter, embedding_model="nobody-knows")
+    try:
+        scrape(house.client)
+        made = house.client.indexed("A text of unknown price.")
+        assert scrape(house.client)["holdfast_unpriced_calls_total", "nobody-knows"] == 1
+        assert (house.client.get("bill").json["unpriced_calls"], made["cost"]["unpriced_calls"]) == (1, 1)
+        (row,) = house.runtime.db.look(select(func.sum(tasks.c.unpriced_calls).label("number")))
+        assert row.number == 1
+    finally:
+        house.close()
 
 
 def test_doubts_and_fenced_writes_are_counted(house, client, meter):

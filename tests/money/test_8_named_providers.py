@@ -1,12 +1,13 @@
 """Several providers at once: a collection, a document and a job choose theirs by name."""
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from typer.testing import CliRunner
 
 from holdfast.cli.app import app
 from holdfast.store.base.schema import calls, heads, runs
 from holdfast.testing.meter import Meter
+from tests.acceptance.patience import until
 from tests.api.house import House
 from tests.jobs.house import Author
 
@@ -96,6 +97,30 @@ def test_what_one_provider_was_paid_for_is_never_taken_for_the_answer_of_another
     assert charges(north, south) == [1, 1]
     keys = [row.key for row in house.runtime.db.look(select(calls.c.key).where(calls.c.model == "same"))]
     assert len(set(keys)) == 2
+
+
+def test_another_provider_of_a_collection_is_noticed_and_never_mixed(house, north, south):
+    """Of a model of the same name: words alone answer, and a notice says so with the price."""
+    collection(house, "cold", provider="north", model="same")
+    house.client.indexed(TEXT, to="cold")
+    assert hits(house, "cold") == [TEXT]
+    assert house.client.call("PATCH", "collections/cold", {"options": {"provider": "south"}}).status == 200
+    found = house.client.get("search?collection=cold&q=boat&mode=vector").json
+    (notice,) = found["notices"]
+    assert (found["hits"], notice["code"], notice["documents"]) == ([], "other_model", 1)
+    assert house.client.post("estimate", notice["estimate"]["body"]).json["unpriced_calls"] == 1
+    house.work()
+    until(lambda: not house.client.get("search?collection=cold&q=boat").json["notices"], 30, "still told of")
+    assert hits(house, "cold") == [TEXT]
+    assert charges(north, south) == [2, 2]
+
+
+def test_vectors_of_an_older_release_are_those_of_the_provider_that_was_paid(house, north):
+    """Their rows name nobody; the order does."""
+    collection(house, "cold", provider="north")
+    house.client.indexed(TEXT, to="cold")
+    house.runtime.db.write("older", lambda tx: tx.execute(update(calls).values(provider="")))
+    assert hits(house, "cold") == [TEXT]
 
 
 def test_a_document_may_name_another_provider_than_its_collection(house, north, south):

@@ -56,13 +56,18 @@ class Shelf:
         return claim
 
     def stage(
-        self, claim: Claim, texts: Sequence[str], embed: Any = meaning, model: str = "m"
+        self,
+        claim: Claim,
+        texts: Sequence[str],
+        embed: Any = meaning,
+        model: str = "m",
+        provider: str = "p",
     ) -> list[Chunk]:
         made = []
         for at, text in enumerate(texts):
-            key = hashlib.blake2b(f"{model}\n{text}".encode(), digest_size=16).hexdigest()
+            key = hashlib.blake2b(f"{provider}\n{model}\n{text}".encode(), digest_size=16).hexdigest()
             if embed is not None:
-                self._pay(key, vectors.encode(embed(text)), model)
+                self._pay(key, vectors.encode(embed(text)), model, provider)
             page = 1 + at // 2
             made.append(Chunk(at, text, page, key if embed else None, words=words.joined(text)))
         assert fenced.stage(self.db, claim, made) == Landed()
@@ -79,18 +84,21 @@ class Shelf:
         )
         assert landed == Landed(published=True)
 
-    def publish(self, document: str, *texts: str, embed: Any = meaning, model: str = "m") -> int:
+    def publish(
+        self, document: str, *texts: str, embed: Any = meaning, model: str = "m", provider: str = "p"
+    ) -> int:
         """The document says `texts` from now on; answers its generation."""
         self._describe(document)
         claim = self.begin(document)
-        self.finish(claim, self.stage(claim, texts, embed, model))
+        self.finish(claim, self.stage(claim, texts, embed, model, provider))
         return claim.generation
 
     def delete(self, document: str) -> None:
         requests.delete(self.db, self.tenant, f"document:{document}")
 
-    def _pay(self, key: str, result: bytes, model: str) -> None:
+    def _pay(self, key: str, result: bytes, model: str, provider: str) -> None:
         row = {"tenant": self.tenant, "key": key, "state": "settled", "model": model, "estimate": 0}
+        row["provider"] = provider
         paid = upsert(calls).values(**row, result=result).on_conflict_do_nothing()
         self.db.write("by_hand", lambda tx: tx.execute(paid))
 

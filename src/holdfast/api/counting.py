@@ -39,6 +39,7 @@ class Sums:
         self.amounts: Counter[tuple[str, str]] = Counter()
         self.stages: dict[tuple[str, str], Stage] = {}
         self.delivered: Counter[str] = Counter()
+        self.unpriced: Counter[str] = Counter()
         self.reused_calls = self.saved = self.refused = 0
 
     def add(self, found: Tally) -> None:
@@ -53,6 +54,7 @@ class Sums:
             before = self.stages.get(key, Stage(0, 0.0))
             self.stages[key] = Stage(before.number + stage.number, before.seconds + stage.seconds)
         self.delivered.update(found.delivered)
+        self.unpriced.update(found.unpriced)
         self.reused_calls += found.reused_calls
         self.saved += found.saved
         self.refused += found.refused
@@ -210,6 +212,12 @@ def _spent(sums: Sums) -> Iterator[Metric]:
         for (model, sort), number in sorted(counted.items()):
             family.add_metric([model, sort], number / unit)
         yield family
+    unpriced = CounterMetricFamily(
+        "holdfast_unpriced_calls", "Calls charged by providers for which no price is known", labels=["model"]
+    )
+    for model, number in sorted(sums.unpriced.items()):
+        unpriced.add_metric([model], number)
+    yield unpriced
     yield CounterMetricFamily(
         "holdfast_reused_calls", "Calls that the ledger knew, of ended runs", value=sums.reused_calls
     )

@@ -147,7 +147,7 @@ class Import:
             for batch in _batches(reader.pieces(each)):
                 work.check()
                 known = [
-                    Known(_call(each, piece).key(work.claim.tenant), each.model[1], piece.vector)
+                    Known(_call(each, piece).key(work.claim.tenant), *each.model, piece.vector)
                     for piece in batch
                     if piece.vector
                 ]

@@ -315,7 +315,7 @@ class Ledger:
         own: AbstractSet[str | None],
     ) -> Payment:
         results = []
-        paid_calls = reused_calls = tokens = paid = saved = 0
+        paid_calls = reused_calls = tokens = paid = saved = unpriced = 0
         carriers = sorted({entry.order_id or "" for entry in found.values()} - own)
         if carriers:
             own = own | calls.paid_by(self._db, claim.task_id, carriers)
@@ -327,9 +327,10 @@ class Ledger:
             counted.add(entry.key)
             if entry.order_id in own:
                 paid_calls, tokens, paid = paid_calls + 1, tokens + entry.tokens, paid + entry.cost
+                unpriced += not entry.cost and self._table.price(call.model, call.provider) is None
             else:
                 reused_calls, saved = reused_calls + 1, saved + entry.cost
-        return Payment(tuple(results), Spent(paid_calls, reused_calls, tokens, paid, saved))
+        return Payment(tuple(results), Spent(paid_calls, reused_calls, tokens, paid, saved, unpriced))
 
 
 @dataclass(frozen=True, slots=True)

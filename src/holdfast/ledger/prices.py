@@ -86,17 +86,10 @@ DEFAULT = PriceTable(
             ("text-embedding-ada-002", 0.10, 0),
             ("embed-english-v3.0", 0.10, 0),
             ("embed-multilingual-v3.0", 0.10, 0),
-            ("embed-v4.0", 0.12, 0),
             ("voyage-3", 0.06, 0),
             ("voyage-3-lite", 0.02, 0),
             ("voyage-3-large", 0.18, 0),
             ("voyage-3.5", 0.06, 0),
-            ("voyage-3.5-lite", 0.02, 0),
-            ("voyage-code-3", 0.18, 0),
-            ("voyage-law-2", 0.12, 0),
-            ("voyage-finance-2", 0.12, 0),
-            ("mistral-embed", 0.10, 0),
-            ("codestral-embed", 0.15, 0),
             ("gemini-embedding-001", 0.15, 0),
             # Chat.
             ("gpt-5", 1.25, 10.00),
@@ -123,16 +116,13 @@ DEFAULT = PriceTable(
             ("gemini-2.5-flash", 0.30, 2.50),
             ("gemini-2.5-flash-lite", 0.10, 0.40),
             ("gemini-2.0-flash", 0.10, 0.40),
-            ("gemini-2.0-flash-lite", 0.075, 0.30),
-            ("command-r-08-2024", 0.15, 0.60),
-            ("command-r-plus-08-2024", 2.50, 10.00),
-            ("llama-3.3-70b-versatile", 0.59, 0.79),
-            ("llama-3.1-8b-instant", 0.05, 0.08),
         ),
     },
 )
-"""List prices in US dollars per million tokens, as their providers published them in 2025. Check them, and
-set your own in `[providers.NAME.prices]`. Long prompts, caches and batches may be priced otherwise."""
+"""List prices in US dollars per million tokens. Checked on 2026-11-16 against pricing guides and price tables
+of other projects that cite the providers' own pages of 2025 and 2026, not against those pages: check them,
+and set your own in `[providers.NAME.prices]`. A model about which those disagree, or say nothing, is not
+here. Long prompts, caches and batches may be priced otherwise."""
 
 
 def split(total: int, weights: list[int]) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import email.utils
 import json
 import math
+import re
 import time
 from collections.abc import Mapping
 
@@ -22,6 +23,8 @@ _CONFLICT = 409
 _DOUBTFUL = frozenset({408, 499})
 _AUTH = frozenset({401, 403})
 _PAYMENT_REQUIRED = 402
+_PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,59}")
+_INPUTS = frozenset({"input", "messages", "model", "prompt", "tools"})
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 
@@ -42,7 +45,26 @@ def judge(reply: Reply, profile: Profile, *secrets: str) -> Refused | Unknown:
     # one may yet be charged.
     if status in _DOUBTFUL or (status == _CONFLICT and profile.honours_keys) or not 300 <= status < 500:
         return Unknown(f"status {status}: {message}" if message else f"status {status}", status)
+    if parameter := _parameter(reply.body):
+        hint = (
+            f"the model refuses the parameter `{parameter}`; say what it is sent in `parameters` of "
+            "[providers.NAME], or of [providers.NAME.models.MODEL]: what is left out there is not sent"
+        )
+        return Refused(status, "parameter", f"{hint} ({message})" if message else hint, wait, permanent=True)
     return Refused(status, "rejected", message, wait, permanent=True)
+
+
+def _parameter(body: bytes) -> str:
+    """The parameter that the server says it refuses; empty for anything that is about the input itself."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    detail = told.get("error", told) if isinstance(told, dict) else None
+    name = detail.get("param") if isinstance(detail, dict) else None
+    if not isinstance(name, str) or not _PARAMETER.fullmatch(name) or name in _INPUTS:
+        return ""
+    return name
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -131,14 +131,15 @@ class Searcher:
         documents: Sequence[str] | None = None,
         mode: Mode = "hybrid",
         embed: Embed | None = None,
+        provider: str | None = None,
         model: str | None = None,
         seen: int | None = None,
     ) -> Found:
         """The best `k` published chunks of the collection, or of these `documents` in it.
 
         `embed` is asked once, where the mode wants it and there is a query; None from it leaves the keyword
-        leg alone to answer. It stands in for the one given at the start, `model` names the model it uses:
-        then only vectors of that model are compared, else all of the same number of dimensions. `seen` is the
+        leg alone to answer. It stands in for the one given at the start, `provider` and `model` say whose it
+        is: then only vectors of those are compared, else all of the same number of dimensions. `seen` is the
         collection's `publish_seq` as somebody has just read it: what is in memory at that stamp answers with
         one statement instead of a snapshot.
         """
@@ -154,6 +155,7 @@ class Searcher:
             tuple(documents) if documents is not None else None,
             tuple(words.analyse(text, LONGEST_QUERY)) if mode != VECTOR else (),
             self._embedded(text, embed) if mode != KEYWORD else None,
+            provider,
             model,
         )
         if not all(map(texts.is_plain, (tenant, collection))):
@@ -228,7 +230,7 @@ class Searcher:
             weights = {term.term: term.weight for term in terms.known}
         if asked.vector is not None:
             legs[VECTOR] = self._vectors.nearest(
-                tx, *name, view, asked.vector, depth, heads=heads, model=asked.model
+                tx, *name, view, asked.vector, depth, heads=heads, provider=asked.provider, model=asked.model
             )
         if titled:
             legs[TITLE] = _by_title(tx, legs, titled)
@@ -286,6 +288,7 @@ class _Asked:
     documents: tuple[str, ...] | None
     terms: tuple[str, ...]
     vector: Vector | None
+    provider: str | None
     model: str | None
 
     @property

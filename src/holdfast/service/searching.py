@@ -119,6 +119,7 @@ class Searching:
             k=k,
             documents=documents,
             mode=mode,
+            provider=chosen.provider,
             model=chosen.model,
             embed=embed,
             seen=found.publish_seq,

@@ -218,5 +218,9 @@ def _explain(error: Any, file: _File) -> str:
     if not error["loc"]:
         return message
     name = str(error["loc"][0])
+    if name == "providers" and len(error["loc"]) > 1:
+        table, *keys = (str(each) for each in error["loc"][1:] if each != "[key]")
+        place = f" in {file.name}" if name in file.values else ""
+        return f"[providers.{table}]{place} {'.'.join(keys)}{': ' if keys else ''}{message}"
     in_file = name in file.values and not os.environ.get(PREFIX + name.upper())
     return f"{f'{name} in {file.name}' if in_file else PREFIX + name.upper()} {message}"

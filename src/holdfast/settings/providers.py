@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import pydantic
@@ -37,6 +37,7 @@ class ModelSettings(_Part):
 class ProviderSettings(_Part):
     """A server of the OpenAI wire format."""
 
+    wire: Literal["openai"] = "openai"
     base_url: str | None = None
     api_key: SecretStr | None = None
     api_key_env: str | None = None

@@ -39,9 +39,11 @@ class VectorIndex(Protocol):
         k: int,
         *,
         heads: Collection[int] | None = None,
+        provider: str | None = None,
         model: str | None = None,
     ) -> list[Ranked]:
-        """At most `k` chunks that `view` shows, nearest first; of `heads` and of `model` alone where given.
+        """At most `k` chunks that `view` shows, nearest first.
 
-        Only vectors of the query's own dimensions are compared; there may be none.
+        Of `heads`, of `provider` and of `model` alone where given. Only vectors of the query's own dimensions
+        are compared; there may be none.
         """

@@ -23,8 +23,8 @@ from holdfast.vectors.matrix import Block, Matrix
 
 BUDGET = 1 << 30
 
-# Vectors of two models, or of two lengths, cannot be compared: each pair is a space of its own.
-Space = tuple[str, int]
+# Vectors of two providers, two models or two lengths cannot be compared: each three are a space of their own.
+Space = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +66,18 @@ class ExactIndex:
         k: int,
         *,
         heads: Collection[int] | None = None,
+        provider: str | None = None,
         model: str | None = None,
     ) -> list[Ranked]:
-        """See `base.VectorIndex`. Without `model`, the best of every space of the query's dimensions."""
+        """See `base.VectorIndex`. Without a provider and a model, the best of every space."""
         loaded = self._kept.at((tenant, collection), view.publish_seq, partial(_load, tx, view))
         towards = normalised(np.asarray(query, dtype=np.float32).ravel())
         if not towards.any():
             return []
         found = [
             one.nearest(towards, k, heads)
-            for (of, dimensions), one in loaded.spaces.items()
-            if dimensions == len(towards) and model in {None, of}
+            for (by, of, dimensions), one in loaded.spaces.items()
+            if dimensions == len(towards) and model in {None, of} and provider in {None, by}
         ]
         if len(found) == 1:
             return found[0]
@@ -101,7 +102,7 @@ def _blocks(batch: list[stored.StoredVector]) -> dict[Space, Block]:
     rows: dict[Space, list[stored.StoredVector]] = defaultdict(list)
     for row in sorted(batch):
         if row.vector and len(row.vector) % 4 == 0:
-            rows[row.model, len(row.vector) // 4].append(row)
+            rows[row.provider, row.model, len(row.vector) // 4].append(row)
     return {
         space: matrix.block(
             [row.chunk_id for row in some], [row.head_id for row in some], [row.vector for row in some]

@@ -132,7 +132,7 @@ def _row(one: stored.StoredVector) -> tables.Row | None:
         return None
     scaled = normalised(np.frombuffer(one.vector, dtype="<f4").astype(np.float32, copy=False))
     return (
-        tables.Row(one.head_id, one.chunk_id, one.model, scaled.astype(">f2").tobytes())
+        tables.Row(one.head_id, one.chunk_id, one.provider, one.model, scaled.astype(">f2").tobytes())
         if scaled.any()
         else None
     )

@@ -74,6 +74,7 @@ class PgvectorIndex:
         k: int,
         *,
         heads: Collection[int] | None = None,
+        provider: str | None = None,
         model: str | None = None,
     ) -> list[Ranked]:
         """See `base.VectorIndex`; about one in a hundred of the nearest may be missed."""
@@ -81,13 +82,15 @@ class PgvectorIndex:
         name = (tenant, collection)
         whole_at = tables.stamp(tx, *name) if self._are_there(tx) else None
         if whole_at is None or len(towards) > tables.MOST_DIMENSIONS:
-            return self._exact.nearest(tx, *name, view, query, k, heads=heads, model=model)
+            return self._exact.nearest(tx, *name, view, query, k, heads=heads, provider=provider, model=model)
         if not towards.any() or k < 1:
             return []
-        found = self._found(tx, name, towards, k, heads, model)
+        found = self._found(tx, name, towards, k, heads, (provider, model))
         if whole_at != view.publish_seq:
             rest = self._rests.at(name, view.publish_seq, lambda _: _Rest(_rest(tx, name, view))).view
-            beside = self._beside.nearest(tx, *name, rest, query, k, heads=heads, model=model)
+            beside = self._beside.nearest(
+                tx, *name, rest, query, k, heads=heads, provider=provider, model=model
+            )
             found |= {one.chunk_id: one for one in beside}
         return sorted(found.values(), key=lambda near: (-near.score, near.chunk_id))[:k]
 
@@ -106,14 +109,15 @@ class PgvectorIndex:
         towards: Vector,
         k: int,
         heads: Collection[int] | None,
-        model: str | None,
+        embedder: tuple[str | None, str | None],
     ) -> dict[int, Ranked]:
         """What the tables give, scored by the ledger's vectors."""
         asked = "[" + ",".join(f"{each:.6g}" for each in towards.tolist()) + "]"
         among = None if heads is None else list(heads)
         found: dict[int, Ranked] = {}
         for space in tables.spaces_of(tx, *name):
-            if space.dimensions != len(towards) or model not in {None, space.model}:
+            of = zip(embedder, (space.provider, space.model), strict=True)
+            if space.dimensions != len(towards) or any(want not in {None, has} for want, has in of):
                 continue
             ids = nearest_vectors.near(tx, *name, space, asked, k, among)
             kept = [

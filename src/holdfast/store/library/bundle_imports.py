@@ -39,6 +39,7 @@ _new = upsert(calls).values(
     key=bindparam("b_key"),
     state=literal(CallState.SETTLED),
     run_id=bindparam("b_run"),
+    provider=bindparam("b_provider"),
     model=bindparam("b_model"),
     estimate=0,
     result=bindparam("b_result"),
@@ -51,6 +52,7 @@ KNOWN = _new.on_conflict_do_update(
         "state": literal(CallState.SETTLED),
         "order_id": None,
         "run_id": _new.excluded.run_id,
+        "provider": _new.excluded.provider,
         "result": _new.excluded.result,
         "settled_at": _new.excluded.settled_at,
         "cost": 0,
@@ -65,6 +67,7 @@ class Known:
     """A paid input and what was answered to it elsewhere."""
 
     key: str
+    provider: str
     model: str
     result: bytes
 
@@ -74,7 +77,13 @@ def keep_calls(db: Database, claim: Claim, known: Sequence[Known]) -> FencedOut 
     common = {"b_tenant": claim.tenant, "b_run": claim.run_id}
     unique = {each.key: each for each in known}
     values = [
-        common | {"b_key": key, "b_model": unique[key].model, "b_result": unique[key].result}
+        common
+        | {
+            "b_key": key,
+            "b_provider": unique[key].provider,
+            "b_model": unique[key].model,
+            "b_result": unique[key].result,
+        }
         for key in sorted(unique)
     ]
 

@@ -45,6 +45,7 @@ NEW_CALL = (
         state=bindparam("b_state"),
         order_id=bindparam("b_order"),
         run_id=bindparam("b_run"),
+        provider=bindparam("b_provider"),
         model=bindparam("b_model"),
         estimate=bindparam("b_estimate"),
     )
@@ -54,7 +55,12 @@ NEW_CALL = (
 TAKE_VOID = (
     update(calls)
     .where(calls.c.tenant == bindparam("b_tenant"), calls.c.key == bindparam("b_key"))
-    .values(state=bindparam("b_state"), order_id=bindparam("b_order"), run_id=bindparam("b_run"))
+    .values(
+        state=bindparam("b_state"),
+        order_id=bindparam("b_order"),
+        run_id=bindparam("b_run"),
+        provider=bindparam("b_provider"),
+    )
 )
 ORDER_COLUMNS = [orders.c[name] for name in Order.__dataclass_fields__]
 ORDER = select(*ORDER_COLUMNS, now().label("now")).where(orders.c.id == bindparam("order_id"))
@@ -202,7 +208,13 @@ def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | No
 def _taken(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> list[str]:
     """The keys of the draft that this order has now: those that were new, and those that were void."""
     wanted = sorted(draft.weights)
-    common = {"b_tenant": claim.tenant, "b_order": draft.id, "b_run": claim.run_id or None, "b_state": state}
+    common = {
+        "b_tenant": claim.tenant,
+        "b_order": draft.id,
+        "b_run": claim.run_id or None,
+        "b_state": state,
+        "b_provider": draft.provider,
+    }
     values = [
         common | {"b_key": key, "b_model": draft.model, "b_estimate": draft.weights[key]} for key in wanted
     ]

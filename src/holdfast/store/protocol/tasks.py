@@ -239,6 +239,7 @@ DONE = (
         lease_until=0.0,
         signed_at=now(),
         paid_calls=bindparam("b_paid_calls"),
+        unpriced_calls=bindparam("b_unpriced_calls"),
         reused_calls=bindparam("b_reused_calls"),
         tokens=bindparam("b_tokens"),
         paid=bindparam("b_paid"),
@@ -294,6 +295,7 @@ def _done_values(claim: Claim, spent: Spent, staged: int, result: Mapping[str, A
     return {
         "b_task": claim.task_id,
         "b_paid_calls": spent.paid_calls,
+        "b_unpriced_calls": spent.unpriced_calls,
         "b_reused_calls": spent.reused_calls,
         "b_tokens": spent.tokens,
         "b_paid": spent.paid,

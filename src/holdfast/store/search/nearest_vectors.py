@@ -45,7 +45,7 @@ def near(
 
 _BY_ID = text(
     """
-    SELECT chunks.id, chunks.head_id, calls.model, calls.result FROM chunks
+    SELECT chunks.id, chunks.head_id, calls.provider, calls.model, calls.result FROM chunks
     JOIN heads ON heads.id = chunks.head_id AND heads.published_generation = chunks.generation
     JOIN calls ON calls.tenant = heads.tenant AND calls.key = chunks.call_key
     WHERE chunks.id = ANY(CAST(:ids AS bigint[])) AND heads.visible

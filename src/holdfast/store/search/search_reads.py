@@ -12,7 +12,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, func, literal_column, null, select, text, true, union_all
+from sqlalchemy import (
+    Select,
+    bindparam,
+    case,
+    func,
+    literal,
+    literal_column,
+    null,
+    select,
+    text,
+    true,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -20,7 +32,7 @@ from holdfast.core import subjects
 from holdfast.core.records import Claim
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Keys, Numbers, in_usual_order, key_in, now, only_tested
-from holdfast.store.base.schema import calls, chunks, collections, documents, heads, word_counts
+from holdfast.store.base.schema import calls, chunks, collections, documents, heads, orders, word_counts
 
 AT_ONCE = 500  # names in one list: longer ones are asked for in parts
 
@@ -255,12 +267,20 @@ class StoredVector(NamedTuple):
 
     chunk_id: int
     head_id: int
+    provider: str
     model: str
     vector: bytes
 
 
+# Rows of an older release do not name their provider; the order that paid for them does.
+_provider = case(
+    (calls.c.provider != literal(""), calls.c.provider),
+    else_=func.coalesce(
+        select(orders.c.provider).where(orders.c.id == calls.c.order_id).scalar_subquery(), literal("")
+    ),
+)
 VECTORS_OF = (
-    select(chunks.c.id, chunks.c.head_id, calls.c.model, calls.c.result)
+    select(chunks.c.id, chunks.c.head_id, _provider, calls.c.model, calls.c.result)
     .select_from(
         heads.join(
             chunks, (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation)

@@ -8,7 +8,7 @@ is left for a later look. It is longer than the server lets a transaction stand 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import (
     BigInteger,
@@ -72,6 +72,8 @@ class Tally:
     reused_calls: int
     saved: int
     refused: int
+    # By model, calls that were paid for without a known price.
+    unpriced: Mapping[str, int] = field(default_factory=dict)
 
 
 ENDS = select(
@@ -132,6 +134,12 @@ CHARGED = select(
     func.sum(_charges.c.amount).label("amount"),
     func.max(_charges.c.id).label("last"),
 ).group_by(_charges.c.model, _charges.c.sort)
+UNPRICED = (
+    select(_charges.c.model, func.sum(func.json_array_length(orders.c.call_keys)).label("number"))
+    .select_from(_charges.join(orders, orders.c.id == _charges.c.order_id))
+    .where(_charges.c.sort == "paid", _charges.c.prices == "unpriced")
+    .group_by(_charges.c.model)
+)
 _took = orders.c.settled_at - orders.c.sent_at
 EXCHANGES = (
     select(_charges.c.model.label("about"), func.count().label("number"), func.sum(_took).label("seconds"))
@@ -194,6 +202,7 @@ def since(db: Database, place: Place) -> Tally:
             for row in tx.all(query, span)
         }
         known = tx.execute(REUSED, span).one()
+        unpriced = tx.all(UNPRICED, {**values, "charge": place.charge}) if charged else ()
         if charged:
             stages |= {
                 ("order", row.about): Stage(row.number, float(row.seconds))
@@ -212,6 +221,7 @@ def since(db: Database, place: Place) -> Tally:
             int(known.calls),
             int(known.saved),
             sum(int(row.worth) for row in noted),
+            {row.model: int(row.number) for row in unpriced},
         )
 
     return db.read(body)
