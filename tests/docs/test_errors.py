@@ -14,6 +14,7 @@ COMPOSED = {
     ("service/names.py", "bad_{what}"): {"bad_title", "bad_name"},
     ("ledger/exchanges.py", "provider_{outcome.code}"): {
         "provider_auth",
+        "provider_parameter",
         "provider_quota",
         "provider_rejected",
     },
