@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast.core.states import Status
-from holdfast.store.base.schema import documents, runs
+from holdfast.store.base.schema import documents, journal, runs
 from holdfast.store.library import quotas
 from holdfast.store.library.quotas import Quota
 from tests.api.house import House
@@ -151,3 +151,21 @@ def test_tenants_have_limits_of_their_own(house):
     other.text("Others.")
     quotas.set_limits(house.runtime.db, "one", quotas.UNLIMITED)
     one.text("Others.")
+
+
+@pytest.mark.g6
+def test_a_refusal_for_the_quota_is_in_the_journal(narrow):
+    """Like every other: of an upload, of a large file before it is sent, of new content."""
+    client = narrow.client
+    made = [client.text(f"text {number}") for number in range(3)]
+    big = b"b" * 2_000_000
+    said = [
+        client.post("collections/shelf/documents", {"text": "one more"}),
+        client.upload("collections/shelf/documents", big),
+        client.put(f"documents/{made[0]['id']}/content", {"text": "c" * 2000}),
+    ]
+    assert [each.code for each in said] == ["quota_exceeded"] * 3
+    noted = select(journal.c.actor, journal.c.data).where(journal.c.reason == "refused:quota_exceeded")
+    rows = narrow.runtime.db.look(noted)
+    assert len(rows) == 3
+    assert all(row.actor and "quota of tenant default" in row.data["message"] for row in rows)

@@ -8,8 +8,10 @@ import threading
 import time
 
 import pytest
+from sqlalchemy import select
 
 from holdfast import settings
+from holdfast.store.base.schema import orders
 from holdfast.store.features import open_database
 from holdfast.store.library import documents
 from holdfast.store.money import provider_troubles
@@ -105,3 +107,40 @@ def test_a_provider_that_answers_again_is_told_of_no_more(database_url, tmp_path
             assert house.client.get("status").json["providers"] == []
         finally:
             house.close()
+
+
+@pytest.fixture
+def swallowing():
+    """A port whose backlog is full: connections are neither accepted nor refused."""
+    with socket.socket() as listener, contextlib.ExitStack() as held:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            one = held.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def test_a_host_that_swallows_connections_is_told_of_while_it_is_waited_for(
+    database_url, tmp_path, swallowing
+):
+    """Within seconds of the order, long before the attempt to connect is given up."""
+    there = {"embedding_provider": "openai", "embedding_base_url": f"http://127.0.0.1:{swallowing}/v1"}
+    house = House(database_url, tmp_path / "data", embedding_api_key="key", **there)
+    made = house.client.text("Alpha begins the alphabet.")
+    thread = threading.Thread(target=house.work)
+    thread.start()
+    try:
+        until(lambda: house.client.get("status").json["providers"], 60, "the status says nothing")
+        db = house.runtime.db
+        (trouble,) = provider_troubles.all_of(db)
+        (order,) = db.look(select(orders.c.created_at))
+        assert reads.moment(db) - trouble.since - order.created_at < SOON
+        assert trouble.what == f"waiting for 127.0.0.1:{swallowing} to accept a connection"
+        waiting = house.client.get(f"documents/{made['id']}").json["waiting"]
+        assert (waiting["reason"], trouble.what in waiting["sentence"]) == ("provider", True)
+    finally:
+        house.worker.engine.drain()
+        thread.join()
+        house.close()

@@ -26,6 +26,7 @@ from holdfast.documents.blobs import Blobs
 from holdfast.documents.drafts import Draft
 from holdfast.documents.parse import sniff
 from holdfast.service.library import Upload
+from holdfast.store.library import quotas
 from holdfast.web.patience import Pool
 
 STEP = 1024 * 1024
@@ -192,8 +193,12 @@ async def _check_room(request: Request) -> None:
     if size >= LARGE:
         caller = await ahead(request, identified)
         its = request.app.state.parts
-        usage = await run_in_threadpool(its.library.usage, caller.tenant)
-        usage.check(bytes_=size - AROUND)
+
+        def check() -> None:
+            with quotas.noting(its.runtime.db, caller.tenant, caller.actor):
+                its.library.usage(caller.tenant).check(bytes_=size - AROUND)
+
+        await run_in_threadpool(check)
 
 
 async def _new_document(request: Request) -> AsyncIterator[Handed]:

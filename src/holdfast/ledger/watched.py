@@ -14,6 +14,8 @@ from holdfast.store.money import provider_troubles
 # Tries in between are counted and told together; an answer is looked up no more often than this.
 NOTE_EVERY = 1.0
 LOOK_EVERY = 5.0
+# Seconds without a connection after which that is told of, long before the attempt is given up.
+CONNECTED_WITHIN = 3.0
 # The work itself was told to stop; the provider has nothing to do with it.
 OWN = frozenset({"gate", "deadline passed"})
 
@@ -33,7 +35,18 @@ class WatchedProvider(WrappedProvider):
 
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
         """See `Provider.send`."""
-        outcome = self._inner.send(exchange, gate)
+        waiting = threading.Timer(CONNECTED_WITHIN, self._unconnected, (exchange.endpoint,))
+        waiting.daemon = True
+        waiting.start()
+
+        def connected() -> bool:
+            waiting.cancel()  # the gate is asked when the connection is ready
+            return gate()
+
+        try:
+            outcome = self._inner.send(exchange, connected)
+        finally:
+            waiting.cancel()
         try:
             self._heard(exchange.endpoint, outcome)
         except HoldfastError as error:
@@ -51,6 +64,15 @@ class WatchedProvider(WrappedProvider):
                 self._failed(endpoint, outcome.reason, outcome.status)
             case Refused() if outcome.code != "rejected":
                 self._failed(endpoint, outcome.message or outcome.code, outcome.status)
+
+    def _unconnected(self, endpoint: str) -> None:
+        reason = f"waiting for {self.address} to accept a connection"
+        with self._lock:
+            self._told[endpoint] = time.monotonic()
+        try:
+            provider_troubles.note(self._db, self.name, endpoint, reason=reason, status=None, tries=0)
+        except HoldfastError as error:
+            log.warning("what provider %s does was not written down: %s", self.name, error.message)
 
     def _failed(self, endpoint: str, reason: str, status: int | None) -> None:
         with self._lock:

@@ -17,6 +17,11 @@ class WrappedProvider:
         return self._inner.name
 
     @property
+    def address(self) -> str:
+        """Host and port of its server; its name where it has none."""
+        return str(getattr(self._inner, "address", self._inner.name))
+
+    @property
     def profile(self) -> Profile:
         """See `Provider.profile`."""
         return self._inner.profile

@@ -89,6 +89,11 @@ class OpenAIProvider(Profiled):
                 raise ValueError(f"unknown endpoint {endpoint!r}; known are {EMBEDDINGS!r} and {CHAT!r}")
         return _canonical(body)
 
+    @property
+    def address(self) -> str:
+        """Host and port of the server."""
+        return urllib.parse.urlsplit(self._base_url).netloc
+
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
         """Send the exchange at most once and return what came of it (see `base.Provider.send`)."""
         headers = {

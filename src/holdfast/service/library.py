@@ -282,9 +282,9 @@ class Library:
     def _added(
         self, wish: Wish, collection: Collection, drafts: Sequence[Draft], request: documents.Request
     ) -> list[Taking]:
-        added = documents.add(self._db, wish.tenant, collection.id, drafts, request, self._quota)
-        created = sum(one.answer.created for one in added.values())
-        if created:
+        with quotas.noting(self._db, wish.tenant, wish.actor):
+            added = documents.add(self._db, wish.tenant, collection.id, drafts, request, self._quota)
+        if created := sum(one.answer.created for one in added.values()):
             self._engine.wake({wish.lane: created})
         return [Taking(added[draft.id].document, added[draft.id].answer) for draft in drafts]
 
@@ -348,7 +348,9 @@ class Library:
 
     def _set(self, wish: Wish, found: Document, source: Source) -> Taking:
         collection = self.collection(wish.tenant, found.collection)
-        answer = documents.set_source(self._db, found, source, self._request(wish, collection), self._quota)
+        request = self._request(wish, collection)
+        with quotas.noting(self._db, wish.tenant, wish.actor):
+            answer = documents.set_source(self._db, found, source, request, self._quota)
         return self._settled(wish, found.id, answer)
 
     def _settled(self, wish: Wish, document_id: str, answer: Answer | Taken) -> Taking:
@@ -482,9 +484,8 @@ class Library:
     def cancel(self, wish: Wish, document_id: str) -> bool:
         """The live run of the document has ended; False when there was none."""
         found = self.document(wish.tenant, document_id)
-        if found.head_id is None:
-            return False
-        return isinstance(self._engine.cancel(found.head_id, actor=wish.actor), Landed)
+        head_id = found.head_id
+        return head_id is not None and isinstance(self._engine.cancel(head_id, actor=wish.actor), Landed)
 
     def delete(self, wish: Wish, document_id: str) -> None:
         """Nothing of the document is visible or running any more.

@@ -8,12 +8,16 @@ deleted frees its share at once, though its bytes are taken off the disk later, 
 Not counted: chunks, vectors and older versions. They follow from the documents, within a factor.
 """
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlalchemy import Row, bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.errors import WorkError
+from holdfast.core.states import Disposition, Verb
+from holdfast.store.base import journal
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.schema import quotas
 
@@ -78,6 +82,26 @@ def _usage(row: Row[tuple[object, ...]] | None, tenant: str, default: Quota) -> 
         default.bytes if row.most_bytes is None else row.most_bytes,
     )
     return Usage(tenant, row.documents, row.bytes, own)
+
+
+@contextlib.contextmanager
+def noting(db: Database, tenant: str, actor: str) -> Iterator[None]:
+    """What is refused inside for the quota is in the journal, and counted.
+
+    In a transaction of its own, for that of the request leaves nothing behind.
+    """
+    try:
+        yield
+    except QuotaExceededError as error:
+        noted = journal.entry(
+            Verb.REQUEST,
+            f"{Disposition.REFUSED}:{error.code}",
+            tenant=tenant,
+            actor=actor,
+            data={"message": error.message},
+        )
+        db.write("refuse_for_quota", lambda tx: journal.write(tx, noted))
+        raise
 
 
 def check(tx: Tx, tenant: str, default: Quota) -> None:

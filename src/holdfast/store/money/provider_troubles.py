@@ -48,6 +48,8 @@ class Trouble:
     def sentence(self) -> str:
         """Who does not answer, what comes instead, and how often that was tried."""
         part = PARTS.get(self.endpoint, "language model provider")
+        if not self.tries:
+            return f"{part} {self.provider}: {self.what}"
         tries = "1 try" if self.tries == 1 else f"{self.tries:,} tries"
         return f"{part} {self.provider}: {self.what}, {tries}, the last {self.last:.0f} s ago"
 
