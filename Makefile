@@ -10,6 +10,7 @@ SERVICES := $(PY) -m scripts.services
 PYTEST := $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # Runs the tests after it, and explains every statement that the product sent; folders that reach nearly all.
+# Part of every whole `make test`; with ARGS, which run some tests, nothing is recorded.
 STATEMENTS := $(PY) -m tests.statements
 REACHING := tests/conformance tests/fundamentals tests/api tests/jobs tests/money tests/actions tests/webhooks tests/moving tests/indexing
 
@@ -39,8 +40,8 @@ run: $(RUN_STAMP) ## serve the API and the page with a worker and a sample colle
 demo: $(RUN_STAMP) ## kill, freeze and double-click real workers, then print both bills
 	@$(VENV)/bin/holdfast demo
 
-test: lint ## lint, then every test against private PostgreSQL, Redis and RabbitMQ
-	@$(SERVICES) run -- $(PYTEST) -m 'not long' $(ARGS)
+test: lint ## lint, then every test against private PostgreSQL, Redis and RabbitMQ, then the plan of every statement they met
+	@$(SERVICES) run -- $(if $(ARGS),,$(STATEMENTS) --whole --) $(PYTEST) -m 'not long' $(ARGS)
 
 statements: install ## explain every statement of the product, as the quicker tests send them, on databases with 100,000 rows
 	@$(SERVICES) run -- $(STATEMENTS) --verbose -- $(PYTEST) -m 'not long and not slow and not chaos' $(or $(ARGS),$(REACHING))

@@ -53,16 +53,6 @@ LONG = (
 )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """With `RECORD_STATEMENTS` every statement of the product is recorded there, to be explained."""
-    if folder := os.environ.get("RECORD_STATEMENTS"):
-        from tests.statements.recording import Recorder  # noqa: PLC0415 - tests without a database need it not
-
-        recorder = Recorder(Path(folder).absolute())
-        recorder.start()
-        config.add_cleanup(recorder.stop)
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is `long`; for several workers, put the files in an order that keeps all of them busy."""
     for item in items:

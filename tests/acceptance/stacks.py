@@ -19,7 +19,9 @@ import psycopg
 from scripts.services import state
 from tests.acceptance import servers
 from tests.acceptance.brokers import Broker, FolderBroker, RabbitBroker, RedisBroker
+from tests.statements.recording import python_path
 
+ROOT = Path(__file__).resolve().parents[2]
 EMBEDDED, REDIS, RABBITMQ = "embedded", "redis", "rabbitmq"
 NAMES = (EMBEDDED, REDIS, RABBITMQ)
 TITLES = {
@@ -88,7 +90,7 @@ class Stack:
         """What points a process at this stack, and at nothing else."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         mine = {
-            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+            "PYTHONPATH": python_path(ROOT),
             "HOLDFAST_DATA_DIR": str(self.data_dir),
             "HOLDFAST_DATABASE_URL": self.database_url,
             "HOLDFAST_KINDS": "tests.acceptance.kinds:kinds",

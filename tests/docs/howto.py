@@ -20,6 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs/how-to").glob("*.md"))
 PORT = "8642"
+# The last two are set while statements are recorded, those of the commands on the page too.
+INHERITED = ("HOME", "LANG", "TMPDIR", "RECORD_STATEMENTS", "PYTHONPATH")
 # A refusal of the API fails the page; what the page starts in the background ends with it.
 PREAMBLE = """\
 set -euo pipefail
@@ -82,7 +84,7 @@ def run(page: str, folder: Path, environment: dict[str, str], seconds: float) ->
     port = _free_port()
     program = script(page).replace(f":{PORT}", f":{port}")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    inherited = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     log = folder / "page.log"
     with log.open("wb") as out:
         shell = subprocess.Popen(

@@ -4,34 +4,43 @@ A statement is the product's when the innermost frame that is not the store's ow
 `src/holdfast`: what a test asks for by hand is not recorded. It is caught where both ways of executing meet,
 just before the driver, so that the tests run through the same code as without it. A statement that was seen
 before costs one look into a set.
+
+`environment` makes the processes that a test starts record as well: `hook/sitecustomize.py` is loaded by each
+of them and begins as soon as SQLAlchemy is there. All write into one folder, a file for each statement, whole
+or not at all, so that a process that is killed has told what it did.
 """
 
-import contextlib
+import hashlib
 import os
 import pickle
 import re
 import sys
-from collections.abc import Iterator
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.engine.default import DefaultDialect
-
+FOLDER = "RECORD_STATEMENTS"
+NAMED, NAMELESS = ".pickle", ".nameless"
+HOOK = Path(__file__).resolve().parent / "hook"
 SOURCE = str(Path(__file__).resolve().parents[2] / "src" / "holdfast") + os.sep
-PLUMBING = tuple(
-    f"{SOURCE}store{os.sep}{name}.py" for name in ("database", "statements", "dialect", "time_limits")
-)
+PLUMBING = re.compile(r"store/(?:\w+/)?(?:database|statements|dialect|time_limits)\.py")
 # The schema is made by migrations, which lock what they change and are not the daily business.
-LEFT_OUT = (f"{SOURCE}store{os.sep}migrat",)
+LEFT_OUT = re.compile(r"store/(?:\w+/)?migrat")
 PLAIN = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b", re.IGNORECASE)
 # A list that is written out into the statement, one mark for each value.
 LISTED = re.compile(r"\((?:(?:\?|%\(\w+\)s(?:::[\w ]+)?)(?:, )?){2,}\)")
+# The vectors of one collection have a number and a length, which are written into the statement.
+SPACE = re.compile(r"(?<=v\.space = )\d+")
+DIMENSIONS = re.compile(r"(?<=halfvec\()\d+")
 
 
 @dataclass(frozen=True)
 class Sent:
-    """One statement as the driver was given it; `names` are those of its values, where they are known."""
+    """One statement as the driver was given it; `names` are those of its values, where they are known.
+
+    `caller` is the module and the function, without the folder: files move, and exceptions name callers.
+    """
 
     dialect: str
     text: str
@@ -42,31 +51,33 @@ class Sent:
 
 def fingerprint(text: str) -> str:
     """What tells two statements apart: their text, whatever the number of values in a list."""
-    return LISTED.sub("(…)", text)
+    return LISTED.sub("(…)", SPACE.sub("1", DIMENSIONS.sub("4", text)))
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What makes the processes that inherit it record into the folder."""
+    return {FOLDER: str(folder.absolute()), "PYTHONPATH": python_path(HOOK)}
+
+
+def python_path(folder: Path) -> str:
+    """Where a process that a test starts imports from: this folder, and as this process was told to."""
+    return os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 class Recorder:
-    """Writes each statement down as it comes, so that a process that is killed has told what it did."""
+    """Writes each statement down as it comes."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._seen: set[tuple[str, str]] = set()
         self._texts: set[tuple[str, str]] = set()
-        self._originals: dict[str, Any] = {}
+        self._nameless: set[tuple[str, str]] = set()
 
-    def start(self) -> None:
-        """From now on every execution passes here."""
+    def start(self, dialect: Any) -> None:
+        """From now on every execution passes here; `dialect` is SQLAlchemy's DefaultDialect."""
         for name in ("do_execute", "do_executemany", "do_execute_no_params"):
-            self._originals[name] = getattr(DefaultDialect, name)
-            setattr(
-                DefaultDialect, name, self._listening(self._originals[name], many=name == "do_executemany")
-            )
-
-    def stop(self) -> None:
-        """Nothing passes here any more."""
-        for name, original in self._originals.items():
-            setattr(DefaultDialect, name, original)
+            original = getattr(dialect, name)
+            setattr(dialect, name, self._listening(original, many=name == "do_executemany"))
 
     def _listening(self, original: Any, *, many: bool) -> Any:
         def execute(dialect: Any, cursor: Any, text: str, *rest: Any, **named: Any) -> Any:
@@ -79,60 +90,69 @@ class Recorder:
         return execute
 
     def _note(self, dialect: Any, text: str, values: Any, context: Any) -> None:
+        key = (dialect.name, text)
         if not PLAIN.match(text) or getattr(dialect, "holdfast_simulated", False):
-            self._texts.add((dialect.name, text))
+            self._texts.add(key)
+            return
+        positions = getattr(getattr(context, "compiled", None), "positiontup", None)
+        names = tuple(values) if isinstance(values, dict) else tuple(positions or ())
+        # A statement that is kept ready has values by their place alone. Whoever sends it for the first time
+        # names them: that is waited for, and until then this has to do.
+        nameless = bool(values) and not names
+        if nameless and key in self._nameless:
             return
         caller = _caller()
         if caller is None:
             return
-        self._texts.add((dialect.name, text))
-        places = getattr(getattr(context, "compiled", None), "positiontup", None)
-        names = tuple(values) if isinstance(values, dict) else tuple(places or ())
-        key = (dialect.name, fingerprint(text))
-        if key not in self._seen:
-            self._seen.add(key)
-            sent = _kept(Sent(dialect.name, text, caller, values, names))
-            with (self._folder / f"{os.getpid()}.pickle").open("ab") as file:
-                pickle.dump(sent, file)
+        (self._nameless if nameless else self._texts).add(key)
+        digest = hashlib.sha256(f"{dialect.name} {fingerprint(text)}".encode()).hexdigest()
+        path = self._folder / f"{digest}{NAMELESS if nameless else NAMED}"
+        if not path.exists():
+            # Plain values: the class of a process that was started by a test is not the one that reads it.
+            record = (dialect.name, text, caller, _storable(values), names)
+            draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            draft.write_bytes(pickle.dumps(record))
+            draft.replace(path)
 
 
-@dataclass(frozen=True)
-class AsJson:
-    """A value that the driver is given as JSON; what it wraps it in cannot be kept."""
-
-    value: Any
-
-
-def _kept(sent: Sent) -> Sent:
-    """The same with values that can be kept."""
-    bare = lambda value: AsJson(value.obj) if hasattr(value, "obj") else value
-    values = sent.values
+def _storable(values: Any) -> Any:
+    """The same values without what a driver wraps them in, which keeps functions that cannot be stored."""
     if isinstance(values, dict):
-        return Sent(sent.dialect, sent.text, sent.caller, {k: bare(v) for k, v in values.items()}, sent.names)
-    return Sent(sent.dialect, sent.text, sent.caller, tuple(bare(v) for v in values), sent.names)
+        return {name: _bare(value) for name, value in values.items()}
+    return tuple(_bare(value) for value in values)
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if not hasattr(value, "obj"):
+        return value
+    if "Json" not in type(value).__name__:
+        return value.obj
+    from psycopg.types.json import Json  # noqa: PLC0415 - a process on SQLite does without the driver
+
+    return Json(value.obj)
 
 
 def _caller() -> str | None:
     """Who of the product asked; None if it was a test, or a migration."""
-    frame = sys._getframe(3)
+    frame: Any = sys._getframe(3)
     while frame is not None:
         name = frame.f_code.co_filename
-        if name.startswith(PLUMBING) or f"{os.sep}sqlalchemy{os.sep}" in name or name == "<string>":
-            frame = frame.f_back  # type: ignore[assignment]
-            continue
-        if not name.startswith(SOURCE) or name.startswith(LEFT_OUT):
+        if name.startswith(SOURCE):
+            path = name.removeprefix(SOURCE)
+            if not PLUMBING.match(path):
+                function = frame.f_code.co_qualname.partition(".<locals>")[0]
+                return None if LEFT_OUT.match(path) else f"{Path(path).stem}.{function}"
+        elif f"{os.sep}sqlalchemy{os.sep}" not in name and name != "<string>":
             return None
-        function = frame.f_code.co_qualname.replace(".<locals>", "")
-        return f"{name.removeprefix(SOURCE)}:{function}"
+        frame = frame.f_back
     return None
 
 
-def load(folder: Path) -> Iterator[Sent]:
-    """Every statement that was saved, each once."""
-    seen: dict[tuple[str, str], Sent] = {}
-    for path in sorted(folder.glob("*.pickle")):
-        with path.open("rb") as file, contextlib.suppress(EOFError):
-            while True:
-                sent = pickle.load(file)
-                seen.setdefault((sent.dialect, fingerprint(sent.text)), sent)
-    yield from sorted(seen.values(), key=lambda sent: (sent.dialect, sent.caller, sent.text))
+def load(folder: Path) -> list[Sent]:
+    """Every statement that was recorded, each once."""
+    named = set(folder.glob(f"*{NAMED}"))
+    paths = named | {path for path in folder.glob(f"*{NAMELESS}") if path.with_suffix(NAMED) not in named}
+    records = (Sent(*pickle.loads(path.read_bytes())) for path in paths)
+    return sorted(records, key=lambda sent: (sent.dialect, sent.caller, sent.text))

@@ -21,6 +21,7 @@ from holdfast.store.features import open_database
 from holdfast.store.views import reads
 from holdfast.worker import sender
 from tests.acceptance.patience import until
+from tests.statements.recording import python_path
 from tests.worker.programs import PROGRAM, ROOT, Program
 
 KINDS = "tests.worker.kinds:kinds"
@@ -42,7 +43,7 @@ class Premises:
         """What points a process at this installation; `changes` are settings."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         mine = {
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": python_path(ROOT),
             "HOLDFAST_DATA_DIR": str(self.data_dir),
             "HOLDFAST_DATABASE_URL": self.database_url,
             "HOLDFAST_BROKER_URL": self.broker_url,

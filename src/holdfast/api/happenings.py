@@ -47,12 +47,17 @@ def all_events(
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
 ) -> shapes_more.Events:
-    """Read the journal, the oldest entry first; `next` goes on where this page ends, also later."""
-    after = parts.position(its.runtime.db, cursor) or events.BEGINNING
-    if collection is not None:
-        its.library.collection(caller.tenant, parts.known(collection))
-    found = events.page(its.runtime.db, caller.tenant, after=after, limit=limit, collection=collection)
-    return page_of(found, after)
+    """Read the journal, the oldest entry first; `next` goes on where this page ends, also later.
+
+    With `collection` a page looks through 10,000 entries of the tenant at most, and may be short or empty
+    before the end: that is reached when `next` is the cursor that was sent.
+    """
+    db, after = its.runtime.db, parts.position(its.runtime.db, cursor) or events.BEGINNING
+    if collection is None:
+        return page_of(events.page(db, caller.tenant, after=after, limit=limit), after)
+    its.library.collection(caller.tenant, parts.known(collection))
+    entries, end = events.page_of_collection(db, caller.tenant, collection, after=after, limit=limit)
+    return page_of(entries, after, end)
 
 
 @router.get(

@@ -33,9 +33,9 @@ def document_runs(its: PartsOf, found: ItsDocument) -> shapes_more.Runs:
     return shapes_more.Runs(runs=[shapes_more.Run.of(each) for each in runs])
 
 
-def page_of(found: tuple[Event, ...], after: Position) -> shapes_more.Events:
-    """A page of the journal for the wire."""
-    last = found[-1].position if found else after
+def page_of(found: tuple[Event, ...], after: Position, end: Position | None = None) -> shapes_more.Events:
+    """A page of the journal for the wire; `end` is where to go on, if that is not after its last entry."""
+    last = end or (found[-1].position if found else after)
     return shapes_more.Events(events=[shapes_more.Event.of(each) for each in found], next=cursor_of(last))
 
 

@@ -51,6 +51,9 @@ class Filling:
         self._stopping = False
         self._clock = clock
         self._again_at = 0.0
+        # The stamps as of which every collection was looked at.
+        self._seen: dict[tuple[str, str], int] = {}
+        self._are_there = False
 
     def __call__(self) -> int:
         """A round is under way, begun now if there was none."""
@@ -74,26 +77,42 @@ class Filling:
             log.warning("the tables of pgvector were not filled, the next round goes on: %s", error)
 
     def round(self) -> int:
-        """Every collection that is large enough is in the tables as it was seen; how many vectors came."""
-        if not self._prepared():
-            return 0
-        return sum(
-            self._fill(one)
-            for one in tables.due(self._db, self._least)
-            if not self._stopping and (one.is_kept or 4 * one.chunks * one.dimensions >= self._large)
-        )
+        """Every collection that is large enough is in the tables as it was seen; how many vectors came.
 
-    def _prepared(self) -> bool:
-        """True when the tables are there. They are made for the first collection that needs them."""
-        if self._clock() < self._again_at:
-            return False
+        Only collections that were published to since the last round are looked at.
+        """
+        were_there, self._are_there = self._are_there, self._db.read(tables.are_there)
+        if were_there and not self._are_there:
+            self._seen = {}  # whatever was in them is gone
+        stamps = tables.publish_seqs(self._db)
+        changed = {name: seq for name, seq in stamps.items() if self._seen.get(name) != seq}
+        if not changed or self._clock() < self._again_at:
+            return 0
+        chunks = {name: tables.chunks_of(self._db, *name) for name in changed}
+        filled = 0
+        if self._are_wanted(max(chunks.values())):
+            if not tables.prepare(self._db):
+                self._again_at = self._clock() + AGAIN_AFTER
+                return 0
+            self._are_there = True
+            for name in changed:
+                filled += self._filled(tables.due(self._db, *name, chunks[name]))
+                if self._stopping:
+                    return filled
+        self._seen = stamps
+        return filled
+
+    def _are_wanted(self, chunks: int) -> bool:
+        """True when the tables are there, or a collection of so many chunks is the first that needs them."""
         least = max(self._least, self._large // (4 * tables.MOST_DIMENSIONS))
-        if not tables.are_wanted(self._db, least):
-            return False
-        if not tables.prepare(self._db):
-            self._again_at = self._clock() + AGAIN_AFTER
-            return False
-        return True
+        return chunks >= least or tables.are_begun(self._db)
+
+    def _filled(self, one: tables.Due | None) -> int:
+        """How many vectors of the collection came; none if it is up to date, or compared in memory."""
+        if one is None or self._stopping:
+            return 0
+        large = one.chunks >= self._least and 4 * one.chunks * one.dimensions >= self._large
+        return self._fill(one) if one.is_kept or large else 0
 
     def _fill(self, one: tables.Due) -> int:
         name = (one.tenant, one.collection)

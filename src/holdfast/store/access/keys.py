@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, exists, func, or_, select, update
+from sqlalchemy import Row, and_, bindparam, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.store.base.database import Database
@@ -52,7 +52,7 @@ STILL_LIVE = select(api_keys.c.digest).where(
 )
 BY_DIGEST = select(*_KEY).where(api_keys.c.digest == bindparam("digest"))
 ALL = select(*_KEY).order_by(api_keys.c.created_at, api_keys.c.id)
-ANY = select(exists(select(api_keys.c.digest)))
+ANY = select(api_keys.c.digest).limit(1)
 REVOKE = (
     update(api_keys)
     .where(api_keys.c.id == bindparam("b_id"))
@@ -105,7 +105,7 @@ def still_live(db: Database, digests: Sequence[str]) -> list[str]:
 
 def any_made(db: Database) -> bool:
     """True when a key was ever made; a revoked one counts, for revoking must not open the door."""
-    return bool(db.look(ANY)[0][0])
+    return db.first(ANY) is not None
 
 
 def every(db: Database) -> tuple[Key, ...]:

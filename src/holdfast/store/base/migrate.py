@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
 
 from holdfast.core.errors import SchemaError
-from holdfast.store.base import dialect
+from holdfast.store.base import dialect, statistics
 
 SCRIPTS = Path(__file__).parent.parent / "migrations"
 _UNKNOWN = "the database is at revision {}, which this code does not know; install a newer holdfast"
@@ -50,6 +50,7 @@ def upgrade(url: str, revision: str = "head") -> str:
         config.attributes["engine"] = engine
         _refuse_to_go_back(ScriptDirectory.from_config(config), current(engine), revision)
         command.upgrade(config, revision)
+        statistics.write(engine)
         return current(engine) or ""
     finally:
         engine.dispose()

@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, Text, bindparam, cast, exists, or_, select, union_all, update
+from sqlalchemy import Row, Text, bindparam, cast, exists, or_, select, text, union_all, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide, subjects
@@ -24,7 +24,7 @@ from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
 from holdfast.store.base.rows import literal
-from holdfast.store.base.schema import actions, follow_ups, heads, runs
+from holdfast.store.base.schema import A_DELIVERY, actions, follow_ups, heads, one_of, runs
 from holdfast.store.base.schema import deliveries as sent
 from holdfast.store.follow_ups import deliveries
 from holdfast.store.protocol import generations, publish_seq, requests
@@ -223,16 +223,18 @@ _of_removed = (
     actions.c.tenant == bindparam("tenant"),
     ~actions.c.active,
 )
+# From the runs that are live: they are few beside all that an action has ever made.
+_live = text(f"runs.{one_of('status', LIVE)}")
 UNDER_WAY = union_all(
     select(runs.c.head_id, runs.c.id.label("run_id"))
-    .select_from(actions.join(follow_ups, follow_ups.c.action_id == actions.c.id))
-    .join(runs, runs.c.id == follow_ups.c.run_id)
-    .where(*_of_removed, runs.c.status.in_(_live_states)),
+    .select_from(runs.join(follow_ups, follow_ups.c.run_id == runs.c.id))
+    .join(actions, actions.c.id == follow_ups.c.action_id)
+    .where(*_of_removed, _live),
     # One that was sent again has a run of its own.
-    select(heads.c.id, heads.c.run_id)
-    .select_from(actions.join(sent, sent.c.action_id == actions.c.id))
-    .join(heads, heads.c.id == sent.c.head_id)
-    .where(*_of_removed, heads.c.status.in_(_live_states)),
+    select(runs.c.head_id, runs.c.id)
+    .select_from(runs.join(sent, (sent.c.tenant == runs.c.tenant) & (sent.c.head_id == runs.c.head_id)))
+    .join(actions, actions.c.id == sent.c.action_id)
+    .where(*_of_removed, text(f"runs.{A_DELIVERY}"), _live),
 )
 
 

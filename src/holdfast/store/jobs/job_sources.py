@@ -7,14 +7,13 @@ replaced, or that was deleted, is not read any more: its chunks may be half gone
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Integer, and_, bindparam, func, literal, select
+from sqlalchemy import Integer, and_, bindparam, func, literal, select, text
 
 from holdfast.core import subjects
 from holdfast.core.states import LIVE
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Keys, key_in
-from holdfast.store.base.rows import literal as in_sql
-from holdfast.store.base.schema import chunks, documents, heads
+from holdfast.store.base.schema import chunks, documents, heads, one_of, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +90,17 @@ def unknown(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> l
     return [each for each in ids if each not in known]
 
 
-_coming = select(heads.c.subject).where(
-    heads.c.tenant == bindparam("tenant"),
-    heads.c.collection == bindparam("collection"),
-    heads.c.kind == subjects.INDEX,
-    ~heads.c.visible,
-    heads.c.status.in_([in_sql(status) for status in sorted(LIVE)]),
+# From the runs that are live: they are few beside the documents of a collection.
+_coming = (
+    select(heads.c.subject)
+    .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
+    .where(
+        text(f"runs.{one_of('status', LIVE)}"),
+        heads.c.tenant == bindparam("tenant"),
+        heads.c.collection == bindparam("collection"),
+        heads.c.kind == subjects.INDEX,
+        ~heads.c.visible,
+    )
 )
 COMING = _coming.limit(1)
 COMING_CHOSEN = _coming.where(key_in(heads.c.subject, bindparam("subjects", type_=Keys()))).limit(1)

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import bindparam, exists, func, select
+from sqlalchemy import bindparam, exists, func, select, text
 
 from holdfast.core import subjects
 from holdfast.core.records import Copy
 from holdfast.core.states import LIVE, CallState, Status
 from holdfast.store.base.database import Database
 from holdfast.store.base.dialect import in_usual_order
-from holdfast.store.base.schema import calls, chunks, documents, heads, runs
+from holdfast.store.base.schema import calls, chunks, documents, heads, one_of, runs
 
 # Some heads first, by their number alone: joined with all documents before that, every turn would read all.
 _page = (
@@ -90,7 +90,7 @@ def look(db: Database, *, after: int, limit: int) -> tuple[list[Gap], int]:
 NAMED = select(
     exists().where(documents.c.digest == bindparam("digest"), ~documents.c.deleted),
     exists().where(documents.c.thumbnail == bindparam("digest"), ~documents.c.deleted),
-    exists().where(runs.c.content == bindparam("digest"), runs.c.status.in_(sorted(LIVE))),
+    exists().where(runs.c.content == bindparam("digest"), text(f"runs.{one_of('status', LIVE)}")),
 )
 
 

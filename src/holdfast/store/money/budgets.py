@@ -284,7 +284,7 @@ DOUBTED = _charges.where(
 )
 LATEST_SETS = (
     select(entries.c.data)
-    .where(entries.c.tenant == bindparam("tenant"), entries.c.verb == Verb.SET_BUDGET.value)
+    .where(entries.c.tenant == bindparam("tenant"), entries.c.verb == literal(Verb.SET_BUDGET))
     .order_by(entries.c.id.desc())
     .limit(20)
 )

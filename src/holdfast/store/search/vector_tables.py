@@ -103,15 +103,27 @@ def are_there(tx: Tx) -> bool:
     return bool(row.filled and row.named)
 
 
-_WANTED = text(
-    "SELECT to_regclass('vector_stamps') IS NOT NULL OR EXISTS (SELECT FROM documents WHERE NOT deleted"
-    " GROUP BY tenant, collection HAVING sum(chunks) >= :least)"
+_BEGUN = text("SELECT to_regclass('vector_stamps') IS NOT NULL")
+_SEQS = text("SELECT tenant, id AS collection, publish_seq FROM collections WHERE publish_seq > 0")
+_CHUNKS = text(
+    "SELECT coalesce(sum(chunks), 0) FROM documents"
+    " WHERE tenant = :tenant AND collection = :collection AND NOT deleted"
 )
 
 
-def are_wanted(db: Database, least: int) -> bool:
-    """True when some collection has at least `least` chunks, or the tables are there already."""
-    return bool(db.read(lambda tx: tx.execute(_WANTED, {"least": least}).scalar()))
+def are_begun(db: Database) -> bool:
+    """True when the tables were made before, also if the extension has been dropped since."""
+    return bool(db.read(lambda tx: tx.execute(_BEGUN).scalar()))
+
+
+def publish_seqs(db: Database) -> dict[tuple[str, str], int]:
+    """The stamp of every (tenant, collection) to which anything was published: it changes when that does."""
+    return {(row.tenant, row.collection): row.publish_seq for row in db.look(_SEQS)}
+
+
+def chunks_of(db: Database, tenant: str, collection: str) -> int:
+    """How many chunks the documents of the collection have together."""
+    return int(db.look(_CHUNKS, {"tenant": tenant, "collection": collection})[0][0])
 
 
 def prepare(db: Database) -> bool:
@@ -159,10 +171,7 @@ class Due(NamedTuple):
 
 _DUE = text(
     """
-    WITH large AS MATERIALIZED (
-        SELECT tenant, collection, sum(chunks)::bigint AS chunks FROM documents
-        WHERE NOT deleted GROUP BY tenant, collection HAVING sum(chunks) >= :least)
-    SELECT c.tenant, c.id AS collection, coalesce(large.chunks, 0) AS chunks, s.tenant IS NOT NULL AS is_kept,
+    SELECT s.tenant IS NOT NULL AS is_kept,
         coalesce((SELECT octet_length(calls.result) / 4 FROM heads
             JOIN chunks ON chunks.head_id = heads.id AND chunks.generation = heads.published_generation
             JOIN calls ON calls.tenant = heads.tenant AND calls.key = chunks.call_key
@@ -171,17 +180,15 @@ _DUE = text(
             LIMIT 1), 0) AS dimensions
     FROM collections c
     LEFT JOIN vector_stamps s ON s.tenant = c.tenant AND s.collection = c.id
-    LEFT JOIN large ON large.tenant = c.tenant AND large.collection = c.id
-    WHERE (large.tenant IS NOT NULL OR s.tenant IS NOT NULL) AND s.publish_seq IS DISTINCT FROM c.publish_seq
-    ORDER BY c.tenant, c.id
+    WHERE c.tenant = :tenant AND c.id = :collection AND s.publish_seq IS DISTINCT FROM c.publish_seq
     """
 )
 
 
-def due(db: Database, least: int) -> list[Due]:
-    """The collections to bring up to date: those of `least` chunks or more, and those once begun."""
-    rows = db.read(lambda tx: tx.all(_DUE, {"least": least}))
-    return [Due(row.tenant, row.collection, row.chunks, row.dimensions, row.is_kept) for row in rows]
+def due(db: Database, tenant: str, collection: str, chunks: int) -> Due | None:
+    """The collection of so many chunks, if the tables do not hold it as it is published; else None."""
+    row = db.first(_DUE, {"tenant": tenant, "collection": collection})
+    return None if row is None else Due(tenant, collection, chunks, row.dimensions, row.is_kept)
 
 
 @dataclass(frozen=True, slots=True)

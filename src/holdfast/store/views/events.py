@@ -116,20 +116,32 @@ _ENTRY = select(
     heads.c.collection,
     case((refusals.IS_DUPLICATE, refusals.price_of(journal.c.run_id))).label("price"),
 ).select_from(journal.outerjoin(heads, heads.c.id == journal.c.head_id))
-_AFTER = (
-    _ENTRY.where(
-        comes_after(
-            journal.c.xid,
-            journal.c.id,
-            bindparam("after_xid", type_=BigInteger),
-            bindparam("after_id", type_=BigInteger),
-        )
-    )
+_after_position = comes_after(
+    journal.c.xid,
+    journal.c.id,
+    bindparam("after_xid", type_=BigInteger),
+    bindparam("after_id", type_=BigInteger),
+)
+_AFTER = _ENTRY.where(_after_position).order_by(journal.c.xid, journal.c.id).limit(bindparam("limit"))
+PAGE = _AFTER.where(journal.c.tenant == bindparam("tenant"), _settled)
+# So many entries of the tenant are looked through for those of a collection, which may have none for long.
+LOOKED_THROUGH = 10_000
+_stretch = (
+    select(journal.c.xid, journal.c.id)
+    .where(journal.c.tenant == bindparam("tenant"), _settled, _after_position)
+    .order_by(journal.c.xid, journal.c.id)
+    .limit(LOOKED_THROUGH)
+    .subquery("stretch")
+)
+OF_COLLECTION = (
+    _ENTRY.join(_stretch, _stretch.c.id == journal.c.id)
+    .where(heads.c.collection == bindparam("collection"))
     .order_by(journal.c.xid, journal.c.id)
     .limit(bindparam("limit"))
 )
-PAGE = _AFTER.where(journal.c.tenant == bindparam("tenant"), _settled)
-OF_COLLECTION = PAGE.where(heads.c.collection == bindparam("collection"))
+END_OF_STRETCH = (
+    select(_stretch.c.xid, _stretch.c.id).order_by(_stretch.c.xid.desc(), _stretch.c.id.desc()).limit(1)
+)
 OF_HEAD = _AFTER.where(journal.c.head_id == bindparam("head_id"), _settled)
 OF_TENANTS = _AFTER.where(
     comes_up_to(
@@ -169,19 +181,29 @@ def _after(after: Position, limit: int) -> dict[str, int]:
     return {"after_xid": after.xid, "after_id": after.id, "limit": limit}
 
 
-def page(
-    db: Database,
-    tenant: str,
-    *,
-    after: Position = BEGINNING,
-    limit: int = 100,
-    collection: str | None = None,
-) -> tuple[Event, ...]:
+def page(db: Database, tenant: str, *, after: Position = BEGINNING, limit: int = 100) -> tuple[Event, ...]:
     """The decisions of a tenant after a place in the journal, the oldest first."""
-    values: dict[str, Any] = {"tenant": tenant, **_after(after, limit)}
-    query = PAGE if collection is None else OF_COLLECTION
-    values |= {} if collection is None else {"collection": collection}
-    return tuple(_event(row) for row in db.look(query, values))
+    return tuple(_event(row) for row in db.look(PAGE, {"tenant": tenant, **_after(after, limit)}))
+
+
+def page_of_collection(
+    db: Database, tenant: str, collection: str, *, after: Position = BEGINNING, limit: int = 100
+) -> tuple[tuple[Event, ...], Position]:
+    """The decisions about one collection after a place in the journal, the oldest first; and where to go on.
+
+    Looks through so many entries of the tenant that a page stays cheap: one that is short, or empty, is the
+    last only if the place to go on from is the one that it was asked after.
+    """
+    values = {"tenant": tenant, **_after(after, limit)}
+
+    def body(tx: Tx) -> tuple[tuple[Event, ...], Position]:
+        entries = tuple(_event(row) for row in tx.all(OF_COLLECTION, values | {"collection": collection}))
+        if len(entries) == limit:
+            return entries, entries[-1].position
+        end = tx.one(END_OF_STRETCH, {name: value for name, value in values.items() if name != "limit"})
+        return entries, after if end is None else Position(end.xid, end.id)
+
+    return db.read(body)
 
 
 def of_head(

@@ -59,6 +59,7 @@ follow_ups = Table(
         "action_id", "head_id", "generation", name="one_follow_up_per_action_and_generation"
     ),
     Index("ix_follow_ups_head", "head_id"),
+    Index("ix_follow_ups_run", "run_id"),
 )
 
 # One event for one address. `id` is the event's, `head_id` the head of (webhook, delivery:<id>), whose status

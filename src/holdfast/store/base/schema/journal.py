@@ -33,5 +33,12 @@ journal = Table(
         sqlite_where=text("reason = 'duplicate:in_progress'"),
         postgresql_where=text("reason = 'duplicate:in_progress'"),
     ),
+    Index(
+        "ix_journal_budgets",
+        "tenant",
+        "id",
+        sqlite_where=text("verb = 'set_budget'"),
+        postgresql_where=text("verb = 'set_budget'"),
+    ),
     sqlite_autoincrement=True,
 )

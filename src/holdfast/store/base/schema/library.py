@@ -67,6 +67,20 @@ documents = Table(
     Index("ix_documents_name", "tenant", "collection", "name"),
     Index("ix_documents_digest", "digest"),
     Index(
+        "ix_documents_thumbnail",
+        "thumbnail",
+        sqlite_where=text("thumbnail IS NOT NULL"),
+        postgresql_where=text("thumbnail IS NOT NULL"),
+    ),
+    Index(
+        "ix_documents_deleted",
+        "tenant",
+        "collection",
+        "id",
+        sqlite_where=text("deleted = 1"),  # as statements spell it for SQLite, which compares the texts
+        postgresql_where=text("deleted"),
+    ),
+    Index(
         "ix_documents_own_options",
         "tenant",
         "collection",
