@@ -29,6 +29,8 @@ from typing import Any
 from sqlalchemy import text
 
 from bench import places
+from holdfast import bootstrap
+from holdfast.settings import Settings
 from holdfast.store.base.database import Database
 from holdfast.store.features import open_database
 from holdfast.store.protocol import duty_schedule
@@ -226,6 +228,9 @@ class Installation:
 def living(kind: str) -> Iterator[tuple[Installation, Database]]:
     """An installation that has been filled, and is ready."""
     with places.fresh(kind) as url, tempfile.TemporaryDirectory(prefix="holdfast-soak-") as folder:
+        # Whoever finds documents and a blob store that is not theirs does not start.
+        with bootstrap.open_runtime(Settings(database_url=url, data_dir=Path(folder)), ()) as runtime:
+            bootstrap.check_blobs(runtime)
         fill(url)
         installation, db = Installation(url, Path(folder)), open_database(url)
         try:

@@ -10,7 +10,8 @@ from holdfast.core.errors import StoreTimeoutError
 from holdfast.engine.apart import Apart
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.sweep import Duty, Rules
-from holdfast.store.base import time_limits
+from holdfast.store.base import dialect, time_limits
+from holdfast.store.base.schema import duties, tasks
 from holdfast.store.protocol import duty_schedule
 from tests.acceptance.patience import until
 
@@ -111,6 +112,21 @@ def test_duties_that_wait_for_their_turn_do_not_begin_when_it_is_told_to_stop():
     gate.set()
     assert apart.stop(timeout=30)
     assert begun == ["first"]
+
+
+def test_a_clock_that_is_set_back_keeps_no_duty_waiting_and_no_lease_alive(world):
+    """It shows the time of an hour ago: all duties have their turn, and a dead holder loses its task soon."""
+    world.start()
+    sweeping = Engine(world.db, Parts(rules=Rules(interval=60.0, tidy_every=60.0)))
+    sweeping.sweep()
+    for name in ("next_at", "last_at", "succeeded_at", "enrolled_at"):
+        world.write(duties.update().values({name: duties.c[name] + 3600.0}))
+    world.write(tasks.update().values(lease_until=tasks.c.lease_until + 3600.0))
+    assert "budgets" in sweeping.sweep().won
+    assert all(each.succeeded >= 0.0 for each in duty_schedule.health(world.db))
+    left = world.row(select((tasks.c.lease_until - dialect.now()).label("seconds"))).seconds
+    assert left <= sweeping.sweeper._leases.terms.ttl
+    assert sweeping.sweep().won == ()
 
 
 def test_at_rest_a_round_is_one_statement_and_every_duty_is_on_time(world):

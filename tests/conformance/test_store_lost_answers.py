@@ -177,6 +177,12 @@ def enrol(world):
     return lambda: duty_schedule.enrol(world.db, {"expire": 2.0, "mend": 30.0})
 
 
+def time_anew(world):
+    world.start()
+    duty_schedule.enrol(world.db, {"expire": 60.0})
+    return lambda: duty_schedule.time_anew(world.db, 12.0)
+
+
 def note_success(world):
     duty_schedule.enrol(world.db, {"expire": 2.0, "mend": 30.0})
     return lambda: duty_schedule.note_success(world.db, ["expire", "mend"])
@@ -330,6 +336,7 @@ TRANSITIONS = {
     "win": (win,),
     "enrol": (enrol,),
     "note_success": (note_success,),
+    "time_anew": (time_anew,),
     "note_failure": (note_failure,),
     "expire": (expire,),
     "abandon": (abandon,),

@@ -29,7 +29,8 @@ def main() -> int:
             return 1
         if not options.quiet and report.seeds % 1000 == 0:
             print(f"{report.seeds} seeds, {len(report.failures)} failures", flush=True)
-        if time.monotonic() - began > options.minutes * 60:
+        if time.monotonic() - began > options.minutes * 60 and report.seeds < options.seeds:
+            print(f"stopped after {report.seeds} of {options.seeds} seeds: the time is up (--minutes)")
             break
     if not options.quiet:
         print(report.table(time.monotonic() - began))

@@ -172,6 +172,10 @@ class Sweeper:
             self._enrolled = True
         with time_limits.time_limit(PULSE_LIMIT):
             pulses = duty_schedule.pulse(self._db, self._pulse)
+            if duty_schedule.was_set_back(pulses):
+                log.warning("the clock of the database was set back; duties and leases are timed anew")
+                duty_schedule.time_anew(self._db, self._leases.terms.ttl)
+                pulses = duty_schedule.pulse(self._db, self._pulse)
         self._due.clear()
         outcomes: dict[str, Outcome] = {}
         for duty in self.duties:

@@ -13,10 +13,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, case, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from holdfast.core.states import TaskState
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Keys, key_in, now
 from holdfast.store.base.rows import literal
-from holdfast.store.base.schema import duties
+from holdfast.store.base.schema import carriers, duties, tasks
 
 # A success is noted at least this often while a duty does its work, and no more often than it needs to be.
 NOTE_EVERY = 10.0
@@ -98,6 +99,51 @@ def pulse(db: Database, statement: Select[Any]) -> dict[str, Pulse]:
         row.name: Pulse(row.name, bool(row.is_due), bool(row.has_work), row.silent, row.failures)
         for row in db.look(statement)
     }
+
+
+# Seconds by which one process may see what another has just written as not yet come.
+CLOCK_SLACK = 5.0
+
+
+def _not_later(column: ColumnElement[float]) -> ColumnElement[float]:
+    return case((column > now(), now()), else_=column)
+
+
+TIME_ANEW = update(duties).values(
+    next_at=0.0,
+    grace_until=0.0,
+    **{name: _not_later(duties.c[name]) for name in ("last_at", "succeeded_at", "failed_at", "enrolled_at")},
+)
+SHORTEN_TASKS = (
+    update(tasks)
+    .where(tasks.c.state == literal(TaskState.RUNNING), tasks.c.lease_until > now() + bindparam("b_ttl"))
+    .values(lease_until=now() + bindparam("b_ttl"))
+)
+SHORTEN_CARRIERS = (
+    update(carriers)
+    .where(carriers.c.lease_until > now() + bindparam("b_ttl"))
+    .values(lease_until=now() + bindparam("b_ttl"))
+)
+
+
+def was_set_back(pulses: Mapping[str, Pulse]) -> bool:
+    """True when a duty was done in what is the future now: the clock of the database was set back."""
+    return any(pulse.silent < -CLOCK_SLACK for pulse in pulses.values())
+
+
+def time_anew(db: Database, ttl: float) -> None:
+    """After the clock was set back: every duty is due, and no lease lasts longer than one that begins now.
+
+    Who lives renews; who died would else keep its tasks until the clock has caught up. Not covered: what is
+    due at a time of its own (a retry, a rate limit) waits for that time by the new clock.
+    """
+
+    def body(tx: Tx) -> None:
+        tx.execute(TIME_ANEW)
+        tx.execute(SHORTEN_TASKS, {"b_ttl": ttl})
+        tx.execute(SHORTEN_CARRIERS, {"b_ttl": ttl})
+
+    db.write("time_anew", body)
 
 
 def win(
