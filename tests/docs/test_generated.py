@@ -75,6 +75,35 @@ def test_every_dependency_is_justified():
     assert [name for name in sorted(dependencies()) if f"| `{name}` |" not in page] == []
 
 
+# Imported under another name, or by the library that uses it. SQLAlchemy imports psycopg by the URL.
+IMPORTED_AS = {
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry.exporter.otlp",
+    "opentelemetry-sdk": "opentelemetry.sdk",
+    "pillow": "PIL",
+    "python-calamine": "python_calamine",
+    "python-docx": "docx",
+    "python-multipart": "starlette.formparsers",
+    "python-pptx": "pptx",
+}
+
+
+def test_every_dependency_is_imported():
+    """What is installed with Holdfast, in any extra, is imported by it; the rest is weight."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = {re.match(r"[\w.-]+", each)[0].lower() for each in itertools.chain(*lists)}
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    modules = {
+        name: IMPORTED_AS.get(name, name.replace("-", "_")) for name in names - {"holdfast", "psycopg"}
+    }
+    missing = [
+        name
+        for name, module in modules.items()
+        if not re.search(rf"^\s*(from|import) {module}\b", source, re.MULTILINE)
+    ]
+    assert sorted(missing) == []
+
+
 def test_what_runs_is_a_part_of_what_is_tested():
     """`requirements-run.lock` names nothing that `requirements.lock` does not have at the same version."""
     pins = [
