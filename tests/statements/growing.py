@@ -176,7 +176,7 @@ def _grow_vectors(tx: Tx, series: str) -> None:
     """The tables of pgvector hold the vectors of every chunk, as one space with its index."""
     vector_tables._make(tx)
     for statement in (
-        "INSERT INTO vector_spaces VALUES (1, 'default', 'c7', 'm', 4)",
+        "INSERT INTO vector_spaces VALUES (1, 'default', 'c7', 'p', 'm', 4)",
         "INSERT INTO vector_stamps VALUES ('default', 'c7', 1)",
         "INSERT INTO vector_heads SELECT id, 2, tenant, collection FROM heads",
         VECTORS,
