@@ -94,8 +94,7 @@ class Recorder:
         if not PLAIN.match(text) or getattr(dialect, "holdfast_simulated", False):
             self._texts.add(key)
             return
-        positions = getattr(getattr(context, "compiled", None), "positiontup", None)
-        names = tuple(values) if isinstance(values, dict) else tuple(positions or ())
+        names = tuple(values) if isinstance(values, dict) else _positions(context)
         # A statement that is kept ready has values by their place alone. Whoever sends it for the first time
         # names them: that is waited for, and until then this has to do.
         nameless = bool(values) and not names
@@ -113,6 +112,13 @@ class Recorder:
             draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
             draft.write_bytes(pickle.dumps(record))
             draft.replace(path)
+
+
+def _positions(context: Any) -> tuple[str, ...]:
+    """The names of values that go by their place, those of a list one by one; none where they are unknown."""
+    positions = getattr(getattr(context, "compiled", None), "positiontup", None) or ()
+    lists = getattr(context, "_expanded_parameters", None) or {}
+    return tuple(each for name in positions for each in lists.get(name, [name]))
 
 
 def _storable(values: Any) -> Any:

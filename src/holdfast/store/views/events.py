@@ -36,7 +36,7 @@ from holdfast.core.records import Run, Spent
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import Keys, Numbers, key_in, now
 from holdfast.store.base.journal_order import comes_after, comes_up_to, is_open, is_settled
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import charges, heads, journal, runs, tasks
@@ -124,23 +124,20 @@ _after_position = comes_after(
 )
 _AFTER = _ENTRY.where(_after_position).order_by(journal.c.xid, journal.c.id).limit(bindparam("limit"))
 PAGE = _AFTER.where(journal.c.tenant == bindparam("tenant"), _settled)
-# So many entries of the tenant are looked through for those of a collection, which may have none for long.
-LOOKED_THROUGH = 10_000
-_stretch = (
-    select(journal.c.xid, journal.c.id)
+# So many entries of the tenant are looked through for those of a collection, which may have none for long;
+# a thousand at a time.
+LOOKED_THROUGH, AT_ONCE = 10_000, 1000
+STRETCH = (
+    select(journal.c.xid, journal.c.id, journal.c.head_id)
     .where(journal.c.tenant == bindparam("tenant"), _settled, _after_position)
     .order_by(journal.c.xid, journal.c.id)
-    .limit(LOOKED_THROUGH)
-    .subquery("stretch")
+    .limit(AT_ONCE)
 )
-OF_COLLECTION = (
-    _ENTRY.join(_stretch, _stretch.c.id == journal.c.id)
-    .where(heads.c.collection == bindparam("collection"))
-    .order_by(journal.c.xid, journal.c.id)
-    .limit(bindparam("limit"))
+IN_COLLECTION = select(heads.c.id).where(
+    key_in(heads.c.id, bindparam("heads", type_=Numbers())), heads.c.collection == bindparam("collection")
 )
-END_OF_STRETCH = (
-    select(_stretch.c.xid, _stretch.c.id).order_by(_stretch.c.xid.desc(), _stretch.c.id.desc()).limit(1)
+ENTRIES = _ENTRY.where(key_in(journal.c.id, bindparam("ids", type_=Numbers()))).order_by(
+    journal.c.xid, journal.c.id
 )
 OF_HEAD = _AFTER.where(journal.c.head_id == bindparam("head_id"), _settled)
 OF_TENANTS = _AFTER.where(
@@ -194,14 +191,22 @@ def page_of_collection(
     Looks through so many entries of the tenant that a page stays cheap: one that is short, or empty, is the
     last only if the place to go on from is the one that it was asked after.
     """
-    values = {"tenant": tenant, **_after(after, limit)}
 
     def body(tx: Tx) -> tuple[tuple[Event, ...], Position]:
-        entries = tuple(_event(row) for row in tx.all(OF_COLLECTION, values | {"collection": collection}))
-        if len(entries) == limit:
-            return entries, entries[-1].position
-        end = tx.one(END_OF_STRETCH, {name: value for name, value in values.items() if name != "limit"})
-        return entries, after if end is None else Position(end.xid, end.id)
+        end, ids = after, list[int]()
+        for _ in range(LOOKED_THROUGH // AT_ONCE):
+            stretch = tx.all(STRETCH, {"tenant": tenant, "after_xid": end.xid, "after_id": end.id})
+            named = sorted({row.head_id for row in stretch if row.head_id is not None})
+            inside = {row.id for row in tx.all(IN_COLLECTION, {"heads": named, "collection": collection})}
+            for row in stretch:
+                end = Position(row.xid, row.id)
+                if row.head_id in inside:
+                    ids.append(row.id)
+                if len(ids) == limit:
+                    break
+            if len(ids) == limit or len(stretch) < AT_ONCE:
+                break
+        return tuple(_event(row) for row in tx.all(ENTRIES, {"ids": ids})), end
 
     return db.read(body)
 
