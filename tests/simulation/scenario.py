@@ -54,6 +54,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "seen_to": ("action",),
     "note_success": (),
     "note_failure": ("bad_duty",),
+    "say": ("wait",),
 }
 ONE_SHOT = ("send.first_byte", "send.begun", "send.answered", "send.heard")
 POINTS: tuple[str, ...] = (
@@ -70,7 +71,12 @@ COMMON: tuple[str, ...] = (
 # Points that many schedules do not reach although they aim at them are aimed at more often.
 RARE = {
     "abandon": 3,
-    "look_again": 6,
+    "look_again": 16,
+    "lose": 3,
+    "note_failure": 3,
+    "note_wait": 6,
+    "plan": 2,
+    "say": 5,
     "doubt": 2,
     "fail": 3,
     "fall_due": 3,
@@ -81,7 +87,7 @@ RARE = {
     "resolve": 4,
     "remove_action": 4,
     "move": 2,
-    "expire": 2,
+    "expire": 4,
     "renew": 4,
     "resend": 2,
     "prune": 2,
