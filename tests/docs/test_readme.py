@@ -48,3 +48,29 @@ def test_the_readme_makes_the_promises_of_the_guarantees():
     assert len(titles) == 7
     assert [title for title in titles if title.lower() not in readme] == []
     assert "exactly once" not in readme + page.lower()
+
+
+def test_the_first_screen_answers_what_a_newcomer_asks():
+    """What it is, for whom and for whom not, two commands, where data is, what it costs, a picture, the peers."""
+    readme = (ROOT / "README.md").read_text()
+    screen = readme.partition("## What is included")[0]
+    assert "self-hosted service and library for document ingestion, search and LLM jobs" in screen
+    answers = ("**It is for you**", "**It is not for you**", "~/.local/share/holdfast", "HOLDFAST_DATA_DIR")
+    links = ("docs/comparison.md", "docs/reference/benchmarks.md", "docs/pictures/collection.png")
+    assert [
+        each for each in (*answers, *links, "charges for each distinct input") if each not in screen
+    ] == []
+    assert re.findall(r"^(make \w+) ", screen, re.MULTILINE) == ["make run", "make test"]
+    assert screen.count("\n") < 80
+
+
+def test_the_comparison_says_when_to_choose_another():
+    """Each peer of the table has a section with its strength, its limit and the case for it."""
+    page = (ROOT / "docs/comparison.md").read_text()
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:-1]
+    assert len(sections) == 5
+    for section in sections:
+        for part in ("**Good at:**", "**Leaves to you:**", "**Choose it instead**"):
+            assert part in section, section.partition("\n")[0]
+    assert "exactly once" not in page.lower()
+    assert "](reference/benchmarks.md)" in page
