@@ -51,7 +51,7 @@ def test_the_readme_makes_the_promises_of_the_guarantees():
 
 
 def test_the_first_screen_answers_what_a_newcomer_asks():
-    """What it is, for whom and for whom not, two commands, where data is, what it costs, a picture, the peers."""
+    """What it is, for whom and not, two commands, where data is, what it costs, a picture, the peers."""
     readme = (ROOT / "README.md").read_text()
     screen = readme.partition("## What is included")[0]
     assert "self-hosted service and library for document ingestion, search and LLM jobs" in screen

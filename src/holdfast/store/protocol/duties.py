@@ -1,7 +1,7 @@
 """What the sweep does: find what was forgotten and put it right, in bounded batches.
 
 Each function is a transition of its own: it locks, tests the locked rows, writes and journals in one
-transaction. Whose turn it is to do a duty is decided in `duty_turns`.
+transaction. Whose turn it is to do a duty is decided in `duty_schedule`.
 """
 
 from collections import Counter
@@ -148,7 +148,7 @@ def forgotten(db: Database, lanes: Collection[str], most: int) -> dict[str, int]
 
 
 _running = tasks.c.state == literal(TaskState.RUNNING)
-# What each of these duties has to do, asked before anything is locked (`duty_turns.pulse`).
+# What each of these duties has to do, asked before anything is locked (`duty_schedule.pulse`).
 HAS_EXPIRED = exists().where(_running, tasks.c.lease_until < now())
 HAS_FALLEN_DUE = exists().where(tasks.c.state == literal(TaskState.WAITING), tasks.c.due_at <= now())
 HAS_FORGOTTEN_ORDERS = exists().where(
