@@ -99,7 +99,7 @@ def _explain(url: str, statements: Sequence[Sent]) -> Report:
         for sent in statements:
             faults = explaining.faults(db, sent)
             allowed = EXCEPTIONS.get(sent.caller)
-            if faults and allowed is not None and allowed.covers(faults):
+            if faults and allowed is not None and allowed.covers(faults, sent.dialect):
                 report.excepted[sent.caller] += 1
             elif faults:
                 report.bad.append((sent, faults))

@@ -16,7 +16,7 @@ class Allowed:
 
     `reads` are the tables that it may read from end to end, `times` how many times the usual cost it may
     have; one that reads a table whole costs what that takes. `elsewhere`: it is sent to a database that is
-    not ours, and cannot be explained here.
+    not ours, and cannot be explained here. With `dialect` it holds on that database alone.
     """
 
     reason: str
@@ -24,9 +24,12 @@ class Allowed:
     reads: tuple[str, ...] = ()
     times: float | None = None
     elsewhere: bool = False
+    dialect: str = ""
 
-    def covers(self, faults: Sequence[Fault]) -> bool:
-        """True when it excuses every one of them."""
+    def covers(self, faults: Sequence[Fault], dialect: str = "") -> bool:
+        """True when it excuses every one of them, on this database."""
+        if self.dialect and dialect != self.dialect:
+            return False
         return self.elsewhere or all(self._covers(fault) for fault in faults)
 
     def _covers(self, fault: Fault) -> bool:
@@ -121,9 +124,10 @@ EXCEPTIONS: dict[str, Allowed] = {
     ),
     # What does much at once, and no more than that.
     "integrity.look": Allowed(
-        "looks for the chunks and vectors of 200 documents",
+        "looks for the chunks and vectors of 200 documents; PostgreSQL prices each of these looks",
         "a duty of the sweep, at each of its turns",
         times=20,
+        dialect="postgresql",
     ),
     "search_reads.candidates": Allowed(
         "takes up to a thousand chunks that have a word; PostgreSQL expects more of them than there are",

@@ -64,6 +64,9 @@ def test_an_exception_excuses_what_it_names_and_no_more():
     assert not adds_up.covers([Fault("reads all of heads", "heads")])
     assert not adds_up.covers([Fault("multiplies two tables")])
     assert not Allowed("looks at 200", "the sweep", times=5).covers([Fault("cost 9000", times=6.0)])
+    here = Allowed("looks at 200", "the sweep", times=9, dialect="postgresql")
+    assert here.covers([Fault("cost 9000", times=6.0)], "postgresql")
+    assert not here.covers([Fault("190000 steps", times=1.3)], "sqlite")
 
 
 def test_what_a_process_of_its_own_sends_is_recorded(sqlite_url, tmp_path):
