@@ -26,15 +26,14 @@ SETTINGS_HEAD = """\
 
 <!-- Written by `make docs` from src/holdfast/settings/. Change it there. -->
 
-Each setting is an environment variable `HOLDFAST_NAME`, or a key `name` (lower case) of a file. The
-environment wins over the file; an empty variable counts as unset. A name that is not in this table is an
-error, and so is a value out of range: Holdfast says so in one line and does not start. Values marked
-*secret* are never printed.
+Each setting is an environment variable `HOLDFAST_NAME`, or a key `name` (lower case) in a file. The
+environment overrides the file; an empty variable counts as unset. An unknown name is an error, and so is a
+value out of range: Holdfast reports it in one line and does not start. Values marked *secret* are never
+printed.
 
-The file is the one that `--config` or `HOLDFAST_CONFIG` names, which may set everything except the two
-settings that are marked with *no file*. Without it, a `holdfast.toml` in the current folder is read: it may
-have come with somebody else's papers, so it may only set what is marked with *any file*. Anything else in
-it is an error.
+The file named by `--config` or `HOLDFAST_CONFIG` may set everything except the two settings marked *no
+file*. If none is named, a `holdfast.toml` in the current folder is read. It may have come with somebody
+else's documents, so it may only set what is marked *any file*; anything else in it is an error.
 
 | setting | value | default | set by | meaning |
 |---|---|---|---|---|
@@ -132,27 +131,27 @@ STATES_HEAD = """\
 
 <!-- Written by `make docs` from src/holdfast/core/states.py. Change it there. -->
 
-Four things have a state. Each arrow is a verb, carried out in one transaction that locks the rows, tests what
-it locked, and writes. An arrow that is not drawn here does not exist. The words are those of the
+Four things have a state. Each arrow is a verb: one transaction that locks the rows, tests the locked rows,
+and writes. A transition that is not drawn here does not exist. Terms are defined in the
 [glossary](glossary.md).
 """
 MACHINES = {
     "head": """\
-One row per (kind, subject) that says which generation is current, and how the work stands. It is born `idle`
-with the first request and never removed. Words that people see differ by kind: an `index` head that is `idle`
-is shown as `not_indexed`, one that is `running` as `indexing`.
+One row per (kind, subject) that says which generation is current, and its status. It is created `idle` by the
+first request and never removed. The status that people see depends on the kind: an `index` head that is
+`idle` is shown as `not_indexed`, one that is `running` as `indexing`.
 """,
     "run": """\
-One generation being carried out. At most one run of a head is `queued` or `running`; a run that ended never
-lives again. A `request` for more makes a new one.
+One generation being carried out. At most one run of a head is `queued` or `running`; a run that has
+ended never restarts. A new `request` creates a new run.
 """,
     "task": """\
-One slice of a run. It is born `queued`: the first with its run, the others when the first has planned them.
-The epoch rises with every arrow that changes the holder, also to nobody.
+One slice of a run. It is created `queued`: the first with its run, the others when the first has planned
+them. The epoch rises with every arrow that changes the holder, including a release to nobody.
 """,
     "call": """\
-One paid input, and alike the order that carries it. It is born with the intent to pay. `settled` is for good;
-a `void` call was not charged and may be intended again.
+One paid input; the order that carries it has the same states. It is created with the intent to pay.
+`settled` is final; a `void` call was not charged and may be intended again.
 """,
 }
 BIRTHS = {
@@ -170,40 +169,40 @@ The same word is the function, the event in the journal and the metric.
 |---|---|---|
 """
 VERBS = {
-    Verb.REQUEST: "The request has its disposition; if it made a generation, that one is current and queued.",
+    Verb.REQUEST: "The request has its disposition; a generation that it created is current and queued.",
     Verb.PLAN: "The first task is done and every slice of the run is queued, all at once.",
     Verb.CLAIM: "One worker holds the task under a new epoch and its own token, for the time of a lease.",
     Verb.SKIP: "A delivery that named its task did not run, and the journal says why.",
-    Verb.RENEW: "The lease runs for its full time again; a lease that ran out stays lost.",
-    Verb.RELEASE: "The task is queued again at once, held by nobody; no attempt is counted.",
-    Verb.PUT_BACK: "The task waits for a budget, a rate, another's call or a person, held by nobody.",
-    Verb.EXPIRE: "A task whose lease ran out is queued again; if it made no progress, an attempt counts.",
+    Verb.RENEW: "The lease runs for its full time again; an expired lease stays lost.",
+    Verb.RELEASE: "The task is queued again immediately, without a holder; no attempt is counted.",
+    Verb.PUT_BACK: "The task waits for a budget, a rate limit, another's call or a person, without a holder.",
+    Verb.EXPIRE: "A task whose lease expired is queued again; if it made no progress, an attempt counts.",
     Verb.FALL_DUE: "The wait is over and the task is queued.",
-    Verb.STAGE: "Chunks are kept under generation, slice and epoch; nobody sees them yet.",
+    Verb.STAGE: "Chunks are stored under generation, slice and epoch; they are not visible yet.",
     Verb.ADVANCE: "The progress of the task is at least what was reported.",
     Verb.FINISH: "The slice is done; if it was the last one, the same transaction publishes.",
     Verb.PUBLISH: "The generation is the visible one, and follow-ups are queued.",
-    Verb.FAIL: "Run and head have failed with a code; what was published before still answers.",
+    Verb.FAIL: "Run and head have failed with a code; what was published before stays visible.",
     Verb.CANCEL: "The run is cancelled and its open tasks are closed; what is published stays.",
     Verb.SUPERSEDE: "A newer generation was requested: the older run has ended and can write nothing more.",
     Verb.DELETE: "A generation that shows nothing is current: the subject is gone, older work is stale.",
-    Verb.CLOSE: "A task of a run that ended is shut; whoever held it is fenced out.",
+    Verb.CLOSE: "A task of a run that ended is closed; its holder is fenced out.",
     Verb.INTEND: "The call belongs to one order, and its estimate is reserved from the budget.",
-    Verb.SEND: "The order is marked as sent, just before its first byte; from here on it may cost.",
-    Verb.SETTLE: "Result, usage and cost are kept for ever; the first result wins, every charge is a row.",
+    Verb.SEND: "The order is marked as sent, just before its first byte; from here on it may be charged.",
+    Verb.SETTLE: "Result, usage and cost are kept forever; the first result wins, every charge is a row.",
     Verb.VOID: "The order was not charged: its reservation is free and its calls may be intended again.",
-    Verb.DOUBT: "Nobody heard how the order ended; it counts as spent until somebody does.",
+    Verb.DOUBT: "The outcome of the order is unknown; it counts as spent until it is resolved.",
     Verb.RESEND: "The same bytes go out again under the same idempotency key.",
     Verb.PARK: "The order waits for a person.",
     Verb.RESOLVE: "A person decided about a parked order: send it again, or write it off as not charged.",
-    Verb.SWEEP: "What was forgotten has been found and put right, in bounded batches.",
-    Verb.IMPORT: "Rows from a file or another system are published as a generation of their own.",
+    Verb.SWEEP: "Forgotten work has been found and repaired, in bounded batches.",
+    Verb.IMPORT: "Rows from a file or another system are published as a new generation.",
     Verb.MOVE: "The document belongs to another collection.",
     Verb.PRUNE: "Old generations, or history older than its retention, are gone.",
     Verb.REPAIR: "What is published was found not to be whole, and a new generation was requested.",
     Verb.ADD_ACTION: "The collection has one more action for its documents.",
-    Verb.REMOVE_ACTION: "The action makes no more follow-ups.",
-    Verb.SET_BUDGET: "Somebody sets the limits of a tenant or of a collection; without any it has no budget.",
+    Verb.REMOVE_ACTION: "The action creates no more follow-ups.",
+    Verb.SET_BUDGET: "The limits of a tenant or a collection are set; without any it has no budget.",
     Verb.WARN: "An order brings a budget to its soft limit; noted once for each limit that is set.",
 }
 

@@ -34,7 +34,7 @@ MODULES = (
     *("tries", "visitor"),
 )
 PHRASES = {
-    "addresses": r"\baddresses\b",
+    "addresses": r"(?<!mail )(?<!ip )(?<!link-local )\baddresses\b",
     "the page": r"\bthe page\b",
     "is away": r"\b(?:is|was|are) away\b",
     "nobody but": r"\bnobody but\b",
