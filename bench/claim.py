@@ -10,7 +10,7 @@ from sqlalchemy import Engine, event
 from bench import places, worker
 from bench.results import Report, Result, at_most, percentile, timed
 from bench.sizes import Sizes
-from holdfast.core.records import Claim, FencedOut, Spent
+from holdfast.core.records import Claim, Fenced, Spent
 from holdfast.core.states import LANE_RANK
 from holdfast.store.base.database import Database
 from holdfast.store.features import open_database
@@ -33,7 +33,7 @@ def claim(db: Database) -> Claim:
 def finish(db: Database, held: Claim) -> None:
     """The task is finished and its run published, as a worker does it."""
     outcome = tasks.finish(db, held, spent=Spent())
-    assert not isinstance(outcome, FencedOut)
+    assert not isinstance(outcome, Fenced)
     assert outcome.published
 
 

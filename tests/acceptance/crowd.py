@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from holdfast import bootstrap
-from holdfast.core.records import Answer, Ask
+from holdfast.core.records import Ask, RequestResult
 from holdfast.worker import sender as senders
 from tests.acceptance import scene
 
@@ -15,7 +15,7 @@ CONTEXT.set_forkserver_preload(["tests.acceptance.crowd"])
 PATIENCE = 60.0
 
 
-def storm(environment: Mapping[str, str], ask: Ask, *, processes: int, requests: int) -> list[Answer]:
+def storm(environment: Mapping[str, str], ask: Ask, *, processes: int, requests: int) -> list[RequestResult]:
     """What became of so many requests for the same, made by so many processes that began together."""
     barrier = CONTEXT.Barrier(processes)
     shares = [len(range(place, requests, processes)) for place in range(processes)]
@@ -27,7 +27,7 @@ def storm(environment: Mapping[str, str], ask: Ask, *, processes: int, requests:
             process.start()
             theirs.close()
             crowd.append((process, mine))
-        answers: list[Answer] = []
+        answers: list[RequestResult] = []
         for _, pipe in crowd:
             assert pipe.poll(PATIENCE), "a process of the crowd says nothing"
             answers += pipe.recv()

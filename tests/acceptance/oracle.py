@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.core.records import Answer, Ask
+from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import ENDED, OPEN, UNSETTLED, Status
 from holdfast.testing import meter_answers
 from tests.acceptance import kinds
@@ -25,7 +25,7 @@ class Asked:
     """A request of the scenario, what was answered, and how its run must have ended, if it made one."""
 
     ask: Ask
-    answer: Answer
+    answer: RequestResult
     ends: str = Status.SUCCESS
     error: str | None = None
 

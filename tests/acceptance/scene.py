@@ -15,7 +15,7 @@ from typing import Any, Self
 from sqlalchemy import select
 
 from holdfast import bootstrap
-from holdfast.core.records import Answer, Ask
+from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import ENDED, Status
 from holdfast.settings import Settings
 from holdfast.store.base import schema
@@ -173,7 +173,7 @@ class Scene:
         ask = Ask(fields.pop("kind", "paper"), f"document:{subject}", actor="acceptance", **fields)
         return self.note(ask, self.runtime.engine.request(ask))
 
-    def note(self, ask: Ask, answer: Answer) -> Asked:
+    def note(self, ask: Ask, answer: RequestResult) -> Asked:
         """A request that was answered elsewhere."""
         asked = Asked(ask, answer)
         self.asked.append(asked)

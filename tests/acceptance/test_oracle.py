@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from holdfast.core.records import Answer, Ask
+from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import Disposition, Status
 from holdfast.testing import meter_answers
 from tests.acceptance import kinds, oracle
@@ -12,8 +12,8 @@ from tests.acceptance.evidence import Evidence
 from tests.acceptance.oracle import Asked, Kill
 
 ASK = Ask("paper", "document:1", "one", {"inputs": 1})
-ACCEPTED = Asked(ASK, Answer(Disposition.ACCEPTED, "never_done", 1, "run", 1, Status.QUEUED))
-DUPLICATE = Asked(ASK, Answer(Disposition.DUPLICATE, "in_progress", 1, "run", 1, Status.RUNNING))
+ACCEPTED = Asked(ASK, RequestResult(Disposition.ACCEPTED, "never_done", 1, "run", 1, Status.QUEUED))
+DUPLICATE = Asked(ASK, RequestResult(Disposition.DUPLICATE, "in_progress", 1, "run", 1, Status.RUNNING))
 [TEXT] = kinds.all_texts(ASK.content, ASK.options)
 SEEN = kinds.chunk_text(TEXT, meter_answers.vector(kinds.MODEL, TEXT, oracle.DIMENSIONS))
 

@@ -11,7 +11,7 @@ from sqlalchemy import delete, exc, func, select, update
 
 from holdfast import faults
 from holdfast.core import decide
-from holdfast.core.records import Answer, Ask, Chunk, Claim, Head, Landed, Slice, Spent
+from holdfast.core.records import Ask, Chunk, Claim, Head, Landed, RequestResult, Slice, Spent
 from holdfast.core.states import Lane
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import journal, tasks
@@ -34,7 +34,7 @@ class World:
     def ask(self, **changes: Any) -> Ask:
         return Ask(**{"kind": "index", "subject": "document:1", "content": "a", **changes})
 
-    def request(self, run_id: str | None = None, **changes: Any) -> Answer:
+    def request(self, run_id: str | None = None, **changes: Any) -> RequestResult:
         ask = self.ask(**changes)
         return requests.request(self.db, ask, run_id=run_id or self.db.token(), patience=PATIENCE)
 

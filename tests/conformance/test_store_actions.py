@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from holdfast.core.errors import BadRequestError
-from holdfast.core.records import FencedOut, Landed, Spent
+from holdfast.core.records import Fenced, Landed, Spent
 from holdfast.core.states import Lane, Status
 from holdfast.store.base.schema import actions as action_rows
 from holdfast.store.base.schema import collections, follow_ups, runs
@@ -92,11 +92,11 @@ def test_a_removed_action_makes_no_new_follow_up(world):
     """Those that have not ended are cancelled, also when the removal was interrupted before that."""
     action = add(world)
     world.publish(collection="books")
-    assert actions.remove_action(world.db, "other", action) == FencedOut("unknown")
+    assert actions.remove_action(world.db, "other", action) == Fenced("unknown")
     assert world.count(runs, runs.c.status == Status.CANCELLED) == 0
     assert actions.remove_action(world.db, "default", action) == Landed()
     assert world.count(runs, runs.c.status == Status.CANCELLED) == 1
-    assert actions.remove_action(world.db, "default", action) == FencedOut("unknown")
+    assert actions.remove_action(world.db, "default", action) == Fenced("unknown")
     world.publish(collection="books", content="b")
     assert len(followed(world)) == 1
     assert actions.visit(world.db, action) == 0
@@ -144,7 +144,7 @@ def test_what_a_removed_action_has_under_way_is_ended_in_steps(world):
 
     assert actions.remove_action(world.db, "default", action, most=2) == Landed()
     assert (live(), actions.unended(world.db, 10)) == (3, [(action, "default")])
-    assert actions.remove_action(world.db, "other", action) == FencedOut("unknown")
+    assert actions.remove_action(world.db, "other", action) == Fenced("unknown")
     assert actions.cancel_follow_ups(world.db, "default", action, most=2) == 2
     assert actions.unended(world.db, 10) == [(action, "default")]
     assert actions.cancel_follow_ups(world.db, "default", action, most=2) == 1
@@ -197,7 +197,7 @@ def test_what_is_not_there_cannot_be_moved(world, what):
     """Refused with the reason, and nothing changes."""
     head_id = world.publish(collection="books").head_id
     requests.delete(world.db, "default", "document:1")
-    assert actions.move(world.db, 99 if what == "unknown" else head_id, "papers") == FencedOut(what)
+    assert actions.move(world.db, 99 if what == "unknown" else head_id, "papers") == Fenced(what)
 
 
 @pytest.fixture

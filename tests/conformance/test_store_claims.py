@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from sqlalchemy import insert, select
 
 from holdfast.core import fairness
-from holdfast.core.records import Claim, FencedOut, Landed, Skipped, Slice, Spent
+from holdfast.core.records import Claim, Fenced, Landed, Skipped, Slice, Spent
 from holdfast.core.states import Lane, Skip, Status, TaskState
 from holdfast.store.base.schema import heads, orders, runs, tasks, turns
 from holdfast.store.protocol import claims, duties, requests
@@ -163,7 +163,7 @@ def test_whoever_lost_the_task_cannot_hand_it_back(world, move):
         outcome = claims.release(world.db, stale, "drain")
     else:
         outcome = claims.put_back(world.db, stale, reason="rate", delay=1.0)
-    assert outcome == FencedOut("stale_epoch")
+    assert outcome == Fenced("stale_epoch")
     assert world.task(stale) == before
 
 

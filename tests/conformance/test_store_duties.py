@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select, update
 
 from holdfast.core import decide
-from holdfast.core.records import FencedOut, Landed, Spent
+from holdfast.core.records import Fenced, Landed, Spent
 from holdfast.core.states import Lane, Loss, Status, TaskState
 from holdfast.store.base.schema import duties as duty_rows
 from holdfast.store.base.schema import runs
@@ -163,4 +163,4 @@ def test_a_superseded_run_is_never_mended(world):
     world.request(content="b")
     assert duties.mend_stranded(world.db) == 0
     assert world.row(select(runs.c.status).where(runs.c.id == one.run_id)).status == Status.SUPERSEDED
-    assert fenced.finish(world.db, one, spent=Spent()) == FencedOut("run_superseded")
+    assert fenced.finish(world.db, one, spent=Spent()) == Fenced("run_superseded")

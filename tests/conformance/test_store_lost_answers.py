@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 
 from holdfast import faults
 from holdfast.core import decide
-from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
+from holdfast.core.records import Chunk, Fenced, Landed, Slice, Spent
 from holdfast.core.states import Disposition, Lane, Loss, Status
 from holdfast.store.base import rows
 from holdfast.store.base.schema import deliveries, journal, runs, tasks
@@ -470,7 +470,7 @@ def test_a_finish_that_never_landed_and_was_superseded_meanwhile_is_fenced_out(w
     claim = world.start()
     world.db.pause = lambda _seconds: world.request(content="b")
     with lose("finish.commit"):
-        assert fenced.finish(world.db, claim, spent=Spent()) == FencedOut("run_superseded")
+        assert fenced.finish(world.db, claim, spent=Spent()) == Fenced("run_superseded")
     assert not world.head().visible
 
 

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select, update
 
-from holdfast.core.records import FencedOut, Landed, Slice, Spent
+from holdfast.core.records import Fenced, Landed, Slice, Spent
 from holdfast.core.states import Disposition, Status, TaskState
 from holdfast.store.base.schema import budgets, collections, runs, tasks, turns
 from holdfast.store.protocol import claims, requests
@@ -41,7 +41,7 @@ def test_changed_content_supersedes_closes_the_tasks_and_raises_their_epochs(wor
         task = world.task(claim)
         assert (task.state, task.epoch, task.token) == (TaskState.CLOSED, claim.epoch + 1, None)
     assert world.row(select(runs.c.status).where(runs.c.id == held.run_id)).status == Status.SUPERSEDED
-    assert fenced.finish(world.db, held, spent=Spent()) == FencedOut("run_superseded")
+    assert fenced.finish(world.db, held, spent=Spent()) == Fenced("run_superseded")
 
 
 @pytest.mark.g1
@@ -150,7 +150,7 @@ def test_cancel_keeps_what_is_published_visible(world):
     head = world.head()
     assert (head.status, head.published_generation, head.visible) == (Status.SUCCESS, 1, True)
     assert world.texts(head.id) == ["a-1-0"]
-    assert fenced.finish(world.db, claim, spent=Spent()) == FencedOut("run_cancelled")
+    assert fenced.finish(world.db, claim, spent=Spent()) == Fenced("run_cancelled")
 
 
 def test_cancel_of_what_was_never_done_leaves_the_head_idle(world):
@@ -168,7 +168,7 @@ def test_cancel_of_what_is_not_running_is_fenced_out(world, ended, reason):
     claim = world.publish() if ended == "done" else world.start()
     head_id = 99 if ended == "unknown" else claim.head_id
     run_id = "other" if ended == "other" else None
-    assert requests.cancel(world.db, head_id, run_id=run_id) == FencedOut(reason)
+    assert requests.cancel(world.db, head_id, run_id=run_id) == Fenced(reason)
 
 
 @pytest.mark.g1
@@ -191,7 +191,7 @@ def test_delete_is_a_generation_for_every_kind_and_its_follow_ups(world):
     head = world.head()
     assert (head.generation, head.published_generation, head.visible, head.deleted) == (2, 2, False, True)
     assert world.texts(head.id) == []
-    assert fenced.finish(world.db, running, spent=Spent()) == FencedOut("run_superseded")
+    assert fenced.finish(world.db, running, spent=Spent()) == Fenced("run_superseded")
     assert world.head("document:12").visible
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import event, exc, func, select, text, update
 
-from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
+from holdfast.core.records import Chunk, Fenced, Landed, Slice, Spent
 from holdfast.core.states import Status, TaskState
 from holdfast.store.base import rows
 from holdfast.store.base.schema import chunks, collections, heads, lines, runs, tasks
@@ -81,7 +81,7 @@ def test_a_stale_worker_writes_nothing_but_its_refusal(world, verb, how):
     claim = world.start()
     reason = overtake(world, claim, how)
     before, noted = world.picture(), world.journal()
-    assert WRITES[verb](world.db, claim) == FencedOut(reason)
+    assert WRITES[verb](world.db, claim) == Fenced(reason)
     assert world.journal() == [*noted, (verb, f"fenced_out:{reason}")]
     after = world.picture()
     assert {**after, "journal": []} == {**before, "journal": []}
@@ -117,7 +117,7 @@ def test_a_failed_run_leaves_the_old_generation_in_place(world):
     assert fenced.fail(world.db, one, code="work_failed", message="no") == Landed()
     assert (world.head().status, world.head().visible) == (Status.FAILED, True)
     assert world.texts(one.head_id) == ["a-1-0"]
-    assert fenced.finish(world.db, two, spent=Spent()) == FencedOut("run_failed")
+    assert fenced.finish(world.db, two, spent=Spent()) == Fenced("run_failed")
     run = reads.run(world.db, one.run_id)
     assert (run.run.status, run.run.error_code) == (Status.FAILED, "work_failed")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import decide
-from holdfast.core.records import Ask, Claim, FencedOut, Head, Landed, Run, Task
+from holdfast.core.records import Ask, Claim, Fenced, Head, Landed, RunRecord, Task
 from holdfast.core.states import LIVE, CallState, Disposition, Lane, Loss, Skip, Status, TaskState
 
 NOW = 1_000_000.0
@@ -31,7 +31,7 @@ HEAD = Head(
     visible=True,
     deleted=False,
 )
-RUN = Run(
+RUN = RunRecord(
     id="run",
     head_id=1,
     tenant="default",
@@ -256,7 +256,7 @@ def test_each_way_to_be_fenced_out(claim, head, status, task, reason):
         status,
         dataclasses.replace(TASK, **task),
     )
-    assert verdict == FencedOut(reason)
+    assert verdict == Fenced(reason)
 
 
 @pytest.mark.g2

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import records
 from holdfast.core.errors import BadRequestError
-from holdfast.core.records import Answer, Ask, Spent
+from holdfast.core.records import Ask, RequestResult, Spent
 from holdfast.core.states import Disposition, Lane
 
 ASK = Ask(kind="index", subject="document:42")
@@ -103,7 +103,7 @@ def test_a_fingerprint_covers_what_would_be_done_and_nothing_else(change, same):
 @pytest.mark.parametrize("disposition", Disposition)
 def test_three_dispositions_make_a_generation(disposition):
     """`created` is the same as "there is a new generation"."""
-    answer = Answer(disposition, "", 1, "run", 1, None)
+    answer = RequestResult(disposition, "", 1, "run", 1, None)
     assert answer.created is (disposition in {"accepted", "superseding", "takeover"})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import select, update
 
-from holdfast.core.records import Run
+from holdfast.core.records import RunRecord
 from holdfast.core.states import Lane
 from holdfast.documents.blobs import LocalBlobs
 from holdfast.documents.fetch import FetchLimits
@@ -162,7 +162,7 @@ class House:
     def document(self, document_id: str) -> Document:
         return self.library.document("default", document_id)
 
-    def run(self, document: Document) -> Run:
+    def run(self, document: Document) -> RunRecord:
         """The latest run of the document."""
         found = reads.run(self.db, document.run_id or "")
         assert found is not None

@@ -14,7 +14,7 @@ from sqlalchemy import event, func, select, text
 
 from holdfast import faults
 from holdfast.core import decide
-from holdfast.core.records import Answer, Ask, Claim, Head
+from holdfast.core.records import Ask, Claim, Head, RequestResult
 from holdfast.core.states import Lane
 from holdfast.store.base import dialect, schema
 from holdfast.store.features import open_database
@@ -154,7 +154,7 @@ class Arena:
 
         return [actor.result() for actor in [self.start(begun(play)) for play in plays]]
 
-    def ask(self, content: str = "a", subject: str = SUBJECT, **fields: Any) -> Answer:
+    def ask(self, content: str = "a", subject: str = SUBJECT, **fields: Any) -> RequestResult:
         """A request for the subject."""
         patience = fields.pop("patience", PATIENCE)
         ask = Ask(kind=fields.pop("kind", "index"), subject=subject, content=content, **fields)

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core import decide
-from holdfast.core.records import Ask, FencedOut, Landed, Slice, Spent
+from holdfast.core.records import Ask, Fenced, Landed, Slice, Spent
 from holdfast.core.states import Disposition, Status
 from holdfast.store.protocol import requests, tasks
 from tests.races import actor
@@ -90,7 +90,7 @@ def test_a_request_that_commits_first_leaves_the_finish_of_the_old_run_nothing(a
     finisher = arena.start(lambda: tasks.finish(arena.db, claim, spent=Spent()))
     arena.waits(finisher)
     assert asker.result().disposition is Disposition.SUPERSEDING
-    assert isinstance(finisher.result(), FencedOut)
+    assert isinstance(finisher.result(), Fenced)
     head = arena.head()
     assert (head.generation, head.published_generation, head.visible) == (2, 0, False)
 
@@ -105,7 +105,7 @@ def test_of_two_who_would_take_over_a_stuck_run_one_does(arena):
     found = sorted(one.disposition.value for one in answers)
     assert found == ["duplicate"] * 3 + ["takeover"]
     assert arena.head().generation == 2
-    assert isinstance(tasks.finish(arena.db, claim, spent=Spent()), FencedOut)
+    assert isinstance(tasks.finish(arena.db, claim, spent=Spent()), Fenced)
 
 
 def test_a_live_lease_is_never_taken_over_however_long_the_run_is_silent(arena):
@@ -132,7 +132,7 @@ def test_after_a_delete_and_a_finish_at_once_nothing_is_visible(arena, first):
     answers = {first: one.result(), second: other.result()}
     head = arena.head()
     assert answers["delete"] == [head.id]
-    assert isinstance(answers["finish"], Landed if first == "finish" else FencedOut)
+    assert isinstance(answers["finish"], Landed if first == "finish" else Fenced)
     assert (head.generation, head.visible, head.deleted, head.status) == (2, False, True, Status.IDLE)
     assert arena.texts() == []
 
@@ -143,7 +143,7 @@ def test_generations_never_restart_after_a_delete(arena):
     requests.delete(arena.db, "default", SUBJECT)
     again = arena.ask("a")
     assert (again.disposition, again.generation) == (Disposition.ACCEPTED, 3)
-    assert isinstance(tasks.finish(arena.db, old, spent=Spent()), FencedOut)
+    assert isinstance(tasks.finish(arena.db, old, spent=Spent()), Fenced)
     new = arena.claim()
     assert tasks.finish(arena.db, new, spent=Spent()) == Landed(published=True)
     assert arena.head().published_generation == 3
@@ -177,5 +177,5 @@ def test_a_request_and_a_cancel_at_once_leave_one_story(arena):
     canceller = arena.start(lambda: requests.cancel(arena.db, claim.head_id, run_id=claim.run_id))
     arena.waits(canceller)
     new = asker.result()
-    assert canceller.result() == FencedOut("not_current")
+    assert canceller.result() == Fenced("not_current")
     assert live_runs(arena) == [new.run_id]

@@ -7,7 +7,7 @@ for its lock (frozen inside it, where a sub-select would still see the old rows)
 
 import pytest
 
-from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
+from holdfast.core.records import Chunk, Fenced, Landed, Slice, Spent
 from holdfast.store.money import calls, orders
 from holdfast.store.protocol import claims, duties, requests, tasks
 from tests.races import actor
@@ -69,7 +69,7 @@ def test_a_write_after_the_right_to_it_was_taken_changes_nothing(arena, write):
         arena.run_out(claim)
         happen(arena, claim)
         before = arena.picture()
-        assert isinstance(WRITES[write](arena, claim), FencedOut), event
+        assert isinstance(WRITES[write](arena, claim), Fenced), event
         assert arena.picture() == before, event
 
 
@@ -87,7 +87,7 @@ def test_a_write_that_waits_while_the_right_to_it_is_taken_changes_nothing(arena
         arena.waits(writer)
         taker.result()
         expected = arena.rows("tasks", id=claim.task_id)[0].epoch
-        assert isinstance(writer.result(), FencedOut), event
+        assert isinstance(writer.result(), Fenced), event
         [task] = arena.rows("tasks", id=claim.task_id)
         assert (task.epoch, task.done) == (expected, 0), event
         assert arena.count("tasks", run_id=claim.run_id) == 1, event
@@ -105,7 +105,7 @@ def test_a_superseded_run_does_not_publish_while_it_waits_for_the_lock(pg_arena)
     pg_arena.waits(finisher)
     assert not finisher.over
     asker.result()
-    assert isinstance(finisher.result(), FencedOut)
+    assert isinstance(finisher.result(), Fenced)
     assert pg_arena.texts() == []
     assert pg_arena.head().published_generation == 0
 
@@ -120,7 +120,7 @@ def test_writes_of_two_slices_do_not_wait_for_each_other(pg_arena, write):
         lambda: tasks.stage(pg_arena.db, one, [Chunk(0, "x")]), stop_at="stage.commit"
     ).stands()
     pg_arena.intended = {two.task_id: pg_arena.intend(two, "y")}
-    assert not isinstance(WRITES[write](pg_arena, two), FencedOut)
+    assert not isinstance(WRITES[write](pg_arena, two), Fenced)
     assert slow.result() == Landed()
 
 
@@ -142,7 +142,7 @@ def test_each_leg_of_the_fence_refuses_every_write_alone(arena, leg):
         where = {"runs": claim.run_id, "heads": claim.head_id, "tasks": claim.task_id}[table]
         arena.set(table, values, id=where)
         before = arena.picture()
-        assert isinstance(WRITES[write](arena, claim), FencedOut), write
+        assert isinstance(WRITES[write](arena, claim), Fenced), write
         assert arena.picture() == before, write
 
 

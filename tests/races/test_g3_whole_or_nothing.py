@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from holdfast import faults
-from holdfast.core.records import Chunk, FencedOut, Landed, Slice, Spent
+from holdfast.core.records import Chunk, Fenced, Landed, Slice, Spent
 from holdfast.core.states import Status
 from holdfast.store.protocol import duties, prune, requests, tasks
 from holdfast.store.views import reads
@@ -56,7 +56,7 @@ def test_a_slice_that_fails_beside_the_last_finisher_leaves_no_publication(arena
     last = arena.start(lambda: finish(arena, two))
     arena.waits(last)
     assert failing.result() == Landed()
-    assert isinstance(last.result(), FencedOut)
+    assert isinstance(last.result(), Fenced)
     head = arena.head()
     assert (head.status, head.published_generation, head.visible) == (Status.FAILED, 0, False)
 

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from holdfast.core.errors import FencedOutError, MustWaitError, ProviderRefusedError
-from holdfast.core.records import FencedOut, Spent
+from holdfast.core.records import Fenced, Spent
 from holdfast.core.retry import Backoff
 from holdfast.engine.host import ThreadHost
 from holdfast.ledger.exchanges import Policy
@@ -274,7 +274,7 @@ def test_what_was_paid_is_kept_though_its_worker_was_fenced_out_and_is_reused_fo
     payer = arena.start(lambda: pay(ledger, old, "one", "two"), stop_at="send.heard").stands()
     ENDS[end](arena, old)
     assert len(payer.result().results) == 2
-    assert isinstance(tasks.finish(arena.db, old, spent=Spent()), FencedOut)
+    assert isinstance(tasks.finish(arena.db, old, spent=Spent()), Fenced)
     assert states(arena) == ["settled"]
     other = arena.taken("c", "document:2")
     assert pay(ledger, other, "one", "two").spent.reused_calls == 2
@@ -299,7 +299,7 @@ def test_a_mark_is_made_for_all_calls_of_an_order_or_for_none(arena):
     claim = arena.taken()
     order = arena.intend(claim, "one", "two", "three")
     arena.set("calls", {"order_id": "another"}, key="two")
-    assert isinstance(calls.send(arena.db, claim, order), FencedOut)
+    assert isinstance(calls.send(arena.db, claim, order), Fenced)
     assert states(arena) == ["intent"]
     assert {row.state for row in arena.rows("calls")} == {"intent"}
 
@@ -311,7 +311,7 @@ def test_two_who_resend_the_same_order_in_doubt_send_it_once(arena):
     sent = calls.send(arena.db, claim, order)
     orders.doubt(arena.db, order.id, sent.sends, reason="cut")
     answers = arena.race(*[lambda: calls.resend(arena.db, claim, order.id, arena.db.token())] * 3)
-    assert sorted(isinstance(one, FencedOut) for one in answers) == [False, True, True]
+    assert sorted(isinstance(one, Fenced) for one in answers) == [False, True, True]
 
 
 def test_a_live_holders_order_is_left_alone_by_those_who_wait_for_it(arena, meter, provider_of):

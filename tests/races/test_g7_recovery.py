@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import make_url, text, true
 
 from holdfast.core import decide
-from holdfast.core.records import Chunk, FencedOut, Slice, Spent
+from holdfast.core.records import Chunk, Fenced, Slice, Spent
 from holdfast.core.states import Disposition, Loss
 from holdfast.engine import happenings, sweep
 from holdfast.engine.engine import Engine, Parts
@@ -342,7 +342,7 @@ def test_draining_settles_what_is_in_flight_and_hands_over_without_paying_twice(
         staying.db.close()
     assert unkeyed_meter.totals().exchanges == 2
     assert unkeyed_meter.totals().excess == 0
-    assert isinstance(tasks.finish(arena.db, handed.claim, spent=Spent()), FencedOut)
+    assert isinstance(tasks.finish(arena.db, handed.claim, spent=Spent()), Fenced)
 
 
 WAITING = text(

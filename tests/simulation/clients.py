@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.core.records import Answer, Ask
+from holdfast.core.records import Ask, RequestResult
 from holdfast.store.follow_ups import actions
 from holdfast.store.money import budgets, orders
 from holdfast.store.views import reads
@@ -83,7 +83,7 @@ class Clients:
         if answer.reason != "unknown_subject":
             self._judge(answer, name, None)
 
-    def _judge(self, answer: Answer, actor: str, ask: Ask | None) -> None:
+    def _judge(self, answer: RequestResult, actor: str, ask: Ask | None) -> None:
         """G6: what the answer says is what was committed, once, and a refusal made nothing."""
         self.dispositions[answer.disposition] += 1
         self.world.note("answer", str(answer.disposition), answer.reason, answer.generation)

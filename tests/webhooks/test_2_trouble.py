@@ -6,7 +6,7 @@ import httpcore
 import pytest
 
 from holdfast.core import retry
-from holdfast.core.records import FencedOut, Landed
+from holdfast.core.records import Fenced, Landed
 from holdfast.kinds import webhook
 from holdfast.store.follow_ups import actions, delivery_attempts
 from tests.acceptance.patience import until
@@ -55,7 +55,7 @@ def test_one_that_waits_is_tried_at_once_when_a_person_says_so(strict, receiver)
     office.engine.work_off()
     (sent,) = office.sent()
     assert delivery_attempts.resend(office.db, "default", sent.id, run_id="a") == Landed()
-    assert delivery_attempts.resend(office.db, "default", sent.id, run_id="b") == FencedOut("in_progress")
+    assert delivery_attempts.resend(office.db, "default", sent.id, run_id="b") == Fenced("in_progress")
     office.work()
     assert [each.state for each in office.sent()] == ["delivered"]
 

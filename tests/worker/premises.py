@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select
 
 from holdfast import bootstrap
-from holdfast.core.records import Answer, Ask
+from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import LIVE
 from holdfast.engine import wake
 from holdfast.settings import Settings
@@ -96,7 +96,9 @@ class Premises:
         finally:
             sending.close()
 
-    def ask(self, kind: str, subject: str = "document:1", *, wakes: bool = True, **options: Any) -> Answer:
+    def ask(
+        self, kind: str, subject: str = "document:1", *, wakes: bool = True, **options: Any
+    ) -> RequestResult:
         """What became of a request for work of this kind."""
         with self.engine() as engine:
             if not wakes:
@@ -108,11 +110,11 @@ class Premises:
         """The database, for a look at what was written."""
         return open_database(self.database_url)
 
-    def run(self, answer: Answer) -> Any:
+    def run(self, answer: RequestResult) -> Any:
         """The run as it stands."""
         return reads.run(self.db, answer.run_id).run
 
-    def done(self, answer: Answer, seconds: float = 30.0) -> Any:
+    def done(self, answer: RequestResult, seconds: float = 30.0) -> Any:
         """The run, once it has ended."""
 
         def ended() -> Any:
@@ -121,12 +123,12 @@ class Premises:
 
         return until(ended, seconds, f"run {answer.run_id} does not end", every=0.1)
 
-    def journal(self, answer: Answer) -> list[tuple[str, str]]:
+    def journal(self, answer: RequestResult) -> list[tuple[str, str]]:
         """Verb and reason of everything that was decided about the run."""
         query = select(journal.c.verb, journal.c.reason).where(journal.c.run_id == answer.run_id)
         return [tuple(row) for row in self.db.read(lambda tx: tx.all(query.order_by(journal.c.id)))]
 
-    def tasks(self, answer: Answer) -> list[Any]:
+    def tasks(self, answer: RequestResult) -> list[Any]:
         """The tasks of the run as they stand."""
         return [one.task for one in reads.tasks_of(self.db, answer.run_id)]
 

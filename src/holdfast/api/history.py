@@ -30,7 +30,7 @@ router = routing.router("history")
 def document_runs(its: PartsOf, found: ItsDocument) -> shapes_more.Runs:
     """List the runs of a document, the newest first."""
     runs = reads.runs_of(its.runtime.db, found.head_id) if found.head_id is not None else ()
-    return shapes_more.Runs(runs=[shapes_more.Run.of(each) for each in runs])
+    return shapes_more.Runs(runs=[shapes_more.RunView.of(each) for each in runs])
 
 
 def page_of(found: tuple[Event, ...], after: Position, end: Position | None = None) -> shapes_more.Events:
@@ -129,7 +129,7 @@ def why_document(
     advice = explaining.about(its.runtime.db, found, story)
     chapters = [
         shapes_more.Chapter(
-            run=shapes_more.Run.of(each),
+            run=shapes_more.RunView.of(each),
             tasks=[_slice(task) for task in story.tasks.get(each.run.id, ())],
         )
         for each in (story.runs if story is not None else ())

@@ -16,7 +16,7 @@ from holdfast.api.errors import ConflictError, Problem, problem
 from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.shapes import nano_dollars
-from holdfast.core.records import Answer
+from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition, shown
 from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
@@ -67,7 +67,7 @@ def _answered(
     caller: Identity,
     body: shapes_jobs.NewJob,
     key: str | None,
-    ask: Callable[[Jobs, Wish, Order], Answer],
+    ask: Callable[[Jobs, Wish, Order], RequestResult],
 ) -> Response:
     mine = Wish(caller.tenant, caller.actor, body.lane, body.priority)
 
@@ -77,7 +77,7 @@ def _answered(
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
-def taken(its: Parts, tenant: str, answer: Answer) -> Reply:
+def taken(its: Parts, tenant: str, answer: RequestResult) -> Reply:
     """The answer to a request for a job."""
     if answer.disposition is Disposition.REFUSED:
         code, message = refusal(answer.reason)

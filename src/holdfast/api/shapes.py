@@ -9,7 +9,7 @@ import pydantic_core
 from pydantic import Field
 
 from holdfast.core import subjects
-from holdfast.core.records import Run, Spent
+from holdfast.core.records import RunRecord, Spent
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.kinds.index import Choices
 from holdfast.ledger.prices import NANO
@@ -190,7 +190,7 @@ class Failure(Shape):
     message: str
 
     @classmethod
-    def of(cls, run: Run) -> "Failure | None":
+    def of(cls, run: RunRecord) -> "Failure | None":
         """The error of a failed run; None for any other."""
         if run.status is not Status.FAILED:
             return None

@@ -12,7 +12,7 @@ from holdfast.store.protocol.refusals import WOULD_COST
 from holdfast.store.views import events, reads
 
 
-class Run(Shape):
+class RunView(Shape):
     """One generation being carried out, or how it ended."""
 
     id: str
@@ -32,7 +32,7 @@ class Run(Shape):
     error: Failure | None
 
     @classmethod
-    def of(cls, found: reads.RunDetail) -> "Run":
+    def of(cls, found: reads.RunDetail) -> "RunView":
         """The run as it is shown."""
         run = found.run
         return cls(
@@ -57,7 +57,7 @@ class Run(Shape):
 class Runs(Shape):
     """The runs of a document, the newest first."""
 
-    runs: list[Run]
+    runs: list[RunView]
 
 
 class Line(Shape):
@@ -184,7 +184,7 @@ class Slice(Shape):
 class Chapter(Shape):
     """A generation: its run, and the tasks of that."""
 
-    run: Run
+    run: RunView
     tasks: list[Slice]
 
 

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import exc
-
 from holdfast.bootstrap import data_folder
-from holdfast.core.errors import StoreUnavailableError
 from holdfast.settings import Settings
 from holdfast.store.base import dialect, migrate
+from holdfast.store.base.answering import answering
 
 T = TypeVar("T")
 
@@ -24,18 +22,11 @@ def migrated(settings: Settings, revision: str = "head") -> str:
 
 def reached(ask: Callable[[], T]) -> T:
     """The answer of `ask`; what the database driver raises instead is told in one line."""
-    try:
+    message = "the database gave no answer ({}); check that it runs and that HOLDFAST_DATABASE_URL is right"
+    with answering(message):
         return ask()
-    except exc.DBAPIError as error:
-        said = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-        message = (
-            f"the database gave no answer ({said[0]}); check that it runs and that "
-            "HOLDFAST_DATABASE_URL is right"
-        )
-        raise StoreUnavailableError(message) from error
 
 
 def sqlite_file(url: str) -> Path | None:
-    """The file of an SQLite address; None for any other database."""
-    parsed = dialect.parse(url)
-    return Path(parsed.database) if parsed.drivername == "sqlite" and parsed.database else None
+    """The file of an SQLite URL; None for any other database."""
+    return dialect.sqlite_file(url)

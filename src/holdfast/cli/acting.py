@@ -12,7 +12,7 @@ from holdfast.cli import costs, documents, opening, terminal
 from holdfast.cli.exits import CommandError, Exit, exit_for_answer
 from holdfast.core import subjects
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.core.records import TENANT, Answer, FencedOut, Head
+from holdfast.core.records import TENANT, Fenced, Head, RequestResult
 from holdfast.core.states import Disposition, Lane, shown
 from holdfast.engine import wake
 from holdfast.engine.apart import Apart
@@ -42,7 +42,7 @@ def cancel(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> Non
     with opening.runtime() as runtime:
         head = opening.one_head(runtime.db, tenant, subject, kind)
         outcome = runtime.engine.cancel(head.id, actor=opening.actor())
-        if isinstance(outcome, FencedOut):
+        if isinstance(outcome, Fenced):
             message = f"{subject} has no live run to cancel; it is {shown(head.kind, head.status)}"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_cancel")
         if as_json:
@@ -117,7 +117,7 @@ def _retry_follow_up(runtime: bootstrap.Runtime, head: Head, max_cost: int | Non
     outcome = follow_up_retries.retry(
         runtime.db, head.tenant, head.subject, run_id=run_id, actor=opening.actor(), max_cost=max_cost
     )
-    if isinstance(outcome, FencedOut):
+    if isinstance(outcome, Fenced):
         message = f"{head.subject} cannot be tried again ({outcome.reason.replace('_', ' ')})"
         raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
     from holdfast.worker import sender  # noqa: PLC0415 - as in `sweep`
@@ -132,7 +132,7 @@ def _retry_follow_up(runtime: bootstrap.Runtime, head: Head, max_cost: int | Non
     return Exit.OK
 
 
-def _told(subject: str, answer: Answer) -> str:
+def _told(subject: str, answer: RequestResult) -> str:
     match answer.disposition:
         case Disposition.DUPLICATE:
             return f"duplicate: run {answer.run_id} of {subject} is {answer.status}"

@@ -17,7 +17,7 @@ from holdfast.api import jobs as wire
 from holdfast.api import shapes_jobs
 from holdfast.cli import costs, helping, opening, terminal
 from holdfast.cli.exits import CommandError, Exit
-from holdfast.core.records import Answer
+from holdfast.core.records import RequestResult
 from holdfast.core.states import LIVE, Disposition, Status
 from holdfast.service import figures
 from holdfast.service.billing import refusal
@@ -116,7 +116,7 @@ def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[Vi
     return asked_for(jobs, wanting.tenant, answer), answer.disposition
 
 
-def asked_for(jobs: Jobs, tenant: str, answer: Answer) -> View:
+def asked_for(jobs: Jobs, tenant: str, answer: RequestResult) -> View:
     """The job that an answer is about; CommandError when it is one that stands in the way."""
     view = jobs.view(tenant, answer.run_id or "")
     if answer.disposition is Disposition.DUPLICATE:

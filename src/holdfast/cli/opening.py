@@ -4,14 +4,12 @@ import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import exc
-
 from holdfast import bootstrap, settings
 from holdfast.bootstrap import drivers
 from holdfast.cli import queries
 from holdfast.cli.exits import CommandError, Exit
-from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Ask, Head
+from holdfast.store.base.answering import answering
 from holdfast.store.base.database import Database
 from holdfast.store.follow_ups import follow_up_retries
 
@@ -32,12 +30,9 @@ def runtime() -> Iterator[bootstrap.Runtime]:
 
     What a driver raises is told in one line: a person at a terminal can do nothing with a traceback.
     """
-    with bootstrap.open_runtime(loaded(), ()) as opened:
-        try:
-            yield opened
-        except exc.DBAPIError as error:
-            said = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-            raise StoreUnavailableError(f"the database refused ({said[0]}); look at its log") from error
+    refused = "the database refused ({}); look at its log"
+    with bootstrap.open_runtime(loaded(), ()) as opened, answering(refused):
+        yield opened
 
 
 def one_head(db: Database, tenant: str, subject: str, kind: str | None) -> Head:

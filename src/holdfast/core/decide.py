@@ -6,7 +6,7 @@ reads a clock or a database, so each rule can be tested as a table.
 
 from dataclasses import dataclass
 
-from holdfast.core.records import Ask, Claim, FencedOut, Head, Landed, Outcome, Run, Task
+from holdfast.core.records import Ask, Claim, Fenced, Head, Landed, Outcome, RunRecord, Task
 from holdfast.core.states import LIVE, CallState, Disposition, Loss, Skip, Status, TaskState
 
 # Losses of a whole worker in a row after which a task waits before it is tried again, and its longest wait.
@@ -43,7 +43,7 @@ class Verdict:
 
 
 def request(
-    ask: Ask, head: Head | None, run: Run | None, life: Life, patience: Patience, now: float
+    ask: Ask, head: Head | None, run: RunRecord | None, life: Life, patience: Patience, now: float
 ) -> Verdict:
     """What becomes of `ask`, given the locked head, its latest run and that run's signs of life.
 
@@ -69,7 +69,7 @@ def request(
     return Verdict(Disposition.ACCEPTED, f"after_{run.status}")
 
 
-def silence(run: Run, life: Life, patience: Patience, now: float) -> str | None:
+def silence(run: RunRecord, life: Life, patience: Patience, now: float) -> str | None:
     """Why `run` counts as stuck, or None while it shows life.
 
     A queued run is stuck only if its whole lane has claimed nothing for that time: a saturated queue is
@@ -87,13 +87,13 @@ def silence(run: Run, life: Life, patience: Patience, now: float) -> str | None:
 def fence(claim: Claim, head: Head, run_status: Status, task: Task) -> Outcome:
     """Landed while `claim` may write: run live, generation current, epoch mine, task running (G2)."""
     if run_status not in LIVE:
-        return FencedOut(f"run_{run_status}")
+        return Fenced(f"run_{run_status}")
     if head.generation != claim.generation:
-        return FencedOut("stale_generation")
+        return Fenced("stale_generation")
     if task.epoch != claim.epoch or task.token != claim.token:
-        return FencedOut("stale_epoch")
+        return Fenced("stale_epoch")
     if task.state is not TaskState.RUNNING:
-        return FencedOut(f"task_{task.state}")
+        return Fenced(f"task_{task.state}")
     return Landed()
 
 

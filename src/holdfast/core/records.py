@@ -89,7 +89,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunRecord:
     """One generation being carried out."""
 
     id: str
@@ -165,7 +165,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RequestResult:
     """What became of a request, and the run it concerns (the active one for a duplicate).
 
     `follow_ups` is how many tasks it made due in the lane of follow-ups: the callbacks of a superseded run.
@@ -197,13 +197,13 @@ class Landed:
 
 
 @dataclass(frozen=True, slots=True)
-class FencedOut:
+class Fenced:
     """The transition had no effect; the holder must stop."""
 
     reason: str
 
 
-Outcome = Landed | FencedOut
+Outcome = Landed | Fenced
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Self
 from holdfast.core import decide
 from holdfast.core.errors import BadRequestError, StoreUnavailableError
 from holdfast.core.ports import Host
-from holdfast.core.records import Answer, Ask, Landed, Outcome, Skipped
+from holdfast.core.records import Ask, Landed, Outcome, RequestResult, Skipped
 from holdfast.core.states import LANE_RANK, Disposition, Lane
 from holdfast.engine import happenings, wake
 from holdfast.engine.execute import Executor
@@ -111,7 +111,7 @@ class Engine:
         )
         self.sweeper = Sweeper(db, self.host, self.leases, parts.sender, parts.rules, parts.duties, judged)
 
-    def request(self, ask: Ask) -> Answer:
+    def request(self, ask: Ask) -> RequestResult:
         """What became of the request; when it made a generation, the workers have been woken."""
         checked = self.checked(ask)
         answer = requests.request(self.db, checked, run_id=self.host.token(), patience=self.parts.patience)
@@ -145,19 +145,21 @@ class Engine:
         """Say that so many tasks became due in these lanes."""
         wake.wake_lanes(self.parts.sender, due)
 
-    def wake_for(self, ask: Ask, answer: Answer) -> None:
+    def wake_for(self, ask: Ask, answer: RequestResult) -> None:
         """Say what the request made due: its own run, and callbacks of a run that it superseded."""
         due = Counter({ask.lane: int(answer.created)}) + Counter({Lane.FOLLOW_UP.value: answer.follow_ups})
         self.wake(due)
 
-    def again(self, tenant: str, kind: str, subject: str, *, force: bool = False, actor: str = "") -> Answer:
+    def again(
+        self, tenant: str, kind: str, subject: str, *, force: bool = False, actor: str = ""
+    ) -> RequestResult:
         """The latest request of the subject, asked once more: a retry, or with `force` a new generation.
 
         Its own `max_cost` holds for that as well.
         """
         last = requests.last_ask(self.db, tenant, kind, subject)
         if last is None:
-            return Answer(Disposition.REFUSED, "unknown_subject", None, None, 0, None)
+            return RequestResult(Disposition.REFUSED, "unknown_subject", None, None, 0, None)
         return self.request(replace(last, force=force, actor=actor))
 
     def cancel(self, head_id: int, *, run_id: str | None = None, actor: str = "") -> Outcome:

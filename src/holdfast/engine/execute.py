@@ -29,7 +29,7 @@ from holdfast.core.errors import (
     WorkError,
     WorkStopped,
 )
-from holdfast.core.records import Claim, FencedOut, Landed, Outcome, Skipped, Slice
+from holdfast.core.records import Claim, Fenced, Landed, Outcome, Skipped, Slice
 from holdfast.core.states import Lane
 from holdfast.engine import happenings, wake
 from holdfast.engine.happenings import Done, Ending
@@ -208,7 +208,7 @@ class Executor:
             also=finish.also,
             said=work.take_lines(),
         )
-        if isinstance(landed, FencedOut):
+        if isinstance(landed, Fenced):
             return Done(claim, Ending.FENCED_OUT, landed.reason)
         if landed.follow_ups and claim.lane != Lane.FOLLOW_UP:
             wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
@@ -265,7 +265,7 @@ class Executor:
 
     @staticmethod
     def _done(claim: Claim, outcome: Outcome, ending: Ending, reason: str = "") -> Done:
-        if isinstance(outcome, FencedOut):
+        if isinstance(outcome, Fenced):
             return Done(claim, Ending.FENCED_OUT, outcome.reason)
         return Done(claim, ending, reason)
 

@@ -15,7 +15,7 @@ from holdfast.core.errors import (
     WorkError,
 )
 from holdfast.core.ports import Host
-from holdfast.core.records import Chunk, Claim, FencedOut, Outcome, Spent
+from holdfast.core.records import Chunk, Claim, Fenced, Outcome, Spent
 from holdfast.engine.kinds import Kind
 from holdfast.leases.base import Terms
 from holdfast.ledger.pay import Call, Ledger
@@ -200,6 +200,6 @@ class Work:
         return chunk if text is chunk.text else replace(chunk, text=text)
 
     def _land(self, outcome: Outcome) -> None:
-        if isinstance(outcome, FencedOut):
+        if isinstance(outcome, Fenced):
             self.lose(outcome.reason)
             raise FencedOutError(f"the write was refused: {outcome.reason}")

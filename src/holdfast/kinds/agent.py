@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.errors import FencedOutError, WorkError
-from holdfast.core.records import FencedOut
+from holdfast.core.records import Fenced
 from holdfast.engine.work import Work
 from holdfast.kinds import asking
 from holdfast.kinds.asking import Model
@@ -174,7 +174,7 @@ class Agent:
         found = self._search(claim.tenant, claim.collection or "", question, count) if question else ()
         told = plain(json.dumps([dict(hit) for hit in found], ensure_ascii=False))[:MOST_TOOL_TEXT]
         outcome = agent_findings.keep(self._db, claim, self._searches, told)
-        if isinstance(outcome, FencedOut):
+        if isinstance(outcome, Fenced):
             raise FencedOutError(f"the write was refused: {outcome.reason}")
         return told
 

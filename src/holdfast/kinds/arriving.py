@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from holdfast.core import keys
+from holdfast.core import float_vectors, keys
 from holdfast.core.errors import BadRequestError
 from holdfast.documents import bundles
 from holdfast.documents.blobs import digest_checked
@@ -128,7 +126,7 @@ def piece(told: Mapping[str, Any], vector: bytes) -> Piece:
         raise bundles.bad("a chunk has no text")
     headings = data.get("headings") if isinstance(data, dict) else None
     fits = isinstance(headings, list) and all(isinstance(each, str) for each in headings)
-    if vector and not np.isfinite(np.frombuffer(vector, dtype="<f4")).all():
+    if vector and not float_vectors.is_finite(vector):
         raise bundles.bad("a vector has something in it that is no number")
     page = None if told.get("page") is None else _number(told, "page", 0)
     kept = {"headings": [plain(each) for each in headings or ()]} if fits and headings else {}

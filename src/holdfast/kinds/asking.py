@@ -70,7 +70,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelAnswer:
     """What a model said. `text` is empty where it only called tools."""
 
     text: str
@@ -160,7 +160,7 @@ def again(call: Call, answered: bytes, complaint: str) -> Call:
     return Call(call.provider, call.endpoint, call.model, keys.canonical(messages), call.params)
 
 
-def answer(result: bytes) -> Answer:
+def answer(result: bytes) -> ModelAnswer:
     """What the settled `result` says; WorkError if it is no chat result at all."""
     try:
         kept = json.loads(result)
@@ -169,7 +169,7 @@ def answer(result: bytes) -> Answer:
     if not isinstance(kept, dict):
         raise WorkError("the model's answer is not readable", code="bad_answer")
     content, reason, tools = kept.get("content"), kept.get("finish_reason"), kept.get("tool_calls")
-    return Answer(
+    return ModelAnswer(
         text=content if isinstance(content, str) else "",
         finish_reason=reason if isinstance(reason, str) else None,
         tool_calls=tuple(each for each in tools if isinstance(each, dict)) if isinstance(tools, list) else (),

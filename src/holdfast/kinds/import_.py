@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 
 from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError, FencedOutError, WorkError
-from holdfast.core.records import Ask, Chunk, Claim, FencedOut, Landed, Slice, Spent
+from holdfast.core.records import Ask, Chunk, Claim, Fenced, Landed, Slice, Spent
 from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
 from holdfast.engine.kinds import Finish, Kind
@@ -222,7 +222,7 @@ class Import:
         opened = bundle_imports.open_document(
             self._db, claim, arrival, owner=claim.owner, ttl=LEASE, quota=self._quota
         )
-        if isinstance(opened, FencedOut):
+        if isinstance(opened, Fenced):
             _land(opened)
         return opened if isinstance(opened, Claim) else None
 
@@ -244,7 +244,7 @@ class Import:
                 )
                 for place, piece in enumerate(batch)
             ]
-            if isinstance(tasks.stage(self._db, claim, chunks), FencedOut):
+            if isinstance(tasks.stage(self._db, claim, chunks), Fenced):
                 return None
             staged.add(chunks)
         staged.add([], last=True)
@@ -301,6 +301,6 @@ def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
         yield batch
 
 
-def _land(outcome: FencedOut | Landed) -> None:
-    if isinstance(outcome, FencedOut):
+def _land(outcome: Fenced | Landed) -> None:
+    if isinstance(outcome, Fenced):
         raise FencedOutError(f"the write was refused: {outcome.reason}")

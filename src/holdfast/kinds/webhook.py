@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from holdfast.core import retry
 from holdfast.core.errors import FencedOutError, MustWaitError, WorkError
 from holdfast.core.ports import Host
-from holdfast.core.records import FencedOut, Outcome
+from holdfast.core.records import Fenced, Outcome
 from holdfast.documents import posting
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
@@ -144,5 +144,5 @@ class Webhook:
 
 
 def _land(outcome: Outcome) -> None:
-    if isinstance(outcome, FencedOut):
+    if isinstance(outcome, Fenced):
         raise FencedOutError(f"the write was refused: {outcome.reason}")

@@ -24,7 +24,7 @@ from sqlalchemy import Row
 from holdfast.core import keys
 from holdfast.core.errors import FencedOutError, MustWaitError, WorkError
 from holdfast.core.ports import Host
-from holdfast.core.records import Claim, Entry, FencedOut, Order, Spent
+from holdfast.core.records import Claim, Entry, Fenced, Order, Spent
 from holdfast.core.states import CallState
 from holdfast.ledger import prices
 from holdfast.ledger.carrier import Carrier
@@ -242,9 +242,9 @@ class Ledger:
             carrier=None if provider.profile.on_board else self.carrier.keep(),
         )
 
-    def _send(self, holder: Holder, intended: Order) -> Order | FencedOut:
+    def _send(self, holder: Holder, intended: Order) -> Order | Fenced:
         marked = calls.send(self._db, holder.claim, intended)
-        if isinstance(marked, FencedOut):
+        if isinstance(marked, Fenced):
             reason = f"fenced out before sending: {marked.reason}"
             orders.void(self._db, intended.id, intended.sends, reason=reason)
         return marked
@@ -270,7 +270,7 @@ class Ledger:
             marked = calls.resend(self._db, holder.claim, order_id, self._host.token(), self.carrier.keep())
         except budgets.OverBudgetError as error:
             raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
-        if isinstance(marked, FencedOut):
+        if isinstance(marked, Fenced):
             if marked.reason.startswith("order_"):
                 return {}
             raise FencedOutError(f"fenced out before resending: {marked.reason}")

@@ -10,16 +10,14 @@ it is `Unknown`.
 
 from __future__ import annotations
 
-import base64
 import json
 import ssl
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from holdfast import faults
+from holdfast.core import float_vectors
 from holdfast.providers import statuses, wire
 from holdfast.providers.base import Answered, Exchange, Outcome, Profile, Profiled, Unknown
 
@@ -213,18 +211,14 @@ def _vectors(data: object, wanted: int, dimensions: object) -> tuple[bytes, ...]
     return tuple(placed[index] for index in range(wanted))
 
 
-def _vector(value: object) -> bytes:
+def _vector(value: Any) -> bytes:
     try:
-        with np.errstate(over="ignore"):
-            if isinstance(value, str):
-                vector = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4")
-            else:
-                vector = np.asarray(value, dtype="<f4")
+        vector = float_vectors.decoded(value) if isinstance(value, str) else float_vectors.packed(value)
     except (TypeError, ValueError, OverflowError) as exc:
         raise _UnreadableError("an embedding is neither base64 nor numbers") from exc
-    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+    if not float_vectors.is_finite(vector):
         raise _UnreadableError("an embedding is empty or not finite")
-    return vector.tobytes()
+    return vector
 
 
 def _completion(choices: object) -> tuple[bytes, str]:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from holdfast.core import keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
-from holdfast.core.records import FencedOut, Landed
+from holdfast.core.records import Fenced, Landed
 from holdfast.core.states import Lane
 from holdfast.documents import addresses
 from holdfast.engine.engine import Engine
@@ -146,7 +146,7 @@ class Actions:
     def remove(self, wish: Wish, collection: str, action_id: int) -> Action:
         """The action fires no more; its follow-ups and deliveries that have not ended are cancelled."""
         found = self.one(wish.tenant, collection, action_id)
-        if isinstance(actions.remove_action(self._db, wish.tenant, action_id, actor=wish.actor), FencedOut):
+        if isinstance(actions.remove_action(self._db, wish.tenant, action_id, actor=wish.actor), Fenced):
             raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
         return found
 
@@ -166,7 +166,7 @@ class Actions:
             event_id=event_id,
             actor=wish.actor,
         )
-        if isinstance(outcome, FencedOut):
+        if isinstance(outcome, Fenced):
             raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
         if isinstance(outcome, str):
             run_id = self._engine.host.token()
@@ -186,7 +186,7 @@ class Actions:
         subject = follow_up_retries.subject_of(subjects.of_document(document.id), action_id)
         run_id = self._engine.host.token()
         outcome = follow_up_retries.retry(self._db, wish.tenant, subject, run_id=run_id, actor=wish.actor)
-        if isinstance(outcome, FencedOut):
+        if isinstance(outcome, Fenced):
             raise _not_retried(outcome.reason, action_id)
         self._engine.wake({Lane.FOLLOW_UP: 1})
         return next(each for each in self.of_document(document, wish.tenant) if each.run_id == run_id)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from holdfast.core.errors import NotFoundError, WorkError
-from holdfast.core.records import Answer, Ask
+from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import Status
 from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
@@ -46,7 +46,9 @@ class Bundles:
         self._library = library
         self._limits = limits
 
-    def export(self, wish: Wish, collection: Collection, callback: Mapping[str, str] | None = None) -> Answer:
+    def export(
+        self, wish: Wish, collection: Collection, callback: Mapping[str, str] | None = None
+    ) -> RequestResult:
         """What became of a request for an export: each makes a file anew, of what is published by then."""
         return self._ask(wish, export.NAME, collection.id, content="", options={}, callback=callback)
 
@@ -56,7 +58,7 @@ class Bundles:
         file: BinaryIO,
         collection_id: str | None = None,
         callback: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> RequestResult:
         """What became of a request for an import into a collection, which is made if it is not there.
 
         BadRequestError for a file that plainly is no bundle, or for a callback that can never be made, before
@@ -87,7 +89,7 @@ class Bundles:
         content: str,
         options: Mapping[str, object],
         callback: Mapping[str, str] | None,
-    ) -> Answer:
+    ) -> RequestResult:
         ask = Ask(
             kind=kind,
             subject=f"collection:{collection}",

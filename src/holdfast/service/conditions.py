@@ -7,7 +7,7 @@ comes too late leaves nothing behind. Compared before it, two callers could both
 from dataclasses import dataclass
 
 from holdfast.core.errors import HoldfastError
-from holdfast.core.records import Answer
+from holdfast.core.records import RequestResult
 from holdfast.service.library import Library, Wish
 from holdfast.store.base.database import Tx
 from holdfast.store.library import documents
@@ -43,7 +43,7 @@ class ConditionalLibrary(Library):
     def _request(self, wish: Wish, collection: Collection, *, force: bool = False) -> documents.Request:
         asked = super()._request(wish, collection, force=force)
 
-        def request(tx: Tx, found: Document) -> Answer:
+        def request(tx: Tx, found: Document) -> RequestResult:
             answer = asked(tx, found)
             if isinstance(wish, Condition):
                 wish.check(answer.generation - 1 if answer.created else answer.generation)

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.core import categories, subjects
 from holdfast.core.errors import BadRequestError, NotFoundError
-from holdfast.core.records import Answer, Ask, Landed
+from holdfast.core.records import Ask, Landed, RequestResult
 from holdfast.core.states import LIVE, Status
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
@@ -125,14 +125,14 @@ class Jobs:
         self._supplies = supplies
         self.model = model_of(supplies)
 
-    def on_collection(self, wish: Wish, collection: Collection, order: Order) -> Answer:
+    def on_collection(self, wish: Wish, collection: Collection, order: Order) -> RequestResult:
         """What became of a request for a job on a collection, or on some of its documents."""
         params = _checked(order)
         named = params["documents"]
         scope = Scope(wish.tenant, collection.id, None if named is None else tuple(named))
         return self._ask(wish, f"collection:{collection.id}", scope, order, params)
 
-    def on_document(self, wish: Wish, document: Document, order: Order) -> Answer:
+    def on_document(self, wish: Wish, document: Document, order: Order) -> RequestResult:
         """What became of a request for a job on a document."""
         params = _checked(order)
         if params["documents"] is not None:
@@ -140,7 +140,9 @@ class Jobs:
         scope = Scope(wish.tenant, document.collection, (document.id,))
         return self._ask(wish, subjects.of_document(document.id), scope, order, params)
 
-    def _ask(self, wish: Wish, subject: str, scope: Scope, order: Order, params: dict[str, Any]) -> Answer:
+    def _ask(
+        self, wish: Wish, subject: str, scope: Scope, order: Order, params: dict[str, Any]
+    ) -> RequestResult:
         model = asked(self._supplies, params)
         sources = scope.sources(self._db)
         waits = order.wait_for_ready and job_sources.coming(
@@ -167,10 +169,10 @@ class Jobs:
         )
         return self._requested(self._engine.checked(ask), replaces=order.mode == "replace")
 
-    def _requested(self, ask: Ask, *, replaces: bool) -> Answer:
+    def _requested(self, ask: Ask, *, replaces: bool) -> RequestResult:
         patience = self._engine.parts.patience
 
-        def request() -> Answer:
+        def request() -> RequestResult:
             run_id = self._engine.host.token()
             return jobs.request(self._db, ask, run_id=run_id, patience=patience, replace=replaces)
 

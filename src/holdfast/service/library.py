@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError, NotFoundError
-from holdfast.core.records import Answer, Ask, Landed
+from holdfast.core.records import Ask, Landed, RequestResult
 from holdfast.core.states import Disposition, Lane, Status
 from holdfast.documents import fetch
 from holdfast.documents.blobs import Blob, Blobs
@@ -65,7 +65,7 @@ class Taking:
     """What became of something that was handed in."""
 
     document: Document
-    answer: Answer
+    answer: RequestResult
 
     @property
     def disposition(self) -> Disposition:
@@ -202,7 +202,7 @@ class Library:
         self._end_all(wish, collection_id)
         return Emptied(gone, self.rounds.begin(begun)[1])
 
-    def _ask_again(self, which: Round, document_id: str) -> Answer:
+    def _ask_again(self, which: Round, document_id: str) -> RequestResult:
         found = self.document(which.tenant, document_id)
         if not found.has_content:
             return missing_content.unchanged(found)
@@ -292,7 +292,7 @@ class Library:
         """Ask, inside a transaction, for a document to be indexed by the options that hold for it now."""
         tokens: dict[str, str] = {}  # one per document, the same at every try of the transaction
 
-        def request(tx: Tx, found: Document) -> Answer:
+        def request(tx: Tx, found: Document) -> RequestResult:
             if not found.has_content:
                 return missing_content.unchanged(found)
             run_id = tokens.setdefault(found.id, self._engine.host.token())
@@ -353,7 +353,7 @@ class Library:
             answer = documents.set_source(self._db, found, source, request, self._quota)
         return self._settled(wish, found.id, answer)
 
-    def _settled(self, wish: Wish, document_id: str, answer: Answer | Taken) -> Taking:
+    def _settled(self, wish: Wish, document_id: str, answer: RequestResult | Taken) -> Taking:
         if isinstance(answer, Taken):
             message = f"document {answer.document_id} of the collection has the same content already"
             raise BadRequestError(message, code="same_content")
@@ -434,7 +434,7 @@ class Library:
         plain = Wish(wish.tenant, wish.actor, wish.lane, wish.priority, wish.max_cost)
         asked = self._request(plain, collection)
 
-        def request(tx: Tx, made: Document) -> Answer:
+        def request(tx: Tx, made: Document) -> RequestResult:
             answer = asked(tx, made)
             moving.hold(tx, wish.tenant, document_id)
             return answer
@@ -447,12 +447,12 @@ class Library:
         collection = self.collection(wish.tenant, collection_id)
         asked = self._request(wish, collection)
 
-        def request(tx: Tx, moved: Document) -> Answer:
+        def request(tx: Tx, moved: Document) -> RequestResult:
             ask = self._engine.checked(self._ask(wish, collection, moved, force=False))
             if ask.fingerprint != moved.fingerprint:
                 return asked(tx, moved)
-            unchanged = Disposition.UNCHANGED
-            return Answer(unchanged, "moved", moved.head_id, moved.run_id, moved.generation, moved.status)
+            head = moved.head_id, moved.run_id, moved.generation, moved.status
+            return RequestResult(Disposition.UNCHANGED, "moved", *head)
 
         answer = moving.move(
             self._db,

@@ -1,7 +1,7 @@
 """Documents that were imported and have no content here: nothing can be indexed until they have some."""
 
 from holdfast.core.errors import HoldfastError
-from holdfast.core.records import Answer
+from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition
 from holdfast.store.library.documents import Document
 
@@ -24,9 +24,9 @@ def refused(found: Document) -> NoContentError:
     return NoContentError(f"{found.title} was imported and has no content here. {way_out(found)}")
 
 
-def unchanged(found: Document) -> Answer:
+def unchanged(found: Document) -> RequestResult:
     """The answer to a change that would have asked for such a document; it is indexed once it has content."""
-    return Answer(
+    return RequestResult(
         Disposition.UNCHANGED, "no_content", found.head_id, found.run_id, found.generation, found.status
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from holdfast.core import isolation
 from holdfast.core.errors import HoldfastError, NotFoundError, StoreUnavailableError
-from holdfast.core.records import Answer
+from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition
 from holdfast.store.base.database import Database
 from holdfast.store.library import bulk_updates, documents
@@ -29,7 +29,7 @@ class Rounds:
     """Carries rounds on. `ask` asks for a document again, `end` ends the work of one that is gone."""
 
     def __init__(
-        self, db: Database, ask: Callable[[Round, str], Answer], end: Callable[[Round, str], None]
+        self, db: Database, ask: Callable[[Round, str], RequestResult], end: Callable[[Round, str], None]
     ) -> None:
         self._db = db
         self._ask = ask

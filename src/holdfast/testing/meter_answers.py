@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from holdfast.testing.meter_book import Order
 
@@ -76,9 +76,7 @@ def _embeddings(order: Order, body: Mapping[str, Any], dimensions: int) -> bytes
     data = []
     for index, text in enumerate(order.inputs):
         raw = vector(order.model, text, size)
-        value = (
-            base64.b64encode(raw).decode() if encoded else np.frombuffer(raw, "<f4").astype(float).tolist()
-        )
+        value = base64.b64encode(raw).decode() if encoded else struct.unpack(f"<{size}f", raw)
         data.append({"object": "embedding", "index": index, "embedding": value})
     usage = {"prompt_tokens": order.tokens, "total_tokens": order.tokens}
     return json.dumps({"object": "list", "model": order.model, "data": data, "usage": usage}).encode()
@@ -87,9 +85,10 @@ def _embeddings(order: Order, body: Mapping[str, Any], dimensions: int) -> bytes
 def vector(model: str, text: str, dimensions: int) -> bytes:
     """Return the unit vector that the hash of a text draws, as little-endian float32."""
     seed = f"{model}\0{text}".encode("utf-8", "surrogatepass")
-    drawn = np.frombuffer(hashlib.shake_256(seed).digest(4 * dimensions), "<u4")
-    values = drawn.astype(np.float64) / 2**31 - 1.0
-    return (values / (np.linalg.norm(values) or 1.0)).astype("<f4").tobytes()
+    drawn = struct.unpack(f"<{dimensions}I", hashlib.shake_256(seed).digest(4 * dimensions))
+    values = [each / 2**31 - 1.0 for each in drawn]
+    length = math.hypot(*values) or 1.0
+    return struct.pack(f"<{dimensions}f", *[each / length for each in values])
 
 
 def _completion(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -11,7 +11,7 @@ from holdfast.cli.demo import papers, worker
 from holdfast.cli.demo.cast import PATIENCE, Actor, Cast, MeterActor, StageError
 from holdfast.cli.demo.telling import Count, Narrator
 from holdfast.core import keys
-from holdfast.core.records import Answer, Head
+from holdfast.core.records import Head, RequestResult
 from holdfast.core.states import Disposition, Status, TaskState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.store.base import migrate
@@ -39,7 +39,7 @@ class House:
         hired.hear("up")
         return hired
 
-    def request(self, title: str, texts: Sequence[str]) -> Answer:
+    def request(self, title: str, texts: Sequence[str]) -> RequestResult:
         """What became of the request to index a document."""
         return self.engine.request(worker.ask(title, papers.keep(self.cast.folder, texts)))
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.cli.demo import papers
-from holdfast.core.records import Ask, Chunk, FencedOut, Slice
+from holdfast.core.records import Ask, Chunk, Fenced, Slice
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
@@ -85,7 +85,7 @@ def waiting_at(number: int, db: Database) -> Pause:
         say("waiting", slice=work.claim.ordinal)
         sys.stdin.readline()
         outcome = tasks.stage(db, work.claim, chunks)
-        say("wrote", reason=outcome.reason if isinstance(outcome, FencedOut) else None)
+        say("wrote", reason=outcome.reason if isinstance(outcome, Fenced) else None)
 
     return pause
 

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Executable, Row, exc
 
 from holdfast import faults
 from holdfast.core.errors import StoreLockedError, StoreTimeoutError, StoreUnavailableError
-from holdfast.core.records import Head, Run
+from holdfast.core.records import Head, RunRecord
 from holdfast.core.retry import Backoff
 from holdfast.core.states import Status
 from holdfast.store.base import dialect, time_limits
@@ -91,7 +91,7 @@ class Hook:
         """How many tasks the two above made due when this generation ended so; asked after a lost answer."""
         return 0
 
-    def after_prune(self, tx: Tx, head: Head, run: Run) -> None:
+    def after_prune(self, tx: Tx, head: Head, run: RunRecord) -> None:
         """Nothing is left of what the end of the run made superfluous; the head is locked for change."""
 
     def prune_history(self, tx: Tx, older_than: float, limit: int) -> int:  # noqa: ARG002

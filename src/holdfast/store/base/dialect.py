@@ -11,6 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -267,6 +268,12 @@ def parse(url: str) -> URL:
         f"database {parsed.drivername!r} is not supported; use sqlite:///path or postgresql://user@host/name"
     )
     raise BadRequestError(message, code="bad_database_url")
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of an SQLite URL; None for any other database."""
+    parsed = parse(url)
+    return Path(parsed.database) if parsed.drivername == "sqlite" and parsed.database else None
 
 
 def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Row, Select, bindparam, exists, literal_column, or_, select
 
-from holdfast.core.records import Head, Run, Task
+from holdfast.core.records import Head, RunRecord, Task
 from holdfast.core.states import Disposition, Lane, Status, TaskState
 from holdfast.store.base.dialect import now, queue_to_change, queue_to_share
 from holdfast.store.base.schema import heads, orders, runs, tasks
@@ -27,7 +27,7 @@ ADVANCED = or_(
 )
 
 HEAD_COLUMNS = [heads.c[name] for name in Head.__dataclass_fields__]
-RUN_COLUMNS = [runs.c[name] for name in Run.__dataclass_fields__]
+RUN_COLUMNS = [runs.c[name] for name in RunRecord.__dataclass_fields__]
 TASK_COLUMNS = [tasks.c[name] for name in Task.__dataclass_fields__]
 
 
@@ -72,7 +72,7 @@ def head(row: Row[Any]) -> Head:
     )
 
 
-_RUN = tuple(Run.__dataclass_fields__)
+_RUN = tuple(RunRecord.__dataclass_fields__)
 _of_run = attrgetter(*_RUN)
 # A look-up: an enum that is called takes ten times as long, and pages are made of hundreds.
 _STATUSES = {str(status): status for status in Status}
@@ -80,12 +80,12 @@ _DISPOSITIONS = {str(disposition): disposition for disposition in Disposition}
 _STATUS, _DISPOSITION = _RUN.index("status"), _RUN.index("disposition")
 
 
-def run(row: Row[Any]) -> Run:
+def run(row: Row[Any]) -> RunRecord:
     """The record of a run row."""
     values = list(_of_run(row))
     values[_STATUS] = _STATUSES[values[_STATUS]]
     values[_DISPOSITION] = _DISPOSITIONS[values[_DISPOSITION]]
-    return Run(*values)
+    return RunRecord(*values)
 
 
 def task(row: Row[Any]) -> Task:
@@ -107,9 +107,9 @@ def task(row: Row[Any]) -> Task:
     )
 
 
-def remembered(head: Head) -> Run:
+def remembered(head: Head) -> RunRecord:
     """The head's latest run as the head remembers it, for a run whose history was pruned."""
-    return Run(
+    return RunRecord(
         id=head.run_id or "",
         head_id=head.id,
         tenant=head.tenant,

@@ -18,7 +18,7 @@ from sqlalchemy import Row, Text, bindparam, cast, exists, or_, select, text, un
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import decide, subjects
-from holdfast.core.records import Ask, FencedOut, Head, Landed, Outcome
+from holdfast.core.records import Ask, Fenced, Head, Landed, Outcome
 from holdfast.core.states import LIVE, Disposition, Lane, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
@@ -207,7 +207,7 @@ def remove_action(
 
     def body(tx: Tx) -> Outcome:
         if tx.execute(REMOVE_ACTION, {"b_tenant": tenant, "b_action": action_id}).rowcount != 1:
-            return Landed() if tx.again else FencedOut("unknown")
+            return Landed() if tx.again else Fenced("unknown")
         about = {"action": action_id}
         noted = journal.entry(Verb.REMOVE_ACTION, "requested", tenant=tenant, actor=actor, data=about)
         journal.write(tx, noted)
@@ -411,7 +411,7 @@ def move(db: Database, head_id: int, collection: str | None, *, actor: str = "")
     def body(tx: Tx) -> Outcome:
         row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
         if row is None or row.deleted:
-            return FencedOut("unknown" if row is None else "deleted")
+            return Fenced("unknown" if row is None else "deleted")
         if row.collection == collection or (tx.again and was_moved(tx, head_id, token)):
             return Landed()
         carry(tx, row, collection, token=token, actor=actor)

@@ -3,7 +3,7 @@
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core.records import Claim, FencedOut, Landed, Outcome
+from holdfast.core.records import Claim, Fenced, Landed, Outcome
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.schema import findings
 from holdfast.store.protocol import tasks as fenced
@@ -22,7 +22,7 @@ def keep(db: Database, claim: Claim, step: int, text: str) -> Outcome:
 
     def body(tx: Tx) -> Outcome:
         held = fenced.hold(tx, claim, change=False)
-        if isinstance(held, FencedOut | Landed):
+        if isinstance(held, Fenced | Landed):
             return held
         tx.execute(KEEP, {"run_id": claim.run_id, "step": step, "text": text})
         return Landed()

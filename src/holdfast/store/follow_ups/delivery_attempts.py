@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, exists, func, literal_column, select, union_all, update
 
 from holdfast.core import decide
-from holdfast.core.records import Ask, Claim, FencedOut, Landed, Outcome
+from holdfast.core.records import Ask, Claim, Fenced, Landed, Outcome
 from holdfast.core.states import LIVE, Disposition, Lane, Status, TaskState
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
@@ -56,7 +56,7 @@ def trying(db: Database, claim: Claim, event_id: str, tries: int) -> Outcome:
 
     def body(tx: Tx) -> Outcome:
         held = fenced.hold(tx, claim, change=False)
-        if isinstance(held, FencedOut | Landed):
+        if isinstance(held, Fenced | Landed):
             return held
         tx.execute(TRYING, {"b_id": event_id, "b_tries": tries})
         progress = {"b_done": tries, "b_total": tries, "b_unit": "tries", "b_stages": None}
@@ -71,7 +71,7 @@ def missed(db: Database, claim: Claim, event_id: str, *, status: int | None, err
 
     def body(tx: Tx) -> Outcome:
         held = fenced.hold(tx, claim, change=False)
-        if isinstance(held, FencedOut | Landed):
+        if isinstance(held, Fenced | Landed):
             return held
         tx.execute(MISSED, {"b_id": event_id, "b_status": status, "b_error": error[:MOST_ERROR]})
         return Landed()
@@ -224,14 +224,14 @@ def resend(db: Database, tenant: str, event_id: str, *, run_id: str, actor: str 
 
     def body(tx: Tx) -> Outcome:
         if tx.one(OWN, {"tenant": tenant, "id": event_id}) is None:
-            return FencedOut("unknown")
+            return Fenced("unknown")
         head, _at = generations.locked_head(tx, ask)
         if tx.again and tx.one(requests.MADE, {"run_id": run_id}) is not None:
             return Landed()
         run, _life, _age = requests.latest(tx, head)
         if run is not None and run.status in LIVE:
             hurried = tx.execute(HURRY, {"b_run": run.id}).rowcount > 0
-            return Landed() if hurried or tx.again else FencedOut("in_progress")
+            return Landed() if hurried or tx.again else Fenced("in_progress")
         verdict = decide.Verdict(Disposition.ACCEPTED, "resend")
         requests.open_generation(tx, ask, head, run, verdict, run_id)
         tx.execute(AGAIN, {"b_id": event_id})

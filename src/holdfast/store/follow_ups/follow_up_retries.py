@@ -3,7 +3,7 @@
 from sqlalchemy import bindparam, select, update
 
 from holdfast.core import decide, subjects
-from holdfast.core.records import Ask, FencedOut, Head, Landed, Outcome
+from holdfast.core.records import Ask, Fenced, Head, Landed, Outcome
 from holdfast.core.states import LIVE, Disposition, Lane, Status
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
@@ -58,12 +58,12 @@ def retry(
     """
     head_id = head_of(db, tenant, subject)
     if head_id is None:
-        return FencedOut("unknown")
+        return Fenced("unknown")
 
     def body(tx: Tx) -> Outcome:
         row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
         if row is None or row.deleted:
-            return FencedOut("unknown")
+            return Fenced("unknown")
         head = rows.head(row)
         if tx.again and head.run_id == run_id:
             return Landed(follow_ups=1)
@@ -74,11 +74,11 @@ def retry(
 
 def _again(tx: Tx, head: Head, run_id: str, actor: str, max_cost: int | None) -> Outcome:
     if head.status in LIVE or head.status is Status.SUCCESS:
-        return FencedOut(f"run_{head.status}")
+        return Fenced(f"run_{head.status}")
     document, _, action = head.subject.partition(MARK)
     last, action_id = tx.one(LAST, {"run_id": head.run_id}), int(action)
     if last is None or tx.one(ACTIVE, {"action_id": action_id}) is None:
-        return FencedOut("action_removed")
+        return Fenced("action_removed")
     ask = Ask(
         kind=head.kind,
         subject=head.subject,

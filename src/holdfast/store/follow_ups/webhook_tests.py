@@ -2,7 +2,7 @@
 
 from sqlalchemy import bindparam, select, text
 
-from holdfast.core.records import FencedOut, Landed, Outcome
+from holdfast.core.records import Fenced, Landed, Outcome
 from holdfast.core.states import LIVE
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.schema import A_DELIVERY, actions, one_of, runs
@@ -54,7 +54,7 @@ def send_test(
             return Landed()
         action = tx.one(WEBHOOK, where)
         if action is None:
-            return FencedOut("unknown")
+            return Fenced("unknown")
         earlier = tx.one(PENDING_TEST, {"action_id": action_id})
         if earlier is not None:
             return Landed() if earlier.id == event_id else str(earlier.id)

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import and_, bindparam, case, delete, exists, func, insert, select, tuple_, update
 
 from holdfast.core import subjects
-from holdfast.core.records import Claim, Head, Run
+from holdfast.core.records import Claim, Head, RunRecord
 from holdfast.core.states import Status
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Keys, key_in
@@ -203,7 +203,7 @@ DROP_DOCUMENT = delete(job_results).where(
 )
 
 
-def prune(tx: Tx, head: Head, run: Run) -> None:
+def prune(tx: Tx, head: Head, run: RunRecord) -> None:
     """What the end of this run made superfluous is gone: its own results, a document's, or a subject's."""
     if run.status is not Status.SUCCESS:
         tx.execute(DROP_RUN, {"b_run": run.id})

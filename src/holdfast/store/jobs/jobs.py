@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, case, func, lite
 
 from holdfast.core import decide
 from holdfast.core.errors import NotFoundError
-from holdfast.core.records import Answer, Ask, Run
+from holdfast.core.records import Ask, RequestResult, RunRecord
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
@@ -43,10 +43,12 @@ STAYS = {"collection": COLLECTION_STAYS, "document": DOCUMENT_STAYS}
 ASKED = select(runs.c.content, runs.c.options, runs.c.pipeline).where(runs.c.id == bindparam("run_id"))
 
 
-def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience, replace: bool) -> Answer:
+def request(
+    db: Database, ask: Ask, *, run_id: str, patience: decide.Patience, replace: bool
+) -> RequestResult:
     """What became of a request for a job; NotFoundError when its subject is not there (any more)."""
 
-    def body(tx: Tx) -> Answer:
+    def body(tx: Tx) -> RequestResult:
         head, at = generations.locked_head(tx, ask)
         sort, _, name = ask.subject.partition(":")
         if tx.one(STAYS[sort], {"tenant": ask.tenant, "id": name}) is None:
@@ -71,7 +73,7 @@ class Job:
     `about` is the title of its subject.
     """
 
-    run: Run
+    run: RunRecord
     collection: str | None
     about: str
     actor: str

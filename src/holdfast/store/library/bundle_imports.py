@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.core import subjects
 from holdfast.core.decide import Verdict
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.core.records import Ask, Claim, FencedOut, Landed
+from holdfast.core.records import Ask, Claim, Fenced, Landed
 from holdfast.core.states import LIVE, CallState, Disposition
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
@@ -72,7 +72,7 @@ class Known:
     result: bytes
 
 
-def keep_calls(db: Database, claim: Claim, known: Sequence[Known]) -> FencedOut | Landed:
+def keep_calls(db: Database, claim: Claim, known: Sequence[Known]) -> Fenced | Landed:
     """The tenant need not pay for these any more. Keep batches short, as for chunks."""
     common = {"b_tenant": claim.tenant, "b_run": claim.run_id}
     unique = {each.key: each for each in known}
@@ -87,9 +87,9 @@ def keep_calls(db: Database, claim: Claim, known: Sequence[Known]) -> FencedOut 
         for key in sorted(unique)
     ]
 
-    def body(tx: Tx) -> FencedOut | Landed:
+    def body(tx: Tx) -> Fenced | Landed:
         held = tasks.hold(tx, claim, change=False)
-        if isinstance(held, FencedOut | Landed):
+        if isinstance(held, Fenced | Landed):
             return held
         tx.execute(KNOWN, values)
         return Landed()
@@ -109,7 +109,7 @@ class Arrival:
 
 def open_document(
     db: Database, claim: Claim, arrival: Arrival, *, owner: str, ttl: float, quota: Quota = UNLIMITED
-) -> Claim | Document | FencedOut:
+) -> Claim | Document | Fenced:
     """The right to stage and publish the document; or the one that has its content already and stays.
 
     One that has the content but neither answers queries nor is on its way to is opened again.
@@ -117,10 +117,10 @@ def open_document(
     """
     where = {"tenant": claim.tenant, "collection": claim.collection, "digest": arrival.draft.source.digest}
 
-    def body(tx: Tx) -> Claim | Document | FencedOut:
+    def body(tx: Tx) -> Claim | Document | Fenced:
         held = tasks.hold(tx, claim, change=False)
-        if isinstance(held, FencedOut | Landed):
-            return held if isinstance(held, FencedOut) else FencedOut("finished")
+        if isinstance(held, Fenced | Landed):
+            return held if isinstance(held, Fenced) else Fenced("finished")
         if tx.one(COLLECTION_KEPT, {"tenant": claim.tenant, "id": claim.collection}) is None:
             raise no_collection(claim.collection or "")
         if tx.again and (mine := claims.mine(tx, arrival.token)) is not None:

@@ -22,7 +22,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core import subjects
 from holdfast.core.errors import NotFoundError, StoreUnavailableError
-from holdfast.core.records import Answer
+from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition, Status
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Keys, key_in, now
@@ -200,7 +200,7 @@ class Draft:
     options: Mapping[str, Any] | None = None
 
 
-Request = Callable[[Tx, Document], Answer]
+Request = Callable[[Tx, Document], RequestResult]
 """Asks for a document to be indexed, inside the transaction that adds it."""
 
 
@@ -209,7 +209,7 @@ class Added:
     """What became of a draft: the document that has its content, and what became of the request for it."""
 
     document: Document
-    answer: Answer
+    answer: RequestResult
     is_new: bool
 
 
@@ -274,7 +274,7 @@ def row_of(tenant: str, collection: str, draft: Draft) -> dict[str, Any]:
     }
 
 
-def asked_for(found: Document, answer: Answer) -> Document:
+def asked_for(found: Document, answer: RequestResult) -> Document:
     """The document as it stands after the request, without reading it again."""
     if answer.disposition is Disposition.DUPLICATE:
         return dataclasses.replace(
@@ -315,10 +315,10 @@ def no_document(document_id: str) -> NotFoundError:
     return NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
 
 
-def ask(db: Database, found: Document, request: Request) -> Answer:
+def ask(db: Database, found: Document, request: Request) -> RequestResult:
     """What became of the request for a document; NotFoundError, and nothing asked, when it is deleted."""
 
-    def body(tx: Tx) -> Answer:
+    def body(tx: Tx) -> RequestResult:
         answer = request(tx, found)
         _check_live(tx, found)
         return answer
@@ -366,7 +366,7 @@ class Taken:
 
 def set_source(
     db: Database, found: Document, source: Source, request: Request, quota: Quota = UNLIMITED
-) -> Answer | Taken:
+) -> RequestResult | Taken:
     """The document wants this content from now on, and is asked for, in one transaction.
 
     A refused request changes nothing: the document wants what it wanted. NotFoundError when it is deleted
@@ -375,7 +375,7 @@ def set_source(
     where = {"tenant": found.tenant, "collection": found.collection, "digest": source.digest, "id": found.id}
     values = {f"b_{name}": value for name, value in dataclasses.asdict(source).items()}
 
-    def body(tx: Tx) -> Answer | Taken:
+    def body(tx: Tx) -> RequestResult | Taken:
         if (other := tx.one(CLASH, where)) is not None:
             return Taken(str(other.id))
         answer = request(tx, dataclasses.replace(found, **dataclasses.asdict(source)))
@@ -410,7 +410,7 @@ def change(
     title: str | None,
     options: Mapping[str, Any] | None,
     request: Request,
-) -> Answer:
+) -> RequestResult:
     """The document has this title and these options over its own, one that is None taken away.
 
     Other options are asked for in the same transaction; a refused request changes nothing, the title neither.
@@ -418,11 +418,11 @@ def change(
     """
     name = {"tenant": found.tenant, "id": found.id}
 
-    def body(tx: Tx) -> Answer:
+    def body(tx: Tx) -> RequestResult:
         before = _there(tx, name)
         chosen = {**before.options, **(options or {})}
         chosen = {key: value for key, value in chosen.items() if value is not None}
-        answer = Answer(
+        answer = RequestResult(
             Disposition.UNCHANGED, "title", before.head_id, before.run_id, before.generation, before.status
         )
         if options is not None:

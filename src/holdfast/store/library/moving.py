@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, exc, select, update
 
 from holdfast.core import subjects
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.core.records import Answer
+from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
@@ -59,7 +59,7 @@ def move(
     actor: str,
     check: Callable[[int], None],
     request: Request,
-) -> Answer | Taken:
+) -> RequestResult | Taken:
     """The document (tenant, id) is in `collection`, and `request` has asked for it as it is there.
 
     `check` is given the generation under the head's lock and may raise. A refused request changes nothing,
@@ -68,7 +68,7 @@ def move(
     """
     token = db.token()
 
-    def body(tx: Tx) -> Answer | Taken:
+    def body(tx: Tx) -> RequestResult | Taken:
         seen = _there(tx, name)
         for each in sorted({seen.collection, collection}):
             if tx.one(COLLECTION_KEPT, {"tenant": name[0], "id": each}) is None:
@@ -91,7 +91,7 @@ def _move(
     actor: str,
     check: Callable[[int], None],
     request: Request,
-) -> Answer | Taken:
+) -> RequestResult | Taken:
     about = {"tenant": seen.tenant, "kind": subjects.INDEX, "subject": subjects.of_document(seen.id)}
     row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, about)
     if row is None or row.deleted:

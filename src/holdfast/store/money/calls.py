@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core.records import NO_TASK, Claim, Entry, FencedOut, Landed, Order
+from holdfast.core.records import NO_TASK, Claim, Entry, Fenced, Landed, Order
 from holdfast.core.states import CallState, Verb
 from holdfast.store.base import journal
 from holdfast.store.base.database import Database, Tx
@@ -149,19 +149,19 @@ def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
     return db.write("intend", body, light=True)
 
 
-def send_at_once(db: Database, claim: Claim, draft: Draft) -> Order | FencedOut | None:
+def send_at_once(db: Database, claim: Claim, draft: Draft) -> Order | Fenced | None:
     """An order for those keys of `draft` that nobody holds, marked sent under the fence; None if all are.
 
     It is `intend` and `send` in one transaction, for a provider that needs nothing between them: what is
     fenced out has left no intent. Raises OverBudgetError, and then nothing was kept.
     """
 
-    def body(tx: Tx) -> Order | FencedOut | None:
+    def body(tx: Tx) -> Order | Fenced | None:
         if (refused := _fence(tx, claim)) is not None:
             return refused
         if tx.again and (known := tx.one(ORDER, {"order_id": draft.id})) is not None:
             mine = known.state == CallState.SENT and known.holder == claim.token and known.sends == 1
-            return order(known) if mine else FencedOut(INTENT_LOST)
+            return order(known) if mine else Fenced(INTENT_LOST)
         return _ordered(tx, claim, draft, CallState.SENT)
 
     # What is free is told to nobody outside, and costs nothing to do again if the machine forgets it.
@@ -268,20 +268,20 @@ class _NotAllMineError(Exception):
     pass
 
 
-def _fence(tx: Tx, claim: Claim) -> FencedOut | None:
+def _fence(tx: Tx, claim: Claim) -> Fenced | None:
     """Why this claim may not send; None when it may. A visitor has no task that another could have taken."""
     if claim.task_id == NO_TASK:
         return None
     held = tasks.hold(tx, claim, change=False)
     if isinstance(held, Landed):
-        return FencedOut("finished")
-    return held if isinstance(held, FencedOut) else None
+        return Fenced("finished")
+    return held if isinstance(held, Fenced) else None
 
 
-def send(db: Database, claim: Claim, intended: Order) -> Order | FencedOut:
+def send(db: Database, claim: Claim, intended: Order) -> Order | Fenced:
     """The order is marked sent, with all its calls, under the fence. Only then may its first byte leave."""
 
-    def body(tx: Tx) -> Order | FencedOut:
+    def body(tx: Tx) -> Order | Fenced:
         if (refused := _fence(tx, claim)) is not None:
             return refused
         if tx.again:
@@ -290,14 +290,14 @@ def send(db: Database, claim: Claim, intended: Order) -> Order | FencedOut:
                 return order(tx.execute(ORDER, {"order_id": intended.id}).one())
         marked = tx.one(MARK_SENT, {"b_order": intended.id, "b_holder": claim.token})
         if marked is None:
-            return FencedOut(INTENT_LOST)
+            return Fenced(INTENT_LOST)
         _mark_calls(tx, intended, CallState.INTENT)
         return replace(intended, state=CallState.SENT, **marked._asdict())
 
     try:
         return db.write("send", body)
     except _NotAllMineError:
-        return FencedOut(INTENT_LOST)
+        return Fenced(INTENT_LOST)
 
 
 def _mark_calls(tx: Tx, marked: Order, before: CallState) -> None:
@@ -308,21 +308,21 @@ def _mark_calls(tx: Tx, marked: Order, before: CallState) -> None:
 
 def resend(
     db: Database, claim: Claim, order_id: str, send_token: str, carrier: str | None = None
-) -> Order | FencedOut:
+) -> Order | Fenced:
     """The in-doubt order is marked sent again, now held by `claim`; its body and key are the frozen ones.
 
     Without a key this send may be charged beside the one in doubt, so it reserves its price once more: raises
     OverBudgetError, and then nothing was marked.
     """
 
-    def body(tx: Tx) -> Order | FencedOut:
+    def body(tx: Tx) -> Order | Fenced:
         if (refused := _fence(tx, claim)) is not None:
             return refused
         row = tx.execute(ORDER_FOR_CHANGE, {"order_id": order_id}).one()
         if row.state == CallState.SENT and row.send_token == send_token:
             return order(tx.execute(ORDER, {"order_id": order_id}).one())
         if row.state != CallState.IN_DOUBT:
-            return FencedOut(f"order_{row.state}")
+            return Fenced(f"order_{row.state}")
         holder = {"b_holder": claim.token, "b_task": claim.task_id or None, "b_run": claim.run_id or None}
         tx.execute(MARK_RESENT, {"b_order": order_id, "b_send": send_token, "b_carrier": carrier, **holder})
         tx.execute(CALLS_SENT, {"b_order": order_id, "b_from": CallState.IN_DOUBT.value})

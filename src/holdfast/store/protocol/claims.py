@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import CTE, FromClause, Row, Select, and_, bindparam, case, not_, select, true, update
 
 from holdfast.core import decide
-from holdfast.core.records import Claim, FencedOut, Landed, Outcome, Skipped
+from holdfast.core.records import Claim, Fenced, Landed, Outcome, Skipped
 from holdfast.core.states import LANE_RANK, Loss, Skip, Status, TaskState, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
@@ -468,7 +468,7 @@ def release(db: Database, claim: Claim, reason: str) -> Outcome:
 
     def body(tx: Tx) -> Outcome:
         if tx.execute(RELEASE, _mine(claim)).rowcount != 1:
-            return Landed() if tx.again else FencedOut("stale_epoch")
+            return Landed() if tx.again else Fenced("stale_epoch")
         journal.write(tx, journal.of_claim(Verb.RELEASE, reason, claim))
         return Landed()
 
@@ -481,7 +481,7 @@ def put_back(db: Database, claim: Claim, *, reason: str, delay: float) -> Outcom
     def body(tx: Tx) -> Outcome:
         values = {**_mine(claim), "b_delay": delay, "b_reason": reason}
         if tx.execute(PUT_BACK, values).rowcount != 1:
-            return Landed() if tx.again else FencedOut("stale_epoch")
+            return Landed() if tx.again else Fenced("stale_epoch")
         journal.write(tx, journal.of_claim(Verb.PUT_BACK, reason, claim, {"delay": delay}))
         return Landed()
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import bindparam, case, exists, func, or_, select, union_all, update
 
 from holdfast.core import decide
-from holdfast.core.records import Answer, Ask, FencedOut, Head, Landed, Outcome, Run
+from holdfast.core.records import Ask, Fenced, Head, Landed, Outcome, RequestResult, RunRecord
 from holdfast.core.states import LIVE, OPEN, Disposition, Lane, Status, TaskState, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
@@ -84,17 +84,17 @@ END = Together(_end_run, _close_tasks)
 MADE = select(*rows.RUN_COLUMNS, runs.c.reason).where(runs.c.id == bindparam("run_id"))
 
 
-def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answer:
+def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -> RequestResult:
     """What became of `ask`. A new generation exists if and only if the answer says `created`."""
     return db.write("request", lambda tx: answer(tx, ask, run_id=run_id, patience=patience))
 
 
-def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answer:
+def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.Patience) -> RequestResult:
     """As `request`, for a transaction that does more. Several in one go in the order of their subjects."""
     head, at = generations.locked_head(tx, ask)
     # After the lock: a first try whose answer was lost may only now be committing.
     if tx.again and (made := tx.one(MADE, {"run_id": run_id})) is not None:
-        return Answer(
+        return RequestResult(
             Disposition(made.disposition),
             made.reason,
             head.id,
@@ -106,10 +106,12 @@ def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.Patience) -> Answe
     return _decide(tx, ask, head, at, run_id, patience)
 
 
-def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: decide.Patience) -> Answer:
+def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: decide.Patience) -> RequestResult:
     run, life, age = latest(tx, head)
     verdict = decide.request(ask, head, run, life, patience, at)
-    made = Answer(verdict.disposition, verdict.reason, head.id, run_id, head.generation + 1, Status.QUEUED)
+    made = RequestResult(
+        verdict.disposition, verdict.reason, head.id, run_id, head.generation + 1, Status.QUEUED
+    )
     if made.created and ask.pays and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
         verdict = decide.Verdict(Disposition.REFUSED, f"over_budget:{broke.scope}")
     elif made.created and ask.unpriced and ask.max_cost is not None:
@@ -122,7 +124,7 @@ def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: deci
             made, follow_ups=open_generation(tx, ask, head, run, verdict, run_id, kept_age)
         )
     refusals.note(tx, ask, head, verdict, run_id)
-    return Answer(
+    return RequestResult(
         verdict.disposition,
         verdict.reason,
         head.id,
@@ -136,7 +138,7 @@ def _scope(ask: Ask) -> dict[str, Any]:
     return {"b_tenant": ask.tenant, "b_scope": f"collection:{ask.collection}" if ask.collection else "tenant"}
 
 
-def latest(tx: Tx, head: Head) -> tuple[Run | None, decide.Life, float | None]:
+def latest(tx: Tx, head: Head) -> tuple[RunRecord | None, decide.Life, float | None]:
     """The locked head's latest run, its signs of life and, while it lives, its age in the queue."""
     if head.run_id is None:
         return None, decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
@@ -162,7 +164,7 @@ def open_generation(
     tx: Tx,
     ask: Ask,
     head: Head,
-    old: Run | None,
+    old: RunRecord | None,
     verdict: decide.Verdict,
     run_id: str,
     age: float | None = None,
@@ -228,16 +230,16 @@ def cancel(db: Database, head_id: int, *, run_id: str | None = None, actor: str 
         nonlocal aim
         row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
         if row is None:
-            return FencedOut("unknown")
+            return Fenced("unknown")
         head = rows.head(row)
         run = _run_of(tx, head)
         if tx.again and aim is not None and (ended := _cancelled(tx, aim)) is not None:
             return Landed(follow_ups=made_due(tx, head.id, ended.generation, Status.CANCELLED))
         if run is None or (aim is not None and run.id != aim):
-            return FencedOut("not_current")
+            return Fenced("not_current")
         aim = run.id  # a try after a lost answer must not cancel a later run
         if run.status not in LIVE:
-            return FencedOut(f"run_{run.status}")
+            return Fenced(f"run_{run.status}")
         message = f"cancelled by {actor or 'request'}"
         callbacks = end_run(tx, run.id, Status.CANCELLED, code="cancelled", message=message)
         tx.execute(SET_STATUS, {"b_head": head.id, "b_status": decide.after_cancel(head).value})
@@ -247,12 +249,12 @@ def cancel(db: Database, head_id: int, *, run_id: str | None = None, actor: str 
     return db.write("cancel", body)
 
 
-def _cancelled(tx: Tx, run_id: str) -> Run | None:
+def _cancelled(tx: Tx, run_id: str) -> RunRecord | None:
     row = tx.one(rows.RUN_BY_ID, {"run_id": run_id})
     return rows.run(row) if row is not None and row.status == Status.CANCELLED else None
 
 
-def _run_of(tx: Tx, head: Head) -> Run | None:
+def _run_of(tx: Tx, head: Head) -> RunRecord | None:
     row = tx.one(rows.RUN_BY_ID, {"run_id": head.run_id}) if head.run_id else None
     return rows.run(row) if row is not None else None
 

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from holdfast.core import decide, progress
-from holdfast.core.records import Chunk, Claim, Copy, FencedOut, Head, Landed, Outcome, Slice, Spent, Task
+from holdfast.core.records import Chunk, Claim, Copy, Fenced, Head, Landed, Outcome, Slice, Spent, Task
 from holdfast.core.states import OPEN, Status, TaskState, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
@@ -69,7 +69,7 @@ class Held:
     calls_back: bool
 
 
-def hold(tx: Tx, claim: Claim, *, change: bool) -> Held | FencedOut | Landed:
+def hold(tx: Tx, claim: Claim, *, change: bool) -> Held | Fenced | Landed:
     """The locked head and task if `claim` may write; otherwise why not.
 
     `change` takes the head for change (finish, fail); other fenced writes share it and never upgrade.
@@ -79,18 +79,18 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> Held | FencedOut | Landed:
     head_row = tx.one(lock, {"head_id": claim.head_id})
     row = tx.one(TASK_FOR_CHANGE, {"task_id": claim.task_id})
     if head_row is None or row is None:
-        return FencedOut("gone")
+        return Fenced("gone")
     head, task = rows.head(head_row), rows.task(row)
     run_status = Status(row.run_status)
     if tx.again and task.state in {TaskState.DONE, TaskState.FAILED} and task.token == claim.token:
         return Landed(published=run_status is Status.SUCCESS)
     verdict = decide.fence(claim, head, run_status, task)
-    if isinstance(verdict, FencedOut):
+    if isinstance(verdict, Fenced):
         return verdict
     return Held(head, task, row.run_slices, row.done, row.total, row.age, bool(row.calls_back))
 
 
-def _fenced(tx: Tx, verb: Verb, claim: Claim, verdict: FencedOut) -> FencedOut:
+def _fenced(tx: Tx, verb: Verb, claim: Claim, verdict: Fenced) -> Fenced:
     """Note the refused write in the journal: it is the proof that the fence was needed."""
     journal.once(tx, journal.of_claim(verb, f"fenced_out:{verdict.reason}", claim))
     return verdict
@@ -123,7 +123,7 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=False)
-        if isinstance(held, FencedOut):
+        if isinstance(held, Fenced):
             return _fenced(tx, Verb.STAGE, claim, held)
         if isinstance(held, Landed):
             return held
@@ -194,7 +194,7 @@ def advance(db: Database, claim: Claim, report: Report) -> Outcome:
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=False)
-        if isinstance(held, FencedOut):
+        if isinstance(held, Fenced):
             return _fenced(tx, Verb.ADVANCE, claim, held)
         if isinstance(held, Landed):
             return held
@@ -266,7 +266,7 @@ def plan(
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=True)
-        if isinstance(held, FencedOut):
+        if isinstance(held, Fenced):
             return _fenced(tx, Verb.PLAN, claim, held)
         if isinstance(held, Landed):
             return held
@@ -366,7 +366,7 @@ def finish(
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=True)
-        if isinstance(held, FencedOut):
+        if isinstance(held, Fenced):
             return _fenced(tx, Verb.FINISH, claim, held)
         if isinstance(held, Landed):
             return _landed_before(tx, claim, Status.SUCCESS) if held.published else held
@@ -439,7 +439,7 @@ def fail(
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=True)
-        if isinstance(held, FencedOut):
+        if isinstance(held, Fenced):
             return _fenced(tx, Verb.FAIL, claim, held)
         if isinstance(held, Landed):
             return _landed_before(tx, claim, Status.FAILED)

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 
 from holdfast.core import progress
-from holdfast.core.records import Run, Spent
+from holdfast.core.records import RunRecord, Spent
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
@@ -290,7 +290,7 @@ def adopt(db: Database) -> None:
 class Standing:
     """How far a run is and what it has cost; `now` is the moment by the database clock."""
 
-    run: Run
+    run: RunRecord
     rolled: progress.Rolled
     unit: str
     stages: Mapping[str, tuple[int, int]]

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, literal_column, select, tuple_
 
 from holdfast.core import progress
-from holdfast.core.records import Chunk, Head, Run, Spent, Task
+from holdfast.core.records import Chunk, Head, RunRecord, Spent, Task
 from holdfast.core.states import TaskState
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
@@ -56,7 +56,7 @@ def moment(db: Database) -> float:
 class RunDetail:
     """A run with what was asked for and what came out."""
 
-    run: Run
+    run: RunRecord
     reason: str
     actor: str
     content: str
@@ -161,7 +161,7 @@ class Line:
 class RunProgress:
     """How far a run is and what it has cost, derived from its tasks at one moment."""
 
-    run: Run
+    run: RunRecord
     rolled: progress.Rolled
     unit: str
     stages: Mapping[str, tuple[int, int]]
@@ -198,7 +198,7 @@ def _spent(by_tasks: Spent, by_bill: Spent | None) -> Spent:
     return replace(known, reused_calls=by_tasks.reused_calls, saved=by_tasks.saved)
 
 
-def _rolled(run: Run, found: Sequence[TaskDetail], said: tuple[Line, ...]) -> RunProgress:
+def _rolled(run: RunRecord, found: Sequence[TaskDetail], said: tuple[Line, ...]) -> RunProgress:
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
     counted = [one for one in found if not run.slices or one.task.ordinal > 0]
     steps = [progress.Step(one.task.state, one.done, one.total, one.weight) for one in counted]

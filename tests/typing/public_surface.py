@@ -1,0 +1,55 @@
+"""A program of a user, for mypy --strict. A line that must be an error says which, behind `# E:`."""
+
+import holdfast
+from holdfast import (
+    Call,
+    Chunk,
+    Claim,
+    HoldfastError,
+    Kind,
+    OpenAIProvider,
+    Slice,
+    Tx,
+    Work,
+    WorkError,
+)
+
+
+def plan(work: Work) -> list[Slice]:
+    if not work.options["pages"]:
+        raise WorkError("the document has no pages", code="no_pages")
+    return [Slice({"start": 0})]
+
+
+def run(work: Work) -> dict[str, int]:
+    vectors: tuple[bytes, ...] = work.pay([Call("openai", "embeddings", "text-embedding-3-small", "one")])
+    work.stage([Chunk(0, "one", page=1)])
+    work.stage([Chunk("0", "one")])  # E: arg-type
+    return {"vectors": len(vectors)}
+
+
+def publish(tx: Tx, claim: Claim) -> None:
+    print(claim.subject, claim.generation)
+
+
+book = Kind("book", run=run, plan=plan, publish=publish)
+Kind("book", run=publish)  # E: arg-type
+provider = OpenAIProvider("http://127.0.0.1:1/v1", "key")
+
+with holdfast.open("sqlite:///book.db", kinds=[book], providers={"openai": provider}) as hold:
+    generation: int = hold.request("book", "document:1", options={"pages": ["one"]}).generation
+    hold.request("book")  # E: call-arg
+    hold.request("book", "document:1", max_cost="1")  # E: arg-type
+    endings: list[str] = [task.ending for task in hold.run_until_idle()]
+    state = hold.read("book", "document:1")
+    status: str = state.status  # E: union-attr
+    texts: list[str] = [chunk.text for chunk in hold.visible_chunks("book", "document:1")]
+    engine = hold.engine  # E: attr-defined
+
+try:
+    holdfast.open("nonsense", kinds=book)  # E: arg-type
+except HoldfastError as error:
+    code: str = error.code
+version: str = holdfast.__version__
+guard = holdfast.Guard  # E: attr-defined
+anything = holdfast.Anything  # E: attr-defined
