@@ -34,7 +34,7 @@ $(RUN_STAMP): pyproject.toml requirements-run.lock scripts/install.sh
 	@PYTHON='$(PYTHON)' VENV='$(VENV)' bash scripts/install.sh requirements-run.lock
 	@touch $(RUN_STAMP)
 
-run: $(RUN_STAMP) ## serve the API and the page with a worker and a sample collection, on the embedded default
+run: $(RUN_STAMP) ## serve the API and the web UI with a worker and a sample collection, on the embedded default
 	@$(VENV)/bin/holdfast up --sample
 
 demo: $(RUN_STAMP) ## kill, freeze and double-click real workers, then print both bills
