@@ -26,7 +26,7 @@ def test_a_failed_follow_up_is_explained_and_retried(house, client, monkeypatch)
     before = follow_up(client, document)
     why = client.get(f"documents/{document}/why?action={action}").json
     assert (before["status"], why["index_status"]) == ("failed", "failed")
-    assert why["sentence"].startswith("It failed:")
+    assert why["sentence"].startswith("Failed:")
     monkeypatch.setattr("tests.actions.analysers.bad", lambda text, passages: {"length": len(text)})
     said = client.post(f"documents/{document}/actions/{action}/retry")
     assert (said.status, said.json["status"]) == (202, "queued")
@@ -45,7 +45,7 @@ def test_the_command_line_knows_its_subject(house, client, monkeypatch, capsys):
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", house.settings.database_url.get_secret_value())
     monkeypatch.setenv("HOLDFAST_DATA_DIR", str(house.settings.data_dir))
     holdfast = caller(monkeypatch, capsys)
-    assert "It failed:" in holdfast("why", subject)[1]
+    assert "Failed:" in holdfast("why", subject)[1]
     code, out, _ = holdfast("retry", subject)
     assert (code, "generation 2" in out) == (0, True)
     assert follow_up(client, document)["status"] == "queued"

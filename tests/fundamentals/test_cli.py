@@ -159,13 +159,13 @@ def test_why_tells_the_story_in_words(house, holdfast):
     code, out, _ = holdfast("why", "document:1")
     assert code == 0
     for said in (
-        "document:1 (index, tenant default) is failed; generation 1 stays visible",
-        "accepted, for nothing was done before (asked by anna)",
-        "refused as a duplicate: the same work is queued or running (asked by ben)",
+        "document:1 (index, tenant default) is failed; generation 1 stays searchable",
+        "first indexing (requested by anna)",
+        "rejected as a duplicate: the same work is already queued or running (requested by ben)",
         f"{house.owner} published the generation",
         "paid 1 call",
         "no_text: there is no text; upload it again",
-        "To go on: remove the cause, then holdfast retry document:1.",
+        "To continue: fix the cause, then holdfast retry document:1.",
     ):
         assert said in out
     (story,) = json.loads(holdfast("why", "document:1", "--json")[1])
@@ -183,11 +183,11 @@ def test_several_kinds_of_one_subject_are_told_apart(house, holdfast):
 
 
 def test_cancel_ends_the_live_run_and_says_when_there_is_none(house, holdfast):
-    """0 and what stays visible; the second time 3."""
+    """0 and what stays published; the second time 3."""
     house.request(Ask("index", "document:1", content="a"))
     assert holdfast("cancel", "document:1")[:2] == (
         0,
-        "cancelled generation 1 of document:1; nothing was visible\n",
+        "cancelled generation 1 of document:1; nothing was published before\n",
     )
     code, _, err = holdfast("cancel", "document:1")
     assert (code, "not_indexed [nothing_to_cancel]" in err) == (3, True)
@@ -213,7 +213,7 @@ def test_sweep_once_does_one_round(house, holdfast):
     house.request(Ask("index", "document:1", content="a"))
     assert holdfast("sweep", "--once")[:2] == (
         0,
-        "swept: tasks due 1 in bulk; orders put right 0; runs mended 0\n",
+        "swept: tasks due 1 in bulk; orders repaired 0; runs repaired 0\n",
     )
     assert json.loads(holdfast("sweep", "--once", "--json")[1])["won"] == []
 
@@ -228,8 +228,8 @@ def test_the_bill_shows_what_was_paid_saved_and_refused(house, holdfast):
     sums = bill["sums"]
     assert (sums["orders"], sums["calls"], sums["reused_calls"], sums["duplicates"]) == (1, 1, 1, 1)
     assert bill["total"] == sums["paid"] == sums["refused"] == sums["saved"] > 0
-    assert "1 duplicate request refused" in holdfast("bill")[1]
-    assert "nothing was charged yet" in holdfast("bill", "--tenant", "nobody")[1]
+    assert "1 rejected duplicate" in holdfast("bill")[1]
+    assert "nothing has been charged yet" in holdfast("bill", "--tenant", "nobody")[1]
 
 
 @pytest.mark.g5
@@ -241,7 +241,7 @@ def test_a_parked_order_waits_until_a_person_resolves_it(house, holdfast, word, 
     house.work_off()
     (parked,) = json.loads(holdfast("orders", "--state", "parked", "--json")[1])
     assert (parked["subject"], parked["calls"]) == ("document:1", 1)
-    assert "a parked order waits for you" in holdfast("orders")[1]
+    assert "parked orders wait for you" in holdfast("orders")[1]
     assert "holdfast orders --state parked" in holdfast("why", "document:1")[1]
     code, out, _ = holdfast("orders", "resolve", parked["id"], word)
     assert (code, parked["id"] in out) == (0, True)

@@ -113,7 +113,7 @@ def test_a_removed_file_stays_until_it_is_pruned(staff, shelf, index, holdfast):
     _, told = index(shelf, "--prune")
     assert pick(told, "documents", "unchanged", "removed") == (2, 2, 1)
     assert sorted(listed()) == ["beta.md", "deep/er/gamma.pdf"]
-    assert "nothing was found" in holdfast("search", "alphabet", "--mode", "keyword")[1]
+    assert "no results" in holdfast("search", "alphabet", "--mode", "keyword")[1]
 
 
 def test_a_renamed_file_is_the_same_document(staff, shelf, index, meter):
@@ -330,7 +330,7 @@ def test_where_nobody_works_the_command_brings_its_own_worker(installed, shelf, 
     words = [str(PROGRAM), "index", str(shelf)]
     told = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path)
     assert told.returncode == 0, told.stderr
-    assert "no worker is up; starting one" in told.stdout
+    assert "no worker is online; starting one" in told.stdout
     assert "3 documents: 3 new" in told.stdout
     until(lambda: not processes(installed["HOLDFAST_DATA_DIR"]), 10, "a process was left behind")
     assert all(each.visible for each in listed().values())

@@ -104,7 +104,7 @@ def test_imported_documents_are_listed_explained_and_indexable(holdfast, tmp_pat
         ("8", "8", "not_indexed"),
     }
     for subject in ("document:7", "document:8"):
-        assert "no content and no chunks here" in " ".join(holdfast("why", subject)[1].split())
+        assert "no content here yet" in " ".join(holdfast("why", subject)[1].split())
         code, _, err = holdfast("retry", subject)
         assert (code, "[no_content]" in err, "/content" in err) == (3, True, True)
     with bootstrap.open_runtime(settings.load()) as runtime:

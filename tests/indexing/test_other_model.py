@@ -82,5 +82,5 @@ def test_the_command_line_says_it_and_indexes_again(installed, tmp_path, monkeyp
         monkeypatch.setenv(f"HOLDFAST_EMBEDDING_{name}", installed[f"HOLDFAST_EMBEDDING_{name}"])
     assert "holdfast reindex -c default" in holdfast("search", "ferry")[1]
     code, out, _ = holdfast("reindex")
-    assert (code, "estimate of indexing again: 1 document" in out) == (0, True)
+    assert (code, "estimate for reindexing: 1 document" in out) == (0, True)
     assert json.loads(holdfast("reindex", "--json")[1]) == {"requested": 0, "to_follow": 0}

@@ -85,9 +85,9 @@ def test_the_api_says_what_a_document_waits_for(house):
         waiting = house.client.get(f"documents/{made['id']}").json["waiting"]
         assert time.monotonic() - began < SOON
         assert waiting["reason"] == "provider"
-        assert "connection refused, 1 try" in waiting["sentence"]
+        assert "connection refused, 1 attempt" in waiting["sentence"]
         why = house.client.get(f"documents/{made['id']}/why").json
-        assert why["sentence"].startswith("It waits for the embedding provider openai@127.0.0.1")
+        assert why["sentence"].startswith("Waiting for the embedding provider openai@127.0.0.1")
     finally:
         house.worker.engine.drain()
         thread.join()

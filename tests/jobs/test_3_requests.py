@@ -172,7 +172,7 @@ def test_a_job_waits_for_documents_that_are_not_ready_yet(house):
     waiting = job(house.client, said.json["job_id"])["waiting"]
     assert (waiting["reason"], waiting["sentence"]) == (
         "documents",
-        "It waits for documents that are not ready yet.",
+        "Waiting for documents that are not ready yet.",
     )
     house.work()
 

@@ -145,4 +145,4 @@ def test_the_command_line_and_the_api_show_one_bill(house, client, story, monkey
     ]
     assert told["total"] / 1e9 == pytest.approx(shown["total"])
     money.bill(None, "day", None, None, as_json=False)
-    assert "2 duplicate requests refused" in capsys.readouterr().out
+    assert "2 rejected duplicates" in capsys.readouterr().out

@@ -81,26 +81,27 @@ def test_a_worker_that_is_killed_is_shown_and_the_document_heals(reader, api, st
     name = api.text("killed", "Survivor", LONG + " killed")
     page = reader.open(f"/documents/{name}")
     page.wait_for_selector(".why[data-status=indexing]")
-    reader.shows(".why-sentence", "being worked on by")
+    reader.shows(".why-sentence", "is working on it")
     stand.meter.wait_open(1, 30)
-    holder = reader.text(".why-sentence").partition("worked on by ")[2].partition(",")[0]
+    holder = reader.text(".why-sentence").partition(" is working")[0]
     stand.worker.tell(signal.SIGKILL, group=True)
     stand.worker.clear()
     until(
-        lambda: api.get(f"documents/{name}/why")["sentence"].startswith(f"{holder} is gone"), 30, "not told"
+        lambda: api.get(f"documents/{name}/why")["sentence"].startswith(f"{holder} stopped"), 30, "not told"
     )
     page.reload()
-    reader.shows(".why-sentence", f"{holder} is gone")
-    reader.shows("#main", "whose lease ran out")
+    reader.shows(".why-sentence", f"{holder} stopped responding more than")
+    reader.shows("#main", f"{holder} (lease expired)")
     stand.meter.release()
     stand.work()
     page.wait_for_selector(".why[data-status=success]")
     story = reader.text("#journal + .log")
-    assert f"The worker of {holder}, which had the plan in hand, died; the task is due again." in story
-    assert "took the plan under epoch 3." in story
-    assert "is in doubt: its process has died. Nobody knows whether it was charged." in story
-    assert "sent the order in doubt again, with its own key." in story
-    assert "2\N{MULTIPLICATION SIGN}" in reader.text("[aria-label='Paid exchanges of version 1']")
+    assert f"The worker of {holder} died while working on the plan; it is queued again." in story
+    assert "started the plan." in story
+    assert "epoch" not in story
+    assert "is in doubt: its process has died. It is unknown whether it was charged." in story
+    assert "resent the order in doubt with its original idempotency key." in story
+    assert "2\N{MULTIPLICATION SIGN}" in reader.text("[aria-label='Paid requests of version 1']")
     assert api.document(name)["ready"] is True
 
 
@@ -129,9 +130,9 @@ def test_a_failure_says_why_and_offers_the_next_step(reader, api):
     page.wait_for_selector("li.doc[data-status=failed]")
     page.click("li.doc a")
     page.wait_for_selector(".why[data-status=failed]")
-    assert reader.text(".why-sentence").startswith("It failed:")
+    assert reader.text(".why-sentence").startswith("Failed:")
     before = api.get("collections/broken/documents")["documents"][0]["index_generation"]
-    page.click(".why button:has-text('Try again')")
+    page.click(".why button:has-text('Retry')")
     until(
         lambda: api.get("collections/broken/documents")["documents"][0]["index_generation"] > before,
         30,
@@ -149,7 +150,7 @@ def test_a_filtered_list_lets_go_of_what_has_changed(reader, api, stand):
     page.evaluate("() => { window.mark = 'same page'; }")
     stand.meter.release()
     page.wait_for_selector(row(first), state="detached")
-    page.wait_for_selector("#no-docs >> text=Nothing here")
+    page.wait_for_selector("#no-docs >> text=No matching documents")
     stand.meter.hold()
     second = api.text("filtered", "Second", "The second is under way.")
     page.wait_for_selector(f"{row(second)}[data-status=indexing]")
@@ -198,17 +199,17 @@ def test_a_webhook_is_added_and_tested_before_anything_happens(reader, api):
         page.click("#new-action button:has-text('Add')")
         page.wait_for_selector("#new-secret[open]")
         secret = page.input_value("#secret-value")
-        page.click("#new-secret >> text=I have it")
+        page.click("#new-secret >> text=Done")
         page.wait_for_function("() => document.getElementById('secret-value').value === ''")
         page.click("text=Send a test")
-        reader.shows(".action tbody", "Answered 200")
+        reader.shows(".action tbody", "HTTP 200")
         signed = dict(
             part.split("=", 1) for part in receiver.came[0].headers["holdfast-signature"].split(",")
         )
         assert webhook.signature(secret, receiver.came[0].body, int(signed["t"])).endswith(signed["v1"])
         page = reader.open("/operations")
         page.click("li:has-text('Hooked') >> text=Send a test")
-        reader.shows("[aria-label=Deliveries] tbody", "Answered 503")
+        reader.shows("[aria-label=Deliveries] tbody", "HTTP 503")
         assert [came.event["event"] for came in receiver.came[:2]] == ["webhook.test"] * 2
 
 

@@ -65,17 +65,20 @@ def test_nothing_is_wider_than_a_phone(look, stand, shelf):
 
 
 def test_dark_follows_the_system_and_can_be_chosen(look, stand):
-    """The ground is dark where the system is; a click turns it, and the next page remembers."""
+    """Dark where the system is; another theme can be selected, and the next page remembers it."""
     reader = look(stand.address, color_scheme="dark")
     page = reader.open("/")
     ground = "() => getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(ground)
-    page.click("#theme")
+    page.select_option("#theme", "light")
     light = page.evaluate(ground)
     assert dark != light
     assert sum(int(n) for n in light.strip("rgb()").split(",")) > 700
     reader.open("/bill")
     assert page.evaluate(ground) == light
+    page.select_option("#theme", "system")
+    reader.open("/jobs")
+    assert (page.evaluate(ground), page.input_value("#theme")) == (dark, "system")
 
 
 def test_the_keyboard_is_enough(reader, shelf):
@@ -165,7 +168,7 @@ def test_a_job_is_estimated_before_it_is_started(reader, api, shelf):
     start = page.locator("#new-job button:has-text('Start')")
     assert start.is_disabled()
     page.click("#new-job >> text=Estimate")
-    reader.shows("#new-job [data-estimated]", "calls to pay")
+    reader.shows("#new-job [data-estimated]", " paid call")
     start.click()
     page.wait_for_url("**/jobs/*")
 
@@ -179,7 +182,7 @@ def test_a_job_of_the_page_may_wait_for_documents_and_has_a_limit(reader, api, s
     page.check("#new-job [name=wait_for_ready]")
     page.fill("#job-max-cost", "1.5")
     page.click("#new-job >> text=Estimate")
-    reader.shows("#new-job [data-estimated]", "calls to pay")
+    reader.shows("#new-job [data-estimated]", " paid call")
     with page.expect_request(lambda sent: sent.url.endswith("/collections/shelf/jobs")) as sent:
         page.click("#new-job button:has-text('Start')")
     assert sent.value.post_data_json["wait_for_ready"] is True

@@ -62,7 +62,7 @@ def test_somebody_signs_in_and_out_by_hand(keyed, look):
     page = reader.open("/bill", live=False)
     page.keyboard.type("hf_wrong")
     page.keyboard.press("Enter")
-    reader.shows("#problem", "This key is not known")
+    reader.shows("#problem", "This key is unknown, has expired or was revoked")
     assert reader.judged() == []
     page.keyboard.type(client.key)
     page.keyboard.press("Enter")
@@ -78,7 +78,7 @@ def test_a_wrong_key_and_a_foreign_form_sign_nobody_in(house):
     """No cookie is set, and the answer tells nothing about the key."""
     client = house.key("anna")
     status, said, text = ask(house, "POST", "/sign-in", urlencode({"key": "hf_no"}), headers=FORM)
-    assert (status, "set-cookie" in said, "not known" in text) == (401, False, True)
+    assert (status, "set-cookie" in said, "has expired or was revoked" in text) == (401, False, True)
     for site in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://elsewhere.example"}, {}):
         headers = {"Content-Type": FORM["Content-Type"], **site}
         status, said, _ = ask(house, "POST", "/sign-in", urlencode({"key": client.key}), headers=headers)

@@ -70,16 +70,16 @@ def test_why_is_a_sentence_with_what_is_safe_to_do(client, house):
     """The same for programs and for people: queued without a worker, being worked on, failed, done."""
     name = client.get("collections/shelf/documents?q=Quay").json["documents"][0]["id"]
     said = client.get(f"documents/{name}/why").json
-    assert said["sentence"] == "It waits for a worker, and none is at work."
+    assert said["sentence"] == "Waiting for a worker, but none is online."
     assert said["next_step"] == "start_worker"
     house.begun()
     said = client.get(f"documents/{name}/why").json
-    assert said["sentence"].startswith("It is being worked on by somebody")
+    assert said["sentence"].startswith("somebody is working on it (lease renewed")
     assert client.post(f"documents/{name}/cancel").status == 200
     assert client.get(f"documents/{name}/why").json["next_step"] == "retry"
     broken = client.upload("collections/shelf/documents", b"%PDF-1.4 no", "broken.pdf").json["document"]["id"]
     house.work()
     said = client.get(f"documents/{broken}/why").json
-    assert (said["next_step"], said["sentence"][:10]) == ("retry", "It failed:")
+    assert (said["next_step"], said["sentence"][:7]) == ("retry", "Failed:")
     done = client.get("collections/shelf/documents?status=success").json["documents"][0]["id"]
-    assert client.get(f"documents/{done}/why").json["sentence"] == "It is done: generation 1 is visible."
+    assert client.get(f"documents/{done}/why").json["sentence"] == "Ready. Generation 1 is searchable."

@@ -1,4 +1,4 @@
-"""What needs a look is said with what to do about it, and only while it is true."""
+"""What needs attention is said with what to do about it, and only while it is true."""
 
 import html
 import re
@@ -24,23 +24,25 @@ def seen(house):
 
 
 def test_a_lease_that_nobody_takes_is_told_with_its_document(house, seen):
-    """Its holder is called gone, by the document as well; after the work there is nothing to say."""
+    """Its holder is said not to respond, by the document as well; after the work there is nothing to say."""
     document = house.client.text("Anchors hold.", title="Anchors")
     house.begun()
-    assert "lease that is renewed" in seen(f"/documents/{document['id']}")
+    working = seen(f"/documents/{document['id']}").partition("Technical details")[0]
+    assert "Status somebody is working on it." in working
+    assert "lease" not in working
     late = update(tasks).values(lease_until=tasks.c.lease_until - 160.0)
     house.runtime.db.write("late", lambda tx: tx.execute(late))
     told = seen("/operations")
-    assert "1 lease ran out and nobody took the work over. Start a worker" in told
-    assert re.search(r"Anchors somebody interactive 1 0 ran out \d\.\d min ago", told)
+    assert "1 task lost its worker and no other worker has taken over. Start a worker" in told
+    assert re.search(r"Anchors somebody interactive 1 0 expired \d\.\d min ago", told)
     told = seen(f"/documents/{document['id']}")
     assert re.search(
-        r"Why does it wait\? somebody is gone: the lease ran out \d\.\d min ago, and no worker", told
+        r"Why is it waiting\? somebody stopped responding more than \d\.\d min ago, and no worker", told
     )
-    assert "somebody, whose lease ran out" in told
+    assert "somebody (lease expired)" in told.partition("Technical details")[2]
     house.worker.engine.run_until_idle(patience=30.0)
     assert "Needs attention" not in seen("/operations")
-    assert "It is done: version 1 is visible." in seen(f"/documents/{document['id']}")
+    assert "Ready. Version 1 is searchable." in seen(f"/documents/{document['id']}")
 
 
 def test_a_budget_is_told_when_it_is_used_up_and_not_before(house, seen):
@@ -48,7 +50,7 @@ def test_a_budget_is_told_when_it_is_used_up_and_not_before(house, seen):
     house.client.collection()
     for hard, told in ((5, False), (0, True), (None, False)):
         assert house.client.put("budgets", {"scope": "collection:shelf", "hard": hard}).status == 200
-        assert ("The budget of collection shelf is used up. Raise it" in seen("/operations")) is told
+        assert ("The budget for collection shelf is used up. Raise it" in seen("/operations")) is told
 
 
 def test_events_that_did_not_arrive_are_told(house, seen):
@@ -61,11 +63,8 @@ def test_events_that_did_not_arrive_are_told(house, seen):
         client.post(f"collections/shelf/actions/{made.json['action']['id']}/test")
         house.work()
     told = seen("/operations")
-    assert (
-        "1 webhook delivery failed for good: the address answered with status 410. Repair the receiver"
-        in told
-    )
-    assert re.search(r"webhook\.test .* Failed Answered 410 Send again", told)
+    assert "1 webhook delivery failed permanently: the URL answered with status 410. Fix the receiver" in told
+    assert re.search(r"webhook\.test .* Failed HTTP 410 Send again", told)
 
 
 def test_the_same_refusal_many_times_is_one_line(house, seen):
@@ -75,5 +74,5 @@ def test_the_same_refusal_many_times_is_one_line(house, seen):
         assert house.client.post(f"documents/{document['id']}/index", {}).status == 409
     for path in ("/", "/operations", f"/documents/{document['id']}"):
         told = seen(path)
-        assert told.lower().count("refused as a duplicate") == 1
+        assert told.lower().count("rejected as a duplicate") == 1
         assert "3\N{MULTIPLICATION SIGN}" in told

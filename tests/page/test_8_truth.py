@@ -84,9 +84,9 @@ def test_a_cancelled_version_is_told_beside_the_published_one(quiet, watcher):
     quiet.client.put(f"documents/{name}/content", {"text": "Anchors drag in sand."})
     page = watcher.open(f"/documents/{name}")
     page.click(".why button:has-text('Cancel')")
-    watcher.shows(".why-sentence", "Version 2 was cancelled. Version 1 is published and answers searches.")
+    watcher.shows(".why-sentence", "Version 2 was cancelled. Version 1 is still searchable.")
     assert watcher.text("#why") == "Status"
-    assert page.is_visible(".why button:has-text('Try again')")
+    assert page.is_visible(".why button:has-text('Retry')")
 
 
 def test_webhooks_that_fail_need_attention_before_they_are_given_up(quiet, watcher):

@@ -124,7 +124,7 @@ def test_an_upload_that_fails_shows_no_full_bar_and_is_sent_again(reader, api, s
     assert page.locator("#uploads li progress:visible").count() == 0
     stand.serve()
     page.wait_for_selector("#live[data-state=live]")
-    page.click("#uploads li >> text=Try again")
+    page.click("#uploads li >> text=Retry")
     page.wait_for_selector("li.doc[data-status=success]")
 
 

@@ -21,7 +21,7 @@ def test_a_limit_is_set_changed_and_removed_in_the_form(reader, api):
     assert (budget["hard"], budget["soft"]) == (7.5, 2)
     page.click("section[aria-labelledby=budgets] li button")
     page.click("#sure-yes")
-    reader.shows("section[aria-labelledby=budgets]", "There is no budget")
+    reader.shows("section[aria-labelledby=budgets]", "No budget is set")
     assert api.get("budgets")["budgets"] == []
 
 

@@ -31,18 +31,18 @@ def test_imported_documents_are_listed_and_not_called_ready(imported, look):
     for name in ("10", "11"):
         row = reader.text(f"#d-{name}")
         assert "Imported" in row
-        assert "Search does not find it until it is indexed: upload its file" in row
+        assert "Not searchable yet: upload its file" in row
         assert "Ready" not in row
         assert page.locator(f"#d-{name} [data-replace]").inner_text() == "Upload file"
     reader.open("/search?collection=old&q=Harbour+rules")
-    assert "imported ones among them, are not found, not even by their title" in reader.text("#main")
+    assert "including imported ones, cannot be found, not even by title" in reader.text("#main")
 
 
 def test_an_imported_document_is_explained_and_indexed_from_its_page(imported, look):
     """The page says what is missing; with its file the document is ready, has a picture and is found."""
     reader = look(f"http://127.0.0.1:{imported.port}")
     page = reader.open("/documents/10")
-    assert "no content and no chunks here yet, so that search does not find it" in reader.text(".why")
+    assert "It has no content here yet, so search cannot find it." in reader.text(".why")
     assert page.locator("text=Index again").count() == 0
     chosen(page, ".why [data-replace]", "rules.txt", b"Anchors hold in mud.")
     reader.shows("h1", "Queued")

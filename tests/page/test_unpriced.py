@@ -26,11 +26,11 @@ def test_the_actions_page_says_unpriced(odd, look):
     page.click("text=Add action")
     assert f"{MODEL} is unpriced" in reader.text("#new-action")
     page.click("#new-action >> text=Estimate")
-    reader.shows("#new-action [data-estimated]", f"unpriced (no price is known for {MODEL}) for 1 document")
+    reader.shows("#new-action [data-estimated]", f"unpriced ({MODEL} has no known price) for 1 document")
     page.click("#new-action >> text=Add >> nth=-1")
     page.wait_for_selector("li.action")
     odd.work()
-    reader.shows("li.action", f"asks {MODEL}")
+    reader.shows("li.action", f"uses {MODEL}")
     reader.shows("li.action .action-what", "unpriced")
     reader.shows("li.action td.n", "unpriced")
 

@@ -72,10 +72,10 @@ def test_a_person_sees_how_things_stand(status):
     assert not [each for each in lines if each.startswith("old")]
     assert line("bulk")[1:4] == ["1", "0", "1"]
     assert line("bulk")[-1] == "3"
-    assert "leases: 1 held, 0 run out and due to be taken over" in lines
-    refused = next(each for each in lines if each.startswith("refused:"))
-    assert "4 redelivered messages, 6 spare wake-ups" in refused
-    assert "6 strange messages, deliveries skipped: 8 finished" in refused
+    assert "leases: 1 held, 0 expired and due to be taken over" in lines
+    ignored = next(each for each in lines if each.startswith("ignored:"))
+    assert "4 redelivered messages, 6 surplus wake-ups" in ignored
+    assert "6 unrecognized messages, messages skipped: 8 finished" in ignored
 
 
 def test_a_script_gets_the_same_as_json(status):
@@ -113,7 +113,10 @@ def test_duties_of_the_sweep_that_are_late_or_fail_have_a_line(status, installat
 def test_a_broker_that_is_away_is_told_and_not_waited_for(status):
     """The rest is shown all the same, and no password with it."""
     out = status(broker_url="redis://:s3cret@127.0.0.1:9/0")
-    assert "the broker redis://127.0.0.1:9/0 does not answer; work is accepted and waits for it" in out
+    assert (
+        "the broker redis://127.0.0.1:9/0 is not responding; work is accepted and waits until it is back"
+        in out
+    )
     assert "able" in out
     assert "s3cret" not in out
 
@@ -122,4 +125,4 @@ def test_an_installation_without_workers_says_what_to_start(holdfast, premises):
     """The first thing that a newcomer needs to know."""
     code, out, _ = holdfast("status", database_url=premises.database_url, broker_url=premises.broker_url)
     assert code == 0
-    assert "no worker is up; start one with: holdfast worker" in out
+    assert "no worker is online; start one with: holdfast worker" in out

@@ -38,7 +38,7 @@ def test_what_dies_is_started_again_and_ctrl_c_ends_all(premises, up):
     first = premises.ask("nap", "document:first")  # a process that is still starting would complain
     assert premises.done(first).status is Status.SUCCESS
     os.kill(made, signal.SIGKILL)
-    up.says("worker ended with code -9; starting it again in")
+    up.says("worker exited with code -9; restarting in")
     asked = premises.ask("nap")
     assert premises.done(asked).status is Status.SUCCESS
     assert part(up) != made
@@ -93,7 +93,7 @@ def test_a_part_that_can_never_work_ends_everything(premises):
     code, _ = up.ended(20)
     assert code == 2
     assert 1 <= up.said().count("which cannot be imported") <= 3  # each part says so once, if it gets to it
-    assert "cannot work like this; ending everything" in up.said()
+    assert "cannot start with this configuration; stopping everything" in up.said()
     assert "Traceback" not in up.said()
 
 

@@ -29,12 +29,12 @@ def migrate(to: str, *, as_json: bool) -> None:
     try:
         revision = bootstrap.migrated(opening.loaded(), to)
     except AlembicError as error:
-        message = f"{error}; leave --to out for the newest revision"
+        message = f"{error}; omit --to for the latest revision"
         raise CommandError(message, Exit.USAGE, code="bad_revision") from error
     if as_json:
         terminal.show_json({"revision": revision})
     else:
-        typer.echo(f"the database is at revision {revision}")
+        typer.echo(f"database is at revision {revision}")
 
 
 def cancel(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
@@ -43,13 +43,15 @@ def cancel(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> Non
         head = opening.one_head(runtime.db, tenant, subject, kind)
         outcome = runtime.engine.cancel(head.id, actor=opening.actor())
         if isinstance(outcome, Fenced):
-            message = f"{subject} has no live run to cancel; it is {shown(head.kind, head.status)}"
+            message = f"{subject} has nothing to cancel; it is {shown(head.kind, head.status)}"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_cancel")
         if as_json:
             terminal.show_json({"cancelled": head.generation, "run_id": head.run_id, "head_id": head.id})
             return
         kept = (
-            f"generation {head.published_generation} stays visible" if head.visible else "nothing was visible"
+            f"generation {head.published_generation} stays published"
+            if head.visible
+            else "nothing was published before"
         )
         terminal.say(f"cancelled generation {head.generation} of {subject}; {kept}")
 
@@ -100,7 +102,7 @@ def _first_index(head: Head, max_cost: int | None, *, force: bool, as_json: bool
     with documents.opened() as (runtime, library):
         document = stored.document(runtime.db, head.tenant, document_id)
         if document is None or head.kind != subjects.INDEX:
-            message = f"{head.subject} was deleted or never asked for; request it with its content"
+            message = f"{head.subject} was deleted or never requested; upload its content first"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
         wish = Wish(head.tenant, opening.actor(), max_cost=max_cost)
         answer = library.ask(wish, document, force=force).answer
@@ -118,7 +120,7 @@ def _retry_follow_up(runtime: bootstrap.Runtime, head: Head, max_cost: int | Non
         runtime.db, head.tenant, head.subject, run_id=run_id, actor=opening.actor(), max_cost=max_cost
     )
     if isinstance(outcome, Fenced):
-        message = f"{head.subject} cannot be tried again ({outcome.reason.replace('_', ' ')})"
+        message = f"{head.subject} cannot be retried ({outcome.reason.replace('_', ' ')})"
         raise CommandError(message, Exit.REFUSED, code="nothing_to_retry")
     from holdfast.worker import sender  # noqa: PLC0415 - as in `sweep`
 
@@ -138,7 +140,7 @@ def _told(subject: str, answer: RequestResult) -> str:
             return f"duplicate: run {answer.run_id} of {subject} is {answer.status}"
         case Disposition.UNCHANGED:
             return (
-                f"unchanged: {subject} succeeded with this content and these options; --force does it again"
+                f"unchanged: {subject} is done with this content and these options; use --force to repeat it"
             )
         case Disposition.REFUSED:
             return f"refused: {answer.reason}"
@@ -184,9 +186,9 @@ def _show_swept(swept: Swept, *, once: bool, as_json: bool) -> None:
 def _swept(swept: Swept) -> str:
     due = ", ".join(f"{number} in {lane}" for lane, number in swept.due.items()) or "none"
     if not swept.won:
-        return "swept: nothing was to be done, or another sweeper has just done it"
+        return "swept: nothing to do, or another process has just swept"
     failed = f"; failed: {', '.join(swept.failed)}, see: holdfast status" if swept.failed else ""
-    return f"swept: tasks due {due}; orders put right {swept.orders}; runs mended {swept.mended}{failed}"
+    return f"swept: tasks due {due}; orders repaired {swept.orders}; runs repaired {swept.mended}{failed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,7 @@ class Columns:
 def import_documents(source: str, columns: Columns, *, tenant: str, collection: str, as_json: bool) -> None:
     """Every row of the table is a document here; those that were are as they were."""
     if not TENANT.fullmatch(collection):
-        message = f"collection {collection!r} has the wrong form; letters, digits, dot, - and _, at most 64"
+        message = f"{collection!r} is not a valid collection name; use letters, digits, . - _, at most 64"
         raise CommandError(message, Exit.USAGE, code="bad_collection")
     with opening.runtime() as runtime:
         rows = imports.read_documents(
@@ -222,5 +224,5 @@ def import_documents(source: str, columns: Columns, *, tenant: str, collection: 
         return
     typer.echo(
         f"imported {done.active} as published and {done.idle} as not indexed; "
-        f"{done.existing} were known and stay as they were; see: holdfast documents list -c {collection}"
+        f"{done.existing} already existed and were not changed; see: holdfast documents list -c {collection}"
     )

@@ -64,7 +64,7 @@ def listed(tenant: str, collection: str, *, as_json: bool) -> None:
         terminal.show_json([shapes_actions.Action.of(each).model_dump(mode="json") for each in known])
         return
     table = terminal.table(
-        "id", "sort", "name", "running", "done", "failed", numbers=("running", "done", "failed")
+        "id", "type", "name", "running", "done", "failed", numbers=("running", "done", "failed")
     )
     for each in known:
         counts = each.running, each.number(Status.SUCCESS), each.number(Status.FAILED)
@@ -80,7 +80,7 @@ def add(wanted: NewAction, *, yes: bool, as_json: bool) -> Exit:
         options = actions.checked(wanted.sort, params)
         if wanted.existing:
             estimate = bootstrap.estimating(runtime).of_action(wanted.tenant, wanted.collection, options)
-            if not costs.agreed(console, estimate, "running it on what is ready", yes=yes or as_json):
+            if not costs.agreed(console, estimate, "running it on ready documents", yes=yes or as_json):
                 return Exit.REFUSED
         bootstrap.library(runtime).collection(wanted.tenant, wanted.collection)
         wish = Wish(wanted.tenant, opening.actor())
@@ -95,11 +95,15 @@ def add(wanted: NewAction, *, yes: bool, as_json: bool) -> Exit:
         )
         terminal.show_json(shown.model_dump(mode="json"))
         return Exit.OK
-    word = "added" if added.created else "it was there already:"
-    runs = f"it runs on {figures.count(added.ready, 'ready document')}" if wanted.existing else "from now on"
+    word = "added" if added.created else "already exists:"
+    runs = (
+        f"it runs on {figures.count(added.ready, 'ready document')}"
+        if wanted.existing
+        else "it runs on documents that become ready from now on"
+    )
     console.print(f"{word} action {added.action.id} ({wanted.sort}); {runs}", markup=False)
     if added.secret is not None:
-        console.print(f"its secret, shown only now: {added.secret}", markup=False, style="care")
+        console.print(f"signing secret, shown only once: {added.secret}", markup=False, style="care")
     return Exit.OK
 
 

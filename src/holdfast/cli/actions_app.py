@@ -8,13 +8,13 @@ import typer
 from holdfast.cli.options import Json, Tenant, Yes
 
 actions_app = typer.Typer(
-    help="What a collection does with each document that becomes ready; `add` and `remove` change that.",
+    help="List a collection's actions, which run on each ready document; `add` and `remove` change them.",
     invoke_without_command=True,
 )
 
 
 class ActionSort(StrEnum):
-    """The sorts of actions."""
+    """Types of actions."""
 
     EXTRACT = "extract"
     ANALYSE = "analyse"
@@ -24,15 +24,13 @@ class ActionSort(StrEnum):
 
 
 class Existing(StrEnum):
-    """What to do with documents that are ready already."""
+    """What to do with documents that are already ready."""
 
     RUN = "run"
     SKIP = "skip"
 
 
-Collection = Annotated[
-    str, typer.Option("--collection", "-c", help="The collection whose actions these are.")
-]
+Collection = Annotated[str, typer.Option("--collection", "-c", help="The collection.")]
 
 
 @actions_app.callback()
@@ -42,7 +40,7 @@ def actions(
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """List the actions of a collection, with how far their follow-ups are."""
+    """List the actions of a collection, with the progress of each."""
     if context.invoked_subcommand is None:
         from holdfast.cli import actions as doing  # noqa: PLC0415 - see the module's docstring
 
@@ -51,18 +49,18 @@ def actions(
 
 @actions_app.command()
 def add(
-    sort: Annotated[ActionSort, typer.Argument(help="What to do with each document.")],
-    params: Annotated[str, typer.Option("--params", help="Its parameters as JSON, or @FILE.")] = "{}",
+    sort: Annotated[ActionSort, typer.Argument(help="Type of action.")],
+    params: Annotated[str, typer.Option("--params", help="Parameters as JSON, or @FILE.")] = "{}",
     collection: Collection = "default",
-    name: Annotated[str, typer.Option("--name", help="What people call it.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Display name.")] = "",
     existing: Annotated[
-        Existing, typer.Option("--existing", help="Run it on documents that are ready already, or skip them.")
+        Existing, typer.Option("--existing", help="Run on documents that are already ready, or skip them.")
     ] = Existing.RUN,
     yes: Yes = False,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Add an action, after saying on how many documents it would run now and what that would cost."""
+    """Add an action, after showing how many documents it would run on now and the estimated cost."""
     from holdfast.cli import actions as doing  # noqa: PLC0415
 
     wanted = doing.NewAction(sort.value, params, collection, name, existing is Existing.RUN, tenant)
@@ -71,12 +69,12 @@ def add(
 
 @actions_app.command()
 def remove(
-    action_id: Annotated[int, typer.Argument(metavar="ID", help="The action, as the list names it.")],
+    action_id: Annotated[int, typer.Argument(metavar="ID", help="Action ID from the list.")],
     collection: Collection = "default",
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Remove an action; its follow-ups that have not ended are cancelled, what they did stays."""
+    """Remove an action; its running work is cancelled, its results are kept."""
     from holdfast.cli import actions as doing  # noqa: PLC0415
 
     doing.remove(tenant, collection, action_id, as_json=as_json)

@@ -18,13 +18,13 @@ from holdfast.core.errors import HoldfastError
 
 app = typer.Typer(
     name="holdfast",
-    help="Background work on documents that is paid for once, never lost and never half visible.",
+    help="Document ingestion, search and LLM jobs that do not bill you twice.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-keys_app = typer.Typer(help="Make, list and revoke keys of the API.", no_args_is_help=True)
+keys_app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.add_typer(jobs_app, name="jobs")
 app.add_typer(actions_app, name="actions")
@@ -36,7 +36,7 @@ documents_app.register(app)
 
 
 class KeyScope(StrEnum):
-    """What a key may do; each includes those before it."""
+    """What a key may do; each scope includes those before it."""
 
     READ = "read"
     WRITE = "write"
@@ -44,16 +44,16 @@ class KeyScope(StrEnum):
 
 
 class SearchMode(StrEnum):
-    """The ways to search."""
+    """Search modes."""
 
     HYBRID = "hybrid"
     KEYWORD = "keyword"
     VECTOR = "vector"
 
 
-Subject = Annotated[str, typer.Argument(help="What the work is done to, like document:42.")]
+Subject = Annotated[str, typer.Argument(help="What the work is about, like document:42.")]
 Kind = Annotated[
-    str | None, typer.Option("--kind", help="The sort of work, like index. Needed if there are several.")
+    str | None, typer.Option("--kind", help="Kind of work, like index. Required if there are several.")
 ]
 
 
@@ -68,7 +68,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _common(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Hold the options that stand before a command."""
@@ -76,11 +76,11 @@ def _common(
 
 @app.command()
 def demo(
-    plain: Annotated[bool, typer.Option("--plain", help="No colours, also on a terminal.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="No colours, even on a terminal.")] = False,
 ) -> None:
     """Break real workers on purpose and print both bills.
 
-    Everything happens in a temporary folder and with a provider of its own, offline; it takes half a minute.
+    Runs offline in a temporary folder with its own fake provider; takes about half a minute.
     """
     from holdfast.cli.demo import story  # noqa: PLC0415
 
@@ -92,9 +92,9 @@ def migrate(
     to: Annotated[str, typer.Option("--to", help="Stop at this revision.")] = "head",
     as_json: Json = False,
 ) -> None:
-    """Bring the database to the revision this code needs.
+    """Migrate the database to the revision this release needs.
 
-    The embedded database is made if there is none.
+    Creates the embedded database if there is none.
     """
     from holdfast.cli import acting  # noqa: PLC0415
 
@@ -103,33 +103,33 @@ def migrate(
 
 @app.command()
 def index(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Files, and folders with all below.")
-    ],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders (recursive).")],
     collection: Annotated[
-        str, typer.Option("--collection", "-c", help="Where they belong; made if it is not there.")
+        str, typer.Option("--collection", "-c", help="Target collection; created if missing.")
     ] = "default",
     tenant: Tenant = "default",
-    watch: Annotated[bool, typer.Option("--watch", help="Go on, and take in what changes.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep running and index changes as they happen.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until they are searchable.")] = True,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete documents whose file is not there any more.")
+        bool, typer.Option("--prune", help="Delete documents whose file no longer exists.")
     ] = False,
     glob: Annotated[
         list[str] | None,
-        typer.Option("--glob", metavar="PATTERN", help="Only files like this, as '*.pdf'; again for more."),
+        typer.Option("--glob", metavar="PATTERN", help="Only matching files, like '*.pdf'. Repeatable."),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option("--ignore", metavar="PATTERN", help="No files or folders like this; again for more."),
+        typer.Option("--ignore", metavar="PATTERN", help="Skip matching files and folders. Repeatable."),
     ] = None,
     max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
     """Make documents searchable.
 
-    PDF, DOCX, PPTX, XLSX, CSV, HTML, Markdown and text. What is unchanged costs nothing, what is changed
-    costs what changed.
+    PDF, DOCX, PPTX, XLSX, CSV, HTML, Markdown and text. Unchanged files cost nothing; for a changed file
+    only the changed parts are paid for.
     """
     from holdfast.cli import indexing  # noqa: PLC0415
 
@@ -149,16 +149,16 @@ def index(
 
 @app.command()
 def search(
-    question: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for.")],
-    collection: Annotated[str, typer.Option("--collection", "-c", help="Where to look.")] = "default",
+    question: Annotated[str, typer.Argument(metavar="TEXT", help="The search query.")],
+    collection: Annotated[str, typer.Option("--collection", "-c", help="Collection to search.")] = "default",
     tenant: Tenant = "default",
-    most: Annotated[int, typer.Option("--most", "-k", min=1, max=200, help="How many hits.")] = 5,
+    most: Annotated[int, typer.Option("--most", "-k", min=1, max=200, help="Number of results.")] = 5,
     mode: Annotated[
-        SearchMode, typer.Option("--mode", help="By words and meaning, or by one of them.")
+        SearchMode, typer.Option("--mode", help="Match by words and meaning (hybrid), or by one of them.")
     ] = SearchMode.HYBRID,
     as_json: Json = False,
 ) -> None:
-    """Find the passages that answer best, of what is published."""
+    """Search published documents for the best matching passages."""
     from holdfast.cli import searching  # noqa: PLC0415
 
     searching.search(question, collection=collection, tenant=tenant, k=most, mode=mode.value, as_json=as_json)
@@ -166,7 +166,7 @@ def search(
 
 @app.command()
 def status(as_json: Json = False) -> None:
-    """Show workers, lanes, live runs, leases, orders in doubt and the bill."""
+    """Show workers, queues, running work, leases, orders in doubt and the bill."""
     from holdfast.cli import looking  # noqa: PLC0415
 
     looking.status(as_json=as_json)
@@ -174,9 +174,9 @@ def status(as_json: Json = False) -> None:
 
 @app.command()
 def why(subject: Subject, kind: Kind = None, tenant: Tenant = "default", as_json: Json = False) -> None:
-    """Tell the story of a subject, and what to do next.
+    """Explain the history of a subject, and what to do next.
 
-    Who asked and what became of it, who worked, who was fenced out, what was paid.
+    Who requested it and what happened, which workers ran it or were fenced out, and what was paid.
     """
     from holdfast.cli import why as telling  # noqa: PLC0415
 
@@ -185,7 +185,7 @@ def why(subject: Subject, kind: Kind = None, tenant: Tenant = "default", as_json
 
 @app.command()
 def cancel(subject: Subject, kind: Kind = None, tenant: Tenant = "default", as_json: Json = False) -> None:
-    """End the live run of a subject; what is published stays."""
+    """Cancel the running or queued work on a subject; the published version stays."""
     from holdfast.cli import acting  # noqa: PLC0415
 
     acting.cancel(subject, kind=kind, tenant=tenant, as_json=as_json)
@@ -196,15 +196,13 @@ def retry(
     subject: Subject,
     kind: Kind = None,
     tenant: Tenant = "default",
-    force: Annotated[
-        bool, typer.Option("--force", help="A new generation even if the last one succeeded.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run again even if the last run succeeded.")] = False,
     max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
-    """Ask once more for what was last asked for.
+    """Repeat the last request for a subject.
 
-    With the same content, options and `--max-cost`, unless you say another. Refused (exit code 3) while it is
+    With the same content, options and `--max-cost`, unless you set another. Refused (exit code 3) while it is
     queued or running.
     """
     from holdfast.cli import acting  # noqa: PLC0415
@@ -216,12 +214,12 @@ def retry(
 
 @app.command()
 def sweep(
-    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Sweep once, then exit.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find what was forgotten and put it right.
+    """Find and repair stuck or forgotten work.
 
-    Without --once it goes on until it is interrupted.
+    Without --once it runs until it is interrupted.
     """
     from holdfast.cli import acting  # noqa: PLC0415
 
@@ -231,21 +229,19 @@ def sweep(
 @app.command()
 def up(
     concurrency: Annotated[
-        int | None, typer.Option("--concurrency", "-c", min=1, max=512, help="Processes of each worker.")
+        int | None, typer.Option("--concurrency", "-c", min=1, max=512, help="Processes per worker.")
     ] = None,
-    workers: Annotated[int, typer.Option("--workers", min=0, max=64, help="How many workers.")] = 1,
-    api: Annotated[bool, typer.Option("--api/--no-api", help="Serve the API and the page as well.")] = True,
+    workers: Annotated[int, typer.Option("--workers", min=0, max=64, help="Number of workers.")] = 1,
+    api: Annotated[bool, typer.Option("--api/--no-api", help="Also serve the API and the web UI.")] = True,
     sample: Annotated[bool, typer.Option("--sample", help="Index a small sample collection first.")] = False,
-    host: Annotated[
-        str | None, typer.Option("--host", help="Address of the API; as for `holdfast api`.")
-    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Host of the API; see `holdfast api`.")] = None,
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one.")
     ] = None,
 ) -> None:
-    """Run everything on this machine: API and worker.
+    """Run everything on this machine: API, web UI and worker.
 
-    Restarts what dies. Ctrl-C ends all of it; a second one does not wait.
+    Restarts processes that die. Ctrl-C stops everything; press it again to stop without waiting.
     """
     from holdfast.cli import supervising  # noqa: PLC0415
 
@@ -260,21 +256,23 @@ def worker(
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option("--concurrency", "-c", min=1, max=512, help="Processes that carry out tasks."),
+        typer.Option("--concurrency", "-c", min=1, max=512, help="Number of task processes."),
     ] = None,
     autoscale: Annotated[
         str | None,
-        typer.Option("--autoscale", metavar="MOST,LEAST", help="Processes by need, within bounds."),
+        typer.Option(
+            "--autoscale", metavar="MOST,LEAST", help="Scale processes with the load, within these bounds."
+        ),
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="What this worker is called. Default: host-pid.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Worker name. Default: host-pid.")] = "",
     health_port: Annotated[
         int | None,
-        typer.Option("--health-port", min=0, max=65535, help="Port of its health; 0 picks a free one."),
+        typer.Option("--health-port", min=0, max=65535, help="Health check port; 0 picks a free one."),
     ] = None,
 ) -> None:
-    """Carry out tasks until told to stop.
+    """Run a worker until it is stopped.
 
-    SIGTERM or Ctrl-C drains: orders in flight are settled, tasks in hand go back to the queue at once.
+    SIGTERM or Ctrl-C drains it: paid orders in flight are settled, and its tasks return to the queue at once.
     """
     from holdfast.cli import working  # noqa: PLC0415
 
@@ -284,15 +282,16 @@ def worker(
 @app.command()
 def api(
     host: Annotated[
-        str | None, typer.Option("--host", help="Address to serve on; others than this machine's need a key.")
+        str | None,
+        typer.Option("--host", help="Host to bind to; anything but this machine requires API keys."),
     ] = None,
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port to serve on; 0 picks a free one.")
     ] = None,
 ) -> None:
-    """Serve the HTTP API until told to stop.
+    """Serve the HTTP API and the web UI until stopped.
 
-    It takes requests and wakes workers; it carries out no work itself.
+    It accepts requests and wakes workers; it runs no tasks itself.
     """
     from holdfast.cli import serving  # noqa: PLC0415
 
@@ -301,24 +300,25 @@ def api(
 
 @keys_app.command("create")
 def create_key(
-    name: Annotated[str, typer.Argument(help="Who it is for; shown in the journal.")] = "",
+    name: Annotated[str, typer.Argument(help="A label, shown in the history.")] = "",
     tenant: Tenant = "default",
     scope: Annotated[
-        list[KeyScope] | None, typer.Option("--scope", help="What it may do; several times for several.")
+        list[KeyScope] | None, typer.Option("--scope", help="What it may do. Repeatable.")
     ] = None,
-    days: Annotated[float | None, typer.Option("--days", min=0.001, help="How long it is good.")] = None,
+    days: Annotated[float | None, typer.Option("--days", min=0.001, help="Days until it expires.")] = None,
     rate: Annotated[
-        float | None, typer.Option("--rate", min=0.01, help="Requests a second; default: HOLDFAST_API_RATE.")
+        float | None,
+        typer.Option("--rate", min=0.01, help="Requests per second. Default: HOLDFAST_API_RATE."),
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option("--concurrency", min=1, help="Requests at once; default: HOLDFAST_API_CONCURRENCY."),
+        typer.Option("--concurrency", min=1, help="Concurrent requests. Default: HOLDFAST_API_CONCURRENCY."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a key of the API and print its token, this once.
+    """Create an API key and print its token once.
 
-    From the first key on, nobody uses the API without one.
+    As soon as one key exists, every API request needs a key.
     """
     from holdfast.cli import keys  # noqa: PLC0415
 
@@ -336,7 +336,7 @@ def create_key(
 
 @keys_app.command("list")
 def list_keys(as_json: Json = False) -> None:
-    """List the keys of the API, without their tokens."""
+    """List API keys, without their tokens."""
     from holdfast.cli import keys  # noqa: PLC0415
 
     keys.every(as_json=as_json)
@@ -344,9 +344,9 @@ def list_keys(as_json: Json = False) -> None:
 
 @keys_app.command("revoke")
 def revoke_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key, as `holdfast keys list` names it.")],
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Key ID from `holdfast keys list`.")],
 ) -> None:
-    """Revoke a key at once."""
+    """Revoke an API key immediately."""
     from holdfast.cli import keys  # noqa: PLC0415
 
     keys.revoke(key_id)
@@ -355,27 +355,27 @@ def revoke_key(
 @app.command("import-documents")
 def import_documents(
     source: Annotated[
-        str, typer.Option("--from", metavar="URL", help="The database to read; it is not changed.")
+        str, typer.Option("--from", metavar="URL", help="Database to read from; it is not modified.")
     ],
-    table: Annotated[str, typer.Option("--table", help="The table, or schema.table.")] = "documents",
+    table: Annotated[str, typer.Option("--table", help="Table name, or schema.table.")] = "documents",
     id_column: Annotated[str, typer.Option("--id-column")] = "id",
     active_column: Annotated[str, typer.Option("--active-column")] = "is_active",
     tenant: Tenant = "default",
     collection: Annotated[
-        str, typer.Option("--collection", help="Where they belong; made if it is not there.")
+        str, typer.Option("--collection", help="Target collection; created if missing.")
     ] = "default",
     title_column: Annotated[
-        str | None, typer.Option("--title-column", help="Their titles; otherwise the ids.")
+        str | None, typer.Option("--title-column", help="Column with titles. Default: the IDs.")
     ] = None,
     url_column: Annotated[
-        str | None, typer.Option("--url-column", help="Where their content is fetched from when indexed.")
+        str | None, typer.Option("--url-column", help="Column with URLs to fetch content from.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Take over documents that another system has indexed.
+    """Import documents from another system's database.
 
-    Active ones count as published, the others as not indexed. Those known here stay as they are.
-    None has content here until it is uploaded, or fetched from its URL.
+    Active rows count as published, the others as not indexed. Documents that already exist are not changed.
+    Imported documents have no content until it is uploaded or fetched from their URL.
     """
     from holdfast.cli import acting  # noqa: PLC0415
 

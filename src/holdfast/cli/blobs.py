@@ -25,6 +25,6 @@ def _tell(where: str, found: Identity, *, as_json: bool) -> None:
     if as_json:
         terminal.show_json({"where": where, "belongs": found.database == found.store, "ids": found})
         return
-    typer.echo(f"bytes lie in {where}")
-    typer.echo(f"its id is {found.store or 'not set'}; the database expects {found.database or 'none yet'}")
-    typer.echo(f"looked for the bytes of {found.checked} documents: {found.missing} missing")
+    typer.echo(f"document files are stored in {where}")
+    typer.echo(f"store id: {found.store or 'not set'}; the database expects: {found.database or 'none yet'}")
+    typer.echo(f"checked the files of {found.checked} documents: {found.missing} missing")

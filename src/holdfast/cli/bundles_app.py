@@ -9,30 +9,30 @@ from holdfast.cli.options import Json, Tenant
 
 
 def export(
-    collection: Annotated[str, typer.Argument(help="The collection.")],
-    file: Annotated[Path, typer.Argument(help="Where to, like papers.holdfast.zip.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    collection: Annotated[str, typer.Argument(help="Collection ID.")],
+    file: Annotated[Path, typer.Argument(help="Output file, like papers.holdfast.zip.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Write what is published in a collection into one file. Exit code 3 while an export is under way."""
+    """Export the published documents of a collection to one file. Exit code 3 while another export runs."""
     from holdfast.cli import bundling  # noqa: PLC0415
 
     raise typer.Exit(bundling.export(collection, file, tenant=tenant, force=force, as_json=as_json))
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="A file that `holdfast export` has made.")],
+    file: Annotated[Path, typer.Argument(help="A file created by `holdfast export`.")],
     collection: Annotated[
-        str | None, typer.Option("--collection", "-c", help="Into this one. Default: as it was called.")
+        str | None, typer.Option("--collection", "-c", help="Target collection. Default: its original name.")
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Follow it to its end, with a progress bar.")
+        bool, typer.Option("--wait/--no-wait", help="Wait until it is done, with a progress bar.")
     ] = True,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Bring in a collection from a file; pays nothing for what the file has. Exit code 3 beside another."""
+    """Import a collection from a file, at no cost for what it contains. Exit code 3 while another runs."""
     from holdfast.cli import bundling  # noqa: PLC0415
 
     raise typer.Exit(bundling.bring(file, collection=collection, tenant=tenant, wait=wait, as_json=as_json))

@@ -22,10 +22,10 @@ from holdfast.service.library import Wish
 def export(collection: str, path: Path, *, tenant: str, force: bool, as_json: bool) -> Exit:
     """What is published in the collection is in the file; nothing is there unless all of it is."""
     if path.exists() and not force:
-        message = f"{path} is there already; give another name, or --force to replace it"
+        message = f"{path} already exists; use another name, or --force to overwrite it"
         raise CommandError(message, Exit.USAGE, code="file_exists")
     if not path.absolute().parent.is_dir():
-        message = f"the folder of {path} is not there; make it first"
+        message = f"the folder of {path} does not exist; create it first"
         raise CommandError(message, Exit.USAGE, code="bad_file")
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
@@ -88,7 +88,7 @@ def _beside(path: Path) -> Iterator[tuple[int, Path]]:
         draft = Path(name)
         yield descriptor, draft
     except OSError as error:
-        message = f"{path} cannot be written ({error.strerror}); the export is kept for a day, ask again"
+        message = f"{path} cannot be written ({error.strerror}); run the command again within a day"
         raise CommandError(message, Exit.FAILED, code="bad_file") from error
     finally:
         if draft is not None:

@@ -21,15 +21,15 @@ def told(estimate: Estimate) -> str:
     price = figures.paid(forecast.cost, forecast.unpriced_calls)
     return (
         f"{figures.count(estimate.documents, 'document')}, {about}{price}: "
-        f"{figures.count(forecast.calls, 'call')} to pay, {forecast.known_calls} paid before"
+        f"{figures.count(forecast.calls, 'paid call')}, {forecast.known_calls} reused"
     )
 
 
 def agreed(console: Console, estimate: Estimate, what: str, *, yes: bool) -> bool:
     """True when it may be asked for: it costs nothing, somebody said yes, or nobody is there to be asked."""
-    console.print(f"estimate of {what}: {told(estimate)}")
+    console.print(f"estimate for {what}: {told(estimate)}")
     asked = sys.stdin.isatty() and console.is_terminal
     forecast = estimate.forecast
     if yes or not asked or not (forecast.cost or forecast.unpriced_calls):
         return True
-    return console.input("Go on? [y/N] ").strip().lower() in {"y", "yes"}
+    return console.input("Continue? [y/N] ").strip().lower() in {"y", "yes"}

@@ -56,10 +56,12 @@ def list_collections(tenant: str, *, as_json: bool) -> None:
         return
     console = terminal.console()
     if not found:
-        console.print(f"tenant {tenant} has no collections; make one with: holdfast index PATH", markup=False)
+        console.print(
+            f"tenant {tenant} has no collections; create one with: holdfast index PATH", markup=False
+        )
         return
     numbers = ("documents", "chunks")
-    table = terminal.table("collection", "title", *numbers, "states", "provider", "made", numbers=numbers)
+    table = terminal.table("collection", "title", *numbers, "states", "provider", "created", numbers=numbers)
     for each in found:
         count = counts.get(each.id, Counts({}))
         cells = (
@@ -121,7 +123,7 @@ def list_documents(tenant: str, wanted: Filter, *, as_json: bool) -> None:
         table.add_row(*terminal.cells(*map(_plain, cells)))
     console.print(table)
     if len(views) == wanted.most:
-        console.print(f"the first {wanted.most}; --most shows more", style="quiet")
+        console.print(f"first {wanted.most} shown; use --most to see more", style="quiet")
 
 
 def _matching(viewing: Viewing, tenant: str, names: Sequence[str], wanted: Filter) -> Iterator[View]:
@@ -166,7 +168,9 @@ def _confirm(what: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise CommandError(f"{what}? Say --yes where nobody can be asked", Exit.USAGE, code="not_confirmed")
+        raise CommandError(
+            f"{what}? Confirm with --yes when not on a terminal", Exit.USAGE, code="not_confirmed"
+        )
     if not typer.confirm(f"{what}?"):
         raise CommandError("nothing was deleted", Exit.REFUSED, code="not_confirmed")
 

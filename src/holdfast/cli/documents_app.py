@@ -9,17 +9,17 @@ from holdfast.cli.options import Json, Tenant
 
 collections_app = typer.Typer(help="List, show and delete collections.", no_args_is_help=True)
 documents_app = typer.Typer(help="List, show and delete documents.", no_args_is_help=True)
-blobs_app = typer.Typer(help="Show where the bytes of documents lie, and adopt a moved store.")
+blobs_app = typer.Typer(help="Show where document files are stored, and adopt a moved store.")
 
-CollectionId = Annotated[str, typer.Argument(metavar="COLLECTION", help="The collection, by its id.")]
+CollectionId = Annotated[str, typer.Argument(metavar="COLLECTION", help="Collection ID.")]
 DocumentIds = Annotated[
-    list[str], typer.Argument(metavar="DOCUMENT...", help="Documents, by id, with or without `document:`.")
+    list[str], typer.Argument(metavar="DOCUMENT...", help="Document IDs, with or without `document:`.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 class DocumentState(StrEnum):
-    """How the indexing of a document stands."""
+    """Indexing status of a document."""
 
     NOT_INDEXED = "not_indexed"
     QUEUED = "queued"
@@ -30,7 +30,7 @@ class DocumentState(StrEnum):
 
 @collections_app.command("list")
 def list_collections(tenant: Tenant = "default", as_json: Json = False) -> None:
-    """List the collections, with how many documents of each state they hold."""
+    """List collections, with their document counts by status."""
     from holdfast.cli import documents  # noqa: PLC0415
 
     documents.list_collections(tenant, as_json=as_json)
@@ -38,7 +38,7 @@ def list_collections(tenant: Tenant = "default", as_json: Json = False) -> None:
 
 @collections_app.command("show")
 def show_collection(collection: CollectionId, tenant: Tenant = "default", as_json: Json = False) -> None:
-    """Show a collection: title, options, documents by state."""
+    """Show a collection: title, options, document counts by status."""
     from holdfast.cli import documents  # noqa: PLC0415
 
     documents.show_collection(tenant, collection, as_json=as_json)
@@ -48,7 +48,7 @@ def show_collection(collection: CollectionId, tenant: Tenant = "default", as_jso
 def delete_collection(
     collection: CollectionId, yes: Yes = False, tenant: Tenant = "default", as_json: Json = False
 ) -> None:
-    """Delete a collection and all its documents; nobody sees any of them from then on."""
+    """Delete a collection and all its documents, effective immediately."""
     from holdfast.cli import documents  # noqa: PLC0415
 
     documents.delete_collection(tenant, collection, yes=yes, as_json=as_json)
@@ -57,15 +57,15 @@ def delete_collection(
 @documents_app.command("list")
 def list_documents(
     collection: Annotated[
-        str | None, typer.Option("--collection", "-c", help="Only of this collection. Default: of all.")
+        str | None, typer.Option("--collection", "-c", help="Only this collection. Default: all.")
     ] = None,
     state: Annotated[DocumentState | None, typer.Option("--state", help="Only in this state.")] = None,
-    title: Annotated[str, typer.Option("--title", help="Only with this in the title.")] = "",
-    most: Annotated[int, typer.Option("--most", "-k", min=1, help="How many at most.")] = 100,
+    title: Annotated[str, typer.Option("--title", help="Only titles containing this text.")] = "",
+    most: Annotated[int, typer.Option("--most", "-k", min=1, help="Maximum number of documents.")] = 100,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """List documents with their titles: what failed at the top, what is searchable last."""
+    """List documents: failed ones first, searchable ones last."""
     from holdfast.cli import documents  # noqa: PLC0415
 
     wanted = documents.Filter(collection, state.value if state is not None else None, title, most)
@@ -74,11 +74,11 @@ def list_documents(
 
 @documents_app.command("show")
 def show_document(
-    document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="The document, by its id.")],
+    document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="Document ID.")],
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Show a document: where it came from, how it stands, what it cost."""
+    """Show a document: its source, status and cost."""
     from holdfast.cli import documents  # noqa: PLC0415
 
     documents.show_document(tenant, document, as_json=as_json)
@@ -88,7 +88,7 @@ def show_document(
 def delete_documents(
     document: DocumentIds, yes: Yes = False, tenant: Tenant = "default", as_json: Json = False
 ) -> None:
-    """Delete documents; nobody sees them from then on, and work on them ends."""
+    """Delete documents, effective immediately; work on them is cancelled."""
     from holdfast.cli import documents  # noqa: PLC0415
 
     documents.delete_documents(tenant, document, yes=yes, as_json=as_json)
@@ -96,7 +96,7 @@ def delete_documents(
 
 @blobs_app.callback(invoke_without_command=True)
 def show_blobs(context: typer.Context, as_json: Json = False) -> None:
-    """Show where the bytes of documents lie, and whether they belong to this database."""
+    """Show where document files are stored, and whether the store belongs to this database."""
     if context.invoked_subcommand is None:
         from holdfast.cli import blobs  # noqa: PLC0415
 
@@ -106,11 +106,11 @@ def show_blobs(context: typer.Context, as_json: Json = False) -> None:
 @blobs_app.command("adopt")
 def adopt_blobs(
     force: Annotated[
-        bool, typer.Option("--force", help="Also if the bytes of some documents are missing.")
+        bool, typer.Option("--force", help="Even if files of some documents are missing.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say that the bytes of this database's documents lie in the store of the settings, after a move."""
+    """Adopt the configured store for this database after its files were moved or restored."""
     from holdfast.cli import blobs  # noqa: PLC0415
 
     blobs.adopt(force=force, as_json=as_json)

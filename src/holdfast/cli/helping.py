@@ -44,7 +44,7 @@ class Helper:
         if self._own is not None:
             self._own.check()
         elif not self._somebody_works():
-            self._console.print("no worker is up; starting one for the time being", style="quiet")
+            self._console.print("no worker is online; starting one until this command ends", style="quiet")
             self._own = OwnWorker()
 
     def _somebody_works(self) -> bool:
@@ -73,8 +73,8 @@ class OwnWorker:
         if self._process.poll() is None:
             return
         self._said.seek(0)
-        words = self._said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
-        raise NotReadyError(f"the worker ended: {words[-1]}", code="worker_ended")
+        words = self._said.read().decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        raise NotReadyError(f"the worker exited: {words[-1]}", code="worker_ended")
 
     def end(self) -> None:
         """It has drained and ended."""

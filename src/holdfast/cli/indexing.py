@@ -178,18 +178,18 @@ def _print(console: Console, summary: Summary, *, waited: bool) -> None:
     if summary.failed_before:
         parts.append(f"{summary.failed_before} failed before (see: holdfast documents list --state failed)")
     if summary.running:
-        parts.append(f"{summary.running} under way already")
+        parts.append(f"{summary.running} already in progress")
     if summary.same_bytes:
-        parts.append(f"{figures.count(summary.same_bytes, 'file')} with the bytes of another")
+        parts.append(f"{figures.count(summary.same_bytes, 'file')} identical to another")
     if summary.removed:
         parts.append(f"{summary.removed} removed")
     if summary.refused:
-        parts.append(f"{figures.count(len(summary.refused), 'file')} left out")
+        parts.append(f"{figures.count(len(summary.refused), 'file')} skipped")
     if summary.failed:
         parts.append(f"{summary.failed} failed")
     console.print(f"{figures.count(summary.documents, 'document')}: {', '.join(parts)}", style="head")
     if not waited:
-        console.print("they are being indexed; see: holdfast status")
+        console.print("indexing in the background; see: holdfast status")
         return
     console.print(
         f"{figures.count(summary.pages, 'page')}, {figures.count(summary.chunks, 'chunk')}: "

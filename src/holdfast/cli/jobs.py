@@ -29,7 +29,9 @@ from holdfast.store.jobs.jobs import Wanted
 from holdfast.worker import sender
 
 LOOK_EVERY = 0.2
-STAND_IN = "no language model is set up: a stand-in copied these out of the text (see HOLDFAST_LLM_PROVIDER)"
+STAND_IN = (
+    "no language model is configured: the built-in stand-in only quotes the text (see HOLDFAST_LLM_PROVIDER)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ def _tell(jobs: Jobs, view: View, console: Console) -> None:
         price = figures.paid(spent.paid, spent.unpriced_calls)
         console.print(
             f"{figures.count(job.tally.good, 'result')}, {job.tally.results - job.tally.good} failed; "
-            f"{spent.paid_calls} calls paid, {spent.reused_calls} reused, {price}"
+            f"{figures.count(spent.paid_calls, 'call')} paid, {spent.reused_calls} reused, {price}"
         )
     counts = ", ".join(f"{number} {name}" for name, number in jobs.counts(view).items() if number)
     if counts:
@@ -176,7 +178,7 @@ def _tell(jobs: Jobs, view: View, console: Console) -> None:
     if view.model.stand_in:
         console.print(STAND_IN, style="care")
     if run.status is Status.SUCCESS:
-        console.print(f"read them with: holdfast jobs results {run.id}")
+        console.print(f"see the results with: holdfast jobs results {run.id}")
 
 
 def listed(
@@ -185,14 +187,14 @@ def listed(
     """The jobs of a tenant, the newest at the top."""
     if state is not None and state not in set(Status):
         raise CommandError(
-            f"there is no state {state!r}; use one of {', '.join(Status)}", Exit.USAGE, code="bad_state"
+            f"unknown state {state!r}; use one of {', '.join(Status)}", Exit.USAGE, code="bad_state"
         )
     with opened() as (_runtime, jobs):
         found = jobs.page(Wanted(tenant, kinds, collection, state, None, most))
         if as_json:
             terminal.show_json([shapes_jobs.Job.of(each).model_dump(mode="json") for each in found])
             return
-        table = terminal.table("job", "kind", "of", "state", "results", "asked for", numbers=("results",))
+        table = terminal.table("job", "kind", "about", "state", "results", "requested", numbers=("results",))
         for each in found:
             run = each.job.run
             word = f"{run.status} ({each.stage})" if each.stage else run.status.value
@@ -205,7 +207,7 @@ def listed(
                 terminal.moment(run.queued_at),
             )
             table.add_row(*terminal.cells(*row))
-        terminal.console().print(table if found else "there are no jobs")
+        terminal.console().print(table if found else "no jobs")
 
 
 def show(tenant: str, job_id: str, *, follow: bool, as_json: bool) -> Exit:
@@ -266,7 +268,7 @@ def cancel(tenant: str, job_id: str, *, as_json: bool) -> None:
     with opened() as (_runtime, jobs):
         view = jobs.view(tenant, job_id)
         if not jobs.cancel(Wish(tenant, opening.actor()), view):
-            message = f"the job has ended already; it is {jobs.view(tenant, job_id).job.run.status}"
+            message = f"the job has already ended; it is {jobs.view(tenant, job_id).job.run.status}"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_cancel")
         if as_json:
             terminal.show_json({"cancelled": job_id})

@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.options import Json, MaxCost, Tenant, Yes
 
 jobs_app = typer.Typer(
-    help="List jobs; `qa` and `extract` start one, `results` reads what it left.", invoke_without_command=True
+    help="List jobs; `qa` and `extract` start one, `results` prints its results.", invoke_without_command=True
 )
 
 
@@ -21,38 +21,41 @@ class JobKind(StrEnum):
 
 
 class JobMode(StrEnum):
-    """What to do with a job of the same kind that is there."""
+    """What to do when a job of the same kind exists."""
 
     RETRY = "retry"
     REPLACE = "replace"
     FORCE = "force"
 
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="The job, as `holdfast jobs` names it.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Job ID from `holdfast jobs`.")]
 Collection = Annotated[
-    str | None, typer.Option("--collection", "-c", help="The collection to read. Default: default.")
+    str | None, typer.Option("--collection", "-c", help="Collection to read. Default: default.")
 ]
 Documents = Annotated[
     list[str] | None,
-    typer.Option("--document", help="Only these documents; one without --collection is a job of its own."),
+    typer.Option(
+        "--document", help="Only this document. Repeatable; one without --collection is a job of its own."
+    ),
 ]
 Mode = Annotated[
     JobMode,
-    typer.Option("--mode", help="Beside a job that is there: refuse, end it, or do the same once more."),
+    typer.Option(
+        "--mode",
+        help="If such a job exists: retry refuses while it runs, replace cancels it, force repeats it.",
+    ),
 ]
 Provider = Annotated[
     str | None,
-    typer.Option(
-        "--provider", help="Whose model is asked: a `[providers.NAME]`. Default: HOLDFAST_LLM_PROVIDER."
-    ),
+    typer.Option("--provider", help="LLM provider, a `[providers.NAME]`. Default: HOLDFAST_LLM_PROVIDER."),
 ]
-Model = Annotated[str | None, typer.Option("--model", help="Which model. Default: the provider's usual one.")]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Follow it to its end, with a progress bar.")]
+Model = Annotated[str | None, typer.Option("--model", help="Model. Default: the provider's default model.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is done, with a progress bar.")]
 
 WaitForReady = Annotated[
     bool,
     typer.Option(
-        "--wait-for-ready", help="Wait for documents that are being indexed, instead of leaving them out."
+        "--wait-for-ready", help="Wait for documents that are still being indexed instead of skipping them."
     ),
 ]
 
@@ -65,14 +68,16 @@ def _asked(provider: str | None, model: str | None) -> dict[str, str]:
 @jobs_app.callback()
 def jobs(
     context: typer.Context,
-    collection: Annotated[str | None, typer.Option("--collection", "-c", help="Only of this one.")] = None,
-    kind: Annotated[JobKind | None, typer.Option("--kind", help="Only of this kind.")] = None,
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", help="Only this collection.")
+    ] = None,
+    kind: Annotated[JobKind | None, typer.Option("--kind", help="Only this kind.")] = None,
     state: Annotated[str | None, typer.Option("--state", help="Only in this state, like running.")] = None,
-    most: Annotated[int, typer.Option("--most", "-k", min=1, max=500, help="How many.")] = 20,
+    most: Annotated[int, typer.Option("--most", "-k", min=1, max=500, help="Maximum number of jobs.")] = 20,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """List jobs, the newest at the top."""
+    """List jobs, newest first."""
     if context.invoked_subcommand is None:
         from holdfast.cli import jobs as doing  # noqa: PLC0415 - see the module's docstring
 
@@ -84,9 +89,11 @@ def jobs(
 def qa(
     collection: Collection = None,
     document: Documents = None,
-    notes: Annotated[str, typer.Option("--notes", help="What the questions should be like.")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")] = 100,
-    per_chunk: Annotated[int, typer.Option("--per-chunk", min=1, max=20, help="How many of a chunk.")] = 3,
+    notes: Annotated[str, typer.Option("--notes", help="Instructions for the questions.")] = "",
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000, help="Maximum number of questions.")
+    ] = 100,
+    per_chunk: Annotated[int, typer.Option("--per-chunk", min=1, max=20, help="Questions per chunk.")] = 3,
     provider: Provider = None,
     model: Model = None,
     mode: Mode = JobMode.RETRY,
@@ -97,7 +104,7 @@ def qa(
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Ask for questions with their answers. Exit code 3 while such a job is under way."""
+    """Generate questions and answers. Exit code 3 while such a job is running."""
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
     params = {"notes": notes, "limit": limit, "per_chunk": per_chunk, **_asked(provider, model)}
@@ -117,10 +124,10 @@ def qa(
 
 @jobs_app.command()
 def extract(
-    schema: Annotated[Path, typer.Argument(help="A file with the JSON Schema of the fields.")],
+    schema: Annotated[Path, typer.Argument(help="File with the JSON Schema of the fields.")],
     collection: Collection = None,
     document: Documents = None,
-    instruction: Annotated[str, typer.Option("--instruction", help="What else to heed.")] = "",
+    instruction: Annotated[str, typer.Option("--instruction", help="Additional instructions.")] = "",
     provider: Provider = None,
     model: Model = None,
     mode: Mode = JobMode.RETRY,
@@ -131,7 +138,7 @@ def extract(
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Ask for the fields of a schema, out of each document. Exit code 3 while such a job is under way."""
+    """Extract the fields of a schema from each document. Exit code 3 while such a job is running."""
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
     params = {"schema": doing.read_schema(schema), "instruction": instruction, **_asked(provider, model)}
@@ -153,12 +160,12 @@ def extract(
 def show(
     job_id: Id,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Until it has ended, with a progress bar.")
+        bool, typer.Option("--follow", help="Wait until it is done, with a progress bar.")
     ] = False,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Show how a job stands. Exit code 1 for one that failed."""
+    """Show the status of a job. Exit code 1 if it failed."""
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
     raise typer.Exit(doing.show(tenant, job_id, follow=follow, as_json=as_json))
@@ -167,11 +174,11 @@ def show(
 @jobs_app.command()
 def results(
     job_id: Id,
-    as_csv: Annotated[bool, typer.Option("--csv", help="A table, for spreadsheets.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Print the results of a job that succeeded."""
+    """Print the results of a successful job."""
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
     doing.results(tenant, job_id, as_csv=as_csv, as_json=as_json)
@@ -179,7 +186,7 @@ def results(
 
 @jobs_app.command("cancel")
 def cancel_job(job_id: Id, tenant: Tenant = "default", as_json: Json = False) -> None:
-    """End a job that is under way."""
+    """Cancel a running job."""
     from holdfast.cli import jobs as doing  # noqa: PLC0415
 
     doing.cancel(tenant, job_id, as_json=as_json)

@@ -31,7 +31,9 @@ def create(
         terminal.show_json({"key": made.key, "token": made.token})
         return
     typer.echo(made.token)
-    typer.echo(f"key {made.key.id} of tenant {made.key.tenant}; nobody can show its token again", err=True)
+    typer.echo(
+        f"key {made.key.id} of tenant {made.key.tenant}; store the token now, it is not shown again", err=True
+    )
 
 
 def every(*, as_json: bool) -> None:
@@ -43,9 +45,9 @@ def every(*, as_json: bool) -> None:
         return
     console = terminal.console()
     if not found:
-        console.print("there are no keys; the API serves this machine alone")
+        console.print("no keys; the API only serves this machine")
         return
-    table = terminal.table("key", "name", "tenant", "scopes", "limits", "made", "state")
+    table = terminal.table("key", "name", "tenant", "scopes", "limits", "created", "state")
     for each in found:
         cells = (each.id, each.name or "-", each.tenant, ", ".join(each.scopes), _limits(each))
         table.add_row(*terminal.cells(*cells, terminal.moment(each.created_at), _state(each)))
@@ -60,7 +62,7 @@ def _limits(key: Key) -> str:
 def _state(key: Key) -> str:
     if key.revoked_at is not None:
         return f"revoked {terminal.moment(key.revoked_at)}"
-    return "good" if key.expires_at is None else f"until {terminal.moment(key.expires_at)}"
+    return "active" if key.expires_at is None else f"expires {terminal.moment(key.expires_at)}"
 
 
 def revoke(key_id: str) -> None:

@@ -116,9 +116,9 @@ def _print(console: Console, standing: Standing) -> None:
     if standing.live:
         _print_live(console, standing.live)
     else:
-        console.print("no run is queued or running")
+        console.print("nothing is queued or running")
     for trouble in standing.providers:
-        said = f"{trouble.sentence}; work that needs it waits, and goes on by itself"
+        said = f"{trouble.sentence}; work that needs it waits and continues by itself"
         console.print(terminal.one_line(said), style="bad", markup=False)
     doubtful = [order for order in standing.unsettled if order.state == CallState.IN_DOUBT]
     parked = len(standing.unsettled) - len(doubtful)
@@ -134,18 +134,20 @@ def _print(console: Console, standing: Standing) -> None:
     for each in standing.budgets:
         if each.over_soft or each.over_hard:
             console.print(f"budget: {money.told(each)}", style="bad" if each.over_hard else "care")
-    said = terminal.one_line(f"documents are read here with: {'; '.join(standing.parsing)}")
+    said = terminal.one_line(f"document parsing: {'; '.join(standing.parsing)}")
     console.print(said, style="quiet", markup=False)
 
 
 def _print_workers(console: Console, standing: Standing) -> None:
     shown_ones = [each for each in standing.workers if each.state is not WorkerState.STOPPED]
     if not shown_ones:
-        console.print("no worker is up; start one with: holdfast worker", style="care")
+        console.print("no worker is online; start one with: holdfast worker", style="care")
         console.print()
         return
-    numbers = ("busy", "claims", "heard")
-    table = terminal.table("worker", "state", "busy", "lanes", "claims", "heard", "health", numbers=numbers)
+    numbers = ("busy", "claims", "last seen")
+    table = terminal.table(
+        "worker", "state", "busy", "lanes", "claims", "last seen", "health", numbers=numbers
+    )
     for each in shown_ones:
         style = {WorkerState.LOST: "bad", WorkerState.SICK: "bad", WorkerState.WORKING: None}
         cells = terminal.cells(
@@ -162,10 +164,10 @@ def _print_workers(console: Console, standing: Standing) -> None:
     refused = standing.refusals
     skipped = ", ".join(f"{number} {reason}" for reason, number in refused.skipped.items()) or "none"
     console.print(
-        f"refused: {figures.count(refused.redelivered, 'redelivered message')}, "
-        f"{figures.count(refused.spare_wake_ups, 'spare wake-up')}, "
+        f"ignored: {figures.count(refused.redelivered, 'redelivered message')}, "
+        f"{figures.count(refused.spare_wake_ups, 'surplus wake-up')}, "
         f"{figures.count(refused.fenced_out, 'claim')} fenced out, "
-        f"{figures.count(refused.strange_messages, 'strange message')}, deliveries skipped: {skipped}",
+        f"{figures.count(refused.strange_messages, 'unrecognized message')}, messages skipped: {skipped}",
         style="quiet",
     )
     console.print()
@@ -186,7 +188,7 @@ def _print_duties(console: Console, known: Sequence[duty_schedule.DutyHealth]) -
 
 
 def _print_lanes(console: Console, standing: Standing) -> None:
-    numbers = ("queued", "waiting", "running", "oldest", "wake-ups")
+    numbers = ("queued", "waiting", "running", "oldest", "messages in broker")
     lanes = terminal.table("lane", *numbers, numbers=numbers)
     for lane in standing.lanes:
         oldest = figures.span(lane.oldest) if lane.queued else "-"
@@ -195,10 +197,11 @@ def _print_lanes(console: Console, standing: Standing) -> None:
         lanes.add_row(*terminal.cells(lane.lane, lane.queued, lane.waiting, lane.running, oldest, told))
     console.print(lanes)
     for broker in dict.fromkeys(depth.broker for depth in standing.queues if depth.messages is None):
-        console.print(f"the broker {broker} does not answer; work is accepted and waits for it", style="bad")
+        said = f"the broker {broker} is not responding; work is accepted and waits until it is back"
+        console.print(said, style="bad")
     expired = sum(lease.left < 0 for lease in standing.leases)
     held = len(standing.leases) - expired
-    console.print(f"leases: {held} held, {expired} run out and due to be taken over")
+    console.print(f"leases: {held} held, {expired} expired and due to be taken over")
     console.print()
 
 
@@ -226,5 +229,5 @@ def _print_live(console: Console, live: tuple[queries.Live, ...]) -> None:
         )
     console.print(table)
     if len(live) > MOST_SHOWN:
-        console.print(f"... and {len(live) - MOST_SHOWN} more; --json has them", style="quiet")
+        console.print(f"... and {len(live) - MOST_SHOWN} more; use --json to see all", style="quiet")
     console.print()

@@ -42,9 +42,9 @@ def bill(
         return
     console = terminal.console()
     if not lines:
-        console.print("nothing was charged yet")
+        console.print("nothing has been charged yet")
     else:
-        numbers = ("orders", "calls", "tokens", "paid", "charged twice", "in doubt", "reused", "refused")
+        numbers = ("orders", "calls", "tokens", "paid", "charged twice", "in doubt", "reused", "rejected")
         table = terminal.table(by, *numbers, numbers=numbers)
         for each in lines:
             amounts = (each.second, each.in_doubt, each.saved, each.refused)
@@ -64,7 +64,7 @@ def summary(bill: Bill) -> str:
         f"total {total}, of which in doubt {figures.money(found.in_doubt)} "
         f"and charged twice {figures.money(found.second)}; saved {figures.money(found.saved)} on "
         f"{figures.count(found.reused_calls, 'call')} already paid for, and "
-        f"{figures.money(found.refused)} on {figures.count(found.duplicates, 'duplicate request')} refused"
+        f"{figures.money(found.refused)} on {figures.count(found.duplicates, 'rejected duplicate')}"
     )
 
 
@@ -76,7 +76,7 @@ def budgets(tenant: str | None, *, as_json: bool) -> None:
         terminal.show_json(found)
         return
     if not found:
-        typer.echo("there are no budgets; holdfast budget set --hard DOLLARS makes one")
+        typer.echo("no budgets; create one with: holdfast budget set --hard DOLLARS")
     for each in found:
         typer.echo(f"{each.tenant}: {told(each)}")
 
@@ -119,10 +119,10 @@ def set_budget(
     if as_json:
         terminal.show_json(changed)
         return
-    said = f"{scope}: no budget any more" if changed.budget is None else told(changed.budget)
+    said = f"{scope}: budget removed" if changed.budget is None else told(changed.budget)
     typer.echo(f"{tenant}: {said}")
     if changed.resumed:
-        typer.echo(f"{figures.count(changed.resumed, 'waiting task')} may go on")
+        typer.echo(f"{figures.count(changed.resumed, 'waiting task')} can continue")
 
 
 def estimate(
@@ -145,7 +145,7 @@ def estimate(
         elif collection is not None:
             found = asked.of_collection(tenant, collection, options=chosen)
         else:
-            message = "say what to estimate: files, or --collection with an --option that is to change"
+            message = "nothing to estimate: name files, or --collection with a changed --option"
             raise CommandError(message, Exit.USAGE, code="bad_request")
     if as_json:
         terminal.show_json({**terminal.plain(found), "refused": refused})
@@ -158,7 +158,7 @@ def estimate(
 def _option(given: str) -> tuple[str, Any]:
     name, equals, value = given.partition("=")
     if not equals:
-        message = f"--option {given!r} should be like chunk_size=128; an empty value is the default"
+        message = f"--option {given!r} should look like chunk_size=128; an empty value means the default"
         raise CommandError(message, Exit.USAGE, code="bad_option")
     if not value:
         return name, None
@@ -171,13 +171,13 @@ def _option(given: str) -> tuple[str, Any]:
 def _estimated(found: Estimate) -> str:
     forecast = found.forecast
     about = "" if found.exact else "about "
-    unknown = f"; {found.unknown} not read yet and not counted" if found.unknown else ""
+    unknown = f"; {found.unknown} not read yet and not included" if found.unknown else ""
     price = figures.paid(forecast.cost, forecast.unpriced_calls)
     return (
         f"{about}{price} for {figures.count(found.documents, 'document')}: "
         f"{forecast.tokens} tokens in {figures.count(forecast.calls, 'call')} to {found.model}; "
-        f"{figures.count(forecast.known_calls, 'call')} known already{unknown} "
-        f"(from {found.estimated_from}, prices of {found.prices})"
+        f"{figures.count(forecast.known_calls, 'call')} reused{unknown} "
+        f"(based on {found.estimated_from}, prices of {found.prices})"
     )
 
 
@@ -198,7 +198,7 @@ def prices(*, as_json: bool) -> None:
         amounts = (f"${row['input']:g}", f"${row['output']:g}")
         shown.add_row(*terminal.cells(row["model"], row["provider"] or "any", *amounts, row["source"]))
     console.print(shown)
-    console.print(f"\nUS dollars for a million tokens, version {table.version}; any other model is unpriced")
+    console.print(f"\nUS dollars per million tokens, version {table.version}; any other model is unpriced")
 
 
 def _priced(model: str, provider: str | None, price: Price, source: str) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def orders(state: str | None, *, as_json: bool) -> None:
         )
     console.print(table)
     if any(each.state == CallState.PARKED for each in found):
-        console.print("\na parked order waits for you: holdfast orders resolve ID --charged or --not-charged")
+        console.print("\nparked orders wait for you: holdfast orders resolve ID --charged or --not-charged")
 
 
 def resolve(order_id: str, *, charged: bool) -> None:
@@ -253,8 +253,8 @@ def resolve(order_id: str, *, charged: bool) -> None:
 def _resolved(order: OpenOrder, state: CallState) -> str:
     calls = figures.count(order.calls, "call")
     if state is CallState.VOID:
-        return f"order {order.id} is void: its {calls} will be ordered anew by whoever needs them"
+        return f"order {order.id} is void: its {calls} will be sent again when they are needed"
     if state is not CallState.IN_DOUBT:
-        return f"order {order.id} is {state} by now; nothing was changed"
-    charge = "which costs nothing more" if order.keyed else "which the provider may charge again"
-    return f"order {order.id} will be sent again with its own key, {charge}"
+        return f"order {order.id} is already {state}; nothing was changed"
+    charge = "at no extra cost" if order.keyed else "and the provider may charge for it again"
+    return f"order {order.id} will be resent with its key, {charge}"

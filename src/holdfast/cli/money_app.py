@@ -10,22 +10,20 @@ import typer
 from holdfast.cli.options import AnyTenant, Json, Tenant
 from holdfast.core.periods import Period
 
-orders_app = typer.Typer(
-    help="List unsettled orders; `resolve` decides about one.", invoke_without_command=True
-)
+orders_app = typer.Typer(help="List unsettled orders; `resolve` settles one.", invoke_without_command=True)
 budget_app = typer.Typer(help="List budgets; `set` changes one.", invoke_without_command=True)
 DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
 
 
 class OrderState(StrEnum):
-    """The states of an order that a person may want to see."""
+    """Order states to filter by."""
 
     IN_DOUBT = "in_doubt"
     PARKED = "parked"
 
 
 class BillBy(StrEnum):
-    """What the lines of a bill are about."""
+    """How to group the lines of a bill."""
 
     MODEL = "model"
     COLLECTION = "collection"
@@ -38,16 +36,16 @@ class BillBy(StrEnum):
 
 def bill(
     tenant: AnyTenant = None,
-    by: Annotated[BillBy, typer.Option("--by", help="What each line is about.")] = BillBy.MODEL,
+    by: Annotated[BillBy, typer.Option("--by", help="Group by.")] = BillBy.MODEL,
     since: Annotated[
-        datetime | None, typer.Option("--from", formats=DATES, help="From this date on, in UTC.")
+        datetime | None, typer.Option("--from", formats=DATES, help="From this date on (UTC).")
     ] = None,
     until: Annotated[
-        datetime | None, typer.Option("--to", formats=DATES, help="Before this date, in UTC.")
+        datetime | None, typer.Option("--to", formats=DATES, help="Before this date (UTC).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what was paid, is in doubt, and was saved: by reuse, and by refusing duplicates."""
+    """Show what was paid, what is in doubt, and what reuse and rejected duplicates saved."""
     from holdfast.cli import money  # noqa: PLC0415
 
     money.bill(tenant, by.value, since, until, as_json=as_json)
@@ -55,20 +53,21 @@ def bill(
 
 def estimate(
     paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="PATH...", help="Files, and folders with all below.")
+        list[Path] | None, typer.Argument(metavar="PATH...", help="Files and folders (recursive).")
     ] = None,
     collection: Annotated[
-        str | None, typer.Option("--collection", "-c", help="Where they belong; or what is to change.")
+        str | None, typer.Option("--collection", "-c", help="Target collection, or the one to change.")
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option, as it would be.")
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="An indexing option to change. Repeatable."),
     ] = None,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Say what indexing would cost, before it is asked for.
+    """Estimate the cost of indexing.
 
-    Of files; or of a collection, if it had other options. Nothing is paid, and nothing is changed.
+    Of files, or of a collection with different options. Nothing is paid and nothing is changed.
     """
     from holdfast.cli import money  # noqa: PLC0415
 
@@ -77,7 +76,7 @@ def estimate(
 
 @budget_app.callback()
 def budget(context: typer.Context, tenant: AnyTenant = None, as_json: Json = False) -> None:
-    """List the budgets; `set` changes one."""
+    """List budgets; `set` changes one."""
     if context.invoked_subcommand is None:
         from holdfast.cli import money  # noqa: PLC0415
 
@@ -87,26 +86,24 @@ def budget(context: typer.Context, tenant: AnyTenant = None, as_json: Json = Fal
 @budget_app.command("set")
 def set_budget(
     hard: Annotated[
-        float | None, typer.Option("--hard", min=0, help="Dollars at which nothing more is paid.")
+        float | None, typer.Option("--hard", min=0, help="Spending stops at this amount (US$).")
     ] = None,
-    soft: Annotated[
-        float | None, typer.Option("--soft", min=0, help="Dollars at which the journal warns.")
-    ] = None,
+    soft: Annotated[float | None, typer.Option("--soft", min=0, help="Warn at this amount (US$).")] = None,
     no_hard: Annotated[bool, typer.Option("--no-hard", help="Remove the hard limit.")] = False,
     no_soft: Annotated[bool, typer.Option("--no-soft", help="Remove the soft limit.")] = False,
     period: Annotated[
-        Period, typer.Option("--period", help="What the limits are for; days and months are UTC.")
+        Period, typer.Option("--period", help="Period of the limits; days and months are in UTC.")
     ] = Period.TOTAL,
     collection: Annotated[
-        str | None, typer.Option("--collection", "-c", help="Of this collection alone.")
+        str | None, typer.Option("--collection", "-c", help="Only for this collection.")
     ] = None,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Limit what a tenant or a collection may spend, in all, each month or each day.
+    """Limit what a tenant or a collection may spend, in total, per month or per day.
 
-    A limit that is not named stays as it is. Without any limit left there is no budget any more. Work that
-    waited for money goes on at once.
+    Limits you do not set stay unchanged. Removing both limits removes the budget. Work that was waiting for
+    its budget continues at once.
     """
     from holdfast.cli import money  # noqa: PLC0415
 
@@ -123,7 +120,7 @@ def orders(
     state: Annotated[OrderState | None, typer.Option("--state", help="Only orders in this state.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the orders that are not settled, the oldest at the top; `resolve` decides about one."""
+    """List unsettled orders, oldest first; `resolve` settles one."""
     if context.invoked_subcommand is None:
         from holdfast.cli import money  # noqa: PLC0415
 
@@ -132,23 +129,23 @@ def orders(
 
 @orders_app.command()
 def resolve(
-    order_id: Annotated[str, typer.Argument(metavar="ID", help="The order, as `holdfast orders` names it.")],
+    order_id: Annotated[str, typer.Argument(metavar="ID", help="Order ID from `holdfast orders`.")],
     charged: Annotated[
         bool,
         typer.Option(
             "--charged/--not-charged",
-            help="Charged, or not known: it is sent again under its own key. Not charged: it is void.",
+            help="Charged, or unknown: it is resent with its key. Not charged: it becomes void.",
         ),
     ],
 ) -> None:
-    """Say whether an order that is in doubt or parked was charged, so that work can go on."""
+    """Say whether an order in doubt or parked was charged, so that work can continue."""
     from holdfast.cli import money  # noqa: PLC0415
 
     money.resolve(order_id, charged=charged)
 
 
 def prices(as_json: Json = False) -> None:
-    """List the prices that are known, in US dollars for a million tokens, and where each comes from."""
+    """List the known prices, in US dollars per million tokens, and where each comes from."""
     from holdfast.cli import money  # noqa: PLC0415
 
     money.prices(as_json=as_json)

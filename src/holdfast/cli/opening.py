@@ -30,7 +30,7 @@ def runtime() -> Iterator[bootstrap.Runtime]:
 
     What a driver raises is told in one line: a person at a terminal can do nothing with a traceback.
     """
-    refused = "the database refused ({}); look at its log"
+    refused = "the database returned an error ({}); check its log"
     with bootstrap.open_runtime(loaded(), ()) as opened, answering(refused):
         yield opened
 
@@ -40,7 +40,7 @@ def one_head(db: Database, tenant: str, subject: str, kind: str | None) -> Head:
     found = some_heads(db, tenant, subject, kind)
     if len(found) > 1:
         kinds = ", ".join(head.kind for head in found)
-        message = f"{subject} has work of several kinds; say --kind with one of: {kinds}"
+        message = f"{subject} has work of several kinds; add --kind with one of: {kinds}"
         raise CommandError(message, Exit.USAGE, code="several_kinds")
     return found[0]
 
@@ -54,7 +54,7 @@ def some_heads(db: Database, tenant: str, subject: str, kind: str | None) -> tup
     found = queries.heads_of(db, tenant, subject, kind)
     if not found:
         what = f"{subject} (kind {kind})" if kind else subject
-        message = f"nobody ever asked for {what} of tenant {tenant}; see: holdfast documents list"
+        message = f"no work was ever requested for {what} of tenant {tenant}; see: holdfast documents list"
         raise CommandError(message, Exit.NOT_FOUND, code="unknown_subject")
     return found
 

@@ -4,13 +4,11 @@ from typing import Annotated
 
 import typer
 
-Tenant = Annotated[str, typer.Option("--tenant", help="Whose it is.")]
-AnyTenant = Annotated[str | None, typer.Option("--tenant", help="Only what belongs to this tenant.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether the estimated price is fine.")]
+Tenant = Annotated[str, typer.Option("--tenant", help="Tenant.")]
+AnyTenant = Annotated[str | None, typer.Option("--tenant", help="Only this tenant.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask to confirm the estimated cost.")]
 MaxCost = Annotated[
     float | None,
-    typer.Option(
-        "--max-cost", min=0, metavar="DOLLARS", help="What one run (of one document) may spend at most."
-    ),
+    typer.Option("--max-cost", min=0, metavar="DOLLARS", help="Cost limit per run (per document), in US$."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document, for scripts.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -16,7 +16,7 @@ def show(*, as_json: bool) -> None:
         terminal.show_json(usages)
         return
     if not usages:
-        terminal.say("no tenant holds anything yet")
+        terminal.say("no tenant has stored anything yet")
     for each in usages:
         terminal.say(_line(each))
 
@@ -24,9 +24,9 @@ def show(*, as_json: bool) -> None:
 def change(tenant: str, *, documents: int | None, size: int | None, remove: bool, as_json: bool) -> None:
     """The tenant has these limits; one that is None stays as it was, with `remove` it is the settings'."""
     if not TENANT.fullmatch(tenant):
-        raise BadRequestError(f"tenant {tenant!r:.80} has the wrong form", code="bad_tenant")
+        raise BadRequestError(f"{tenant!r:.80} is not a valid tenant name", code="bad_tenant")
     if remove == (documents is not None or size is not None):
-        message = "name --documents, --bytes or both; or --remove alone"
+        message = "use --documents, --bytes or both; or --remove alone"
         raise BadRequestError(message, code="bad_quota")
     with opening.runtime() as runtime:
         before = UNLIMITED if remove else quotas.limits(runtime.db, tenant)

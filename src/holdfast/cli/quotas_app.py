@@ -6,12 +6,12 @@ import typer
 
 from holdfast.cli.options import Json, Tenant
 
-quota_app = typer.Typer(help="List what tenants hold and may hold; `set` changes a limit.")
+quota_app = typer.Typer(help="List each tenant's usage and limits; `set` changes a limit.")
 
 
 @quota_app.callback(invoke_without_command=True)
 def quota(context: typer.Context, as_json: Json = False) -> None:
-    """List what tenants hold and may hold; `set` changes a limit."""
+    """List each tenant's usage and limits; `set` changes a limit."""
     if context.invoked_subcommand is None:
         from holdfast.cli import quotas  # noqa: PLC0415
 
@@ -21,18 +21,18 @@ def quota(context: typer.Context, as_json: Json = False) -> None:
 @quota_app.command("set")
 def set_quota(
     documents: Annotated[
-        int | None, typer.Option("--documents", min=0, help="The most documents that the tenant may hold.")
+        int | None, typer.Option("--documents", min=0, help="Maximum number of documents.")
     ] = None,
     size: Annotated[
-        int | None, typer.Option("--bytes", min=0, help="The most bytes that their originals may have.")
+        int | None, typer.Option("--bytes", min=0, help="Maximum size of all original files, in bytes.")
     ] = None,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Both limits are those of the settings again.")
+        bool, typer.Option("--remove", help="Reset both limits to those of the settings.")
     ] = False,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Limit what a tenant may hold. A limit that is not named stays as it is."""
+    """Limit what a tenant may store. A limit you do not set stays unchanged."""
     from holdfast.cli import quotas  # noqa: PLC0415
 
     quotas.change(tenant, documents=documents, size=size, remove=remove, as_json=as_json)

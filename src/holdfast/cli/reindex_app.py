@@ -8,13 +8,13 @@ from holdfast.cli.options import Json, MaxCost, Tenant, Yes
 
 
 def reindex(
-    collection: Annotated[str, typer.Option("--collection", "-c", help="Which one.")] = "default",
+    collection: Annotated[str, typer.Option("--collection", "-c", help="Collection ID.")] = "default",
     yes: Yes = False,
     max_cost: MaxCost = None,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
-    """Index again what is not as it would be indexed now, after saying what that costs."""
+    """Reindex documents whose options or model are out of date, after showing the estimated cost."""
     from holdfast.cli import reindexing  # noqa: PLC0415
 
     raise typer.Exit(

@@ -16,7 +16,7 @@ def reindex(collection: str, *, tenant: str, yes: bool, max_cost: float | None, 
     try:
         with bootstrap.open_runtime(loaded, sender=sending) as runtime:
             estimate = bootstrap.estimating(runtime).of_collection(tenant, collection)
-            if not costs.agreed(console, estimate, "indexing again", yes=yes or as_json):
+            if not costs.agreed(console, estimate, "reindexing", yes=yes or as_json):
                 return Exit.REFUSED
             library = bootstrap.library(runtime)
             wish = Wish(tenant, opening.actor(), max_cost=costs.nano_dollars(max_cost))
@@ -26,6 +26,6 @@ def reindex(collection: str, *, tenant: str, yes: bool, max_cost: float | None, 
     if as_json:
         terminal.show_json({"requested": changed.asked, "to_follow": changed.to_follow})
         return Exit.OK
-    more = f", {changed.to_follow} are to follow" if changed.to_follow else ""
-    console.print(f"{figures.count(changed.asked, 'document')} asked for{more}; see: holdfast status")
+    more = f", {changed.to_follow} more to follow" if changed.to_follow else ""
+    console.print(f"reindexing {figures.count(changed.asked, 'document')}{more}; see: holdfast status")
     return Exit.OK

@@ -29,13 +29,13 @@ def _warn(found: Found, collection: str) -> None:
     for notice in found.notices:
         terminal.console().print(terminal.one_line(notice.message), style="care", markup=False)
         if notice.documents:
-            terminal.console().print(f"what that costs, and to do it: holdfast reindex -c {collection}")
+            terminal.console().print(f"to see the cost and reindex: holdfast reindex -c {collection}")
 
 
 def _print(found: Found) -> None:
     console = terminal.console()
     if not found.hits:
-        console.print("nothing was found")
+        console.print("no results")
         return
     for number, hit in enumerate(found.hits, start=1):
         page = f", page {hit.page}" if hit.page is not None else ""

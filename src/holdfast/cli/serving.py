@@ -27,8 +27,8 @@ def serve(host: str | None, port: int | None) -> None:
         bootstrap.check_blobs(runtime)
         if not Access(runtime.db).has_keys() and not server.is_local(host):
             message = (
-                f"without keys the API is served to this machine alone, not on {host or 'every address'}; "
-                "make a key with: holdfast keys create, or leave --host out"
+                f"without API keys the API only serves this machine, not {host or 'other hosts'}; "
+                "create a key with: holdfast keys create, or omit --host"
             )
             raise CommandError(message, Exit.USAGE, code="keys_needed")
         _run(runtime, loaded, host, loaded.port if port is None else port)

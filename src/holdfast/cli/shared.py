@@ -29,7 +29,7 @@ def _options(
             metavar="FILE",
             callback=_choose,
             expose_value=False,
-            help="The settings file, which may then set everything.",
+            help="Settings file; it may then contain every setting.",
         ),
     ] = None,
     data_dir: Annotated[
@@ -39,7 +39,7 @@ def _options(
             metavar="FOLDER",
             callback=_choose,
             expose_value=False,
-            help="Where data lies. Default: ~/.local/share/holdfast.",
+            help="Data folder. Default: ~/.local/share/holdfast.",
         ),
     ] = None,
     python_path: Annotated[
@@ -49,7 +49,7 @@ def _options(
             metavar="FOLDERS",
             callback=_choose,
             expose_value=False,
-            help="Where modules of your own are looked for, as in PATH.",
+            help="Folders with your own Python modules, separated as in PATH.",
         ),
     ] = None,
 ) -> None:

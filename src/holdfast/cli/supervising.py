@@ -102,12 +102,12 @@ class Supervisor:
             self._parts.remove(part)
             return None
         if code == Exit.USAGE:
-            self._say(part.name, "cannot work like this; ending everything")
+            self._say(part.name, "cannot start with this configuration; stopping everything")
             return code
         part.failures = 0 if now - part.began > STEADY else part.failures + 1
         delay = BACKOFF.delay(max(1, part.failures), 0.5)
         part.again_at = now + delay
-        self._say(part.name, f"ended with code {code}; starting it again in {delay:.1f} s")
+        self._say(part.name, f"exited with code {code}; restarting in {delay:.1f} s")
         return None
 
     def _start(self, part: Part) -> None:
@@ -161,7 +161,7 @@ class Supervisor:
             try:
                 part.process.wait(max(0.1, began + part.patience + KILL_AFTER - time.monotonic()))
             except subprocess.TimeoutExpired:
-                self._say(part.name, "did not end in time and is killed")
+                self._say(part.name, "did not stop in time; killing it")
                 _signal(part, signal.SIGKILL)
                 part.process.wait()
             if part.reader is not None:

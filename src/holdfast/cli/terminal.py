@@ -134,7 +134,7 @@ class Notices:
         """The sentence was said, unless that was a moment ago; None when all is well."""
         if sentence is None:
             if self._known:
-                self._console.print("it goes on", style="quiet")
+                self._console.print("work continues", style="quiet")
             self._known, self._again_at = False, 0.0
         elif time.monotonic() >= self._again_at:
             self._console.print(one_line(sentence), style="care", markup=False)

@@ -66,18 +66,20 @@ def _tell(console: Console, told: Told, now: float, troubles: Sequence[Trouble])
     for run in told.story.runs:
         run_id = run.run.id
         _tell_run(console, run, told.story.tasks.get(run_id, ()), told.story.spent.get(run_id, Spent()))
-    console.print("\nWhat happened, oldest at the top (UTC):")
+    console.print("\nHistory, oldest first (UTC):")
     table = terminal.table("", "", "")
     table.show_header = False
     names = explaining.names(told.story)
     for noted in told.story.journal:
         generation = f"gen {noted.generation}" if noted.generation is not None else ""
         table.add_row(
-            *terminal.cells(f"  {terminal.moment(noted.at)}", generation, explaining.of(noted, names))
+            *terminal.cells(
+                f"  {terminal.moment(noted.at)}", generation, explaining.of(noted, names, head.kind)
+            )
         )
     console.print(table)
     for order in told.orders:
-        console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'on its way'}")
+        console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'in flight'}")
     document = told.document
     advice = explaining.advise(told.story, told.orders, now=now, troubles=troubles, document=document)
     todo = advice.todo if document is not None and not document.has_content else _advice(told)
@@ -96,7 +98,8 @@ def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail], 
     style = STYLES.get(run.status, "quiet")
     word = shown(run.kind, run.status)
     console.print(f"\ngeneration {run.generation}: [{style}]{word}[/{style}]", end="")
-    console.print(f", {explaining.of_request(f'{run.disposition}:{detail.reason}', detail.actor)}")
+    requested = explaining.of_request(f"{run.disposition}:{detail.reason}", detail.actor, run.kind)
+    console.print(f", {requested}")
     console.print(f"  run {run.id}, {_times(detail)}", style="quiet")
     if run.error_code and run.status is Status.FAILED:
         console.print(f"  [bad]{escape(run.error_code)}[/bad]: {escape(run.error_message or '')}")
@@ -114,7 +117,7 @@ def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail], 
 
 def _times(detail: RunDetail) -> str:
     run = detail.run
-    parts = [f"asked {terminal.moment(run.queued_at)}"]
+    parts = [f"requested {terminal.moment(run.queued_at)}"]
     if run.started_at:
         parts.append(f"waited {figures.span(max(0.0, run.started_at - run.queued_at))}")
     if run.started_at and run.finished_at:
@@ -131,11 +134,10 @@ def _open_task(detail: TaskDetail) -> str:
         case TaskState.RUNNING:
             share = f", {detail.done} of {detail.total} {detail.unit}".rstrip() if detail.total else ""
             until = terminal.moment(task.lease_until)
-            return f"{name} is held by {task.owner} under epoch {task.epoch}, lease until {until}{share}"
+            return f"{name} is held by {task.owner} (epoch {task.epoch}, lease until {until}){share}"
         case TaskState.WAITING:
-            return (
-                f"{name} waits for {explaining.wait(task.waiting_for)} until {terminal.moment(task.due_at)}"
-            )
+            until = terminal.moment(task.due_at)
+            return f"{name} is waiting for {explaining.wait(task.waiting_for)} until {until}"
         case _:
             return f"{name} is queued in lane {detail.lane}"
 
@@ -143,17 +145,17 @@ def _open_task(detail: TaskDetail) -> str:
 def _advice(told: Told) -> str:
     head = told.story.head
     if any(order.state == CallState.PARKED for order in told.orders):
-        return "To go on: a parked order waits for a person; see holdfast orders --state parked."
+        return "To continue: resolve the parked order; see holdfast orders --state parked."
     kind = f" --kind {head.kind}" if head.kind != "index" else ""
     match head.status:
         case Status.FAILED:
-            return f"To go on: remove the cause, then holdfast retry {head.subject}{kind}."
+            return f"To continue: fix the cause, then holdfast retry {head.subject}{kind}."
         case Status.QUEUED:
-            return "Nothing to do: it waits for a free worker. Is one running? See holdfast status."
+            return "Nothing to do: it starts when a worker is free. Is one online? See holdfast status."
         case Status.RUNNING:
             return (
-                "Nothing to do: if its worker is gone, the lease runs out and the sweep hands the task on. "
-                f"To end it: holdfast cancel {head.subject}{kind}."
+                "Nothing to do: if its worker dies, the lease expires and another worker takes over. "
+                f"To cancel: holdfast cancel {head.subject}{kind}."
             )
         case _:
             return "Nothing to do."

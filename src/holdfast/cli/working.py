@@ -34,8 +34,8 @@ def _lanes(given: str | None, loaded: Settings) -> tuple[str, ...]:
         return loaded.worker_lanes
     wanted = {lane.strip() for lane in given.split(",") if lane.strip()}
     if not wanted or not wanted <= set(LANE_RANK):
-        unknown = ", ".join(sorted(wanted - set(LANE_RANK))) or "nothing"
-        message = f"--lanes names {unknown}; use some of {', '.join(LANE_RANK)}"
+        unknown = ", ".join(sorted(wanted - set(LANE_RANK))) or "none given"
+        message = f"--lanes has unknown lanes: {unknown}; choose from {', '.join(LANE_RANK)}"
         raise CommandError(message, Exit.USAGE, code="bad_lane")
     return tuple(lane for lane in LANE_RANK if lane in wanted)
 
@@ -49,7 +49,7 @@ def _autoscale(given: str | None) -> tuple[int, int] | None:
         if 1 <= pair[1] <= pair[0] <= MOST_PROCESSES:
             return pair
     raise CommandError(
-        f"--autoscale {given!r} should be like 8,2: at most, at least, and no more than {MOST_PROCESSES}",
+        f"--autoscale {given!r} should look like 8,2 (most, least), at most {MOST_PROCESSES}",
         Exit.USAGE,
         code="bad_autoscale",
     )

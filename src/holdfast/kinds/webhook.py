@@ -104,7 +104,7 @@ class Webhook:
                 {"status": posted.status, "tries": tried},
                 also=lambda tx: delivery_attempts.delivered(tx, event_id, posted.status),
             )
-        told = f"the address answered with status {posted.status}"
+        told = f"the URL answered with status {posted.status}"
         raise self._missed(work, event_id, parcel, posted.status, told, posted.retry_after)
 
     def _post(self, parcel: Parcel, event_id: str) -> posting.Posted:

@@ -279,7 +279,7 @@ class Ledger:
     def _park_reason(self, row: Row[Any], provider: Provider) -> str | None:
         profile = provider.profile
         if self._policy.in_doubt == "park" and not row.keyed:
-            return "in doubt orders are parked by setting"
+            return "orders in doubt are parked by a setting"
         limit = self._policy.park_above
         if limit is not None and (row.unpriced or row.estimate > limit) and not row.keyed:
             return "in doubt and above the price that is resent without asking"

@@ -156,7 +156,7 @@ class Access:
         """Whose token this is; KeyNeededError when it is nobody's, ran out or was revoked."""
         known = keys.live(self._db, digest(token)) if len(token) <= MOST_TOKEN else None
         if known is None:
-            raise KeyNeededError("this key is not known, has run out or was revoked; ask for a new one")
+            raise KeyNeededError("this key is unknown, has expired or was revoked; ask for a new one")
         return _identity(known, Credential(digest(token)))
 
     def sign_in(self, token: str) -> str:
@@ -170,7 +170,7 @@ class Access:
         """Whose session this is; KeyNeededError when it has ended, or its key has."""
         known = sessions.key_of(self._db, digest(session)) if len(session) <= MOST_TOKEN else None
         if known is None:
-            raise KeyNeededError("your session has ended, or its key has; sign in again")
+            raise KeyNeededError("your session has expired, or its key was revoked; sign in again")
         return _identity(known, Credential(digest(session), is_session=True))
 
     def sign_out(self, session: str) -> None:

@@ -24,34 +24,34 @@ from holdfast.store.views.events import Event, Standing
 from holdfast.store.views.reads import Noted, Story, TaskDetail
 
 REQUESTS = {
-    "accepted:never_done": "accepted, for nothing was done before",
-    "accepted:after_failed": "accepted, for the last run failed",
-    "accepted:after_cancelled": "accepted, for the last run was cancelled",
-    "accepted:forced": "accepted, for it was forced",
-    "accepted:follow_up": "accepted as a follow-up",
+    "accepted:never_done": "first run",
+    "accepted:after_failed": "retry after a failure",
+    "accepted:after_cancelled": "retry after a cancellation",
+    "accepted:forced": "repeated on request",
+    "accepted:follow_up": "started by an action",
     "accepted:imported": "imported",
     "accepted:delete": "deleted",
-    "superseding:changed": "accepted, for content or options changed; what came before is stale",
-    "duplicate:in_progress": "refused as a duplicate: the same work is queued or running",
-    "unchanged:same_content_and_options": "nothing to do: it succeeded with the same content and options",
-    "takeover:stuck_queued": "taken over: it was queued and its lane stood still",
-    "takeover:stuck_running": "taken over: it ran without a sign of life",
-    "refused:generation_mismatch": "refused: the caller expected another generation",
+    "superseding:changed": "content or options changed; the earlier request is superseded",
+    "duplicate:in_progress": "rejected as a duplicate: the same work is already queued or running",
+    "unchanged:same_content_and_options": "nothing to do: already done with the same content and options",
+    "takeover:stuck_queued": "taken over: it was queued and its lane made no progress",
+    "takeover:stuck_running": "taken over: it was running and its worker had stopped responding",
+    "refused:generation_mismatch": "rejected: the caller expected a different generation",
 }
 SKIPS = {
     "stale_generation": "a newer generation was requested",
     "finished": "it was already finished",
     "cancelled": "it was cancelled",
     "lock_held": "a live worker holds it",
-    "exhausted": "it was tried too often",
+    "exhausted": "it has no attempts left",
     "unknown": "there is no such task",
-    "not_due": "its time has not come",
-    "unsupported": "the worker does not know this version of the work",
+    "not_due": "it is not due yet",
+    "unsupported": "this worker's release does not support it",
 }
 RELEASES = {
     "draining": "the worker was stopping",
-    "lease_lost": "it no longer trusted its lease",
-    "database_unavailable": "the database was away",
+    "lease_lost": "it might no longer own the task",
+    "database_unavailable": "the database was unreachable",
 }
 FENCES = {
     "stale_generation": "a newer generation is current",
@@ -60,30 +60,30 @@ FENCES = {
     "run_failed": "the run had already failed",
     "run_cancelled": "the run was cancelled",
     "run_superseded": "a newer request had superseded the run",
-    "gone": "the rows are gone",
+    "gone": "it was deleted",
 }
-# Whoever needs no key to be let in has no name.
-ACTORS = {"api:loopback": "somebody on this machine"}
+# A caller that needs no key has no name.
+ACTORS = {"api:loopback": "someone on this machine"}
 LOSSES = {
-    "lease_expired": "the lease of {} on {} ran out",
-    "worker_died": "the worker of {}, which had {} in hand, died",
-    "process_died": "{} died with {} in hand",
-    "overran": "{} did not end {} within its hard time limit",
+    "lease_expired": "{} stopped responding while working on {} (lease expired)",
+    "worker_died": "the worker of {} died while working on {}",
+    "process_died": "{} died while working on {}",
+    "overran": "{} did not finish {} within the hard time limit",
 }
 WAITS = {
     "budget": "its budget",
-    "rate": "the provider, which asked to be left alone",
-    "intent": "another worker that is paying for the same input",
-    "parked": "a person, who must resolve a parked order",
+    "rate": "the provider's rate limit",
+    "intent": "another worker that is already paying for the same input",
+    "parked": "someone to resolve a parked order",
     "provider": "the provider, which could not be reached",
     "documents": "documents that are not ready yet",
-    "recovery": "a quieter time, for its worker was lost several times in a row",
+    "recovery": "a delayed retry, because its worker was lost several times in a row",
 }
 
 
 def wait(reason: str | None) -> str:
     """What a task waits for."""
-    return WAITS.get(reason or "", reason or "its time")
+    return WAITS.get(reason or "", reason or "its scheduled time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +103,27 @@ def waiting(standing: Standing | None) -> Waiting | None:
     until = waits.until if waits is not None else None
     if trouble is not None and (waits is None or waits.reason == "provider"):
         return Waiting(
-            "provider", f"It waits for the {trouble.sentence}.{_next_try(until, standing.now)}", until
+            "provider", f"Waiting for the {trouble.sentence}.{_next_try(until, standing.now)}", until
         )
-    return None if waits is None else Waiting(waits.reason, f"It waits for {wait(waits.reason)}.", until)
+    return None if waits is None else Waiting(waits.reason, f"Waiting for {wait(waits.reason)}.", until)
 
 
 def _next_try(until: float | None, now: float) -> str:
     left = (until or 0.0) - now
-    return f" Next try in {figures.span(left)}." if left > 0 else ""
+    return f" Next attempt in {figures.span(left)}." if left > 0 else ""
 
 
-def of_request(reason: str, actor: str | None) -> str:
-    """What became of a request, and who made it."""
-    if reason.startswith("refused:over_budget"):
-        told = f"refused: the budget of the {reason.rpartition(':')[2]} is used up"
+def of_request(reason: str, actor: str | None, kind: str | None = subjects.INDEX) -> str:
+    """What became of a request for work of this kind, and who made it."""
+    if reason == "accepted:never_done" and kind == subjects.INDEX:
+        sentence = "first indexing"
+    elif reason.startswith("refused:over_budget"):
+        sentence = f"rejected: the budget of the {reason.rpartition(':')[2]} is used up"
     elif reason.startswith("refused:unpriced"):
-        told = "refused: no price is known for the model, and its budget has a hard limit"
+        sentence = "rejected: the model has no known price, and its budget has a hard limit"
     else:
-        told = REQUESTS.get(reason, reason.replace("_", " ").replace(":", ": "))
-    return f"{told} (asked by {ACTORS.get(actor, actor)})" if actor else told
+        sentence = REQUESTS.get(reason, reason.replace("_", " ").replace(":", ": "))
+    return f"{sentence} (requested by {ACTORS.get(actor, actor)})" if actor else sentence
 
 
 def names(story: Story) -> dict[int, str]:
@@ -130,27 +132,37 @@ def names(story: Story) -> dict[int, str]:
     return {task.id: "the plan" if task.ordinal == 0 else f"slice {task.ordinal}" for task in found}
 
 
-def of(noted: Noted | Event, tasks: Mapping[int, str] | None = None) -> str:
-    """One entry of the journal as a sentence; `tasks` are called by their names, the others by their ids."""
-    who = noted.actor or "somebody"
+def of(
+    noted: Noted | Event, tasks: Mapping[int, str] | None = None, kind: str | None = subjects.INDEX
+) -> str:
+    """One entry of the journal as a sentence; `tasks` are called by their names, the others by their ids.
+
+    Epochs, leases and fences stand in parentheses at the end: the web UI leaves them out.
+    """
+    who = noted.actor or "an unknown worker"
     task = (tasks or {}).get(noted.task_id or 0, f"task {noted.task_id}")
     data = noted.data or {}
     if noted.reason.startswith("fenced_out:"):
         cause = noted.reason.partition(":")[2]
-        return f"{who} was fenced out at {noted.verb}: {FENCES.get(cause, cause)}; nothing was written"
+        late = noted.verb.replace("_", " ")
+        reason = FENCES.get(cause, cause)
+        return f"a late {late} by {who} was rejected: {reason}; nothing was written (fenced out)"
     match noted.verb:
         case Verb.REQUEST:
-            told = of_request(noted.reason, noted.actor)
-            return f"{told}: {data['message']}" if "message" in data else told
+            sentence = of_request(noted.reason, noted.actor, kind)
+            return f"{sentence}: {data['message']}" if "message" in data else sentence
         case Verb.CLAIM:
-            over = " after another's lease ran out" if noted.reason == "over_expired" else ""
-            return f"{who} took {task} under epoch {noted.epoch}{over}"
+            over = " after another worker stopped responding" if noted.reason == "over_expired" else ""
+            return f"{who} started {task}{over} (epoch {noted.epoch})"
         case Verb.PLAN:
-            return f"{who} planned {data.get('slices', '?')} slices"
+            slices = data.get("slices")
+            number = figures.count(slices, "slice") if isinstance(slices, int) else "the slices"
+            return f"{who} planned {number}"
         case Verb.FINISH:
             return f"{who} finished {task}"
         case Verb.PUBLISH:
-            return f"{'the sweep' if noted.reason == 'mended' else who} published the generation"
+            publisher = "the background sweep" if noted.reason == "mended" else who
+            return f"{publisher} published the generation"
         case Verb.FAIL:
             return f"the run failed: {noted.reason}" + (f" ({data['message']})" if "message" in data else "")
         case _:
@@ -161,17 +173,17 @@ def _hand_over(noted: Noted | Event, who: str, task: str) -> str:
     match noted.verb:
         case Verb.EXPIRE:
             how = LOSSES.get(noted.reason, LOSSES["lease_expired"]).format(who, task)
-            return f"{how}; the task is due again"
+            return f"{how}; it is queued again"
         case Verb.RELEASE:
-            return f"{who} handed {task} back: {RELEASES.get(noted.reason, noted.reason)}"
+            return f"{who} released {task}: {RELEASES.get(noted.reason, noted.reason)}"
         case Verb.PUT_BACK:
-            return f"{who} put {task} back to wait for {wait(noted.reason)}"
+            return f"{who} paused {task}, waiting for {wait(noted.reason)}"
         case Verb.RESEND:
-            return f"{who} sent the order in doubt again, with its own key"
+            return f"{who} resent the order in doubt with its original idempotency key"
         case Verb.DOUBT | Verb.VOID | Verb.PARK | Verb.RESOLVE:
             return _of_order(noted)
         case Verb.SKIP:
-            return f"{who} skipped a delivery of {task}: {SKIPS.get(noted.reason, noted.reason)}"
+            return f"{who} skipped a message for {task}: {SKIPS.get(noted.reason, noted.reason)}"
         case _:
             return _rare(noted, who)
 
@@ -182,19 +194,15 @@ def _of_order(noted: Noted | Event) -> str:
     priced = f"{order}, {figures.money(data.get('estimate', 0))}"
     match noted.verb:
         case Verb.DOUBT:
-            return f"{priced}, is in doubt: {noted.reason}. Nobody knows whether it was charged"
+            return f"{priced}, is in doubt: {noted.reason}. It is unknown whether it was charged"
         case Verb.VOID:
             return f"{order} was not charged: {noted.reason}"
         case Verb.PARK:
-            return f"{priced}, waits for a person: {noted.reason}"
+            return f"{priced}, is parked until someone resolves it: {noted.reason}"
         case _:
-            charged = noted.reason != CallState.VOID
-            said = (
-                "was charged, or may have been: it is sent again with its key"
-                if charged
-                else "was not charged"
-            )
-            return f"a person said that {order} {said}"
+            if noted.reason == CallState.VOID:
+                return f"{order} was resolved as not charged"
+            return f"{order} was resolved as charged, or possibly charged: it is resent with its key"
 
 
 def _rare(noted: Noted | Event, who: str) -> str:
@@ -215,7 +223,7 @@ def _rare(noted: Noted | Event, who: str) -> str:
                 "missing from what is published; a new generation was requested"
             )
         case Verb.PRUNE:
-            return f"{(noted.data or {}).get('chunks', 0)} chunks that nobody can see any more were removed"
+            return f"{figures.count((noted.data or {}).get('chunks', 0), 'obsolete chunk')} removed"
         case _:
             return f"{noted.verb.replace('_', ' ')}: {noted.reason.replace('_', ' ')} ({who})"
 
@@ -251,10 +259,11 @@ def visible(head: Head) -> str:
     if head.deleted:
         return f"it was deleted by generation {head.generation}"
     if not head.visible:
-        return "nothing of it is visible yet"
+        return "nothing is published yet"
+    seen = "searchable" if head.kind == subjects.INDEX else "published"
     if head.published_generation == head.generation:
-        return f"generation {head.generation} is visible"
-    return f"generation {head.published_generation} stays visible, generation {head.generation} was asked for"
+        return f"generation {head.generation} is {seen}"
+    return f"generation {head.published_generation} stays {seen}, generation {head.generation} was requested"
 
 
 def advise(
@@ -277,16 +286,16 @@ def advise(
     mine = _trouble(story, troubles)
     if mine is not None and head.status in LIVE:
         return Advice(
-            f"It waits for the {mine.sentence}.",
+            f"Waiting for the {mine.sentence}.",
             Step.CANCEL,
-            "It goes on by itself once the provider answers: check its address, its key and whether it runs.",
+            "It continues by itself once the provider responds. Check its URL, its key and whether it is up.",
             stands_still=True,
         )
     if any(order.state == CallState.PARKED for order in orders):
         return Advice(
-            "It waits for you: a paid order is parked, because nobody knows whether it was charged.",
+            "Waiting for you: a paid order is parked because it is unknown whether it was charged.",
             Step.RESOLVE,
-            "Look at the provider's bill, then say whether it was charged.",
+            "Check the provider's bill, then say whether it was charged.",
             stands_still=True,
         )
     match head.status:
@@ -299,7 +308,9 @@ def advise(
         case Status.SUCCESS if head.visible and head.published_generation != head.generation:
             return _kept(story)
         case Status.SUCCESS:
-            return Advice(f"It is done: {visible(head)}.", Step.NOTHING, "Nothing to do.")
+            done = "Ready" if head.kind == subjects.INDEX else "Done"
+            sentence = visible(head)
+            return Advice(f"{done}. {sentence[:1].upper()}{sentence[1:]}.", Step.NOTHING, "Nothing to do.")
         case _:
             return _idle(story)
 
@@ -315,7 +326,7 @@ def about(db: Database, document: Document, story: Story | None) -> Advice:
     if story is None:
         if not document.has_content:
             return _without_content(document)
-        return Advice("Nobody asked for it yet.", Step.INDEX, "Index it when you want.")
+        return Advice("Not indexed yet.", Step.INDEX, "Index it when you are ready.")
     orders = [each for each in billing.open_orders(db, document.tenant) if each.run_id in story.tasks]
     at_work = any(each.state is WorkerState.WORKING for each in workers.known(db))
     known = provider_troubles.all_of(db)
@@ -332,23 +343,24 @@ def _kept(story: Story) -> Advice:
     """For a head whose published generation answers although a newer one was asked for and has ended."""
     head = story.head
     ended = story.runs[0].run.status if story.runs else Status.CANCELLED
-    answers = " and answers searches" if head.kind == subjects.INDEX else ""
+    seen = "searchable" if head.kind == subjects.INDEX else "published"
     return Advice(
-        f"Generation {head.generation} was {ended}."
-        f" Generation {head.published_generation} is published{answers}.",
+        f"Generation {head.generation} was {ended}. Generation {head.published_generation} is still {seen}.",
         Step.RETRY,
-        "Try again when you want the newer content or options; what was paid for is kept.",
+        "Retry to get the newer content or options; what was already paid for is kept.",
     )
 
 
 def _failed(story: Story) -> Advice:
     run = story.runs[0].run if story.runs else None
-    message = (run.error_message or run.error_code or "no reason was kept") if run is not None else "unknown"
-    stays = f" Generation {story.head.published_generation} still answers." if story.head.visible else ""
+    unknown = "the reason is unknown"
+    message = (run.error_message or run.error_code or unknown) if run is not None else unknown
+    seen = "searchable" if story.head.kind == subjects.INDEX else "published"
+    stays = f" Generation {story.head.published_generation} is still {seen}." if story.head.visible else ""
     return Advice(
-        f"It failed: {message.rstrip('.')}.{stays}",
+        f"Failed: {message.rstrip('.')}.{stays}",
         Step.RETRY,
-        "Remove the cause, then try again: what was paid for is kept.",
+        "Fix the cause, then retry: what was already paid for is kept.",
     )
 
 
@@ -362,45 +374,46 @@ def _waits(story: Story) -> Advice | None:
     """What the work waits for, when no part of it is held or queued."""
     reasons = {each.task.waiting_for for each in _open_tasks(story) if each.task.state is TaskState.WAITING}
     if "parked" in reasons:
-        told, todo = f"It waits for {wait('parked')}.", "Say whether the order was charged."
-        return Advice(told, Step.RESOLVE, todo, stands_still=True)
+        sentence, todo = f"Waiting for {wait('parked')}.", "Say whether the order was charged."
+        return Advice(sentence, Step.RESOLVE, todo, stands_still=True)
     if "budget" in reasons:
         return Advice(
-            f"It waits for {wait('budget')}: nothing is spent until that is raised.",
+            "Its budget is used up: nothing is spent until you raise it.",
             Step.RAISE_BUDGET,
-            "Raise the budget, and it goes on at once.",
+            "Raise the budget, and it continues right away.",
             stands_still=True,
         )
     if reasons:
-        told = " and ".join(sorted(wait(each) for each in reasons))
-        todo = "Nothing to do: it goes on by itself."
-        return Advice(f"It waits for {told}.", Step.CANCEL, todo, stands_still=True)
+        causes = " and ".join(sorted(wait(each) for each in reasons))
+        todo = "Nothing to do: it continues by itself."
+        return Advice(f"Waiting for {causes}.", Step.CANCEL, todo, stands_still=True)
     return None
 
 
 def _queued(story: Story, *, at_work: bool) -> Advice:
     if not at_work:
         return Advice(
-            "It waits for a worker, and none is at work.",
+            "Waiting for a worker, but none is online.",
             Step.START_WORKER,
-            "Start one with: holdfast worker. Nothing that was accepted is lost.",
+            "Start one with: holdfast worker. Accepted work is not lost.",
         )
     return _waits(story) or Advice(
-        "It waits for a free worker.", Step.CANCEL, "Nothing to do: it is next when one is free."
+        "Waiting for a free worker.", Step.CANCEL, "Nothing to do: it starts when a worker is free."
     )
 
 
 def _lost(held: Sequence[Task], *, at_work: bool, now: float) -> Advice:
-    """For work whose holders have all let their leases run out."""
-    owners = ", ".join(sorted({task.owner or "somebody" for task in held}))
+    """For work whose holders have all let their leases expire."""
+    owners = ", ".join(sorted({task.owner or "a worker" for task in held}))
+    # A holder was last heard of when it renewed its lease, which is longer ago than its end.
     ago = figures.span(now - max(task.lease_until for task in held))
-    kept = "Finished slices and paid calls are kept."
+    silent = f"{owners} stopped responding more than {ago} ago (lease expired)"
+    progress = "Finished slices and paid calls are kept."
     if at_work:
-        told = f"{owners} is gone or frozen: the lease ran out {ago} ago."
-        todo = f"Nothing to do: another worker goes on within seconds. {kept}"
-        return Advice(told, Step.CANCEL, todo, stands_still=True)
-    told = f"{owners} is gone: the lease ran out {ago} ago, and no worker is at work."
-    return Advice(told, Step.START_WORKER, f"Start one with: holdfast worker. {kept}", stands_still=True)
+        todo = f"Nothing to do: another worker takes over within seconds. {progress}"
+        return Advice(f"{silent}.", Step.CANCEL, todo, stands_still=True)
+    todo = f"Start one with: holdfast worker. {progress}"
+    return Advice(f"{silent}, and no worker is online.", Step.START_WORKER, todo, stands_still=True)
 
 
 def _running(story: Story, *, at_work: bool, now: float) -> Advice:
@@ -411,21 +424,22 @@ def _running(story: Story, *, at_work: bool, now: float) -> Advice:
     if held and all(task.lease_until < now for task in held):
         return _lost(held, at_work=at_work, now=now)
     if held:
-        owners = ", ".join(sorted({task.owner or "somebody" for task in held}))
+        owners = sorted({task.owner or "a worker" for task in held})
+        verb = "is" if len(owners) == 1 else "are"
         return Advice(
-            f"It is being worked on by {owners}, under a lease that is renewed every few seconds.",
+            f"{', '.join(owners)} {verb} working on it (lease renewed every few seconds).",
             Step.CANCEL,
-            "Nothing to do: if the worker dies, the lease runs out and another one goes on.",
+            "Nothing to do: if a worker dies, another one takes over.",
         )
     if (waits := _waits(story)) is not None:
         return waits
     if not at_work:
         return _queued(story, at_work=False)
-    why = "the worker that held it was lost" if expired else "the rest of it is queued"
+    why = "the worker that had it was lost" if expired else "the rest of it is queued"
     return Advice(
-        f"It waits for a free worker: {why}. Finished slices and paid calls are kept.",
+        f"Waiting for a free worker: {why}. Finished slices and paid calls are kept.",
         Step.CANCEL,
-        "Nothing to do: it goes on by itself.",
+        "Nothing to do: it continues by itself.",
         stands_still=True,
     )
 
@@ -433,8 +447,6 @@ def _running(story: Story, *, at_work: bool, now: float) -> Advice:
 def _idle(story: Story) -> Advice:
     last = story.runs[0].run.status if story.runs else None
     if last is Status.CANCELLED:
-        return Advice(
-            "It was cancelled, and nothing of it is visible.", Step.RETRY, "Index it when you want."
-        )
+        return Advice("Cancelled before anything was published.", Step.RETRY, "Retry when you are ready.")
     word = shown(story.head.kind, story.head.status).replace("_", " ")
-    return Advice(f"It is {word}: nobody asked for it yet.", Step.INDEX, "Index it when you want.")
+    return Advice(f"{word.capitalize()}.", Step.INDEX, "Index it when you are ready.")

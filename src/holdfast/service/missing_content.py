@@ -15,8 +15,8 @@ class NoContentError(HoldfastError):
 def way_out(found: Document) -> str:
     """What to do about it, for whoever reads it."""
     if found.url is not None:
-        return f"Index it, and its content is fetched from {found.url}."
-    return f"Upload its content with PUT /documents/{found.id}/content, and it is indexed."
+        return f"Index it to fetch its content from {found.url}."
+    return f"Upload its content with PUT /documents/{found.id}/content to index it."
 
 
 def refused(found: Document) -> NoContentError:
@@ -34,5 +34,4 @@ def unchanged(found: Document) -> RequestResult:
 def sentence(found: Document) -> str:
     """Why such a document is as it is."""
     said = "published elsewhere" if found.visible else "not indexed"
-    missing = "it has no content and no chunks here yet, so that search does not find it"
-    return f"It was imported as {said}: {missing}."
+    return f"Imported as {said}. It has no content here yet, so search cannot find it."

@@ -26,18 +26,18 @@ SORTS = {
     "-updated": "Newest first",
     "updated": "Oldest first",
     "title": "Title",
-    "status": "What needs you",
+    "status": "Needs attention first",
     "-pages": "Most pages",
     "-cost": "Most expensive",
 }
 OPTIONS = {
-    "chunk_size": ("Chunk size", "Tokens. Smaller is finer, and costs more calls."),
-    "overlap": ("Overlap", "Tokens that two chunks share."),
-    "slice_pages": ("Pages per slice", "What one task does."),
-    "slice_rows": ("Rows per slice", "The same, for tables."),
-    "delimiter": ("Delimiter", "Text that always ends a chunk; may be empty."),
-    "provider": ("Provider", "Whose model embeds the chunks: a name of the settings."),
-    "model": ("Model", "What embeds the chunks."),
+    "chunk_size": ("Chunk size", "In tokens. Smaller chunks are more precise and cost more calls."),
+    "overlap": ("Overlap", "Tokens shared by neighbouring chunks."),
+    "slice_pages": ("Pages per part", "How many pages one task processes."),
+    "slice_rows": ("Rows per part", "How many table rows one task processes."),
+    "delimiter": ("Delimiter", "Text that always ends a chunk. Optional."),
+    "provider": ("Provider", "The embedding provider, by its name in the settings."),
+    "model": ("Model", "The embedding model."),
 }
 
 

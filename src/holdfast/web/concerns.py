@@ -46,8 +46,8 @@ def _of_workers(known: Sequence[Worker]) -> list[Concern]:
     lost = [each for each in known if each.state is WorkerState.LOST]
     sick = [each for each in known if each.state is WorkerState.SICK]
     online = any(each.state is WorkerState.WORKING for each in known)
-    takes = "Other workers take" if online else "The next worker that is started takes"
-    remedy = f"{takes} over its tasks. If it should be running, look at its log."
+    takes = "Other workers take" if online else "The next worker you start takes"
+    remedy = f"{takes} over its tasks. If it should be running, check its log."
     return [
         Concern(
             "care",
@@ -58,8 +58,8 @@ def _of_workers(known: Sequence[Worker]) -> list[Concern]:
     ] + [
         Concern(
             "care",
-            f"Worker {each.name} says that it makes no progress.",
-            "Look at its log, then restart it: what it holds goes on elsewhere.",
+            f"Worker {each.name} reports that it is stuck.",
+            "Check its log, then restart it: other workers take over its tasks.",
         )
         for each in sick
     ]
@@ -71,11 +71,14 @@ def _of_orders(its: Its, who: Identity) -> list[Concern]:
     doubtful = sum(each.state == CallState.IN_DOUBT for each in open_ones)
     found = []
     if parked:
-        told = f"{figures.count(parked, 'paid order')} parked: nobody knows whether it was charged."
-        found.append(Concern("bad", told, "Decide on the page of the bill; the work waits for you."))
+        whether = "whether it was" if parked == 1 else "whether they were"
+        told = f"{figures.count(parked, 'paid order')} parked: it is unknown {whether} charged."
+        found.append(Concern("bad", told, "Resolve this on the Bill page; the work waits for you."))
     if doubtful:
-        told = f"{figures.count(doubtful, 'paid order')} in doubt after a crash or a cut."
-        remedy = "Sent again with its own key when its work goes on. If that has ended, decide on the bill."
+        told = f"{figures.count(doubtful, 'paid order')} in doubt after a crash or a lost connection."
+        remedy = (
+            "Resent with its key when the work resumes; if the work has ended, resolve it on the Bill page."
+        )
         found.append(Concern("care", told, remedy))
     return found
 
@@ -84,16 +87,16 @@ def _of_budgets(its: Its, who: Identity) -> list[Concern]:
     found = []
     for limit in budgets.of_tenant(its.runtime.db, who.tenant):
         whose = "everything" if limit.scope == budgets.TENANT else limit.scope.replace(":", " ")
-        whose += "" if limit.period is Period.TOTAL else f" for this {limit.period}"
+        whose += "" if limit.period is Period.TOTAL else f" this {limit.period}"
         if limit.over_hard:
             told, remedy = (
-                f"The budget of {whose} is used up.",
-                "Raise it on the page of the bill: work goes on.",
+                f"The budget for {whose} is used up.",
+                "Raise it on the Bill page to let work continue.",
             )
             found.append(Concern("bad", told, remedy))
         elif limit.over_soft:
-            told = f"The budget of {whose} is above its soft limit."
-            found.append(Concern("care", told, "Raise it on the page of the bill before work has to wait."))
+            told = f"Spending for {whose} is above the soft limit of its budget."
+            found.append(Concern("care", told, "Raise it on the Bill page before work has to wait."))
     return found
 
 
@@ -118,15 +121,15 @@ def _of_deliveries(its: Its, who: Identity) -> list[Concern]:
             Concern(
                 "care",
                 f"{_deliveries(failing)} {are} failing: {_reason(failing[0])}.",
-                "Each is tried again for a day. Repair the receiver, then press Send again below.",
+                "Each is retried for a day. Fix the receiver, then choose Send again below.",
             )
         )
     if given_up:
         concerns.append(
             Concern(
                 "care",
-                f"{_deliveries(given_up)} failed for good: {_reason(given_up[0])}.",
-                "Repair the receiver, send a test, then press Send again below.",
+                f"{_deliveries(given_up)} failed permanently: {_reason(given_up[0])}.",
+                "Fix the receiver, send a test, then choose Send again below.",
             )
         )
     return concerns
@@ -138,15 +141,17 @@ def _deliveries(some: Sequence[Delivery]) -> str:
 
 
 def _reason(delivery: Delivery) -> str:
-    return (delivery.last_error or f"answer {delivery.last_status}").rstrip(".")
+    return (delivery.last_error or f"HTTP {delivery.last_status}").rstrip(".")
 
 
 def _of_leases(leases: Sequence[Lease]) -> list[Concern]:
     late = [each for each in leases if each.left < -NOT_SWEPT_AFTER]
     if not late:
         return []
-    told = f"{figures.count(len(late), 'lease')} ran out and nobody took the work over."
-    return [Concern("bad", told, "Start a worker (holdfast worker): it sweeps, and goes on with it.")]
+    told = f"{figures.count(len(late), 'task')} lost its worker and no other worker has taken over."
+    if len(late) > 1:
+        told = told.replace("lost its worker", "lost their workers")
+    return [Concern("bad", told, "Start a worker with: holdfast worker. It takes over.")]
 
 
 def _of_lanes(its: Its) -> list[Concern]:
@@ -155,7 +160,7 @@ def _of_lanes(its: Its) -> list[Concern]:
         Concern(
             "care",
             f"The oldest task in lane {lane} has been queued for {figures.span(counted[lane].oldest)}.",
-            "More workers, or more processes per worker, shorten that.",
+            "Add workers, or processes per worker, to shorten the queue.",
         )
         for lane in LANE_RANK
         if lane in counted and counted[lane].oldest > STUCK_AFTER

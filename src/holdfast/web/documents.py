@@ -41,7 +41,7 @@ class Chapter:
     def asked(self) -> str:
         """What became of the request, and who made it."""
         run = self.detail.run
-        return explaining.of_request(f"{run.disposition}:{self.detail.reason}", self.detail.actor)
+        return explaining.of_request(f"{run.disposition}:{self.detail.reason}", self.detail.actor, run.kind)
 
     @property
     def copied(self) -> int:
@@ -158,7 +158,7 @@ def _entries(story: Story | None) -> list[Entry]:
     names = explaining.names(story)
     told: list[Entry] = []
     for each in reversed(story.journal[-ENTRIES:]):
-        sentence = explaining.of(each, names)
+        sentence = explaining.of(each, names, story.head.kind)
         if told and (told[-1].noted.generation, told[-1].sentence) == (each.generation, sentence):
             told[-1] = replace(told[-1], times=told[-1].times + 1)
         else:
@@ -171,11 +171,11 @@ def _open_task(detail: TaskDetail, now: float) -> str:
     task = detail.task
     match task.state.value:
         case "running" if task.lease_until < now:
-            return f"{task.owner}, whose lease ran out"
+            return f"{task.owner} (lease expired)"
         case "running":
-            return f"held by {task.owner}"
+            return f"{task.owner}"
         case "waiting":
-            return f"waits for {explaining.wait(task.waiting_for)}"
+            return f"waiting for {explaining.wait(task.waiting_for)}"
         case other:
             return other
 
@@ -220,6 +220,6 @@ def _facts(found: Document) -> list[tuple[str, Any]]:
         ("Pages", figures.number(found.pages)),
         ("Chunks", figures.number(found.chunks)),
         ("Added", words.moment(found.created_at)),
-        ("Changed", words.moment(found.updated_at)),
+        ("Updated", words.moment(found.updated_at)),
     ]
     return [(name, value) for name, value in told if value]

@@ -74,7 +74,7 @@ def refusals(its: Its, who: Identity, most: int = dashboard.SHOWN) -> list[Refus
     }
     told: list[Refusal] = []
     for each in found:
-        document, sentence = named.get(each.subject or ""), explaining.of(each)
+        document, sentence = named.get(each.subject or ""), explaining.of(each, kind=each.kind)
         if told and (told[-1].document, told[-1].sentence) == (document, sentence):
             cost = (told[-1].would_cost or 0) + (each.would_cost or 0)
             told[-1] = replace(told[-1], times=told[-1].times + 1, would_cost=cost)
@@ -100,11 +100,13 @@ def health(its: Its, known: Sequence[Worker], concerns: int = 0) -> Health:
     states = [each.state for each in known]
     online, lost = states.count(WorkerState.WORKING), states.count(WorkerState.LOST)
     if silent:
-        return Health("bad", f"The broker {silent[0]} does not answer. Work is accepted, and waits for it.")
+        return Health(
+            "bad", f"The broker {silent[0]} is not responding. Work is accepted and waits until it is back."
+        )
     if not online:
         told = f" {figures.count(lost, 'worker')} lost." if lost else ""
         return Health(
-            "bad", f"No worker is online.{told} Accepted work waits; start one with: holdfast worker"
+            "bad", f"No worker is online.{told} Accepted work is waiting. Start one with: holdfast worker"
         )
     troubles = provider_troubles.all_of(its.runtime.db)
     if troubles:
@@ -113,7 +115,8 @@ def health(its: Its, known: Sequence[Worker], concerns: int = 0) -> Health:
         return Health("bad", sentence)
     told = f"{figures.count(online, 'worker')} online, broker connected."
     if lost:
-        return Health("care", f"{told} {figures.count(lost, 'worker')} lost; others take over its tasks.")
+        whose = "its" if lost == 1 else "their"
+        return Health("care", f"{told} {figures.count(lost, 'worker')} lost; others take over {whose} tasks.")
     if WorkerState.SICK in states:
-        return Health("care", f"{told} One reports that it makes no progress.")
+        return Health("care", f"{told} One worker reports that it is stuck.")
     return Health("care", told) if concerns else Health("good", f"All good: {told}")

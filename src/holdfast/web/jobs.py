@@ -73,10 +73,10 @@ def job(
 def _doing(view: View) -> str:
     """What a job that is under way does, or waits for."""
     if view.waiting is not None:
-        return f"{view.waiting.sentence} It goes on by itself after that."
+        return f"{view.waiting.sentence} It continues by itself after that."
     if view.job.run.status is Status.QUEUED:
-        return "It waits for a free worker."
-    return "It is being worked on."
+        return "Waiting for a free worker."
+    return "In progress."
 
 
 def _titles(its: Its, tenant: str, view: View, names: set[str]) -> dict[str, str]:

@@ -18,14 +18,14 @@ from holdfast.web.parts import ItsOf
 
 DAYS = 30
 REASONS = {
-    "index:never_done": "Indexed for the first time",
+    "index:never_done": "First indexing",
     "index:changed": "Content or options changed",
     "index:forced": "Indexed again on request",
-    "index:after_failed": "Tried again after a failure",
-    "index:after_cancelled": "Tried again after a cancel",
+    "index:after_failed": "Retry after a failure",
+    "index:after_cancelled": "Retry after a cancellation",
     "index:stuck_queued": "Taken over",
     "index:stuck_running": "Taken over",
-    "action:follow_up": "Actions of collections",
+    "action:follow_up": "Collection actions",
 }
 WIDTH, HEIGHT = 720, 140
 
@@ -70,7 +70,7 @@ def bars(lines: tuple[Line, ...], today: int) -> list[Bar]:
 def reason(about: str | int | None) -> str:
     """Why something was paid for, as people say it."""
     if about is None:
-        return "Searches, and what has no history any more"
+        return "Searches, and work whose history was pruned"
     told = str(about)
     kind, _, why = told.partition(":")
     sort = KNOWN.get(kind)

@@ -19,17 +19,17 @@ from holdfast.web.parts import Its, ItsOf
 DELIVERIES = 20
 LEASES = 50
 COUNTED = {
-    "redelivered": "redelivered messages that did nothing",
-    "spare_wake_ups": "spare wake-ups",
+    "redelivered": "redelivered messages ignored",
+    "spare_wake_ups": "surplus wake-up messages",
     "ended_fenced_out": "claims fenced out",
     "leases_lost": "leases lost",
-    "strange_messages": "strange messages",
+    "strange_messages": "unrecognized messages",
 }
 
 OF_OTHERS = {
-    "document": "a document of another tenant",
-    "collection": "a job of another tenant",
-    "delivery": "a webhook",
+    "document": "another tenant's document",
+    "collection": "another tenant's job",
+    "delivery": "webhook delivery",
 }
 
 router = rendering.router()
@@ -106,18 +106,18 @@ def _held(its: Its, tenant: str, leases: Sequence[Lease]) -> list[Held]:
     for lease in leases:
         sort, _, name = lease.subject.partition(":")
         if lease.tenant != tenant:
-            found.append(Held(lease, OF_OTHERS.get(sort, "work of another tenant"), None))
+            found.append(Held(lease, OF_OTHERS.get(sort, "another tenant's work"), None))
             continue
         name, _, action = name.partition("#")
         document = documents.document(its.runtime.db, tenant, name) if sort == "document" else None
         title = document.title if document is not None else name
         match sort:
             case "document":
-                doing = f"an action on {title}" if action else title
+                doing = f"action on {title}" if action else title
             case "delivery":
-                doing = "a webhook"
+                doing = "webhook delivery"
             case "collection":
-                doing = f"a job on {name}"
+                doing = f"job on {name}"
             case _:
                 doing = lease.subject
         found.append(Held(lease, doing, document.id if document is not None else None))

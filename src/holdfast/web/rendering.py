@@ -26,7 +26,7 @@ THEME = "holdfast_theme"
 # What programs ask for: they are answered in the shape of the API, whatever they say they accept.
 PROGRAMS = ("/api/", "/gateway/", "/v1/", "/mcp", "/static/", "/healthz", "/readyz", "/metrics")
 NEXT = Query(alias="next", max_length=2000)
-THEMES = ("light", "dark")
+THEMES = ("light", "dark")  # any other value follows the system
 STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
     (NotFoundError, 404),
     (ScopeMissingError, 403),
@@ -109,7 +109,9 @@ def trouble(request: Request, error: HoldfastError) -> Response:
     )
     # Whoever was let in keeps the way to the other pages.
     context: dict[str, Any] = {
-        "title": "Page not found" if status == 404 else "Not possible",
+        "title": {403: "Not allowed", 404: "Page not found", 503: "Service unavailable"}.get(
+            status, "Request failed"
+        ),
         "who": getattr(request.state, "who", None),
         "path": "",
         "cursor": getattr(request.state, "cursor", 0),
@@ -136,7 +138,7 @@ def unknown(request: Request) -> Response:
         return RedirectResponse(f"{path.rstrip('/')}{query}", 307, headers=HEADERS)
     with contextlib.suppress(HoldfastError):  # a stranger is shown the page without the way to the others
         request.state.who = its.visitor(request)
-    message = "there is nothing at this address; it may be misspelt, or what was here has been deleted"
+    message = "there is no page at this URL; it may be mistyped, or the page may have been deleted"
     return trouble(request, NotFoundError(message, code="not_found"))
 
 
@@ -153,7 +155,7 @@ class PageRoute(APIRoute):
             except HoldfastError as error:
                 return trouble(request, error)
             except RequestValidationError:
-                message = "this address has the wrong form; begin at the first page"
+                message = "this URL is malformed; start again from the home page"
                 return trouble(request, BadRequestError(message))
 
         return told

@@ -27,7 +27,7 @@ def run(request: Request, its: ItsOf, who: rendering.Who, name: str) -> Response
         its,
         who,
         "run.html",
-        f"Log of {found.run.kind}",
+        f"Run log: {found.run.kind}",
         found=found,
         word=shown(found.run.kind, found.run.status),
         is_live=found.run.status in LIVE,

@@ -13,8 +13,9 @@ from holdfast.search.snippet import Snippet
 from holdfast.service import figures
 from holdfast.store.views.events import Standing
 
-# The journal and the API speak of generations and slices; people who only use the page do not have to.
+# The journal and the API speak of generations, slices and leases; users of the web UI need not know them.
 _PAGE_WORDS = (
+    (re.compile(r" \((?:epoch|lease|fenced)\b[^)]*\)"), ""),
     (re.compile(r"\bgeneration(s?)\b"), r"version\1"),
     (re.compile(r"\bGeneration(s?)\b"), r"Version\1"),
     (re.compile(r"\bslice(s?)\b"), r"part\1"),
@@ -24,6 +25,9 @@ NAMES = {
     "imported": "Imported",
     "in_doubt": "In doubt",
     "success": "Ready",
+    "working": "Online",
+    "sick": "Stuck",
+    "void": "Not charged",
 }
 LEGS = {"keyword": "words", "vector": "meaning", "title": "title"}
 
@@ -39,7 +43,7 @@ def cost(spent: Spent | None) -> Markup:
     """What was spent; calls of a model without a price are called unpriced, never $0.00."""
     if spent is None or not spent.unpriced_calls:
         return money(spent.paid if spent is not None else 0)
-    told = figures.count(spent.unpriced_calls, "call") + " to a model without a price"
+    told = figures.count(spent.unpriced_calls, "call") + " to a model with no known price"
     unpriced = Markup('<span class="unpriced" title="{}">unpriced</span>').format(told)
     return unpriced if spent.unpriced else money(spent.paid) + " + " + unpriced
 
@@ -105,7 +109,7 @@ def leg(name: str) -> str:
 
 
 def for_page(text: str) -> str:
-    """A sentence of ours with the words of the page: version for generation, part for slice."""
+    """A sentence of ours for the web UI: version for generation, part for slice, and no protocol terms."""
     for pattern, word in _PAGE_WORDS:
         text = pattern.sub(word, text)
     return text

@@ -20,7 +20,7 @@ TOLD_FOR = 900.0
 MOST_REASON = 300
 PARTS = {"embeddings": "embedding provider"}
 _ERRNO = re.compile(r"^(connect|name|tls): (\[Errno -?\d+\] )?")
-_SAID = {"connect": "", "name": "its name cannot be resolved: ", "tls": "no encrypted connection: "}
+_SAID = {"connect": "", "name": "its name cannot be resolved: ", "tls": "TLS failed: "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Trouble:
         part = PARTS.get(self.endpoint, "language model provider")
         if not self.tries:
             return f"{part} {self.provider}: {self.what}"
-        tries = "1 try" if self.tries == 1 else f"{self.tries:,} tries"
-        return f"{part} {self.provider}: {self.what}, {tries}, the last {self.last:.0f} s ago"
+        attempts = "1 attempt" if self.tries == 1 else f"{self.tries:,} attempts"
+        return f"{part} {self.provider}: {self.what}, {attempts}, the last {self.last:.0f} s ago"
 
 
 _new = upsert(table).values(

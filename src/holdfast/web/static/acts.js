@@ -2,7 +2,7 @@
 
 import { call } from "./api.js";
 import * as places from "./places.js";
-import { money, say } from "./words.js";
+import { count, money, say } from "./words.js";
 
 let changed = () => {};
 // Of each form whose answer is on its way: the values that were sent, and what was asked for since.
@@ -41,7 +41,7 @@ function element(name, attributes, ...inside) {
 // What is already under way, with its progress and a way to end it.
 export function active(place, error) {
   const { active: run, document_id: id } = error;
-  const words = element("span", {}, `${error.message.replace(/\.$/, "")}. Nothing is paid twice.`);
+  const words = element("span", {}, `${error.message.replace(/\.$/, "")}. You are not charged twice.`);
   place.append(words);
   if (run.progress) {
     const bar = element("progress", { max: "1000", value: String(Math.floor(run.progress.share * 1000)), "aria-label": "Progress of the active run" });
@@ -50,7 +50,7 @@ export function active(place, error) {
     place.append(far);
   }
   const address = id ? `/api/v1/documents/${id}/cancel` : `/api/v1/jobs/${run.run_id}/cancel`;
-  place.append(element("button", { type: "button", class: "button", "data-call": `POST ${address}`, "data-said": "Cancelled; what is published stays" }, "Cancel run"));
+  place.append(element("button", { type: "button", class: "button", "data-call": `POST ${address}`, "data-said": "Cancelled; the published version stays searchable" }, "Cancel run"));
   place.append(element("button", { type: "button", class: "button quiet", "data-dismiss": "" }, "Close"));
 }
 
@@ -73,7 +73,7 @@ async function act(button) {
     const { body: told } = await call(method, path, body);
     button.closest(".answer")?.remove();
     button.closest("li.doc, .head, .why")?.querySelector(":scope > .answer")?.remove();
-    say(told.disposition === "unchanged" ? "Nothing to do: it is done with the same content and options" : button.dataset.said);
+    say(told.disposition === "unchanged" ? "Nothing to do: already done with the same content and options" : button.dataset.said);
     if (button.dataset.goes) {
       const list = document.querySelector("[data-list]");
       if (list) places.willReturn(list.dataset.list);
@@ -98,7 +98,7 @@ function replace(button) {
     try {
       const { body: told } = await call("PUT", `/api/v1/documents/${button.dataset.replace}/content`, form);
       button.closest("li.doc, .head, .why")?.querySelector(":scope > .answer")?.remove();
-      say(told.disposition === "unchanged" ? "It is the same file: nothing to do" : `Replaced with ${field.files[0].name}`);
+      say(told.disposition === "unchanged" ? "Same file: nothing to do" : `Replaced with ${field.files[0].name}`);
       changed(button.dataset.replace);
     } catch (problem) {
       refused(beside(button), problem);
@@ -163,7 +163,7 @@ async function send(form, method, path, body) {
     unestimated(form);
     for (const each of form.querySelectorAll("[data-switch]")) chosen(each);
     if (told.secret) secret(form.dataset.secret, told.secret);
-    say(told.disposition === "unchanged" ? "It was there already, unchanged" : form.dataset.said);
+    say(told.disposition === "unchanged" ? "Already there, unchanged" : form.dataset.said);
     if (form.dataset.goes) location.assign(form.dataset.goes.replace("{id}", encodeURIComponent(told.id)));
     else if (told.job_id) location.assign(`/jobs/${told.job_id}`);
     else changed();
@@ -208,7 +208,7 @@ function nestedBody(form) {
       body.params[param] = json !== undefined ? JSON.parse(field.value) : number !== undefined ? Number(field.value) : field.value;
     }
   } catch {
-    wrong(form, "The schema is no JSON.");
+    wrong(form, "The schema is not valid JSON.");
     return null;
   }
   return body;
@@ -240,14 +240,14 @@ function unestimated(form) {
 }
 
 function words(form, told) {
-  if (form.elements.existing?.value === "skip") return "It runs on documents that become ready from now on, not on those that are.";
+  if (form.elements.existing?.value === "skip") return "It runs only on documents that become ready from now on.";
   const documents = `${told.documents.toLocaleString("en")} document${told.documents === 1 ? "" : "s"}`;
-  if (!told.documents) return form.dataset.nested === undefined ? "Nothing would have to be indexed again." : "No document is ready yet: nothing is to be paid now.";
+  if (!told.documents) return form.dataset.nested === undefined ? "Nothing needs to be indexed again." : "No document is ready yet: nothing to pay now.";
   const about = told.exact ? "" : "About ";
   const runs = form.dataset.nested === "sort" ? `Runs now on ${documents} that ${told.documents === 1 ? "is" : "are"} ready. ` : "";
   const more = told.cost !== null && told.unpriced_calls ? ` + ${told.unpriced_calls.toLocaleString("en")} unpriced call${told.unpriced_calls === 1 ? "" : "s"}` : "";
-  const price = told.cost === null ? `unpriced (no price is known for ${told.model})` : about + money(told.cost) + more;
-  return `${runs}${price} for ${documents}: ${told.calls.toLocaleString("en")} calls to pay, ${told.reused_calls.toLocaleString("en")} paid before.`;
+  const price = told.cost === null ? `unpriced (${told.model} has no known price)` : about + money(told.cost) + more;
+  return `${runs}${price} for ${documents}: ${count(told.calls, "paid call")}, ${told.reused_calls.toLocaleString("en")} reused.`;
 }
 
 async function estimate(form) {
@@ -259,7 +259,7 @@ async function estimate(form) {
   try {
     const { body: told } = await call("POST", "/api/v1/estimate", request);
     if (JSON.stringify(estimated(form)) !== JSON.stringify(request)) {
-      wrong(form, "A value was changed meanwhile. Estimate again.");
+      wrong(form, "A value has changed since. Estimate again.");
       return;
     }
     place.textContent = words(form, told);

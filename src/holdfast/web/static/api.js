@@ -2,7 +2,7 @@
 
 export class Refused extends Error {
   constructor(status, error) {
-    super(error.message || `The API answered ${status}.`);
+    super(error.message || `The server returned HTTP ${status}.`);
     this.status = status;
     this.error = error;
   }
@@ -23,7 +23,7 @@ export async function call(method, path, body) {
     const late = problem.name === "TimeoutError";
     throw new Refused(0, {
       code: late ? "too_slow" : "unreachable",
-      message: late ? `The server has not answered for ${CALL_SECONDS} s. It may still do it: look before you try again.` : "The server cannot be reached. Nothing is lost; try again.",
+      message: late ? `The server has not responded for ${CALL_SECONDS} s. The request may still succeed: check before you retry.` : "The server cannot be reached. Nothing is lost; try again.",
     });
   }
   const text = await answer.text().catch(() => "");

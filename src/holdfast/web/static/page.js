@@ -75,11 +75,12 @@ function state(word, news) {
   document.getElementById("live-word").textContent = { live: "Live", lost: "Reconnecting …", resting: "Paused" }[word];
 }
 
-function theme() {
+function theme(change) {
   const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  document.cookie = `holdfast_theme=${root.dataset.theme}; path=/; max-age=31536000; samesite=strict`;
+  const name = change.target.value;
+  if (name === "system") delete root.dataset.theme;
+  else root.dataset.theme = name;
+  document.cookie = `holdfast_theme=${name}; path=/; max-age=31536000; samesite=strict`;
 }
 
 async function moreText(button) {
@@ -91,7 +92,8 @@ async function moreText(button) {
   button.closest("li").replaceWith(...fresh);
 }
 
-document.getElementById("theme").addEventListener("click", theme);
+document.getElementById("theme").addEventListener("change", theme);
+
 document.addEventListener("click", (click) => {
   const button = click.target.closest("[data-more]");
   if (button) moreText(button);

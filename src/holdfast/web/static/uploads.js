@@ -11,7 +11,7 @@ const GONE_AFTER = 6000;
 const MOST_WAITS = 5;
 const ACCEPTED = "Accepted, waiting to be indexed";
 const SAID = {
-  unchanged: "Already here, nothing to pay",
+  unchanged: "Already here: nothing to pay",
   duplicate: "Already being indexed",
 };
 const UNDER_WAY = new Set(["waiting", "sending", "saving", "accepted"]);
@@ -123,7 +123,7 @@ export function begin(zone, changed) {
     row.made = element("li", {});
     row.bar = element("progress", { max: "1000", value: "0", "aria-label": `Upload of ${name}` });
     row.words = element("span", {});
-    row.again = element("button", { type: "button", class: "button quiet", "data-upload": "again" }, "Try again");
+    row.again = element("button", { type: "button", class: "button quiet", "data-upload": "again" }, "Retry");
     row.end = element("button", { type: "button", class: "button quiet", "data-upload": "end" }, "Cancel");
     const acts = element("span", { class: "row end" });
     acts.append(row.again, row.end);
@@ -134,7 +134,7 @@ export function begin(zone, changed) {
     list.append(row.made);
     if (file.size > most) {
       row.canTryAgain = false;
-      show(row, "failed", `Larger than ${Math.round(most / 1e6)} MB: split it, or ask for a higher limit`);
+      show(row, "failed", `Larger than ${Math.round(most / 1e6)} MB: split it, or ask your administrator for a higher limit`);
     } else {
       batch += 1;
       queue(row);
@@ -181,7 +181,7 @@ export function begin(zone, changed) {
     // The server asks to be left alone for a moment: nobody has to click for that.
     if ([429, 503].includes(status) && row.waits < MOST_WAITS) {
       row.waits += 1;
-      show(row, "waiting", "The server is busy; sent again in a moment");
+      show(row, "waiting", "The server is busy; retrying in a moment");
       row.timer = setTimeout(() => {
         waiting.push(row);
         next();
@@ -205,7 +205,7 @@ export function begin(zone, changed) {
     request.setRequestHeader("X-Holdfast-Page", "1");
     request.upload.onprogress = (told) => {
       if (told.lengthComputable) row.bar.value = Math.floor((1000 * told.loaded) / told.total);
-      if (row.state === "sending" && told.loaded === told.total) show(row, "saving", "Being saved");
+      if (row.state === "sending" && told.loaded === told.total) show(row, "saving", "Processing");
     };
     request.onloadend = () => {
       under -= 1;
@@ -222,7 +222,7 @@ export function begin(zone, changed) {
       }
       next();
     };
-    show(row, "sending", "Sending");
+    show(row, "sending", "Uploading");
     request.send(form);
   }
 
