@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # After this, requirements.lock pins runtime, all extras and the dev group by hash, for Python 3.11 and newer, and
-# requirements-run.lock pins, at the same versions, what `make run` needs: the runtime and what builds the editable install.
+# requirements-run.lock pins, at the same versions, what `make run` needs: the extras server and celery, and what builds the
+# editable install.
 # What is already locked stays as it is unless --upgrade or --upgrade-package NAME is given.
 # `uv pip compile` and not `uv export`: it keeps the pins of the file it rewrites, and needs no uv.lock, which names hosts.
 set -euo pipefail
@@ -13,7 +14,7 @@ compile=(.venv/bin/uv pip compile -q --universal --python-version 3.11 --generat
 
 cat requirements.lock >"$all" 2>/dev/null || true
 "${compile[@]}" --all-extras --group dev "$@" -o "$all" pyproject.toml
-printf 'hatchling\neditables\n' | "${compile[@]}" -c "$all" -o "$run" pyproject.toml -
+printf 'hatchling\neditables\n' | "${compile[@]}" --extra server --extra celery -c "$all" -o "$run" pyproject.toml -
 for draft in "$all" "$run"; do
     if grep -nE '://|^-|^holdfast' "$draft"; then
         echo "lock: the lines above name a host, an option or holdfast itself; nothing is changed" >&2

@@ -5,10 +5,11 @@ A package of an extra is imported where it is used and not before, so that the c
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import BadRequestError
 
 # By extra, the modules that it installs and that Holdfast imports.
 MODULES = {
@@ -39,7 +40,7 @@ MODULES = {
 _EXTRA_OF = {module: extra for extra, modules in MODULES.items() for module in modules}
 
 
-class MissingExtraError(HoldfastError):
+class MissingExtraError(BadRequestError):
     """A package that an extra installs is not there."""
 
     code = "driver_missing"
@@ -56,7 +57,14 @@ def extra_of(error: ModuleNotFoundError) -> str | None:
 
 def is_installed(extra: str) -> bool:
     """True when every module of the extra can be imported. Nothing is imported."""
-    return all(importlib.util.find_spec(module) is not None for module in MODULES[extra])
+    return all(map(_can_import, MODULES[extra]))
+
+
+def _can_import(module: str) -> bool:
+    # Kombu replaces itself with a module that has no spec, at which `find_spec` raises.
+    if module in sys.modules:
+        return sys.modules[module] is not None
+    return importlib.util.find_spec(module) is not None
 
 
 def require(extras: Iterable[str], what: str) -> None:

@@ -349,7 +349,7 @@ class TestRedisOnly:
         spec = importlib.util.spec_from_file_location("leases_without_redis", redis_leases.__file__)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        with pytest.raises(BadRequestError, match=r"pip install 'holdfast\[redis\]'") as caught:
+        with pytest.raises(BadRequestError, match=r'pip install "holdfast\[redis\]"') as caught:
             module.RedisLeases("redis://localhost")
         assert caught.value.code == "driver_missing"
 

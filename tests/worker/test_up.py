@@ -171,7 +171,7 @@ def test_a_driver_that_is_missing_is_named_with_its_extra(premises, tmp_path):
             [PROGRAM, *words], env=environment, capture_output=True, text=True, timeout=60, check=False
         )
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), words
-        assert "pip install 'holdfast[redis]' [driver_missing]" in done.stderr
+        assert 'needs the redis extra: pip install "holdfast[redis]" [driver_missing]' in done.stderr
 
 
 @pytest.mark.parametrize("words", [["up"], ["index", "."], ["migrate"], ["status"]])

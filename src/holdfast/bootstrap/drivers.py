@@ -5,14 +5,14 @@ Libraries find out late and each in its own way: Celery breaks apart at the firs
 
 import importlib.util
 
-from holdfast.core.errors import BadRequestError
+from holdfast.extras import MissingExtraError
 from holdfast.settings import PREFIX, Settings
 
 REDIS = ("redis://", "rediss://")
 
 
 def check(settings: Settings) -> None:
-    """Return if every driver that the settings need is installed; otherwise BadRequestError."""
+    """Return if every driver that the settings need is installed; otherwise MissingExtraError."""
     brokers = [url.get_secret_value() for url in (settings.broker_url, *settings.broker_urls)]
     needed = (
         ("BROKER_URL", "redis", "redis", any(url.startswith(REDIS) for url in brokers)),
@@ -23,8 +23,4 @@ def check(settings: Settings) -> None:
     )
     for name, module, extra, is_needed in needed:
         if is_needed and importlib.util.find_spec(module) is None:
-            message = (
-                f"{PREFIX}{name} needs a driver that is not installed; install it with: "
-                f"pip install 'holdfast[{extra}]'"
-            )
-            raise BadRequestError(message, code="driver_missing")
+            raise MissingExtraError(extra, f"{PREFIX}{name}")

@@ -19,7 +19,6 @@ from holdfast.service.library import Library, Wish
 from holdfast.service.viewing import STATUSES, View, Viewing
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.listing import Counts, Sort, Wanted
-from holdfast.worker import sender
 
 STEP = 200
 
@@ -37,6 +36,8 @@ class Filter:
 @contextmanager
 def opened() -> Iterator[tuple[bootstrap.Runtime, Library]]:
     """A runtime that wakes workers, for deletions end what is under way."""
+    from holdfast.worker import sender  # noqa: PLC0415 - whoever only looks needs no Celery
+
     loaded = opening.loaded()
     sending = sender.open_sender(loaded)
     try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from holdfast import extras
 from holdfast.cli import money, opening, queries, terminal
 from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
 from holdfast.service import figures
@@ -89,6 +90,8 @@ def status(*, as_json: bool) -> None:
 
 
 def _queues(loaded: Settings) -> tuple[QueueDepth, ...]:
+    if not extras.is_installed("celery"):
+        return ()  # then nothing here sends messages either
     from holdfast.worker import depths  # noqa: PLC0415 - Celery takes a moment to load
 
     return tuple(QueueDepth(*depth) for depth in depths.measure(loaded))

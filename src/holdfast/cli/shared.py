@@ -3,11 +3,24 @@
 They become settings of this process and of every process that it starts.
 """
 
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from holdfast import extras
+
+# Commands that would find out too late what is not installed: in a process that they start, or in mid-work.
+NEEDS = {
+    "api": ("server",),
+    "index": ("server",),
+    "search": ("server",),
+    "up": ("server",),
+    "worker": ("server",),
+}
 
 
 def _choose(parameter: typer.CallbackParam, value: str | None) -> str | None:
@@ -61,11 +74,32 @@ def program(app: typer.Typer) -> Any:
     holder = typer.Typer(add_completion=False)
     holder.command()(_options)
     root = typer.main.get_command(app)
-    _add(root, typer.main.get_command(holder).params)
+    _add(root, typer.main.get_command(holder).params, ())
     return root
 
 
-def _add(command: Any, options: list[Any]) -> None:
+def _add(command: Any, options: list[Any], path: tuple[str, ...]) -> None:
     command.params.extend(options)
-    for each in getattr(command, "commands", {}).values():
-        _add(each, options)
+    for name, each in getattr(command, "commands", {}).items():
+        _add(each, options, (*path, name))
+    if not hasattr(command, "commands"):
+        command.callback = _naming_extras(command.callback, " ".join(path))
+
+
+def _naming_extras(callback: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The same command, which tells in one line that an extra is missing."""
+
+    @functools.wraps(callback)
+    def command(*args: Any, **options: Any) -> Any:
+        what = f"holdfast {name}"
+        extras.require(NEEDS.get(name, ()), what)
+        try:
+            return callback(*args, **options)
+        except ModuleNotFoundError as error:
+            if (extra := extras.extra_of(error)) is None:
+                raise
+            raise extras.MissingExtraError(extra, what) from error
+        except extras.MissingExtraError as error:
+            raise extras.MissingExtraError(error.extra, what) from error
+
+    return command

@@ -18,8 +18,8 @@ with the effect of once, so a cut connection is tried again once, at once.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from holdfast.core.errors import BadRequestError
 from holdfast.core.records import Claim
+from holdfast.extras import MissingExtraError
 from holdfast.leases.base import REDIS_TERMS, LeaseBackendError, Terms
 
 _missing: ModuleNotFoundError | None = None
@@ -73,8 +73,7 @@ class RedisLeases:
         self, server: "str | redis.Redis", terms: Terms = REDIS_TERMS, prefix: str = "holdfast:lease:"
     ) -> None:
         if _missing is not None:
-            message = "Redis leases need the Redis client; install it with: pip install 'holdfast[redis]'"
-            raise BadRequestError(message, code="driver_missing") from _missing
+            raise MissingExtraError("redis", "a Redis lease") from _missing
         self.terms = terms
         self._prefix = prefix
         self._client: Any = connect(server) if isinstance(server, str) else server

@@ -4,15 +4,21 @@ The model is a static one: its weights come inside a package, each word has a ve
 mean. It loads when it is first used, in about a tenth of a second, and needs no network.
 """
 
+from __future__ import annotations
+
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from holdfast.extras import LazyModule
 from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Profile, Profiled, free
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 NAME = "local"
 MODEL = "wordllama-256"

@@ -1,12 +1,20 @@
 """BM25 (Robertson and Spärck Jones), from a collection's own counts: the same on every database."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from holdfast.extras import LazyModule
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
+
 
 # Tuned modestly on the judged collection of the tests, which is flat around the values everybody uses.
 K1 = 1.4

@@ -5,14 +5,22 @@ as arrays of numbers. Two terms that share a number are one; among 200,000 disti
 and what follows is a chunk that is found for the other word of such a pair.
 """
 
+from __future__ import annotations
+
 import struct
 import zlib
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from holdfast.extras import LazyModule
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
+
 
 # Format, bytes of a row, bytes of a number of times, chunks, terms, postings.
 _HEADER = struct.Struct("<BBBxIII")
@@ -21,8 +29,8 @@ _LONGEST = 0xFFFF
 WIDTH = 4  # bytes of a term's number
 _REMEMBERED = 500_000
 
-Numbers = NDArray[np.uint32]
-Whole = NDArray[np.unsignedinteger]
+Numbers: TypeAlias = "NDArray[np.uint32]"
+Whole: TypeAlias = "NDArray[np.unsignedinteger]"
 
 
 class _Codes(dict[str, int]):

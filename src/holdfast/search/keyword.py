@@ -11,15 +11,16 @@ it more often; and chunks that have only fewer of the common words than asked fo
 among many others.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from holdfast.extras import LazyModule
 from holdfast.search import bm25, counts, postings
 from holdfast.search.bm25 import Term
 from holdfast.search.postings import Block
@@ -27,6 +28,11 @@ from holdfast.search.statistics import Statistics
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
 from holdfast.vectors.base import Ranked
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 MOST_TERMS = 24  # of a query, those worth most
 MOST_COMMON = 7  # terms of which several are asked for together

@@ -5,22 +5,28 @@ What is new comes as a block of its own, what is gone is a mask over its old blo
 is answered sooner by looking through their terms than by sorting them. More questions are worth a sort.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from holdfast.extras import LazyModule
 from holdfast.search.counts import Numbers, Slice, Whole
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
 
 WORTH_A_SORT = 48  # terms asked for
 _LOOKED = 200  # terms of a block whose postings are at hand
 _AT_ONCE = 1 << 20  # postings that are put in order together: the copies of more would not be small
 
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Ids: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
+Mask: TypeAlias = "NDArray[np.bool_]"
 
 
 class Posting(NamedTuple):
@@ -62,7 +68,7 @@ class Entries(NamedTuple):
         begins, ends = self._stretch(self._at(number))
         return int((ends - begins).sum())
 
-    def sorted(self) -> "Entries":
+    def sorted(self) -> Entries:
         """The same with the postings of each term side by side."""
         # Number and place in one: sorting whole numbers of 64 bits is several times as quick as an argsort.
         keys = self.numbers.astype(np.uint64) << np.uint64(32)
@@ -133,7 +139,7 @@ class Block:
         lengths = self.lengths if self.alive is None else self.lengths[self.alive]
         return int(lengths.sum(dtype=np.int64))
 
-    def without(self, heads: Ids) -> "Block":
+    def without(self, heads: Ids) -> Block:
         """The same block in which the chunks of these heads no longer count."""
         gone = np.isin(self.heads, heads)
         if not gone.any():
@@ -171,7 +177,7 @@ class Block:
             self._looked = {}
         return self.entries
 
-    def bare(self) -> "Block":
+    def bare(self) -> Block:
         """The same block without its postings: how many chunks have a term, and not which."""
         nothing = np.empty(0, np.uint8)
         entries = self.entries.sorted() if not self.entries.is_sorted else self.entries

@@ -8,9 +8,11 @@ The embedding of the query is asked for before the snapshot opens: it may be a p
 waits for a provider.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn, get_args
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
 from holdfast.core.errors import BadRequestError
 from holdfast.search import fuse, keyword, snippet, statistics, titles, words
@@ -26,7 +28,7 @@ from holdfast.vectors.form import Vector
 from holdfast.vectors.kept import Kept
 
 Mode = Literal["hybrid", "keyword", "vector"]
-Embed = Callable[[str], Vector | None]
+Embed: TypeAlias = "Callable[[str], Vector | None]"
 
 KEYWORD, VECTOR, TITLE = "keyword", "vector", "title"
 DEPTH = 100  # ranks of each leg that take part
@@ -169,7 +171,7 @@ class Searcher:
         asked = embed or self._embed
         return asked(text) if asked is not None and text.strip() else None
 
-    def _remembered(self, asked: "_Asked", seen: int) -> Found | None:
+    def _remembered(self, asked: _Asked, seen: int) -> Found | None:
         """The answer from what is kept at this stamp; None when more is needed or the stamp has changed.
 
         The statement that reads the hits reads the stamp with them: while that is the one by which they were
@@ -187,7 +189,7 @@ class Searcher:
         shown = stored.chunks_at(self._db, asked.tenant, asked.collection, seen, ids)
         return None if shown is None else _found(asked, seen, ranked, shown)
 
-    def _is_at(self, asked: "_Asked", seen: int) -> bool:
+    def _is_at(self, asked: _Asked, seen: int) -> bool:
         name = (asked.tenant, asked.collection)
         return (
             self._views.known(name, seen) is not None
@@ -195,7 +197,7 @@ class Searcher:
             and (asked.vector is None or self._vectors.is_at(*name, seen))
         )
 
-    def _answer(self, tx: Tx, asked: "_Asked", *, is_new: bool) -> Found:
+    def _answer(self, tx: Tx, asked: _Asked, *, is_new: bool) -> Found:
         """The answer by the snapshot of `tx`; a stamp that `is_new` is read with what it shows."""
         name = (asked.tenant, asked.collection)
         shows = stored.stamp_and_view(tx, *name) if is_new else None
@@ -212,8 +214,8 @@ class Searcher:
         return _found(asked, stamp.publish_seq, ranked, shown)
 
     def _ranked(
-        self, tx: Tx, asked: "_Asked", stamp: stored.Stamp, heads: Sequence[int] | None
-    ) -> "_RankedChunks":
+        self, tx: Tx, asked: _Asked, stamp: stored.Stamp, heads: Sequence[int] | None
+    ) -> _RankedChunks:
         """The best chunks at this stamp, of `heads` alone where given."""
         name, at = (asked.tenant, asked.collection), stamp.publish_seq
         view = self._views.at(name, at, lambda _: _Seen(stored.view(tx, *name, at))).view
@@ -263,7 +265,7 @@ class _RankedChunks(NamedTuple):
     weights: Mapping[str, float]
 
 
-def _found(asked: "_Asked", at: int, ranked: _RankedChunks, shown: Mapping[int, stored.StoredChunk]) -> Found:
+def _found(asked: _Asked, at: int, ranked: _RankedChunks, shown: Mapping[int, stored.StoredChunk]) -> Found:
     hits = (_hit(one, shown[one.chunk_id], ranked.weights) for one in ranked.best if one.chunk_id in shown)
     return Found(tuple(hits), at, asked.legs)
 

@@ -9,18 +9,25 @@ A collection of more than `MOST_POSTINGS` (about half a million chunks) keeps th
 full-text index of the database finds the chunks. What is gone then still counts until an eighth of it is.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from holdfast.extras import LazyModule
 from holdfast.search import counts, postings
 from holdfast.search.counts import Slice, encode
 from holdfast.search.postings import Block
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
 from holdfast.vectors.kept import Kept
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 __all__ = ["Keeper", "Statistics", "encode"]
 

@@ -5,16 +5,17 @@ ledger, so that the same question is paid once; the model on board is asked dire
 keep account of.
 """
 
+from __future__ import annotations
+
 import functools
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.engine import Engine
+from holdfast.extras import LazyModule
 from holdfast.kinds import index
 from holdfast.ledger.pay import Call
 from holdfast.ledger.visitor import Visitor
@@ -25,6 +26,11 @@ from holdfast.service.library import Library
 from holdfast.store.library import other_models
 from holdfast.vectors.base import VectorIndex
 from holdfast.vectors.form import Vector
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 PATIENCE = 10.0
 # Questions whose vectors by the model on board are kept, and the most characters of one: about 2 MB.

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from holdfast.core.errors import BadRequestError
+from holdfast.extras import MissingExtraError
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import runs
 
@@ -42,7 +42,7 @@ _on: _Tracing | None = None
 def begin(url: str | None, exporter: Any = None) -> None:
     """Spans of this process go to the collector at `url`, or to `exporter`; without either there are none.
 
-    Raises BadRequestError, which says what to install, when the extra is missing.
+    Raises MissingExtraError, which says what to install, when the extra is missing.
     """
     global _on  # noqa: PLW0603 - one set of traces per process is the point
     if (url is None and exporter is None) or (_on is not None and _on.pid == os.getpid()):
@@ -52,8 +52,7 @@ def begin(url: str | None, exporter: Any = None) -> None:
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        message = "HOLDFAST_OTEL_URL needs OpenTelemetry; install it with: pip install 'holdfast[otel]'"
-        raise BadRequestError(message, code="driver_missing") from error
+        raise MissingExtraError("otel", "HOLDFAST_OTEL_URL") from error
     provider = TracerProvider(resource=Resource.create({"service.name": NAME}), shutdown_on_exit=True)
     if exporter is not None:
         provider.add_span_processor(SimpleSpanProcessor(exporter))

@@ -1,5 +1,7 @@
 """Nearness of meaning: the vectors of a collection's published chunks, and the nearest of them to a query."""
 
+from __future__ import annotations
+
 from holdfast.vectors.form import Vector, decode, encode, normalised
 
 __all__ = ["Vector", "decode", "encode", "normalised"]

@@ -3,6 +3,8 @@
 Whoever answers must answer from the caller's snapshot and no other, for the words of the same query do.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from typing import NamedTuple, Protocol
 

@@ -4,14 +4,16 @@ A hundred thousand vectors of 256 dimensions take 104 MB and about 5 ms. Collect
 loaded again when they are next asked for.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from holdfast.extras import LazyModule
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
 from holdfast.store.search.search_reads import View
@@ -20,6 +22,11 @@ from holdfast.vectors.base import Ranked
 from holdfast.vectors.form import Vector, normalised
 from holdfast.vectors.kept import Kept
 from holdfast.vectors.matrix import Block, Matrix
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 BUDGET = 1 << 30
 

@@ -8,19 +8,27 @@ It runs in a thread of its own, for the first index of a large collection takes 
 starts it, has leases to look after.
 """
 
+from __future__ import annotations
+
 import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import numpy as np
 from sqlalchemy import exc
 
 from holdfast.core.errors import StoreUnavailableError
+from holdfast.extras import LazyModule
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.search import search_reads as stored
 from holdfast.store.search import vector_tables as tables
 from holdfast.vectors.form import normalised
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 # Chunks below which a collection is compared in memory, whatever is asked for: it is as quick.
 SMALL = 2000

@@ -1,9 +1,19 @@
 """Vectors as the ledger keeps them: little-endian float32, nothing else."""
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from __future__ import annotations
 
-Vector = NDArray[np.float32]
+from typing import TYPE_CHECKING, TypeAlias
+
+from holdfast.extras import LazyModule
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+else:
+    np = LazyModule("numpy")
+
+
+Vector: TypeAlias = "NDArray[np.float32]"
 
 
 def encode(vector: ArrayLike) -> bytes:

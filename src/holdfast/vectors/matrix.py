@@ -5,20 +5,27 @@ comes as a block of its own, what is gone is a mask over its old block, and bloc
 half of one is gone or too many small ones have gathered.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from holdfast.extras import LazyModule
 from holdfast.vectors.base import Ranked
 from holdfast.vectors.form import Vector, normalised
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = LazyModule("numpy")
 
 SMALL = 2048
 MOST_SMALL = 12
 DIGITS = 6  # cosines that differ by less are equal
 
-Ids = NDArray[np.int64]
+Ids: TypeAlias = "NDArray[np.int64]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class Block:
     def __len__(self) -> int:
         return len(self.ids) if self.alive is None else int(np.count_nonzero(self.alive))
 
-    def without(self, heads: Ids) -> "Block":
+    def without(self, heads: Ids) -> Block:
         """The same block in which the vectors of these heads no longer count."""
         gone = np.isin(self.heads, heads)
         if not gone.any():
@@ -105,7 +112,7 @@ class Matrix:
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
 
-    def changed(self, gone: Collection[int], come: Iterable[Block]) -> "Matrix":
+    def changed(self, gone: Collection[int], come: Iterable[Block]) -> Matrix:
         """The matrix without the vectors of some heads and with some blocks more."""
         heads = np.array(list(gone), dtype=np.int64)
         left = [one.without(heads) for one in self.blocks] if len(heads) else list(self.blocks)

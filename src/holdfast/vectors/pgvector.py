@@ -8,12 +8,14 @@ publications; where they are not whole at the stamp of the snapshot, the documen
 compared in memory beside them. A collection that is not in the tables at all is `exact`'s.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
+from holdfast.extras import LazyModule
 from holdfast.store.base.database import Tx
 from holdfast.store.search import nearest_vectors
 from holdfast.store.search import vector_tables as tables
@@ -23,6 +25,11 @@ from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.form import Vector, normalised
 from holdfast.vectors.kept import Kept
 from holdfast.vectors.matrix import Matrix, block
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 # How often a process looks whether the tables have come, or gone.
 LOOK_EVERY = 30.0

@@ -40,6 +40,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from holdfast.core.errors import BadRequestError
+from holdfast.extras import MissingExtraError
 from holdfast.store.base import time_limits
 
 SIMULATED_CLOCK = "holdfast_now"
@@ -302,8 +303,7 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
             },
         )
     except ModuleNotFoundError as error:
-        message = "PostgreSQL needs its driver; install it with: pip install 'holdfast[postgres]'"
-        raise BadRequestError(message, code="driver_missing") from error
+        raise MissingExtraError("postgres", "PostgreSQL") from error
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
