@@ -4,12 +4,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 from sqlalchemy import insert, select
 
-from holdfast.core import fairness
 from holdfast.core.records import Claim, Fenced, Landed, Skipped, Slice, Spent
 from holdfast.core.states import Lane, Skip, Status, TaskState
 from holdfast.store.base.schema import heads, orders, runs, tasks, turns
 from holdfast.store.protocol import claims, duties, requests
 from holdfast.store.protocol import tasks as fenced
+from tests import fairness
 
 RULES = claims.LockHeld(attempt_cap=3, delay=15.0, times=2)
 HELD = {"pipelines": [""], "owner": "other", "ttl": 60.0, "rules": RULES}

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core import fairness
-from holdfast.core.fairness import Waiting
 from holdfast.core.states import Lane
+from tests import fairness
+from tests.fairness import Waiting
 
 LANES = ["interactive", "bulk", "follow-up"]
 TENANTS = st.sampled_from("abc")

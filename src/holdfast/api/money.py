@@ -16,8 +16,9 @@ from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.shapes import Shape, dollars
 from holdfast.api.shapes_actions import Sort
+from holdfast.core import states
 from holdfast.core.errors import BadRequestError, NotFoundError
-from holdfast.core.states import CallState
+from holdfast.core.states import CallState, Verb
 from holdfast.service import estimating
 from holdfast.service.access import Scope
 from holdfast.service.billing import Billing, checked_scope
@@ -226,7 +227,7 @@ def resolve_order(
 
     def do() -> Reply:
         found = _order(its, caller.tenant, order_id)
-        if found.state not in {CallState.PARKED, CallState.IN_DOUBT}:
+        if not states.may("call", CallState(found.state), Verb.RESOLVE):
             message = f"order {order_id} is {found.state}; only one in doubt or parked can be resolved"
             raise ConflictError(message, code="nothing_to_resolve")
         store_orders.resolve(its.runtime.db, order_id, charged=body.charged, actor=caller.actor)

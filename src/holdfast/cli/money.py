@@ -11,8 +11,9 @@ import typer
 from holdfast import bootstrap
 from holdfast.cli import opening, terminal
 from holdfast.cli.exits import CommandError, Exit
+from holdfast.core import states
 from holdfast.core.periods import Period
-from holdfast.core.states import CallState
+from holdfast.core.states import CallState, Verb
 from holdfast.ledger.prices import FREE, NANO, Price
 from holdfast.service import figures, folder
 from holdfast.service.billing import Billing, told_about
@@ -243,7 +244,7 @@ def resolve(order_id: str, *, charged: bool) -> None:
         found = billing.order(runtime.db, None, order_id)
         if found is None:
             raise CommandError(f"there is no order {order_id}", Exit.NOT_FOUND, code="unknown_order")
-        if found.state not in {CallState.PARKED, CallState.IN_DOUBT}:
+        if not states.may("call", CallState(found.state), Verb.RESOLVE):
             message = f"order {order_id} is {found.state}; only one in doubt or parked can be resolved"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_resolve")
         state = store_orders.resolve(runtime.db, order_id, charged=charged, actor=opening.actor())

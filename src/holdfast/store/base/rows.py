@@ -3,10 +3,11 @@
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, exists, literal_column, or_, select
+from sqlalchemy import Column, ColumnElement, Row, Select, bindparam, exists, literal_column, or_, select
 
+from holdfast.core import states
 from holdfast.core.records import Head, RunRecord, Task
-from holdfast.core.states import Disposition, Lane, Status, TaskState
+from holdfast.core.states import Disposition, Lane, Status, TaskState, Verb
 from holdfast.store.base.dialect import now, queue_to_change, queue_to_share
 from holdfast.store.base.schema import heads, orders, runs, tasks
 
@@ -14,6 +15,12 @@ from holdfast.store.base.schema import heads, orders, runs, tasks
 def literal(state: str) -> Any:
     """A state as SQL text. A bound parameter would hide it from the planner of partial indexes."""
     return literal_column(f"'{state}'")
+
+
+def may(column: Column[Any], what: str, verb: Verb) -> ColumnElement[bool]:
+    """SQL that is true of a row which `verb` may act on: the guard comes from the table of transitions."""
+    known = states.sources(what, verb)
+    return column == literal(known[0]) if len(known) == 1 else column.in_([literal(each) for each in known])
 
 
 # Progress or a settled call since the claim: the death of such a holder is bad luck, not poison.

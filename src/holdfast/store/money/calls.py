@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.records import NO_TASK, Claim, Entry, Fenced, Landed, Order
 from holdfast.core.states import CallState, Verb
-from holdfast.store.base import journal
+from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Keys, key_in, now
 from holdfast.store.base.rows import literal
@@ -238,7 +238,7 @@ MARK_SENT = (
     update(orders)
     .where(
         orders.c.id == bindparam("b_order"),
-        orders.c.state == literal(CallState.INTENT),
+        rows.may(orders.c.state, "call", Verb.SEND),
         orders.c.holder == bindparam("b_holder"),
     )
     .values(**_sent_values)
@@ -246,7 +246,7 @@ MARK_SENT = (
 )
 MARK_RESENT = (
     update(orders)
-    .where(orders.c.id == bindparam("b_order"), orders.c.state == literal(CallState.IN_DOUBT))
+    .where(orders.c.id == bindparam("b_order"), rows.may(orders.c.state, "call", Verb.RESEND))
     .values(
         holder=bindparam("b_holder"),
         carrier=bindparam("b_carrier"),

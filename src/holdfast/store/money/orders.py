@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Row, and_, bindparam, func, not_, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core import decide
+from holdfast.core import decide, states
 from holdfast.core.errors import BadRequestError
 from holdfast.core.states import CallState, TaskState, Verb
 from holdfast.store.base import journal
@@ -399,7 +399,7 @@ def park(db: Database, order_id: str, *, reason: str) -> CallState:
 
     def body(tx: Tx) -> CallState:
         row = _locked(tx, order_id)
-        if row.state == CallState.IN_DOUBT:
+        if states.may("call", CallState(row.state), Verb.PARK):
             _turn(tx, row, CallState.PARKED, reason)
             _note(tx, Verb.PARK, reason, row)
             return CallState.PARKED
@@ -416,7 +416,7 @@ def resolve(db: Database, order_id: str, *, charged: bool, actor: str = "") -> C
 
     def body(tx: Tx) -> CallState:
         row = _locked(tx, order_id)
-        if row.state not in {CallState.PARKED, CallState.IN_DOUBT}:
+        if not states.may("call", CallState(row.state), Verb.RESOLVE):
             return CallState(row.state)
         state = CallState.IN_DOUBT if charged else CallState.VOID
         _turn(tx, row, state, f"resolved by {actor or 'a person'}")

@@ -407,7 +407,7 @@ _HELD = and_(
     tasks.c.id == bindparam("b_task"),
     tasks.c.token == bindparam("b_token"),
     tasks.c.epoch == bindparam("b_epoch"),
-    tasks.c.state == literal(TaskState.RUNNING),
+    rows.may(tasks.c.state, "task", Verb.RENEW),
 )
 RENEW = update(tasks).where(_HELD, tasks.c.lease_until > now()).values(lease_until=now() + bindparam("b_ttl"))
 

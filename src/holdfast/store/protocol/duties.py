@@ -30,7 +30,7 @@ _open_states = [literal(state) for state in sorted(OPEN)]
 EXPIRED = (
     select(*losses.LOST_COLUMNS)
     .where(
-        tasks.c.state == literal(TaskState.RUNNING),
+        rows.may(tasks.c.state, "task", Verb.EXPIRE),
         tasks.c.lease_until < now(),
         tasks.c.lease_until >= bindparam("since"),
         or_(tasks.c.lease_until > bindparam("since"), tasks.c.id > bindparam("after")),
@@ -103,7 +103,7 @@ def _expire_page(
 
 FALLEN_DUE = (
     select(tasks.c.id, tasks.c.lane)
-    .where(tasks.c.state == literal(TaskState.WAITING), tasks.c.due_at <= now())
+    .where(rows.may(tasks.c.state, "task", Verb.FALL_DUE), tasks.c.due_at <= now())
     .order_by(tasks.c.due_at)
     .limit(BATCH)
     .with_for_update(key_share=True, skip_locked=True)

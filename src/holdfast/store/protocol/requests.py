@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, case, exists, func, or_, select, union_all, up
 
 from holdfast.core import decide
 from holdfast.core.records import Ask, Fenced, Head, Landed, Outcome, RequestResult, RunRecord
-from holdfast.core.states import LIVE, OPEN, Disposition, Lane, Status, TaskState, Verb
+from holdfast.core.states import LIVE, Disposition, Lane, Status, TaskState, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Together, now
@@ -22,7 +22,6 @@ from holdfast.store.protocol import generations, publish_seq, refusals
 
 BORN: dict[str, Any] = {"state": TaskState.QUEUED.value}
 
-_open_states = [literal(state) for state in sorted(OPEN)]
 _live_states = [literal(status) for status in sorted(LIVE)]
 
 _of_run = tasks.c.run_id == runs.c.id
@@ -69,7 +68,7 @@ _end_run = (
 )
 _close_tasks = (
     update(tasks)
-    .where(tasks.c.run_id == bindparam("b_old_run"), tasks.c.state.in_(_open_states))
+    .where(tasks.c.run_id == bindparam("b_old_run"), rows.may(tasks.c.state, "task", Verb.CLOSE))
     .values(
         state=literal(TaskState.CLOSED),
         epoch=tasks.c.epoch + 1,
