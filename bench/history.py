@@ -33,33 +33,37 @@ _SQLITE = {
 }
 
 HEADS = """
-INSERT INTO heads (tenant, kind, subject, generation, status, run_id, fingerprint, published_generation,
-                   visible, updated_at)
+INSERT INTO holdfast_heads (tenant, kind, subject, generation, status, run_id, fingerprint,
+                   published_generation, visible, updated_at)
 SELECT 'PREFIX' || (i % TENANTS), 'KIND', 'old:' || i, 1, 'STATUS', HEX32, 'f', PUBLISHED,
        PUBLISHED = 1, 1700000000 + i * 0.1
 FROM SERIES
 """
 RUNS = """
-INSERT INTO runs (id, head_id, tenant, kind, subject, generation, status, disposition, reason, actor, lane,
-                  priority, pipeline, content, options, queued_at, started_at, finished_at, pruned)
+INSERT INTO holdfast_runs (id, head_id, tenant, kind, subject, generation, status, disposition, reason, actor,
+                  lane, priority, pipeline, content, options, queued_at, started_at, finished_at, pruned)
 SELECT run_id, id, tenant, kind, subject, 1, status, 'accepted', 'never_done', '', 'bulk',
        5, 'KIND@1', '', '{}', updated_at, updated_at, CASE WHEN visible THEN updated_at END, visible
-FROM heads WHERE status = 'STATUS'
+FROM holdfast_heads WHERE status = 'STATUS'
 """
 TASKS = """
-INSERT INTO tasks (run_id, head_id, tenant, lane, priority, age, pipeline, generation, ordinal, payload,
-                   state, due_at, epoch, owner, token, claimed_at, signed_at)
+INSERT INTO holdfast_tasks (run_id, head_id, tenant, lane, priority, age, pipeline, generation, ordinal,
+                   payload, state, due_at, epoch, owner, token, claimed_at, signed_at)
 SELECT id, head_id, tenant, lane, priority, queued_at, pipeline, 1, 0, '{}', 'STATE',
        queued_at, PUBLISHED, 'past:1', id, queued_at, queued_at
-FROM runs WHERE status = 'STATUS'
+FROM holdfast_runs WHERE status = 'STATUS'
 """
-TURNS = "INSERT INTO turns (lane, tenant, last_served) SELECT 'bulk', 'PREFIX' || (i - 1), 0 FROM SERIES"
+TURNS = (
+    "INSERT INTO holdfast_turns (lane, tenant, last_served) SELECT 'bulk', 'PREFIX' || (i - 1), 0 FROM SERIES"
+)
 JOURNAL = """
-INSERT INTO journal (at, tenant, verb, reason, head_id, run_id, task_id, generation, epoch, actor)
-SELECT signed_at, tenant, 'publish', 'all_slices_done', head_id, run_id, id, 1, 1, 'past:1' FROM tasks
+INSERT INTO holdfast_journal (at, tenant, verb, reason, head_id, run_id, task_id, generation, epoch, actor)
+SELECT signed_at, tenant, 'publish', 'all_slices_done', head_id, run_id, id, 1, 1, 'past:1'
+FROM holdfast_tasks
 """
 CALLS = """
-INSERT INTO calls (tenant, key, state, order_id, run_id, model, estimate, cost, tokens, result, settled_at)
+INSERT INTO holdfast_calls (tenant, key, state, order_id, run_id, model, estimate, cost, tokens, result,
+                   settled_at)
 SELECT 'default', HEX64, 'settled', 'order-' || (i / 100), 'run-' || (i / 100), 'm', 10, 10, 5, BLOB,
        1700000000 + i
 FROM SERIES

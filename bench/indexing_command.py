@@ -22,7 +22,7 @@ EMBEDDERS: dict[str, dict[str, str]] = {
     "local": {},
 }
 SHOWN = text(
-    "SELECT count(*) FROM chunks JOIN heads ON heads.id = chunks.head_id "
+    "SELECT count(*) FROM holdfast_chunks JOIN holdfast_heads ON holdfast_heads.id = holdfast_chunks.head_id "
     "AND heads.published_generation = chunks.generation AND heads.visible"
 )
 

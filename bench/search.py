@@ -100,7 +100,7 @@ def fill(db: Database, corpus: Corpus) -> None:
 
 def _insert(rows: dict[str, list[dict[str, Any]]], tx: Tx) -> None:
     for table in (heads, documents, chunks, calls, word_counts):
-        tx.execute(insert(table), rows[table.name])
+        tx.execute(insert(table), rows[table.name.removeprefix("holdfast_")])
 
 
 def _document(corpus: Corpus, number: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -205,9 +205,11 @@ def _after_a_change(db: Database, searcher: Searcher, corpus: Corpus) -> float:
 
     def body(tx: Tx) -> None:
         for table in ("chunks", "word_counts"):
-            statement = f"UPDATE {table} SET generation = generation + 1 WHERE head_id = :head"  # noqa: S608 - ours
+            statement = f"UPDATE holdfast_{table} SET generation = generation + 1 WHERE head_id = :head"  # noqa: S608 - ours
             tx.execute(text(statement), {"head": head})
-        published = "UPDATE heads SET generation = generation + 1, published_generation = generation + 1"
+        published = (
+            "UPDATE holdfast_heads SET generation = generation + 1, published_generation = generation + 1"
+        )
         tx.execute(text(f"{published} WHERE id = :head"), {"head": head})
         publish_seq.bump(tx, TENANT, COLLECTION)
 

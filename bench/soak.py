@@ -107,9 +107,14 @@ def fill(url: str) -> None:
                 source = source.replace("""'["tenant"]'""", r"""'["tenant"]'\:\:json""")
                 if name in {"orders", "calls"}:
                     source = source.replace(", ''", r", ''\:\:bytea")
-            tx.execute(text(f"INSERT INTO {name} ({columns}) {series} SELECT {source}"))
+            tx.execute(text(f"INSERT INTO holdfast_{name} ({columns}) {series} SELECT {source}"))
         if db.postgresql:
-            tx.execute(text("SELECT setval(pg_get_serial_sequence('heads', 'id'), max(id)) FROM heads"))
+            tx.execute(
+                text(
+                    "SELECT setval(pg_get_serial_sequence('holdfast_heads', 'id'), max(id))"
+                    " FROM holdfast_heads"
+                )
+            )
 
     db.write("fill", body)
     if db.postgresql:

@@ -191,7 +191,7 @@ class Slate:
         found = connection.execute(
             "SELECT table_name || '.' || column_name FROM information_schema.columns"
             " WHERE table_schema = 'public'"
-            " UNION ALL SELECT version_num FROM alembic_version ORDER BY 1"
+            " UNION ALL SELECT version_num FROM holdfast_version ORDER BY 1"
         )
         return [row[0] for row in found]
 
@@ -199,7 +199,7 @@ class Slate:
     def _wipe(connection: psycopg.Connection) -> None:
         found = connection.execute(
             "SELECT relname, pg_relation_size(oid) FROM pg_class"
-            " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'alembic_version'"
+            " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'holdfast_version'"
         ).fetchall()
         emptied = [
             f'TRUNCATE "{name}" CASCADE' if size > 1_000_000 else f'DELETE FROM "{name}"'

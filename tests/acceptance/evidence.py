@@ -55,7 +55,7 @@ def gather(db: Database, log: Sequence[Row] = ()) -> Evidence:
 
 
 def _everything(name: str) -> Any:
-    table = schema.metadata.tables[name]
+    table = schema.metadata.tables[f"holdfast_{name}"]
     query = select(*(column for column in table.c if column.name not in _LEFT_OUT.get(name, ())))
     return query.order_by(*table.primary_key.columns)
 

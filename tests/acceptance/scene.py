@@ -199,7 +199,7 @@ class Scene:
 
     def rows(self, table: str, **where: Any) -> list[Any]:
         """The rows of a table with these values, by their keys."""
-        source = schema.metadata.tables[table]
+        source = schema.metadata.tables[f"holdfast_{table}"]
         query = select(source).where(*(source.c[name] == value for name, value in where.items()))
         query = query.order_by(*source.primary_key)
         return list(self.db.read(lambda tx: tx.all(query)))

@@ -44,7 +44,7 @@ def test_a_duplicate_is_refused_in_one_transaction_and_four_looks(house: House, 
     assert said.status == 409
     assert sent.count("BEGIN") == 1
     assert len(sent) <= 9, sent
-    assert sum(statement.startswith("INSERT INTO journal") for statement in sent) == 1
+    assert sum(statement.startswith("INSERT INTO holdfast_journal") for statement in sent) == 1
 
 
 def test_an_upload_is_taken_in_one_transaction(house: House, client: Client) -> None:

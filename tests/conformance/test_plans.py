@@ -15,7 +15,10 @@ from tests.statements import growing
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PLAIN = re.compile(r"(SELECT|UPDATE|DELETE|INSERT|WITH)")
-LEFT = "SELECT r.id FROM runs r JOIN heads h ON h.id = head_id WHERE h.collection = :c AND r.kind = 'qa'"
+LEFT = (
+    "SELECT r.id FROM holdfast_runs r JOIN holdfast_heads h ON h.id = head_id"
+    " WHERE h.collection = :c AND r.kind = 'qa'"
+)
 
 
 @pytest.fixture
@@ -57,7 +60,9 @@ def plans_of(world, collection):
 def test_the_jobs_of_a_collection_are_not_looked_for_among_those_of_all(grown):
     """Both databases think that jobs are few, and would go through all for a collection that has none."""
     collections = ("rare", "c1", "c7")
-    walked = {name: any("ix_runs_jobs" in plan for plan in plans_of(grown, name)) for name in collections}
+    walked = {
+        name: any("holdfast_runs_jobs" in plan for plan in plans_of(grown, name)) for name in collections
+    }
     assert walked == {"rare": False, "c1": False, "c7": True}
     left = {
         name: min(len(grown.db.read(lambda tx, name=name: tx.all(text(LEFT), {"c": name}))), 50)

@@ -168,7 +168,7 @@ def test_the_full_text_index_forgets_what_is_deleted(world, shelf):
     if world.db.postgresql:
         assert world.count(chunks) == 1
         return
-    world.write(text("INSERT INTO chunk_words(chunk_words) VALUES ('integrity-check')"))
-    found = world.rows(text("SELECT rowid FROM chunk_words WHERE chunk_words MATCH 'tin'"))
+    world.write(text("INSERT INTO holdfast_chunk_words(holdfast_chunk_words) VALUES ('integrity-check')"))
+    found = world.rows(text("SELECT rowid FROM holdfast_chunk_words WHERE holdfast_chunk_words MATCH 'tin'"))
     assert found == []
     assert world.row(select(func.count()).select_from(chunks))[0] == 1

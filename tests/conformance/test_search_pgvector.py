@@ -116,38 +116,7 @@ def test_the_index_of_the_space_is_what_is_asked(world, shelf, filling):
         return [row[0] for row in tx.all(text(asked), values)]
 
     plan = world.db.read(look)
-    assert any("ix_chunk_vectors_" in line for line in plan), plan
-
-
-OLDER = """ALTER TABLE vector_spaces DROP COLUMN provider,
-    ADD CONSTRAINT one_space_per_model UNIQUE (tenant, collection, model, dimensions)"""
-
-
-def test_tables_that_did_not_tell_providers_apart_are_put_right(world, shelf, filling):
-    """A space of one provider is named after it and stays; one that mixed two is filled again."""
-    shelf.publish("a", "copper one", provider="north")
-    other = Shelf(world.db, collection="d")
-    other.publish("b", "copper two", provider="north")
-    other.publish("e", "copper three", provider="south")
-    filling.round()
-    world.write(
-        text(
-            "UPDATE chunk_vectors SET space = (SELECT min(id) FROM vector_spaces WHERE collection = 'd')"
-            " WHERE space IN (SELECT id FROM vector_spaces WHERE collection = 'd')"
-        )
-    )
-    world.write(text("DELETE FROM vector_spaces WHERE collection = 'd' AND provider = 'south'"))
-    world.write(text(OLDER))
-    assert filling.round() == 2
-    searcher = Searcher(world.db, meaning, vectors=PgvectorIndex(ExactIndex()))
-    for collection, provider, expected in (
-        ("c", "north", ["a"]),
-        ("d", "north", ["b"]),
-        ("d", "south", ["e"]),
-    ):
-        how = {"mode": "vector", "provider": provider, "model": "m"}
-        hits = searcher.search("acme", collection, "copper", **how).hits
-        assert [hit.document_id for hit in hits] == expected
+    assert any("holdfast_chunk_vectors_" in line for line in plan), plan
 
 
 @pytest.mark.g3
@@ -172,7 +141,12 @@ def test_what_is_published_is_found_before_it_is_in_the_tables(world, shelf, fil
     assert texts() == []
     filling.round()
     assert (texts(), texts("other")) == ([], ["copper two"])
-    assert world.row(text("SELECT count(*) FROM chunk_vectors JOIN vector_heads USING (head_id)"))[0] <= 1
+    assert (
+        world.row(
+            text("SELECT count(*) FROM holdfast_chunk_vectors JOIN holdfast_vector_heads USING (head_id)")
+        )[0]
+        <= 1
+    )
 
 
 def test_without_the_extension_or_the_right_to_it_memory_answers(world, shelf, filling, caplog):
@@ -214,8 +188,11 @@ def test_small_collections_stay_out_and_an_emptied_one_leaves(world, shelf):
     shelf.delete("a")
     world.write(update(documents).values(deleted=True))
     assert large.round() == 0
-    assert world.rows(text("SELECT FROM vector_spaces UNION ALL SELECT FROM vector_stamps")) == []
-    assert world.rows(text("SELECT FROM pg_indexes WHERE indexname LIKE 'ix_chunk_vectors%'")) == []
+    assert (
+        world.rows(text("SELECT FROM holdfast_vector_spaces UNION ALL SELECT FROM holdfast_vector_stamps"))
+        == []
+    )
+    assert world.rows(text("SELECT FROM pg_indexes WHERE indexname LIKE 'holdfast_chunk_vectors%'")) == []
 
 
 def test_two_fillers_at_once_do_the_work_once(world, shelf, filling):

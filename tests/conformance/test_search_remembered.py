@@ -168,7 +168,7 @@ def test_hits_and_their_titles_are_looked_up_by_key(world, shelf):
         shelf.publish(f"d{n}", "copper")
     if world.db.postgresql:
         # Of an empty table it cannot tell one index from another.
-        world.write(text("ANALYZE documents"))
+        world.write(text("ANALYZE holdfast_documents"))
     compiled = stored.CHUNKS_AT.compile(dialect=world.db.engine.dialect)
     values = {"tenant": "acme", "collection": "c", "ids": [1] if world.db.postgresql else "[1]"}
 

@@ -54,7 +54,7 @@ def test_every_term_is_exactly_one_token(world, written):
 
     def body(tx):
         if not tx.db.postgresql:
-            made = tx.one(text("SELECT sql FROM sqlite_master WHERE name = 'chunk_words'"))[0]
+            made = tx.one(text("SELECT sql FROM sqlite_master WHERE name = 'holdfast_chunk_words'"))[0]
             options = made.partition("tokenize")[2].partition(",")[0]
             tx.execute(
                 text(f"CREATE VIRTUAL TABLE IF NOT EXISTS looked_at USING fts5(words, tokenize{options})")

@@ -67,39 +67,45 @@ CALL = {"tenant": "default", "key": "k", "state": "intent", "model": "m", "estim
 
 TROUBLE = {"provider": "p", "endpoint": "e", "reason": "no", "tries": 1, "since": 0.0, "last_at": 0.0}
 BAD = {
-    "g1_one_head_per_kind_and_subject": lambda world: copied(world, heads),
-    "g3_published_is_never_ahead_of_requested": lambda _: update(heads).values(published_generation=99),
-    "head_status_is_known": lambda _: update(heads).values(status="done"),
-    "g1_one_run_per_generation": lambda world: copied(world, runs, id="other", status="failed"),
-    "g1_one_live_run_per_head": lambda world: copied(world, runs, id="other", generation=2),
-    "run_status_is_known": lambda _: update(runs).values(status="done"),
-    "one_task_per_slice": lambda world: copied(world, tasks),
-    "task_state_is_known": lambda _: update(tasks).values(state="lost"),
-    "g2_epoch_and_lease_are_numbers": lambda _: update(tasks).values(lease_until=-1.0),
-    "one_turn_per_lane_and_tenant": lambda world: copied(world, turns),
-    "g2_one_chunk_per_place_and_epoch": lambda world: copied(world, chunks),
-    "one_line_per_id": lambda world: copied(world, lines),
-    "g5_one_row_per_paid_input": lambda _: insert(calls).values([CALL, CALL]),
-    "call_state_is_known": lambda _: insert(calls).values({**CALL, "state": "paid"}),
-    "g5_a_settled_call_keeps_its_result": lambda _: insert(calls).values({**CALL, "state": "settled"}),
-    "g5_one_order_per_idempotency_key": lambda world: copied(world, orders, id="o2"),
-    "order_state_is_known": lambda _: update(orders).values(state="paid"),
-    "g5_one_charge_per_send": lambda _: insert(charges).values([CHARGE, CHARGE]),
-    "charge_sort_is_known": lambda _: insert(charges).values({**CHARGE, "sort": "free"}),
-    "g5_reservations_are_never_negative": lambda _: update(budgets).values(reserved=-1),
-    "one_budget_per_scope": lambda world: copied(world, budgets),
-    "budget_period_is_known": lambda _: update(budgets).values(period="week"),
-    "one_action_per_token": lambda world: copied(world, actions.actions),
-    "one_follow_up_per_action_and_generation": lambda world: copied(world, follow_ups),
-    "one_delivery_per_event": lambda _: insert(deliveries).values([DELIVERY, DELIVERY]),
-    "one_finding_per_step": lambda world: copied(world, findings),
-    "one_result_per_place": lambda _: insert(job_results).values([RESULT, RESULT]),
-    "one_round_per_collection_and_sort": lambda _: insert(rounds).values([ROUND, ROUND]),
-    "one_count_per_slice": lambda world: copied(world, word_counts),
-    "one_trouble_per_provider": lambda _: insert(provider_troubles).values([TROUBLE, TROUBLE]),
-    "one_installation_per_database": lambda _: insert(installation).values(id=2, blobs_id="other"),
-    "one_document_per_id": lambda world: copied(world, documents, digest="other"),
-    "one_live_document_per_content": lambda world: insert(documents).values(**DOCUMENT | {"id": "d2"}),
+    "holdfast_g1_one_head_per_kind_and_subject": lambda world: copied(world, heads),
+    "holdfast_g3_published_is_never_ahead_of_requested": lambda _: update(heads).values(
+        published_generation=99
+    ),
+    "holdfast_head_status_is_known": lambda _: update(heads).values(status="done"),
+    "holdfast_g1_one_run_per_generation": lambda world: copied(world, runs, id="other", status="failed"),
+    "holdfast_g1_one_live_run_per_head": lambda world: copied(world, runs, id="other", generation=2),
+    "holdfast_run_status_is_known": lambda _: update(runs).values(status="done"),
+    "holdfast_one_task_per_slice": lambda world: copied(world, tasks),
+    "holdfast_task_state_is_known": lambda _: update(tasks).values(state="lost"),
+    "holdfast_g2_epoch_and_lease_are_numbers": lambda _: update(tasks).values(lease_until=-1.0),
+    "holdfast_one_turn_per_lane_and_tenant": lambda world: copied(world, turns),
+    "holdfast_g2_one_chunk_per_place_and_epoch": lambda world: copied(world, chunks),
+    "holdfast_one_line_per_id": lambda world: copied(world, lines),
+    "holdfast_g5_one_row_per_paid_input": lambda _: insert(calls).values([CALL, CALL]),
+    "holdfast_call_state_is_known": lambda _: insert(calls).values({**CALL, "state": "paid"}),
+    "holdfast_g5_a_settled_call_keeps_its_result": lambda _: insert(calls).values(
+        {**CALL, "state": "settled"}
+    ),
+    "holdfast_g5_one_order_per_idempotency_key": lambda world: copied(world, orders, id="o2"),
+    "holdfast_order_state_is_known": lambda _: update(orders).values(state="paid"),
+    "holdfast_g5_one_charge_per_send": lambda _: insert(charges).values([CHARGE, CHARGE]),
+    "holdfast_charge_sort_is_known": lambda _: insert(charges).values({**CHARGE, "sort": "free"}),
+    "holdfast_g5_reservations_are_never_negative": lambda _: update(budgets).values(reserved=-1),
+    "holdfast_one_budget_per_scope": lambda world: copied(world, budgets),
+    "holdfast_budget_period_is_known": lambda _: update(budgets).values(period="week"),
+    "holdfast_one_action_per_token": lambda world: copied(world, actions.actions),
+    "holdfast_one_follow_up_per_action_and_generation": lambda world: copied(world, follow_ups),
+    "holdfast_one_delivery_per_event": lambda _: insert(deliveries).values([DELIVERY, DELIVERY]),
+    "holdfast_one_finding_per_step": lambda world: copied(world, findings),
+    "holdfast_one_result_per_place": lambda _: insert(job_results).values([RESULT, RESULT]),
+    "holdfast_one_round_per_collection_and_sort": lambda _: insert(rounds).values([ROUND, ROUND]),
+    "holdfast_one_count_per_slice": lambda world: copied(world, word_counts),
+    "holdfast_one_trouble_per_provider": lambda _: insert(provider_troubles).values([TROUBLE, TROUBLE]),
+    "holdfast_one_installation_per_database": lambda _: insert(installation).values(id=2, blobs_id="other"),
+    "holdfast_one_document_per_id": lambda world: copied(world, documents, digest="other"),
+    "holdfast_one_live_document_per_content": lambda world: insert(documents).values(
+        **DOCUMENT | {"id": "d2"}
+    ),
 }
 
 
@@ -135,9 +141,9 @@ def test_a_named_constraint_refuses(furnished, name):
 
 def test_every_named_constraint_is_tried():
     """A constraint that carries a name of its own is in the table above."""
-    own = {"one_collection_per_id"}
+    own = {"holdfast_one_collection_per_id"}
     for table in heads.metadata.sorted_tables:
         own |= {str(rule.name) for rule in table.constraints if rule.name}
         own |= {str(index.name) for index in table.indexes if index.unique}
-    promised = {name for name in own if not name.startswith(("pk_", "fk_"))}
-    assert promised - set(BAD) <= {"one_collection_per_id"}
+    promised = {name for name in own if not name.endswith(("_pk", "_fk"))}
+    assert promised - set(BAD) <= {"holdfast_one_collection_per_id"}

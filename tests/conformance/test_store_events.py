@@ -136,20 +136,24 @@ def plan(db, statement, values):
 
 PLACE = {"after_xid": 5, "after_id": 5, "limit": 100}
 READS = {
-    "page": (events.PAGE, {"tenant": "t1", **PLACE}, "ix_journal_tenant"),
-    "head": (events.OF_HEAD, {"head_id": 7, **PLACE}, "ix_journal_head"),
-    "latest": (events.LATEST, {}, "ix_journal_order"),
-    "unsettled": (events.UNSETTLED, {}, "ix_journal_order"),
+    "page": (events.PAGE, {"tenant": "t1", **PLACE}, "holdfast_journal_tenant"),
+    "head": (events.OF_HEAD, {"head_id": 7, **PLACE}, "holdfast_journal_head"),
+    "latest": (events.LATEST, {}, "holdfast_journal_order"),
+    "unsettled": (events.UNSETTLED, {}, "holdfast_journal_order"),
     "watch": (
         events.OF_TENANTS,
         {"tenants": ["t1"], "until_xid": 9, "until_id": 9, **PLACE},
-        "ix_journal_",
+        "holdfast_journal_",
     ),
-    "metrics": (tallies.LAST_ENTRY, {"entry_xid": 5, "entry_id": 99_000, "most": 100}, "ix_journal_order"),
+    "metrics": (
+        tallies.LAST_ENTRY,
+        {"entry_xid": 5, "entry_id": 99_000, "most": 100},
+        "holdfast_journal_order",
+    ),
     "refused": (
         dashboard.REFUSED,
         {"tenant": "t1", "floor_xid": 0, "floor_id": 80_000, "limit": 20},
-        "ix_journal_tenant",
+        "holdfast_journal_tenant",
     ),
 }
 

@@ -1,6 +1,8 @@
 """The migrations build exactly the tables of the schema, and a process meets no other."""
 
+import contextlib
 import secrets
+import shutil
 import subprocess
 import sys
 from urllib.parse import urlsplit
@@ -9,7 +11,7 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, text
+from sqlalchemy import MetaData, create_engine, inspect, text
 
 from holdfast.core.errors import SchemaError
 from holdfast.store.base import dialect, migrate
@@ -29,9 +31,10 @@ def test_models_and_migrations_agree(engine):
     options = {
         "compare_type": True,
         "compare_server_default": engine.dialect.name == "postgresql",
+        "version_table": migrate.VERSION_TABLE,
         # The full-text indexes have no model: one is SQLite's own, the other an expression.
         "include_name": lambda name, kind, parents: (
-            not str(name).startswith(("chunk_words", "ix_chunks_words"))
+            not str(name).startswith(("holdfast_chunk_words", "holdfast_chunks_words"))
         ),
     }
     with engine.connect() as connection:
@@ -51,10 +54,10 @@ def test_partial_indexes_and_checks_of_the_models_are_in_the_database(engine):
         said = "\n".join(row[0] for row in found)
     for table in metadata.sorted_tables:
         for rule in (*table.constraints, *table.indexes):
-            assert rule.name is None or str(rule.name).startswith("pk_") or str(rule.name) in said
+            assert rule.name is None or str(rule.name).endswith("_pk") or str(rule.name) in said
         for index in table.indexes:
             partial = index.dialect_options["sqlite"]["where"] is not None
-            line = next(line for line in said.split("\n") if str(index.name) in line)
+            line = next(line for line in said.split("\n") if f"INDEX {index.name} ON" in line)
             assert partial == ("WHERE" in line)
 
 
@@ -67,9 +70,9 @@ def test_the_database_of_this_release_is_accepted(engine):
 @pytest.mark.parametrize(
     ("statement", "advice"),
     [
-        ("DELETE FROM alembic_version", "run: holdfast migrate"),
-        ("DROP TABLE alembic_version", "run: holdfast migrate"),
-        ("UPDATE alembic_version SET version_num = '9999'", "install a newer holdfast"),
+        ("DELETE FROM holdfast_version", "run: holdfast migrate"),
+        ("DROP TABLE holdfast_version", "run: holdfast migrate"),
+        ("UPDATE holdfast_version SET version_num = '9999'", "install a newer holdfast"),
     ],
 )
 def test_a_database_that_is_empty_or_unknown_is_refused_with_what_to_do(engine, statement, advice):
@@ -87,13 +90,36 @@ def test_an_older_database_is_refused_with_what_to_run(engine, monkeypatch):
         migrate.check(engine)
 
 
-def test_a_database_is_never_taken_back_to_an_older_revision(database_url, engine):
+NEXT = """
+revision, down_revision = "0002", "0001"
+
+def upgrade():
+    pass
+"""
+
+
+def test_a_database_is_never_taken_back_to_an_older_revision(database_url, engine, tmp_path, monkeypatch):
     """It is refused with the reason, where it used to do nothing and say that it was done."""
-    before = migrate.current(engine)
-    with pytest.raises(SchemaError, match="newer than 0010, and there is no way back") as refused:
-        migrate.upgrade(database_url, "0010")
-    assert "restore a backup" in refused.value.message
-    assert migrate.current(engine) == before
+    scripts = tmp_path / "migrations"
+    shutil.copytree(migrate.SCRIPTS, scripts)
+    (scripts / "versions" / "0002_next.py").write_text(NEXT)
+    monkeypatch.setattr(migrate, "SCRIPTS", scripts)
+    with undone(engine):
+        assert migrate.upgrade(database_url) == "0002"
+        with pytest.raises(SchemaError, match="newer than 0001, and there is no way back") as refused:
+            migrate.upgrade(database_url, "0001")
+        assert "restore a backup" in refused.value.message
+        assert migrate.current(engine) == "0002"
+
+
+@contextlib.contextmanager
+def undone(engine):
+    """Whatever happens inside, the database says afterwards that it is at the baseline."""
+    try:
+        yield
+    finally:
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE holdfast_version SET version_num = '0001'"))
 
 
 def test_upgrading_twice_changes_nothing(database_url, engine):
@@ -129,3 +155,62 @@ def test_two_processes_may_upgrade_at_once(request, kind):
         for _ in range(2)
     ]
     assert [one.communicate(timeout=60)[0].strip() for one in both] == [migrate.known()] * 2
+
+
+THEIRS = ("orders", "tasks", "documents", "alembic_version")
+
+
+@pytest.mark.parametrize(
+    "kind", ["empty_sqlite", pytest.param("empty_postgresql", marks=pytest.mark.postgresql)]
+)
+def test_the_database_of_an_application_takes_us_in(request, kind):
+    """Its tables keep their names and rows, whatever they are called; ours all begin with holdfast_."""
+    url = request.getfixturevalue(kind)
+    theirs = create_engine(dialect.parse(url))
+    with theirs.begin() as connection:
+        for name in THEIRS:
+            connection.execute(text(f"CREATE TABLE {name} (id TEXT)"))
+            connection.execute(text(f"INSERT INTO {name} VALUES ('theirs')"))
+    assert migrate.upgrade(url) == migrate.known()
+    names = {*inspect(theirs).get_table_names()} - set(THEIRS)
+    assert names
+    assert {name for name in names if not name.startswith("holdfast_")} == set()
+    for name in names:
+        for index in inspect(theirs).get_indexes(name):
+            assert index["name"].startswith("holdfast_")
+    with theirs.connect() as connection:
+        assert [connection.scalar(text(f"SELECT id FROM {name}")) for name in THEIRS] == ["theirs"] * 4
+    theirs.dispose()
+
+
+@pytest.mark.parametrize(
+    "kind", ["empty_sqlite", pytest.param("empty_postgresql", marks=pytest.mark.postgresql)]
+)
+def test_migrations_of_an_application_see_nothing_of_ours(request, kind):
+    """With the hook of the how-to its autogenerate finds nothing; without it, it would drop our tables."""
+    url = request.getfixturevalue(kind)
+    migrate.upgrade(url)
+    theirs, own = create_engine(dialect.parse(url)), MetaData()
+
+    def include_name(name, kind, _parents):
+        return kind != "table" or not name.startswith("holdfast_")
+
+    with theirs.connect() as connection:
+        plain = MigrationContext.configure(connection)
+        assert any(change[0] == "remove_table" for change in compare_metadata(plain, own))
+        hooked = MigrationContext.configure(connection, opts={"include_name": include_name})
+        assert compare_metadata(hooked, own) == []
+    theirs.dispose()
+
+
+def test_a_database_of_a_preview_is_refused_in_one_line_and_left_as_it_is(empty_sqlite):
+    """Its tables have no prefix, and no migration leads on from them."""
+    theirs = create_engine(empty_sqlite)
+    with theirs.begin() as connection:
+        for name in ("heads", "word_counts", "journal", "alembic_version"):
+            connection.execute(text(f"CREATE TABLE {name} (id TEXT)"))
+    with pytest.raises(SchemaError, match="made by a preview of holdfast") as refused:
+        migrate.upgrade(empty_sqlite)
+    assert "\n" not in refused.value.message
+    assert "holdfast_heads" not in inspect(theirs).get_table_names()
+    theirs.dispose()

@@ -61,10 +61,10 @@ def test_chunks_travel_together(world):
     event.listen(world.db.engine, "before_cursor_execute", lambda *told: said.append(told[2]))
     batch = [Chunk(at, f"text {at}", at % 3, f"key {at}", {"at": at} if at else {}, "w") for at in range(60)]
     assert fenced.stage(world.db, claim, batch[:10]) == Landed()
-    assert len([each for each in said if each.startswith("INSERT INTO chunks")]) == 1
+    assert len([each for each in said if each.startswith("INSERT INTO holdfast_chunks")]) == 1
     landed = fenced.finish(world.db, claim, spent=Spent(), staged=60, batch=batch[10:])
     assert landed == Landed(published=True)
-    assert len([each for each in said if each.startswith("INSERT INTO chunks")]) == 3
+    assert len([each for each in said if each.startswith("INSERT INTO holdfast_chunks")]) == 3
     columns = (chunks.c.position, chunks.c.text, chunks.c.page, chunks.c.call_key, chunks.c.data)
     found = world.rows(select(*columns, chunks.c.words).order_by(chunks.c.id))
     told = [(at, f"text {at}", at % 3, f"key {at}", {"at": at} if at else None, "w") for at in range(60)]

@@ -97,7 +97,9 @@ def test_the_look_for_gaps_reads_each_table_once(indexed):
     runtime, _, _ = indexed
     compiled = str(stored.LOOK.compile(dialect=runtime.db.engine.dialect))
     read = re.findall(r"(?:FROM|JOIN) (\w[\w, ]*?)(?= (?:LEFT|JOIN|ON)|\s*\n)", compiled)
-    assert sorted(read) == ["calls", "chunks", "chunks", "documents", "heads"]
+    assert sorted(read) == [
+        f"holdfast_{name}" for name in ("calls", "chunks", "chunks", "documents", "heads")
+    ]
 
 
 def test_what_is_whole_is_left_alone(indexed):

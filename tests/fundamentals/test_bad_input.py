@@ -418,7 +418,7 @@ def test_an_empty_database_needs_its_tables(tmp_path):
 
 def test_a_database_of_a_newer_release_is_left_alone(everywhere):
     """A revision that this code does not know is not guessed at."""
-    set_revision = text("UPDATE alembic_version SET version_num = 'from_the_future'")
+    set_revision = text("UPDATE holdfast_version SET version_num = 'from_the_future'")
     everywhere.db.write("by_hand", lambda tx: tx.execute(set_revision))
     with pytest.raises(SchemaError, match="install a newer holdfast"):
         migrate.check(everywhere.db.engine)

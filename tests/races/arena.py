@@ -220,7 +220,7 @@ class Arena:
 
     def rows(self, table: str, **where: Any) -> list[Any]:
         """The rows of a table with these values, by their keys: by itself PostgreSQL keeps no order."""
-        source = schema.metadata.tables[table]
+        source = schema.metadata.tables[f"holdfast_{table}"]
         query = select(source).where(*(source.c[name] == value for name, value in where.items()))
         query = query.order_by(*source.primary_key)
         return list(self.db.read(lambda tx: tx.all(query)))
@@ -231,7 +231,7 @@ class Arena:
 
     def set(self, table: str, values: Mapping[str, Any], **where: Any) -> None:
         """Change rows behind the back of the protocol."""
-        source = schema.metadata.tables[table]
+        source = schema.metadata.tables[f"holdfast_{table}"]
         change = source.update().where(*(source.c[name] == value for name, value in where.items()))
         self.db.write("test", lambda tx: tx.execute(change.values(**values)))
 
@@ -262,7 +262,7 @@ class Arena:
 
     def largest(self, table: str, column: str) -> Any:
         """The largest value of a column."""
-        source = schema.metadata.tables[table]
+        source = schema.metadata.tables[f"holdfast_{table}"]
         return self.db.read(lambda tx: tx.execute(select(func.max(source.c[column]))).scalar())
 
     def intend(self, claim: Claim, *texts: str, keyed: bool = True, weight: int = 10) -> Any:

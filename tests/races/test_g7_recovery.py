@@ -372,7 +372,7 @@ def frozen(arena, statement, values=(), *, between=False):
 def test_a_process_frozen_while_it_hands_over_several_statements_keeps_nothing(pg_arena, moment):
     """The server's own clock has stopped, so the sweep ends its session; others' are left alone."""
     claim = pg_arena.taken(ttl=0.05)
-    locked = "SELECT id FROM tasks WHERE id = %s FOR UPDATE"
+    locked = "SELECT id FROM holdfast_tasks WHERE id = %s FOR UPDATE"
     with frozen(pg_arena, locked, [claim.task_id], between=moment == "after_the_first"):
         assert not duties.expire(pg_arena.db, cap=3)
         assert stalled_sessions.end(pg_arena.db, after=60.0) == 0
@@ -392,7 +392,7 @@ def test_a_sweep_that_meets_a_row_of_a_frozen_session_goes_on_and_ends_it(pg_are
     monkeypatch.setattr(
         stalled_sessions, "end", lambda db: ended.append(end(db, after=next(long))) or ended[-1]
     )
-    with frozen(pg_arena, "SELECT * FROM budgets FOR UPDATE"):
+    with frozen(pg_arena, "SELECT * FROM holdfast_budgets FOR UPDATE"):
         rounds = [pg_arena.start(engine.sweep).result()]
         (duty,) = pg_arena.rows("duties", name="budgets")
         assert "keeps a row" in duty.error  # it did not wait until all its time was over

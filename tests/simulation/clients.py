@@ -88,9 +88,9 @@ class Clients:
         self.dispositions[answer.disposition] += 1
         self.world.note("answer", str(answer.disposition), answer.reason, answer.generation)
         reader = self.world.check.reader
-        made = reader.execute("SELECT id FROM runs WHERE actor = ?", (actor,)).fetchall()
+        made = reader.execute("SELECT id FROM holdfast_runs WHERE actor = ?", (actor,)).fetchall()
         noted = reader.execute(
-            "SELECT reason, run_id FROM journal WHERE verb = 'request' AND actor = ?", (actor,)
+            "SELECT reason, run_id FROM holdfast_journal WHERE verb = 'request' AND actor = ?", (actor,)
         ).fetchall()
         pruned = self.world.scenario.history_retention is not None
         if answer.created:

@@ -16,14 +16,16 @@ LIVE = ("queued", "running")
 OPEN = ("waiting", "queued", "running")
 READ = {
     "heads": "SELECT id, run_id, tenant, kind, subject, generation, status, published_generation, visible,"
-    " collection FROM heads",
-    "runs": "SELECT id, head_id, generation, status, slices, content, error_code, subject, kind FROM runs",
+    " collection FROM holdfast_heads",
+    "runs": "SELECT id, head_id, generation, status, slices, content, error_code, subject, kind"
+    " FROM holdfast_runs",
     "tasks": "SELECT id, run_id, head_id, generation, ordinal, state, epoch, token, owner, lease_until, done"
-    " FROM tasks",
+    " FROM holdfast_tasks",
     "orders": "SELECT id, tenant, state, holder, task_id, sends, doubts, estimate, keyed, scopes, call_keys"
-    " FROM orders",
-    "collections": "SELECT tenant || '/' || id, publish_seq FROM collections",
-    "budgets": "SELECT tenant || '/' || scope, tenant, scope, hard_limit, spent, reserved FROM budgets",
+    " FROM holdfast_orders",
+    "collections": "SELECT tenant || '/' || id, publish_seq FROM holdfast_collections",
+    "budgets": "SELECT tenant || '/' || scope, tenant, scope, hard_limit, spent, reserved"
+    " FROM holdfast_budgets",
 }
 H_RUN, H_TENANT, H_KIND, H_SUBJECT, H_GENERATION, H_STATUS, H_PUBLISHED, H_VISIBLE, H_COLLECTION = range(
     1, 10
@@ -189,7 +191,9 @@ class Check:
             raise Violation("G2", message)
 
     def _staged(self, actor: Actor, old: dict[str, dict[Any, Row]]) -> None:
-        rows = self.reader.execute("SELECT head_id, generation, slice, epoch, position, text FROM chunks")
+        rows = self.reader.execute(
+            "SELECT head_id, generation, slice, epoch, position, text FROM holdfast_chunks"
+        )
         now = {row[:5]: row[5] for row in rows}
         tasks: dict[Row, Row] | None = None
         for place in now:

@@ -95,7 +95,7 @@ def _bill(check: Check, service: Service) -> None:
     """Every charge of the provider is in the ledger: paid, second or in doubt."""
     sends: dict[str, set[int]] = {}
     paid: Counter[str] = Counter()
-    for order_id, send, sort in check.reader.execute("SELECT order_id, send, sort FROM charges"):
+    for order_id, send, sort in check.reader.execute("SELECT order_id, send, sort FROM holdfast_charges"):
         sends.setdefault(order_id, set()).add(send)
         paid[order_id] += sort == "paid"
     for order_id, count in service.order_charges.items():
@@ -114,7 +114,7 @@ def _bill(check: Check, service: Service) -> None:
             )
         if order[oracles.O_STATE] == "settled" and not service.order_charges[order_id]:
             raise Violation("G5", f"order {order_id[:8]} is in the bill but was never charged")
-    rows = check.reader.execute("SELECT key, state, order_id FROM calls")
+    rows = check.reader.execute("SELECT key, state, order_id FROM holdfast_calls")
     for key, state, order_id in rows:
         owner = check.orders.get(order_id)
         given_up = owner is not None and owner[oracles.O_STATE] == "in_doubt" and state == "void"
@@ -137,7 +137,7 @@ def _possible_charges(order: oracles.Row) -> int:
 
 
 SPENT = """
-SELECT coalesce(sum(c.amount), 0) FROM charges c JOIN orders o ON o.id = c.order_id
+SELECT coalesce(sum(c.amount), 0) FROM holdfast_charges c JOIN holdfast_orders o ON o.id = c.order_id
 WHERE (c.sort <> 'in_doubt' OR (NOT c.cleared AND o.state = 'settled')) AND c.tenant = ?
 """
 
@@ -166,12 +166,12 @@ def _budgets(check: Check) -> None:
 def requests_kept(check: Check, accepted: dict[str, str]) -> None:
     """What was accepted has a run that ended; nobody's request made two, answered or not (G4, G6)."""
     twice = check.reader.execute(
-        "SELECT actor FROM runs WHERE actor LIKE 'ask%' GROUP BY actor HAVING count(*) > 1"
+        "SELECT actor FROM holdfast_runs WHERE actor LIKE 'ask%' GROUP BY actor HAVING count(*) > 1"
     ).fetchone()
     if twice is not None:
         raise Violation("G6", f"{twice[0]} made two runs")
     noted = check.reader.execute(
-        "SELECT actor FROM journal WHERE verb = 'request' AND actor LIKE 'ask%'"
+        "SELECT actor FROM holdfast_journal WHERE verb = 'request' AND actor LIKE 'ask%'"
         " GROUP BY actor, reason HAVING count(*) > 1"
     ).fetchone()
     if noted is not None:
@@ -183,8 +183,10 @@ def requests_kept(check: Check, accepted: dict[str, str]) -> None:
 
 
 UNFOLLOWED = """
-SELECT h.subject FROM heads h JOIN actions a ON a.tenant = h.tenant AND a.collection = h.collection
-LEFT JOIN follow_ups f ON f.action_id = a.id AND f.head_id = h.id AND f.generation = h.published_generation
+SELECT h.subject FROM holdfast_heads h
+JOIN holdfast_actions a ON a.tenant = h.tenant AND a.collection = h.collection
+LEFT JOIN holdfast_follow_ups f
+  ON f.action_id = a.id AND f.head_id = h.id AND f.generation = h.published_generation
 WHERE a.id = ? AND a.active AND h.visible AND h.kind = 'index' AND f.run_id IS NULL
 """
 

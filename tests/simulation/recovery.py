@@ -40,7 +40,9 @@ class Recovery:
 
     def _grace_until(self) -> float:
         """When the grace after an outage ends, by the world's clock."""
-        row = self._check.reader.execute("SELECT grace_until FROM duties WHERE name = 'leases'").fetchone()
+        row = self._check.reader.execute(
+            "SELECT grace_until FROM holdfast_duties WHERE name = 'leases'"
+        ).fetchone()
         return row[0] - self._world.database_now() + self._world.time if row else 0.0
 
     def task_changed(self, was: Row, task: Row) -> None:

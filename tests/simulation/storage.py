@@ -199,7 +199,7 @@ class Storage:
             table = self._tables.get(statement)
             if table is None:
                 match = TABLE.match(statement)
-                table = self._tables[statement] = match.group(1) if match else ""
+                table = self._tables[statement] = match.group(1).removeprefix("holdfast_") if match else ""
             if table:
                 locks.touched[table] = None
 

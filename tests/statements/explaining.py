@@ -42,14 +42,15 @@ QUERIES = {"[": "[1, 2, 3, 4]", "(": "('week')"}
 # finds a way around that since it has statistics.
 MUTANT = """
     SELECT page.id, (
-        SELECT count(*) FROM chunks WHERE chunks.head_id = page.id AND NOT EXISTS (
-            SELECT 1 FROM calls, heads WHERE calls.tenant = heads.tenant AND calls.key = chunks.call_key))
-    FROM (SELECT id, tenant FROM heads WHERE id > 0 ORDER BY id LIMIT 10) AS page"""
+        SELECT count(*) FROM holdfast_chunks c WHERE c.head_id = page.id AND NOT EXISTS (
+            SELECT 1 FROM holdfast_calls, holdfast_heads h
+            WHERE holdfast_calls.tenant = h.tenant AND holdfast_calls.key = c.call_key))
+    FROM (SELECT id, tenant FROM holdfast_heads WHERE id > 0 ORDER BY id LIMIT 10) AS page"""
 # Each of them is bad; an explainer that finds nothing wrong with one sees nothing at all.
 KNOWN_BAD = (
-    "SELECT count(*) FROM chunks, heads WHERE chunks.head_id = 7",
-    "SELECT count(*) FROM tasks WHERE done = 7",
-    "SELECT max(model) FROM calls WHERE tenant = 'default'",
+    "SELECT count(*) FROM holdfast_chunks, holdfast_heads WHERE holdfast_chunks.head_id = 7",
+    "SELECT count(*) FROM holdfast_tasks WHERE done = 7",
+    "SELECT max(model) FROM holdfast_calls WHERE tenant = 'default'",
 )
 
 
@@ -110,6 +111,11 @@ def _of_postgresql(connection: Connection, sent: Sent) -> list[Fault]:
     return wrong
 
 
+def _bare(table: str) -> str:
+    """A table as the exceptions name it."""
+    return table.removeprefix("holdfast_")
+
+
 def _scans(node: Mapping[str, Any], *, bounded: bool = False) -> Iterator[Fault]:
     """The tables that PostgreSQL would read from end to end, and products of two that nothing joins.
 
@@ -119,10 +125,10 @@ def _scans(node: Mapping[str, Any], *, bounded: bool = False) -> Iterator[Fault]
     bounded = bounded or kind == "Limit"
     relation = node.get("Relation Name")
     if kind == "Seq Scan" and relation in BIG and not (bounded and "Filter" not in node):
-        yield Fault(f"reads all of {relation}", relation)
+        yield Fault(f"reads all of {relation}", _bare(relation))
     by_index = kind in {"Index Scan", "Index Only Scan"} and "Index Cond" not in node and not bounded
     if by_index and relation in BIG and node["Index Name"] not in PARTIAL:
-        yield Fault(f"reads all of {relation} by {node['Index Name']}", relation)
+        yield Fault(f"reads all of {relation} by {node['Index Name']}", _bare(relation))
     if kind == "Nested Loop" and "Join Filter" not in node and _is_product(*node["Plans"][:2]):
         yield Fault("multiplies two tables")
     # What is sorted or grouped is read to its end before a limit above it can do anything.
@@ -142,7 +148,7 @@ def _of_sqlite(connection: Connection, sent: Sent) -> list[Fault]:
     lines = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sent.text}", values).all()
     parents = {line[0]: (line[1], line[3]) for line in lines}
     wrong = [
-        Fault(line[3], table)
+        Fault(line[3], _bare(table))
         for line in lines
         if (table := _read_whole(line[3], sent.text, again=_is_correlated(line[1], parents)))
     ]

@@ -100,7 +100,10 @@ SMALL = {
     "actions": "made by people",
     "rounds": "one row for a collection that is being changed",
 }
-BIG = {*(table.name for table in metadata.sorted_tables), "chunk_vectors", "vector_heads"} - SMALL.keys()
+VECTORS_HAVE = {"holdfast_chunk_vectors", "holdfast_vector_heads"}
+BIG = {*(table.name for table in metadata.sorted_tables), *VECTORS_HAVE} - {
+    f"holdfast_{name}" for name in SMALL
+}
 PARTIAL = {
     str(index.name)
     for table in metadata.sorted_tables
@@ -114,7 +117,7 @@ def grow(db: Database, rows: int = ROWS, *, analysed: bool = False) -> int:
 
     SQLite has the statistics that the product gives it, unless it is to be `analysed`.
     """
-    missing = BIG - GROWN.keys() - {"chunk_vectors", "vector_heads"}
+    missing = BIG - {f"holdfast_{name}" for name in GROWN} - VECTORS_HAVE
     assert not missing, f"say in GROWN how these grow, or in SMALL why they do not: {sorted(missing)}"
     about = {"tenant": "default", "collection": "c7", "kind": "extract", "options": {}, "pipeline": ""}
     action = actions.add_action(db, **about)
@@ -122,7 +125,7 @@ def grow(db: Database, rows: int = ROWS, *, analysed: bool = False) -> int:
     # SQLite has one writer, and numbers no transactions.
     values = {"xid": int(db.postgresql), "action": action, "terms": terms}
     if db.postgresql:  # which runs are of which head is worked out by the number of the row
-        db.write("by_hand", lambda tx: tx.execute(text("TRUNCATE heads RESTART IDENTITY CASCADE")))
+        db.write("by_hand", lambda tx: tx.execute(text("TRUNCATE holdfast_heads RESTART IDENTITY CASCADE")))
     at_once = AT_ONCE if db.postgresql else rows
     for name, source in GROWN.items():
         for low in range(1, rows + 1, at_once):
@@ -151,7 +154,9 @@ def _fill(tx: Tx, *, name: str, source: str, series: str, values: dict[str, Any]
         rows = re.sub(r"\\:\\:(bytea|json)", "", rows)
     bound = {key: value for key, value in values.items() if f":{key}" in rows}
     typed = [bindparam("terms", type_=LargeBinary())] if "terms" in bound else []
-    tx.execute(text(f"INSERT INTO {name} ({columns}) {series} SELECT {rows}").bindparams(*typed), bound)
+    tx.execute(
+        text(f"INSERT INTO holdfast_{name} ({columns}) {series} SELECT {rows}").bindparams(*typed), bound
+    )
 
 
 def _finish(tx: Tx, *, rows: int) -> None:
@@ -160,14 +165,16 @@ def _finish(tx: Tx, *, rows: int) -> None:
         publish_seq.bump(tx, "default", collection)
     for tenant in range(20):
         tx.execute(generations.NEW_TURN, {"b_lane": "bulk", "b_tenant": f"t{tenant}"})
-    tx.execute(text(f"INSERT INTO collections (tenant, id) {_series(1, 1000)} SELECT 't' || n, 'c' FROM g"))
+    tx.execute(
+        text(f"INSERT INTO holdfast_collections (tenant, id) {_series(1, 1000)} SELECT 't' || n, 'c' FROM g")
+    )
     if tx.db.postgresql and tx.execute(vector_tables._EXTENSION).one().offered:
         _grow_vectors(tx, _series(1, rows))
 
 
-VECTORS = r"""INSERT INTO chunk_vectors
+VECTORS = r"""INSERT INTO holdfast_chunk_vectors
     SELECT 1 + n / 100, n, 1 + n % 2, 1, ARRAY[n % 7, n % 11, n % 13, n % 17]\:\:real[]\:\:halfvec FROM g"""
-VECTOR_INDEX = r"""CREATE INDEX ix_chunk_vectors_1 ON chunk_vectors
+VECTOR_INDEX = r"""CREATE INDEX holdfast_chunk_vectors_1 ON holdfast_chunk_vectors
     USING hnsw ((embedding\:\:halfvec(4)) halfvec_cosine_ops) WITH (m = 2, ef_construction = 4)
     WHERE space = 1"""
 
@@ -176,9 +183,9 @@ def _grow_vectors(tx: Tx, series: str) -> None:
     """The tables of pgvector hold the vectors of every chunk, as one space with its index."""
     vector_tables._make(tx)
     for statement in (
-        "INSERT INTO vector_spaces VALUES (1, 'default', 'c7', 'p', 'm', 4)",
-        "INSERT INTO vector_stamps VALUES ('default', 'c7', 1)",
-        "INSERT INTO vector_heads SELECT id, 2, tenant, collection FROM heads",
+        "INSERT INTO holdfast_vector_spaces VALUES (1, 'default', 'c7', 'p', 'm', 4)",
+        "INSERT INTO holdfast_vector_stamps VALUES ('default', 'c7', 1)",
+        "INSERT INTO holdfast_vector_heads SELECT id, 2, tenant, collection FROM holdfast_heads",
         VECTORS,
         # Built with little care: what counts is that a plan can use it.
         VECTOR_INDEX,

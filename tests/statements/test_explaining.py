@@ -36,7 +36,7 @@ def test_a_condition_that_lost_its_correlation_is_caught(grown):
 
     SQLite, with the statistics that it has now, finds a way around that one; around a lost join it does not.
     """
-    mended = explaining.MUTANT.replace("calls, heads", "calls").replace("heads.tenant", "page.tenant")
+    mended = explaining.MUTANT.replace("calls, holdfast_heads h", "calls").replace("h.tenant", "page.tenant")
     assert bool(faults(grown, explaining.MUTANT)) == grown.postgresql
     assert not faults(grown, mended.replace("page.id AND NOT", "page.id AND chunks.position = 7 AND NOT"))
     assert all(faults(grown, bad) for bad in explaining.KNOWN_BAD)
@@ -44,10 +44,12 @@ def test_a_condition_that_lost_its_correlation_is_caught(grown):
 
 def test_what_is_read_from_end_to_end_is_caught(grown):
     """By number or along an index, under another name, inside a condition; a page of rows is none of it."""
-    assert faults(grown, "SELECT count(*) FROM tasks AS t WHERE t.done = 7")
-    assert faults(grown, "SELECT EXISTS (SELECT 1 FROM calls WHERE calls.tokens = 7)")
-    assert faults(grown, "UPDATE runs SET pruned = true WHERE content = 'd7'")
-    assert not faults(grown, "SELECT id FROM journal WHERE tenant = 'default' ORDER BY xid, id LIMIT 100")
+    assert faults(grown, "SELECT count(*) FROM holdfast_tasks AS t WHERE t.done = 7")
+    assert faults(grown, "SELECT EXISTS (SELECT 1 FROM holdfast_calls WHERE holdfast_calls.tokens = 7)")
+    assert faults(grown, "UPDATE holdfast_runs SET pruned = true WHERE content = 'd7'")
+    assert not faults(
+        grown, "SELECT id FROM holdfast_journal WHERE tenant = 'default' ORDER BY xid, id LIMIT 100"
+    )
 
 
 def test_a_statement_that_cannot_be_explained_is_caught(grown):
@@ -89,11 +91,11 @@ def test_every_index_of_a_table_that_grows_has_its_statistics(sqlite_url):
     plan = db.read(
         lambda tx: tx.all(
             text(
-                "EXPLAIN QUERY PLAN SELECT * FROM heads"
+                "EXPLAIN QUERY PLAN SELECT * FROM holdfast_heads"
                 " WHERE tenant = 'default' AND subject = 'document:7' ORDER BY kind"
             )
         )
     )
     db.close()
     assert {tuple(row) for row in indexes if row[0] in growing.BIG} == {tuple(row) for row in told}
-    assert "ix_heads_subject" in str(plan)
+    assert "holdfast_heads_subject" in str(plan)

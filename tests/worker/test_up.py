@@ -178,7 +178,7 @@ def test_a_driver_that_is_missing_is_named_with_its_extra(premises, tmp_path):
 def test_a_database_of_a_newer_release_is_one_line(premises, words):
     """Exit code 4 and what to do; never a traceback."""
     with contextlib.closing(sqlite3.connect(premises.database_url.removeprefix("sqlite:///"))) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE holdfast_version SET version_num = '9999'")
         connection.commit()
     done = premises.command(*words)
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)

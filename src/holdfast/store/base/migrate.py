@@ -10,11 +10,12 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
 
 from holdfast.core.errors import SchemaError
 from holdfast.store.base import dialect, statistics
 
+VERSION_TABLE = "holdfast_version"
 SCRIPTS = Path(__file__).parent.parent / "migrations"
 _UNKNOWN = "the database is at revision {}, which this code does not know; install a newer holdfast"
 
@@ -36,7 +37,8 @@ def known() -> str:
 def current(engine: Engine) -> str | None:
     """The revision the database is at, or None when it is empty."""
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        return context.get_current_revision()
 
 
 def upgrade(url: str, revision: str = "head") -> str:
@@ -48,12 +50,23 @@ def upgrade(url: str, revision: str = "head") -> str:
     try:
         config = _config()
         config.attributes["engine"] = engine
+        _refuse_tables_without_prefix(engine)
         _refuse_to_go_back(ScriptDirectory.from_config(config), current(engine), revision)
         command.upgrade(config, revision)
         statistics.write(engine)
         return current(engine) or ""
     finally:
         engine.dispose()
+
+
+def _refuse_tables_without_prefix(engine: Engine) -> None:
+    """Return unless the tables are those from before the baseline, which no migration leads on from."""
+    names = set(inspect(engine).get_table_names())
+    if {"heads", "word_counts", "journal"} <= names and "holdfast_heads" not in names:
+        raise SchemaError(
+            "this database was made by a preview of holdfast, whose tables had no prefix, and cannot be "
+            "upgraded; use a new data folder or database, and index the documents again"
+        )
 
 
 def _refuse_to_go_back(scripts: ScriptDirectory, found: str | None, revision: str) -> None:
@@ -81,6 +94,7 @@ def check(engine: Engine) -> None:
     if found == wanted:
         return
     if found is None:
+        _refuse_tables_without_prefix(engine)
         message = "the database has no Holdfast tables yet; run: holdfast migrate"
     elif found in _revisions(ScriptDirectory.from_config(_config())):
         message = f"the database is at revision {found}, this code needs {wanted}; run: holdfast migrate"

@@ -224,7 +224,7 @@ _of_removed = (
     ~actions.c.active,
 )
 # From the runs that are live: they are few beside all that an action has ever made.
-_live = text(f"runs.{one_of('status', LIVE)}")
+_live = text(f"holdfast_runs.{one_of('status', LIVE)}")
 UNDER_WAY = union_all(
     select(runs.c.head_id, runs.c.id.label("run_id"))
     .select_from(runs.join(follow_ups, follow_ups.c.run_id == runs.c.id))
@@ -234,7 +234,7 @@ UNDER_WAY = union_all(
     select(runs.c.head_id, runs.c.id)
     .select_from(runs.join(sent, (sent.c.tenant == runs.c.tenant) & (sent.c.head_id == runs.c.head_id)))
     .join(actions, actions.c.id == sent.c.action_id)
-    .where(*_of_removed, text(f"runs.{A_DELIVERY}"), _live),
+    .where(*_of_removed, text(f"holdfast_runs.{A_DELIVERY}"), _live),
 )
 
 

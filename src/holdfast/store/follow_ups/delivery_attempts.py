@@ -149,7 +149,7 @@ def _in(state: str, run_status: Status) -> Select[Any]:
     found = (
         select(runs.c.head_id)
         .where(
-            literal_column(f"runs.{A_DELIVERY}"),
+            literal_column(f"holdfast_runs.{A_DELIVERY}"),
             runs.c.tenant == bindparam("tenant"),
             runs.c.status == literal(run_status),
             runs.c.head_id < bindparam("before"),

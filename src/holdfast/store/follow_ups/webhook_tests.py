@@ -29,8 +29,8 @@ PENDING_TEST = (
         sent.c.action_id == bindparam("action_id"),
         sent.c.event == deliveries.TEST,
         # Deliveries that are live are few beside all that were ever made.
-        text(f"runs.{A_DELIVERY}"),
-        text(f"runs.{one_of('status', LIVE)}"),
+        text(f"holdfast_runs.{A_DELIVERY}"),
+        text(f"holdfast_runs.{one_of('status', LIVE)}"),
     )
     .limit(1)
 )

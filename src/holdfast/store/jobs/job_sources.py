@@ -95,7 +95,7 @@ _coming = (
     select(heads.c.subject)
     .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
     .where(
-        text(f"runs.{one_of('status', LIVE)}"),
+        text(f"holdfast_runs.{one_of('status', LIVE)}"),
         heads.c.tenant == bindparam("tenant"),
         heads.c.collection == bindparam("collection"),
         heads.c.kind == subjects.INDEX,

@@ -91,9 +91,9 @@ def _title(table: Table, sort: str) -> ColumnElement[str]:
     )
 
 
-def _are_jobs(table: str) -> list[ColumnElement[Any]]:
+def _are_jobs(table: Table) -> list[ColumnElement[Any]]:
     """The rows of `table` that are jobs, in the words of its index."""
-    return [literal_column(re.sub(r"\b(kind|subject)\b", rf"{table}.\1", each)) for each in A_JOB]
+    return [literal_column(re.sub(r"\b(kind|subject)\b", rf"{table.name}.\1", each)) for each in A_JOB]
 
 
 _asked = (
@@ -112,13 +112,13 @@ _asked = (
     .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
     .where(key_in(runs.c.kind, bindparam("kinds", type_=Keys())), STANDS)
 )
-_job = _asked.where(runs.c.tenant == bindparam("tenant"), *_are_jobs("runs"))
+_job = _asked.where(runs.c.tenant == bindparam("tenant"), *_are_jobs(runs))
 ONE = _job.where(runs.c.id == bindparam("run_id"))
 _AFTER = tuple_(runs.c.queued_at, runs.c.id) < tuple_(bindparam("at"), bindparam("id"))
 # Where more subjects have jobs, the list of all jobs is walked: it meets those of the collection often.
 MOST_HEADS = 500
 _in_collection = (heads.c.tenant == bindparam("tenant"), heads.c.collection == bindparam("collection"))
-HEADS_OF = select(heads.c.id).where(*_in_collection, *_are_jobs("heads")).limit(MOST_HEADS + 1)
+HEADS_OF = select(heads.c.id).where(*_in_collection, *_are_jobs(heads)).limit(MOST_HEADS + 1)
 # What is true of a head is true of its runs. Said of them as well, it would lead to the list of all jobs.
 _of_heads = _asked.where(*_in_collection, key_in(runs.c.head_id, bindparam("heads", type_=Numbers())))
 

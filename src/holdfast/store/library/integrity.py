@@ -90,7 +90,7 @@ def look(db: Database, *, after: int, limit: int) -> tuple[list[Gap], int]:
 NAMED = select(
     exists().where(documents.c.digest == bindparam("digest"), ~documents.c.deleted),
     exists().where(documents.c.thumbnail == bindparam("digest"), ~documents.c.deleted),
-    exists().where(runs.c.content == bindparam("digest"), text(f"runs.{one_of('status', LIVE)}")),
+    exists().where(runs.c.content == bindparam("digest"), text(f"holdfast_runs.{one_of('status', LIVE)}")),
 )
 
 

@@ -2,6 +2,7 @@
 
 from alembic import context
 
+from holdfast.store.base.migrate import VERSION_TABLE
 from holdfast.store.base.schema import metadata
 
 engine = context.config.attributes["engine"]
@@ -12,7 +13,12 @@ with engine.connect() as connection:
         connection.exec_driver_sql("SET lock_timeout = '5s'")
         connection.exec_driver_sql("SELECT pg_advisory_lock(7142301)")
         connection.commit()
-    context.configure(connection=connection, target_metadata=metadata, transactional_ddl=True)
+    context.configure(
+        connection=connection,
+        target_metadata=metadata,
+        version_table=VERSION_TABLE,
+        transactional_ddl=True,
+    )
     with context.begin_transaction():
         context.run_migrations()
     if connection.dialect.name == "postgresql":

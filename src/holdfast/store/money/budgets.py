@@ -188,7 +188,7 @@ NEW = insert(budgets).values(
 )
 REMOVE = delete(budgets).where(*_this)
 # Conflicts with every lock of a change and of a look FOR UPDATE, not with plain readers.
-ALONE = text("LOCK TABLE budgets IN EXCLUSIVE MODE")
+ALONE = text("LOCK TABLE holdfast_budgets IN EXCLUSIVE MODE")
 
 
 def _values(budget: Budget) -> dict[str, Any]:

@@ -27,8 +27,8 @@ RUNS_AT_ONCE = 50
 CHUNKS_AT_ONCE = 2000  # a long write would starve the renewals of every lease on SQLite
 
 # Spelt as in the partial indexes; "pruned = 0" or "past IS 1" would not be recognised.
-_unpruned: ColumnElement[bool] = literal_column("NOT runs.pruned")
-_past: ColumnElement[bool] = literal_column("runs.past")
+_unpruned: ColumnElement[bool] = literal_column("NOT holdfast_runs.pruned")
+_past: ColumnElement[bool] = literal_column("holdfast_runs.past")
 
 UNPRUNED = (
     select(runs.c.id, runs.c.head_id)
@@ -61,7 +61,7 @@ BECOME_PAST = (
         runs.c.generation < bindparam("b_generation"),
         runs.c.generation != bindparam("b_published"),
         runs.c.finished_at.is_not(None),
-        literal_column("NOT runs.past"),
+        literal_column("NOT holdfast_runs.past"),
     )
     .values(past=True)
 )
@@ -115,7 +115,9 @@ def _prune_run(db: Database, run_id: str, head_id: int, limit: int) -> int:
 
 PAST = (
     select(runs.c.id, runs.c.tenant)
-    .where(_past, runs.c.finished_at < now() - bindparam("older_than"), literal_column("runs.pruned"))
+    .where(
+        _past, runs.c.finished_at < now() - bindparam("older_than"), literal_column("holdfast_runs.pruned")
+    )
     .order_by(runs.c.finished_at)
     .limit(bindparam("limit"))
     .with_for_update(skip_locked=True)

@@ -15,17 +15,17 @@ _WIDTH = text(
     " set_config('hnsw.iterative_scan', 'relaxed_order', true)"
 )
 _VISIBLE = """
-    JOIN heads ON heads.id = v.head_id AND heads.published_generation = v.generation
+    JOIN holdfast_heads heads ON heads.id = v.head_id AND heads.published_generation = v.generation
     WHERE v.space = {space:d} AND heads.visible
       AND heads.tenant = :tenant AND heads.collection = :collection"""
 NEAR = f"""
-    SELECT v.chunk_id FROM chunk_vectors v {_VISIBLE}
+    SELECT v.chunk_id FROM holdfast_chunk_vectors v {_VISIBLE}
     ORDER BY v.embedding\\:\\:halfvec({{dimensions:d}}) <=> CAST(:query AS halfvec({{dimensions:d}}))
     LIMIT :most"""  # noqa: S608 - filled in with whole numbers alone
 # All of these documents are compared: materialised, so that no index is asked for their order.
 _AMONG = f"""
     WITH those AS MATERIALIZED (
-        SELECT v.chunk_id, v.embedding FROM chunk_vectors v {_VISIBLE}
+        SELECT v.chunk_id, v.embedding FROM holdfast_chunk_vectors v {_VISIBLE}
           AND v.head_id = ANY(CAST(:heads AS bigint[])))
     SELECT chunk_id FROM those ORDER BY embedding <=> CAST(:query AS halfvec) LIMIT :most"""  # noqa: S608 - as above
 
@@ -45,9 +45,9 @@ def near(
 
 _BY_ID = text(
     """
-    SELECT chunks.id, chunks.head_id, calls.provider, calls.model, calls.result FROM chunks
-    JOIN heads ON heads.id = chunks.head_id AND heads.published_generation = chunks.generation
-    JOIN calls ON calls.tenant = heads.tenant AND calls.key = chunks.call_key
+    SELECT chunks.id, chunks.head_id, calls.provider, calls.model, calls.result FROM holdfast_chunks chunks
+    JOIN holdfast_heads heads ON heads.id = chunks.head_id AND heads.published_generation = chunks.generation
+    JOIN holdfast_calls calls ON calls.tenant = heads.tenant AND calls.key = chunks.call_key
     WHERE chunks.id = ANY(CAST(:ids AS bigint[])) AND heads.visible
       AND heads.tenant = :tenant AND heads.collection = :collection AND calls.result IS NOT NULL
     """

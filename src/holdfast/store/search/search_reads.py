@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     Select,
     bindparam,
-    case,
     func,
-    literal,
     literal_column,
     null,
     select,
@@ -32,7 +30,7 @@ from holdfast.core import subjects
 from holdfast.core.records import Claim
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Keys, Numbers, in_usual_order, key_in, now, only_tested
-from holdfast.store.base.schema import calls, chunks, collections, documents, heads, orders, word_counts
+from holdfast.store.base.schema import calls, chunks, collections, documents, heads, word_counts
 
 AT_ONCE = 500  # names in one list: longer ones are asked for in parts
 
@@ -272,15 +270,8 @@ class StoredVector(NamedTuple):
     vector: bytes
 
 
-# Rows of an older release do not name their provider; the order that paid for them does.
-_provider = case(
-    (calls.c.provider != literal(""), calls.c.provider),
-    else_=func.coalesce(
-        select(orders.c.provider).where(orders.c.id == calls.c.order_id).scalar_subquery(), literal("")
-    ),
-)
 VECTORS_OF = (
-    select(chunks.c.id, chunks.c.head_id, _provider, calls.c.model, calls.c.result)
+    select(chunks.c.id, chunks.c.head_id, calls.c.provider, calls.c.model, calls.c.result)
     .select_from(
         heads.join(
             chunks, (chunks.c.head_id == heads.c.id) & (chunks.c.generation == heads.c.published_generation)
@@ -311,10 +302,11 @@ class Candidate(NamedTuple):
 _CANDIDATES_SQLITE = text(
     """
     SELECT chunks.id, chunks.words
-    FROM chunk_words
-    CROSS JOIN chunks ON chunks.id = chunk_words.rowid
-    CROSS JOIN heads ON heads.id = chunks.head_id AND heads.published_generation = chunks.generation
-    WHERE chunk_words MATCH :query
+    FROM holdfast_chunk_words
+    CROSS JOIN holdfast_chunks chunks ON chunks.id = holdfast_chunk_words.rowid
+    CROSS JOIN holdfast_heads heads
+        ON heads.id = chunks.head_id AND heads.published_generation = chunks.generation
+    WHERE holdfast_chunk_words MATCH :query
       AND heads.tenant = :tenant AND heads.collection = :collection AND heads.kind = 'index' AND heads.visible
       AND (:anywhere OR heads.id IN (SELECT value FROM json_each(:heads)))
     LIMIT :most
@@ -323,8 +315,8 @@ _CANDIDATES_SQLITE = text(
 _CANDIDATES_POSTGRESQL = text(
     """
     SELECT chunks.id, chunks.words
-    FROM chunks
-    JOIN heads ON heads.id = chunks.head_id AND heads.published_generation = chunks.generation
+    FROM holdfast_chunks chunks
+    JOIN holdfast_heads heads ON heads.id = chunks.head_id AND heads.published_generation = chunks.generation
     WHERE array_to_tsvector(string_to_array(chunks.words, ' ')) @@ CAST(:query AS tsquery)
       AND chunks.words IS NOT NULL
       AND heads.tenant = :tenant AND heads.collection = :collection AND heads.kind = 'index' AND heads.visible

@@ -170,7 +170,7 @@ REUSED = (
     .select_from(runs.join(tasks, tasks.c.run_id == runs.c.id))
     .where(_ended)
 )
-_of_deliveries: ColumnElement[bool] = literal_column(f"runs.{A_DELIVERY}")
+_of_deliveries: ColumnElement[bool] = literal_column(f"holdfast_runs.{A_DELIVERY}")
 DELIVERED = (
     select(runs.c.status, func.count().label("number")).where(_ended, _of_deliveries).group_by(runs.c.status)
 )
@@ -242,7 +242,7 @@ def in_doubt(db: Database) -> tuple[int, int]:
 
 WAITING = (
     select(func.count().label("number"), func.coalesce(func.max(now() - runs.c.queued_at), 0.0).label("age"))
-    .where(_of_deliveries, literal_column(f"runs.{one_of('status', LIVE)}"))
+    .where(_of_deliveries, literal_column(f"holdfast_runs.{one_of('status', LIVE)}"))
     .select_from(runs)
 )
 

@@ -7,7 +7,7 @@ from holdfast.store.base.schema.metadata import metadata
 # The token itself is nowhere: `digest` is its SHA-256. It has 256 random bits, so that neither salt nor a
 # slow hash would add anything: there is no dictionary to try.
 api_keys = Table(
-    "api_keys",
+    "holdfast_api_keys",
     metadata,
     Column("digest", Text, primary_key=True),
     Column("id", Text, nullable=False),
@@ -20,12 +20,12 @@ api_keys = Table(
     # Requests a second, and at once; without them those of the settings.
     Column("rate", Double),
     Column("concurrency", Integer),
-    Index("ix_api_keys_id", "id"),
+    Index("holdfast_api_keys_id", "id"),
 )
 
 # `status` and `answer` are set together, once the request is answered; until then `token` holds the row.
 idempotency = Table(
-    "idempotency",
+    "holdfast_idempotency",
     metadata,
     Column("tenant", Text, primary_key=True),
     Column("key", Text, primary_key=True),
@@ -35,13 +35,13 @@ idempotency = Table(
     Column("status", Integer),
     Column("answer", Text),
     Column("created_at", Double, nullable=False),
-    Index("ix_idempotency_created", "created_at"),
+    Index("holdfast_idempotency_created", "created_at"),
 )
 
 # What a tenant holds is counted by triggers on `documents` (migrations), the limits are people's; without one
 # that of the settings holds. Whoever changes a document holds this row until the transaction ends.
 quotas = Table(
-    "quotas",
+    "holdfast_quotas",
     metadata,
     Column("tenant", Text, primary_key=True),
     Column("documents", BigInteger, nullable=False, server_default="0"),
@@ -52,11 +52,11 @@ quotas = Table(
 
 # As with keys, the token itself is nowhere. A session is worth what its key is worth: revoked, both are.
 page_sessions = Table(
-    "page_sessions",
+    "holdfast_page_sessions",
     metadata,
     Column("digest", Text, primary_key=True),
     Column("key_id", Text, nullable=False),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double, nullable=False),
-    Index("ix_page_sessions_expires", "expires_at"),
+    Index("holdfast_page_sessions_expires", "expires_at"),
 )

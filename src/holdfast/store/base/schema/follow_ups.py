@@ -24,7 +24,7 @@ from holdfast.store.base.schema.protocol import runs
 # `visited` is the last head that the visit of a new action has seen; NULL when no visit is under way.
 # `secret` signs what a webhook sends; it leaves the database for nothing else.
 actions = Table(
-    "actions",
+    "holdfast_actions",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
     Column("tenant", Text, nullable=False),
@@ -38,10 +38,10 @@ actions = Table(
     Column("secret", Text),
     Column("visited", BigInteger),
     Column("created_at", Double, nullable=False, server_default="0"),
-    UniqueConstraint("tenant", "token", name="one_action_per_token"),
-    Index("ix_actions_collection", "tenant", "collection"),
+    UniqueConstraint("tenant", "token", name="holdfast_one_action_per_token"),
+    Index("holdfast_actions_collection", "tenant", "collection"),
     Index(
-        "ix_actions_visited",
+        "holdfast_actions_visited",
         "id",
         sqlite_where=text("visited IS NOT NULL"),
         postgresql_where=text("visited IS NOT NULL"),
@@ -49,28 +49,28 @@ actions = Table(
 )
 
 follow_ups = Table(
-    "follow_ups",
+    "holdfast_follow_ups",
     metadata,
-    Column("action_id", ForeignKey("actions.id"), nullable=False),
-    Column("head_id", ForeignKey("heads.id"), nullable=False),
+    Column("action_id", ForeignKey("holdfast_actions.id"), nullable=False),
+    Column("head_id", ForeignKey("holdfast_heads.id"), nullable=False),
     Column("generation", BigInteger, nullable=False),
     Column("run_id", Text, nullable=False),
     PrimaryKeyConstraint(
-        "action_id", "head_id", "generation", name="one_follow_up_per_action_and_generation"
+        "action_id", "head_id", "generation", name="holdfast_one_follow_up_per_action_and_generation"
     ),
-    Index("ix_follow_ups_head", "head_id"),
-    Index("ix_follow_ups_run", "run_id"),
+    Index("holdfast_follow_ups_head", "head_id"),
+    Index("holdfast_follow_ups_run", "run_id"),
 )
 
 # One event for one address. `id` is the event's, `head_id` the head of (webhook, delivery:<id>), whose status
 # says what became of it; `cause` is the run whose end is told. `body` is sent byte for byte at every try.
 deliveries = Table(
-    "deliveries",
+    "holdfast_deliveries",
     metadata,
     Column("number", Id, primary_key=True, autoincrement=True),
     Column("id", Text, nullable=False),
     Column("tenant", Text, nullable=False),
-    Column("head_id", ForeignKey("heads.id"), nullable=False),
+    Column("head_id", ForeignKey("holdfast_heads.id"), nullable=False),
     Column("action_id", BigInteger),
     Column("cause", Text, nullable=False),
     Column("subject", Text, nullable=False),
@@ -86,10 +86,10 @@ deliveries = Table(
     # Tries are made for a while from here on: since it was made, or sent again by a person.
     Column("since", Double, nullable=False),
     Column("delivered_at", Double),
-    UniqueConstraint("id", name="one_delivery_per_event"),
-    Index("ix_deliveries_head", "tenant", "head_id"),
+    UniqueConstraint("id", name="holdfast_one_delivery_per_event"),
+    Index("holdfast_deliveries_head", "tenant", "head_id"),
     Index(
-        "ix_deliveries_action",
+        "holdfast_deliveries_action",
         "action_id",
         "number",
         sqlite_where=text("action_id IS NOT NULL"),
@@ -105,7 +105,7 @@ A_DELIVERY = "kind = 'webhook'"
 A_LIVE_ONE = f"{A_DELIVERY} AND {one_of('status', LIVE)}"
 
 Index(
-    "ix_runs_deliveries_in_state",
+    "holdfast_runs_deliveries_in_state",
     runs.c.tenant,
     runs.c.status,
     runs.c.head_id,
@@ -114,7 +114,7 @@ Index(
 )
 
 Index(
-    "ix_runs_deliveries_waiting",
+    "holdfast_runs_deliveries_waiting",
     runs.c.queued_at,
     sqlite_where=text(A_LIVE_ONE),
     postgresql_where=text(A_LIVE_ONE),
@@ -122,10 +122,10 @@ Index(
 
 # What the tools of an agent answered, so that a run that is taken up again asks its model the same questions.
 findings = Table(
-    "findings",
+    "holdfast_findings",
     metadata,
-    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("run_id", ForeignKey("holdfast_runs.id", ondelete="CASCADE"), nullable=False),
     Column("step", Integer, nullable=False),
     Column("text", Text, nullable=False),
-    PrimaryKeyConstraint("run_id", "step", name="one_finding_per_step"),
+    PrimaryKeyConstraint("run_id", "step", name="holdfast_one_finding_per_step"),
 )

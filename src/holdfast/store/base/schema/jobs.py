@@ -21,9 +21,9 @@ from holdfast.store.base.schema.protocol import heads, runs
 # slice, read only once its run has succeeded, and kept with the run: a later generation takes nothing away.
 # `document` and `source` are the document and the generation of it that was read.
 job_results = Table(
-    "job_results",
+    "holdfast_job_results",
     metadata,
-    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("run_id", ForeignKey("holdfast_runs.id", ondelete="CASCADE"), nullable=False),
     Column("slice", Integer, nullable=False),
     Column("position", Integer, nullable=False),
     Column("tenant", Text, nullable=False),
@@ -36,10 +36,10 @@ job_results = Table(
     Column("mark", Text),
     Column("good", Boolean, nullable=False),
     Column("data", JSON, nullable=False),
-    PrimaryKeyConstraint("run_id", "slice", "position", name="one_result_per_place"),
-    Index("ix_job_results_mark", "run_id", "mark"),
-    Index("ix_job_results_head", "head_id"),
-    Index("ix_job_results_document", "tenant", "document"),
+    PrimaryKeyConstraint("run_id", "slice", "position", name="holdfast_one_result_per_place"),
+    Index("holdfast_job_results_mark", "run_id", "mark"),
+    Index("holdfast_job_results_head", "head_id"),
+    Index("holdfast_job_results_document", "tenant", "document"),
 )
 
 # Which runs are jobs: neither indexing nor deliveries, nor what follows up on a subject, behind a #. Spelt as
@@ -50,7 +50,7 @@ A_JOB = ("kind <> 'index'", "kind <> 'webhook'", "length(subject) - length(repla
 A_DELETION = "reason = 'delete'"
 
 Index(
-    "ix_runs_deletions",
+    "holdfast_runs_deletions",
     runs.c.head_id,
     runs.c.generation,
     sqlite_where=text(A_DELETION),
@@ -61,7 +61,7 @@ Index(
 _jobs = text(" AND ".join(A_JOB))
 
 Index(
-    "ix_runs_jobs_listed",
+    "holdfast_runs_jobs_listed",
     runs.c.tenant,
     runs.c.queued_at,
     runs.c.id,
@@ -70,7 +70,7 @@ Index(
 )
 
 Index(
-    "ix_runs_jobs_in_state",
+    "holdfast_runs_jobs_in_state",
     runs.c.tenant,
     runs.c.status,
     runs.c.queued_at,
@@ -81,7 +81,7 @@ Index(
 
 # The subjects of a collection that have jobs are few among all of its heads.
 Index(
-    "ix_heads_jobs",
+    "holdfast_heads_jobs",
     heads.c.tenant,
     heads.c.collection,
     heads.c.id,

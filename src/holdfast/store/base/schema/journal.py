@@ -6,7 +6,7 @@ from holdfast.store.base.journal_order import own_transaction
 from holdfast.store.base.schema.metadata import Id, metadata
 
 journal = Table(
-    "journal",
+    "holdfast_journal",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
     Column("at", Double, nullable=False),
@@ -23,18 +23,18 @@ journal = Table(
     # The transaction that wrote the row, given by PostgreSQL; 0 on SQLite, which has one writer. Entries are
     # read in the order of (xid, id): that of `id` alone is not the order in which they appear.
     Column("xid", BigInteger, nullable=False, server_default=own_transaction()),
-    Index("ix_journal_order", "xid", "id"),
-    Index("ix_journal_head", "head_id", "xid", "id"),
-    Index("ix_journal_tenant", "tenant", "xid", "id"),
+    Index("holdfast_journal_order", "xid", "id"),
+    Index("holdfast_journal_head", "head_id", "xid", "id"),
+    Index("holdfast_journal_tenant", "tenant", "xid", "id"),
     Index(
-        "ix_journal_duplicates",
+        "holdfast_journal_duplicates",
         "tenant",
         "at",
         sqlite_where=text("reason = 'duplicate:in_progress'"),
         postgresql_where=text("reason = 'duplicate:in_progress'"),
     ),
     Index(
-        "ix_journal_budgets",
+        "holdfast_journal_budgets",
         "tenant",
         "id",
         sqlite_where=text("verb = 'set_budget'"),

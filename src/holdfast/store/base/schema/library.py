@@ -17,7 +17,7 @@ from sqlalchemy import (
 from holdfast.store.base.schema.metadata import metadata
 
 collections = Table(
-    "collections",
+    "holdfast_collections",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("id", Text, nullable=False),
@@ -26,12 +26,12 @@ collections = Table(
     Column("options", JSON(none_as_null=True)),
     Column("created_at", Double, nullable=False, server_default="0"),
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
-    PrimaryKeyConstraint("tenant", "id", name="one_collection_per_id"),
+    PrimaryKeyConstraint("tenant", "id", name="holdfast_one_collection_per_id"),
 )
 
 # What a person gave us. What became of it is the head of (index, document:<id>).
 documents = Table(
-    "documents",
+    "holdfast_documents",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("id", Text, nullable=False),
@@ -53,9 +53,9 @@ documents = Table(
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
-    PrimaryKeyConstraint("tenant", "id", name="one_document_per_id"),
+    PrimaryKeyConstraint("tenant", "id", name="holdfast_one_document_per_id"),
     Index(
-        "one_live_document_per_content",
+        "holdfast_one_live_document_per_content",
         "tenant",
         "collection",
         "digest",
@@ -63,17 +63,17 @@ documents = Table(
         sqlite_where=text("NOT deleted"),
         postgresql_where=text("NOT deleted"),
     ),
-    Index("ix_documents_collection", "tenant", "collection", "id"),
-    Index("ix_documents_name", "tenant", "collection", "name"),
-    Index("ix_documents_digest", "digest"),
+    Index("holdfast_documents_collection", "tenant", "collection", "id"),
+    Index("holdfast_documents_name", "tenant", "collection", "name"),
+    Index("holdfast_documents_digest", "digest"),
     Index(
-        "ix_documents_thumbnail",
+        "holdfast_documents_thumbnail",
         "thumbnail",
         sqlite_where=text("thumbnail IS NOT NULL"),
         postgresql_where=text("thumbnail IS NOT NULL"),
     ),
     Index(
-        "ix_documents_deleted",
+        "holdfast_documents_deleted",
         "tenant",
         "collection",
         "id",
@@ -81,7 +81,7 @@ documents = Table(
         postgresql_where=text("deleted"),
     ),
     Index(
-        "ix_documents_own_options",
+        "holdfast_documents_own_options",
         "tenant",
         "collection",
         "id",
@@ -94,7 +94,7 @@ documents = Table(
 # for each again, `delete` ends each. `after` is the last one that was seen to; `token` is drawn anew when the
 # round begins anew, so that whoever still carries the old one moves nothing.
 rounds = Table(
-    "rounds",
+    "holdfast_rounds",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("collection", Text, nullable=False),
@@ -105,5 +105,5 @@ rounds = Table(
     Column("due_at", Double, nullable=False),
     # What the run of each document may spend at most, in nano-dollars; NULL: the request did not say.
     Column("max_cost", BigInteger),
-    PrimaryKeyConstraint("tenant", "collection", "sort", name="one_round_per_collection_and_sort"),
+    PrimaryKeyConstraint("tenant", "collection", "sort", name="holdfast_one_round_per_collection_and_sort"),
 )

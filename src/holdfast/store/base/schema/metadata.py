@@ -2,11 +2,12 @@
 
 from sqlalchemy import BigInteger, Integer, MetaData, Text
 
+# Tables, indexes and constraints begin with `holdfast_`: they may live in the database of an application.
 metadata = MetaData(
     naming_convention={
-        "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "pk": "%(table_name)s_pk",
+        "fk": "%(table_name)s_%(column_0_name)s_fk",
+        "ix": "%(table_name)s_%(column_0_N_name)s",
     }
 )
 

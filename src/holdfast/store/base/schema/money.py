@@ -23,14 +23,14 @@ from holdfast.core.states import UNSETTLED, CallState
 from holdfast.store.base.schema.metadata import Id, metadata, one_of
 
 calls = Table(
-    "calls",
+    "holdfast_calls",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("order_id", Text),
     Column("run_id", Text),
-    # The identity of the provider; empty where an older release wrote the row: its order has it.
+    # The identity of the provider: vectors of two are never compared.
     Column("provider", Text, nullable=False, server_default=""),
     Column("model", Text, nullable=False),
     Column("estimate", BigInteger, nullable=False),
@@ -38,14 +38,16 @@ calls = Table(
     Column("tokens", BigInteger, nullable=False, server_default="0"),
     Column("result", LargeBinary),
     Column("settled_at", Double),
-    PrimaryKeyConstraint("tenant", "key", name="g5_one_row_per_paid_input"),
-    CheckConstraint(one_of("state", CallState), name="call_state_is_known"),
-    CheckConstraint("state <> 'settled' OR result IS NOT NULL", name="g5_a_settled_call_keeps_its_result"),
-    Index("ix_calls_order", "order_id"),
+    PrimaryKeyConstraint("tenant", "key", name="holdfast_g5_one_row_per_paid_input"),
+    CheckConstraint(one_of("state", CallState), name="holdfast_call_state_is_known"),
+    CheckConstraint(
+        "state <> 'settled' OR result IS NOT NULL", name="holdfast_g5_a_settled_call_keeps_its_result"
+    ),
+    Index("holdfast_calls_order", "order_id"),
 )
 
 orders = Table(
-    "orders",
+    "holdfast_orders",
     metadata,
     Column("id", Text, primary_key=True),
     Column("tenant", Text, nullable=False),
@@ -78,10 +80,10 @@ orders = Table(
     Column("status_code", Integer),
     Column("reason", Text),
     Column("settled_at", Double),
-    UniqueConstraint("idempotency_key", name="g5_one_order_per_idempotency_key"),
-    CheckConstraint(one_of("state", CallState), name="order_state_is_known"),
+    UniqueConstraint("idempotency_key", name="holdfast_g5_one_order_per_idempotency_key"),
+    CheckConstraint(one_of("state", CallState), name="holdfast_order_state_is_known"),
     Index(
-        "ix_orders_unsettled",
+        "holdfast_orders_unsettled",
         "state",
         "deadline_at",
         sqlite_where=text(one_of("state", UNSETTLED)),
@@ -89,19 +91,19 @@ orders = Table(
     ),
     # Of its own: SQLite does not see that two of the states above are among the four.
     Index(
-        "ix_orders_in_flight",
+        "holdfast_orders_in_flight",
         "deadline_at",
         sqlite_where=text("state IN ('intent', 'sent')"),
         postgresql_where=text("state IN ('intent', 'sent')"),
     ),
-    Index("ix_orders_run", "run_id"),
+    Index("holdfast_orders_run", "run_id"),
 )
 
 charges = Table(
-    "charges",
+    "holdfast_charges",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    Column("order_id", ForeignKey("orders.id"), nullable=False),
+    Column("order_id", ForeignKey("holdfast_orders.id"), nullable=False),
     Column("send", Integer, nullable=False),
     Column("tenant", Text, nullable=False),
     Column("scope", Text, nullable=False),
@@ -113,12 +115,12 @@ charges = Table(
     Column("amount", BigInteger, nullable=False),
     Column("prices", Text, nullable=False),
     Column("at", Double, nullable=False),
-    UniqueConstraint("order_id", "send", "sort", name="g5_one_charge_per_send"),
-    CheckConstraint("sort IN ('paid', 'second', 'in_doubt')", name="charge_sort_is_known"),
-    Index("ix_charges_tenant", "tenant", "at"),
-    Index("ix_charges_run", "run_id"),
+    UniqueConstraint("order_id", "send", "sort", name="holdfast_g5_one_charge_per_send"),
+    CheckConstraint("sort IN ('paid', 'second', 'in_doubt')", name="holdfast_charge_sort_is_known"),
+    Index("holdfast_charges_tenant", "tenant", "at"),
+    Index("holdfast_charges_run", "run_id"),
     Index(
-        "ix_charges_doubts",
+        "holdfast_charges_doubts",
         "tenant",
         sqlite_where=text("sort = 'in_doubt' AND NOT cleared"),
         postgresql_where=text("sort = 'in_doubt' AND NOT cleared"),
@@ -126,7 +128,7 @@ charges = Table(
 )
 
 budgets = Table(
-    "budgets",
+    "holdfast_budgets",
     metadata,
     Column("tenant", Text, nullable=False),
     Column("scope", Text, nullable=False),
@@ -140,16 +142,16 @@ budgets = Table(
     Column("reserved", BigInteger, nullable=False, server_default="0"),
     # The crossing of the soft limit is in the journal; a new limit may be crossed anew.
     Column("warned", Boolean, nullable=False, server_default=text("false")),
-    PrimaryKeyConstraint("tenant", "scope", "period", name="one_budget_per_scope"),
-    CheckConstraint("reserved >= 0", name="g5_reservations_are_never_negative"),
-    CheckConstraint(one_of("period", Period), name="budget_period_is_known"),
+    PrimaryKeyConstraint("tenant", "scope", "period", name="holdfast_one_budget_per_scope"),
+    CheckConstraint("reserved >= 0", name="holdfast_g5_reservations_are_never_negative"),
+    CheckConstraint(one_of("period", Period), name="holdfast_budget_period_is_known"),
 )
 
 # What one run may spend at most, for runs that have such a limit.
 ceilings = Table(
-    "ceilings",
+    "holdfast_ceilings",
     metadata,
-    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("run_id", ForeignKey("holdfast_runs.id", ondelete="CASCADE"), primary_key=True),
     Column("most", BigInteger, nullable=False),
     Column("spent", BigInteger, nullable=False, server_default="0"),
     Column("reserved", BigInteger, nullable=False, server_default="0"),
@@ -158,7 +160,7 @@ ceilings = Table(
 )
 
 throttles = Table(
-    "throttles",
+    "holdfast_throttles",
     metadata,
     Column("scope", Text, primary_key=True),
     Column("not_before", Double, nullable=False),
@@ -168,7 +170,7 @@ throttles = Table(
 # Written by whoever sends, at the first exchange that fails, and gone with the first answer. Nothing depends
 # on it: a row may be late, or lost.
 provider_troubles = Table(
-    "provider_troubles",
+    "holdfast_provider_troubles",
     metadata,
     Column("provider", Text, nullable=False),
     Column("endpoint", Text, nullable=False),
@@ -177,5 +179,5 @@ provider_troubles = Table(
     Column("tries", Integer, nullable=False),
     Column("since", Double, nullable=False),
     Column("last_at", Double, nullable=False),
-    PrimaryKeyConstraint("provider", "endpoint", name="one_trouble_per_provider"),
+    PrimaryKeyConstraint("provider", "endpoint", name="holdfast_one_trouble_per_provider"),
 )

@@ -6,7 +6,7 @@ from holdfast.store.base.schema.metadata import metadata
 
 # A duty of the sweep: when it is due next, and when it was last taken.
 duties = Table(
-    "duties",
+    "holdfast_duties",
     metadata,
     Column("name", Text, primary_key=True),
     Column("next_at", Double, nullable=False, server_default="0"),
@@ -23,7 +23,7 @@ duties = Table(
 
 # What a worker says of itself, every few seconds. Nothing depends on it: a row may be late, or lost.
 workers = Table(
-    "workers",
+    "holdfast_workers",
     metadata,
     Column("id", Text, primary_key=True),
     Column("name", Text, nullable=False),
@@ -40,15 +40,15 @@ workers = Table(
     Column("counts", JSON, nullable=False),
     Column("started_at", Double, nullable=False),
     Column("seen_at", Double, nullable=False),
-    Index("ix_workers_seen", "seen_at"),
+    Index("holdfast_workers_seen", "seen_at"),
 )
 
 # The store that holds the bytes of the documents carries the same id: a process that sees another one is in
 # the wrong folder, and every document would be missing there.
 installation = Table(
-    "installation",
+    "holdfast_installation",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("blobs_id", Text, nullable=False),
-    CheckConstraint("id = 1", name="one_installation_per_database"),
+    CheckConstraint("id = 1", name="holdfast_one_installation_per_database"),
 )

@@ -21,7 +21,7 @@ from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.store.base.schema.metadata import Bytewise, Id, metadata, one_of
 
 heads = Table(
-    "heads",
+    "holdfast_heads",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
     Column("tenant", Text, nullable=False),
@@ -37,18 +37,20 @@ heads = Table(
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     Column("imported", Boolean, nullable=False, server_default=text("false")),
     Column("updated_at", Double, nullable=False),
-    UniqueConstraint("tenant", "kind", "subject", name="g1_one_head_per_kind_and_subject"),
-    CheckConstraint("published_generation <= generation", name="g3_published_is_never_ahead_of_requested"),
-    CheckConstraint(one_of("status", Status), name="head_status_is_known"),
-    Index("ix_heads_collection", "tenant", "collection", "id"),
-    Index("ix_heads_subject", "tenant", "subject"),
+    UniqueConstraint("tenant", "kind", "subject", name="holdfast_g1_one_head_per_kind_and_subject"),
+    CheckConstraint(
+        "published_generation <= generation", name="holdfast_g3_published_is_never_ahead_of_requested"
+    ),
+    CheckConstraint(one_of("status", Status), name="holdfast_head_status_is_known"),
+    Index("holdfast_heads_collection", "tenant", "collection", "id"),
+    Index("holdfast_heads_subject", "tenant", "subject"),
 )
 
 runs = Table(
-    "runs",
+    "holdfast_runs",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("head_id", ForeignKey("heads.id"), nullable=False),
+    Column("head_id", ForeignKey("holdfast_heads.id"), nullable=False),
     Column("tenant", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("subject", Text, nullable=False),
@@ -76,30 +78,30 @@ runs = Table(
     # `pruned`: the chunks that this run's end made superfluous are gone. `past`: a later run took its place.
     Column("pruned", Boolean, nullable=False, server_default=text("false")),
     Column("past", Boolean, nullable=False, server_default=text("false")),
-    UniqueConstraint("head_id", "generation", name="g1_one_run_per_generation"),
-    CheckConstraint(one_of("status", Status), name="run_status_is_known"),
+    UniqueConstraint("head_id", "generation", name="holdfast_g1_one_run_per_generation"),
+    CheckConstraint(one_of("status", Status), name="holdfast_run_status_is_known"),
     Index(
-        "g1_one_live_run_per_head",
+        "holdfast_g1_one_live_run_per_head",
         "head_id",
         unique=True,
         sqlite_where=text(one_of("status", LIVE)),
         postgresql_where=text(one_of("status", LIVE)),
     ),
     Index(
-        "ix_runs_running",
+        "holdfast_runs_running",
         "head_id",
         sqlite_where=text("status = 'running'"),
         postgresql_where=text("status = 'running'"),
     ),
-    Index("ix_runs_finished", "finished_at"),
+    Index("holdfast_runs_finished", "finished_at"),
     Index(
-        "ix_runs_unpruned",
+        "holdfast_runs_unpruned",
         "finished_at",
         sqlite_where=text("finished_at IS NOT NULL AND NOT pruned"),
         postgresql_where=text("finished_at IS NOT NULL AND NOT pruned"),
     ),
     Index(
-        "ix_runs_past",
+        "holdfast_runs_past",
         "finished_at",
         sqlite_where=text("past"),
         postgresql_where=text("past"),
@@ -107,10 +109,10 @@ runs = Table(
 )
 
 tasks = Table(
-    "tasks",
+    "holdfast_tasks",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("run_id", ForeignKey("holdfast_runs.id", ondelete="CASCADE"), nullable=False),
     Column("head_id", BigInteger, nullable=False),
     Column("tenant", Text, nullable=False),
     Column("lane", Text, nullable=False),
@@ -151,11 +153,11 @@ tasks = Table(
     Column("saved", BigInteger, nullable=False, server_default="0"),
     Column("chunks", Integer, nullable=False, server_default="0"),
     Column("result", JSON(none_as_null=True)),
-    UniqueConstraint("run_id", "ordinal", name="one_task_per_slice"),
-    CheckConstraint(one_of("state", TaskState), name="task_state_is_known"),
-    CheckConstraint("epoch >= 0 AND lease_until >= 0", name="g2_epoch_and_lease_are_numbers"),
+    UniqueConstraint("run_id", "ordinal", name="holdfast_one_task_per_slice"),
+    CheckConstraint(one_of("state", TaskState), name="holdfast_task_state_is_known"),
+    CheckConstraint("epoch >= 0 AND lease_until >= 0", name="holdfast_g2_epoch_and_lease_are_numbers"),
     Index(
-        "ix_tasks_queued",
+        "holdfast_tasks_queued",
         "lane",
         "tenant",
         "priority",
@@ -165,19 +167,19 @@ tasks = Table(
         postgresql_where=text("state = 'queued'"),
     ),
     Index(
-        "ix_tasks_waiting",
+        "holdfast_tasks_waiting",
         "due_at",
         sqlite_where=text("state = 'waiting'"),
         postgresql_where=text("state = 'waiting'"),
     ),
     Index(
-        "ix_tasks_running",
+        "holdfast_tasks_running",
         "lease_until",
         sqlite_where=text("state = 'running'"),
         postgresql_where=text("state = 'running'"),
     ),
     Index(
-        "ix_tasks_token",
+        "holdfast_tasks_token",
         "token",
         sqlite_where=text("state = 'running'"),
         postgresql_where=text("state = 'running'"),
@@ -186,28 +188,28 @@ tasks = Table(
 )
 
 turns = Table(
-    "turns",
+    "holdfast_turns",
     metadata,
     Column("lane", Text, nullable=False),
     Column("tenant", Text, nullable=False),
     Column("last_served", Double, nullable=False, server_default="0"),
-    PrimaryKeyConstraint("lane", "tenant", name="one_turn_per_lane_and_tenant"),
+    PrimaryKeyConstraint("lane", "tenant", name="holdfast_one_turn_per_lane_and_tenant"),
 )
 
 lines = Table(
-    "lines",
+    "holdfast_lines",
     metadata,
-    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("run_id", ForeignKey("holdfast_runs.id", ondelete="CASCADE"), nullable=False),
     Column("id", Text, nullable=False),
     Column("at", Double, nullable=False),
     Column("text", Text, nullable=False),
-    PrimaryKeyConstraint("run_id", "id", name="one_line_per_id"),
+    PrimaryKeyConstraint("run_id", "id", name="holdfast_one_line_per_id"),
 )
 
 # `process` names it so that others on its machine can tell whether it has died, `parent` the one that watches
 # over it, "" if nobody does. Its lease is renewed while an order is in flight, and else means nothing.
 carriers = Table(
-    "carriers",
+    "holdfast_carriers",
     metadata,
     Column("id", Text, primary_key=True),
     Column("name", Text, nullable=False),
@@ -216,6 +218,6 @@ carriers = Table(
     Column("lease_until", Double, nullable=False, server_default="0"),
     Column("started_at", Double, nullable=False),
     Column("ended_at", Double),
-    Index("ix_carriers_process", "process"),
-    Index("ix_carriers_lease", "lease_until"),
+    Index("holdfast_carriers_process", "process"),
+    Index("holdfast_carriers_lease", "lease_until"),
 )

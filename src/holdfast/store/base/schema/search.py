@@ -15,7 +15,7 @@ from sqlalchemy import (
 from holdfast.store.base.schema.metadata import Id, metadata
 
 chunks = Table(
-    "chunks",
+    "holdfast_chunks",
     metadata,
     # Its own number, for the full-text index of SQLite: a rowid that VACUUM may change would not do.
     Column("id", Id, primary_key=True, autoincrement=True),
@@ -28,16 +28,22 @@ chunks = Table(
     Column("text", Text, nullable=False),
     Column("call_key", Text),
     Column("data", JSON(none_as_null=True)),
-    # Terms by `search.words`, apart by spaces. Its indexes, chunk_words and ix_chunks_words, are migrations'.
+    # Terms by `search.words`, apart by spaces. Its indexes, holdfast_chunk_words and holdfast_chunks_words,
+    # are made by migrations.
     Column("words", Text),
     UniqueConstraint(
-        "head_id", "generation", "slice", "epoch", "position", name="g2_one_chunk_per_place_and_epoch"
+        "head_id",
+        "generation",
+        "slice",
+        "epoch",
+        "position",
+        name="holdfast_g2_one_chunk_per_place_and_epoch",
     ),
 )
 
 # Of each slice: which of its chunks have a term, how often, and how long they are; put together by readers.
 word_counts = Table(
-    "word_counts",
+    "holdfast_word_counts",
     metadata,
     Column("head_id", BigInteger, nullable=False),
     Column("generation", BigInteger, nullable=False),
@@ -45,5 +51,5 @@ word_counts = Table(
     Column("chunks", Integer, nullable=False),
     Column("length", BigInteger, nullable=False),
     Column("terms", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("head_id", "generation", "slice", name="one_count_per_slice"),
+    PrimaryKeyConstraint("head_id", "generation", "slice", name="holdfast_one_count_per_slice"),
 )
