@@ -114,7 +114,10 @@ class World:
 
     def picture(self) -> dict[str, list[Any]]:
         """Every row of every table without its times and random ids, to compare two histories."""
-        return {table.name: _plain(self.rows(select(table))) for table in tasks.metadata.sorted_tables}
+        return {
+            table.name.removeprefix("holdfast_"): _plain(self.rows(select(table)))
+            for table in tasks.metadata.sorted_tables
+        }
 
 
 HIDDEN = {"id", "action_id", "run_id", "token", "task_id", "head_id", "data", "options", "result"}

@@ -38,7 +38,7 @@ def test_a_condition_that_lost_its_correlation_is_caught(grown):
     """
     mended = explaining.MUTANT.replace("calls, holdfast_heads h", "calls").replace("h.tenant", "page.tenant")
     assert bool(faults(grown, explaining.MUTANT)) == grown.postgresql
-    assert not faults(grown, mended.replace("page.id AND NOT", "page.id AND chunks.position = 7 AND NOT"))
+    assert not faults(grown, mended.replace("page.id AND NOT", "page.id AND c.position = 7 AND NOT"))
     assert all(faults(grown, bad) for bad in explaining.KNOWN_BAD)
 
 

@@ -284,7 +284,7 @@ def _orders(tenant: str | None) -> Select[Any]:
 def open_orders(db: Database, tenant: str | None, state: CallState | None = None) -> tuple[OpenOrder, ...]:
     """The unsettled orders of a tenant, or of all, the oldest first; only those in `state`, when given."""
     # Spelt as their index spells it, for SQLite does not see that one state is among several.
-    query = _orders(tenant).where(text(f"orders.{one_of('state', UNSETTLED)}"))
+    query = _orders(tenant).where(text(f"holdfast_orders.{one_of('state', UNSETTLED)}"))
     if state is not None:
         query = query.where(orders.c.state == rows.literal(state))
     query = query.order_by(orders.c.created_at).limit(MOST_ROWS)
