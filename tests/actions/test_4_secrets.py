@@ -40,7 +40,7 @@ def contents(house):
     """Every text and every byte that the tables of webhooks hold."""
     with house.runtime.db.engine.connect() as connection:
         tables = ("actions", "deliveries", "runs", "journal", "idempotency")
-        return str([connection.execute(text(f"SELECT * FROM {name}")).all() for name in tables])
+        return str([connection.execute(text(f"SELECT * FROM holdfast_{name}")).all() for name in tables])
 
 
 def test_a_secret_that_was_drawn_is_not_in_the_database(opened, receiver):

@@ -184,12 +184,12 @@ def test_hits_and_their_titles_are_looked_up_by_key(world, shelf):
 
     plan = world.db.read(explain)
     if world.db.postgresql:
-        assert "Index Cond: ((tenant = heads.tenant) AND (id = (substr(" in plan, plan
-        assert "pk_heads" in plan, plan
+        assert "Index Cond: ((tenant = holdfast_heads.tenant) AND (id = (substr(" in plan, plan
+        assert "holdfast_heads_pk" in plan, plan
     else:
-        assert "SEARCH chunks USING INTEGER PRIMARY KEY" in plan, plan
-        assert "SEARCH heads USING INTEGER PRIMARY KEY" in plan, plan
-        assert "SEARCH documents USING INDEX sqlite_autoindex_documents_1 (tenant=? AND id=?)" in plan, plan
+        assert "SEARCH holdfast_chunks USING INTEGER PRIMARY KEY" in plan, plan
+        assert "SEARCH holdfast_heads USING INTEGER PRIMARY KEY" in plan, plan
+        assert "SEARCH holdfast_documents USING INDEX sqlite_autoindex_holdfast_documents_1" in plan, plan
 
 
 def test_the_stamp_is_read_with_what_it_shows(world, shelf):

@@ -10,6 +10,7 @@ from holdfast.store.base.schema import journal as table
 from holdfast.store.features import open_database
 from holdfast.store.views import dashboard, events, tallies
 from holdfast.store.views.events import BEGINNING, Position
+from tests.acceptance.patience import until
 
 MANY = 100_000
 
@@ -51,6 +52,12 @@ def reasons(found):
     return [each.reason for each in found]
 
 
+def settled(db, number):
+    """So many entries, once they are settled: any open transaction of the server holds younger ones back."""
+    until(lambda: len(events.page(db, "default")) == number, 30, f"{number} entries are settled")
+    return events.page(db, "default")
+
+
 def test_an_entry_that_is_committed_late_is_missed_by_nobody(db, late):
     """Entries after it wait for it, for however long; then all come, and none twice."""
     noted(db, "after")
@@ -60,6 +67,7 @@ def test_an_entry_that_is_committed_late_is_missed_by_nobody(db, late):
     assert tallies.since(db, tallies.Place()).decisions == {}
     place = tallies.here(db)
     late()
+    settled(db, 2)
     first = events.page(db, "default", limit=1)
     rest = events.page(db, "default", after=first[-1].position)
     assert reasons(first + rest) == reasons(events.of_head(db, 1)) == ["late", "after"]
@@ -70,7 +78,7 @@ def test_a_lower_number_of_a_later_transaction_is_not_skipped(db, late):
     """The order is that of transactions: the number alone would put it before what was handed out."""
     noted(db, "after")
     late()
-    seen = events.page(db, "default")
+    seen = settled(db, 2)
     older = db.engine.connect()
     with older.begin():
         older.execute(text("SELECT pg_current_xact_id()"))  # it has its number before the other begins
@@ -78,6 +86,7 @@ def test_a_lower_number_of_a_later_transaction_is_not_skipped(db, late):
         assert events.page(db, "default", after=seen[-1].position) == ()
         older.execute(insert(table), {"at": 1.0, "tenant": "default", "verb": "request", "reason": "older"})
     older.close()
+    settled(db, 4)
     found = events.page(db, "default", after=seen[-1].position)
     assert reasons(found) == ["older", "other"]
     assert found[0].id > found[1].id
@@ -88,6 +97,7 @@ def test_who_begins_now_is_told_of_nothing_that_could_be_seen(db, late):
     noted(db, "after")
     position, visible = events.here(db)
     late()
+    settled(db, 2)
     found = events.page(db, "default", after=position)
     assert [each.reason for each in found if each.id not in visible] == ["late"]
 
@@ -113,7 +123,7 @@ def test_entries_of_another_server_come_first(db):
         assert events.page(db, "default") == ()
     events.adopt(db)
     noted(db, "new")
-    assert reasons(events.page(db, "default")) == ["old", "new"]
+    assert reasons(settled(db, 2)) == ["old", "new"]
     events.adopt(db)
     assert (events.page(db, "default")[1].xid > 0) is db.postgresql
 
