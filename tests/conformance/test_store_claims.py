@@ -104,7 +104,7 @@ def expected(world, lanes):
     lanes=strategies.sets(strategies.sampled_from(list(Lane)), min_size=1),
 )
 def test_the_order_of_service_is_the_rule(world, population, served, lanes):
-    """Claim after claim, the store serves exactly what core.fairness says."""
+    """Claim after claim, the store serves exactly what the rule says."""
     world.wipe()
     settle_down(world, population, served)
     while (task_id := expected(world, lanes)) is not None:
