@@ -25,10 +25,10 @@ def best(
     waiting: Iterable[Waiting], last_served: Mapping[tuple[str, str], float], lanes: Iterable[str]
 ) -> Waiting | None:
     """The task to serve next, or None. `last_served` is by (lane, tenant); never served is 0."""
-    served = set(lanes)
+    open_lanes = set(lanes)
 
     def rank(task: Waiting) -> tuple[int, int, float, float, int]:
         served = last_served.get((task.lane, task.tenant), 0.0)
         return (LANE_RANK[task.lane], task.priority, served, task.age, task.task_id)
 
-    return min((task for task in waiting if task.lane in served), key=rank, default=None)
+    return min((task for task in waiting if task.lane in open_lanes), key=rank, default=None)

@@ -83,7 +83,7 @@ MONEY = (
         "G5: an order that was put in doubt meanwhile is sent as if it had just been marked",
         Patch(
             CALLS,
-            "            return order(known) if mine else FencedOut(INTENT_LOST)\n",
+            "            return order(known) if mine else Fenced(INTENT_LOST)\n",
             "            return order(known)\n",
         ),
         by=f"{AT_ONCE}a_mark_put_in_doubt_while_its_answer_was_lost_is_sent_once[sqlite]",

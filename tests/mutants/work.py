@@ -34,7 +34,7 @@ FENCE = (
     mutant(
         "drop_live_check",
         "G2",
-        Patch(DECIDE, '    if run_status not in LIVE:\n        return FencedOut(f"run_{run_status}")\n', ""),
+        Patch(DECIDE, '    if run_status not in LIVE:\n        return Fenced(f"run_{run_status}")\n', ""),
         by=f"{G2}each_leg_of_the_fence_refuses_every_write_alone[sqlite-run]",
     ),
     mutant(
@@ -42,7 +42,7 @@ FENCE = (
         "G2",
         Patch(
             DECIDE,
-            '    if head.generation != claim.generation:\n        return FencedOut("stale_generation")\n',
+            '    if head.generation != claim.generation:\n        return Fenced("stale_generation")\n',
             "",
         ),
         by=f"{G2}each_leg_of_the_fence_refuses_every_write_alone[sqlite-generation]",
@@ -72,8 +72,8 @@ FENCE = (
         "G2",
         Patch(
             DECIDE,
-            "    if task.state is not TaskState.RUNNING:\n        return FencedOut(f",
-            "    if False:\n        return FencedOut(f",
+            "    if task.state is not TaskState.RUNNING:\n        return Fenced(f",
+            "    if False:\n        return Fenced(f",
         ),
         by=f"{G2}each_leg_of_the_fence_refuses_every_write_alone[sqlite-state]",
     ),
@@ -360,8 +360,8 @@ GENERATION = (
         Patch(
             REQUESTS,
             "    refusals.note(tx, ask, head, verdict, run_id)\n"
-            "    return Answer(\n        verdict.disposition,",
-            "    return Answer(\n        verdict.disposition,",
+            "    return RequestResult(\n        verdict.disposition,",
+            "    return RequestResult(\n        verdict.disposition,",
         ),
         by=f"{G6}every_one_of_many_duplicates_at_once_is_in_the_journal[sqlite]",
     ),

@@ -1,7 +1,7 @@
 """How much a tenant holds and may hold: documents, and the bytes of their originals.
 
-The database counts by itself, in the transaction that changes a document (triggers of the baseline), and the row that
-it counts in stays locked until that transaction ends. So a check at the end of the transaction sees what
+The database counts by itself, by triggers, in the transaction that changes a document; the row that it counts
+in stays locked until that transaction ends. So a check at the end of the transaction sees what
 everybody before it has added, and of two uploads that do not fit together one is refused. A document that is
 deleted frees its share at once, though its bytes are taken off the disk later, by the sweep.
 
