@@ -166,7 +166,7 @@ def test_a_word_that_makes_no_sense_is_told(start, words):
     """Exit code 2, and the line says what would do."""
     code, line = start(*words)
     assert code == USAGE
-    assert "use some of" in line or "should be like 8,2" in line
+    assert "choose from" in line or "should look like 8,2" in line
 
 
 def test_a_database_without_tables_is_told(start, tmp_path):

@@ -101,7 +101,7 @@ def test_a_part_that_cannot_work_now_is_tried_less_and_less(premises, require):
     """A refused password may be mended while it runs: a few lines, not hundreds."""
     url = require("redis").replace("redis://:", "redis://:wr0ng")
     up = premises.start("up", "-c", "1", broker_url=url)
-    up.says("(?s)broker_refused.*starting it again.*broker_refused.*starting it again", 40)
+    up.says("(?s)broker_refused.*restarting in.*broker_refused.*restarting in", 40)
     up.says("Not ready yet: worker; the API is at http://", 40)
     assert "Ready:" not in up.said()
     up.tell()
