@@ -29,6 +29,11 @@ UNPROVEN = ("journal", "duties", "turns", "carriers")
 """Tables that tell of work but do not carry it: a refused write may leave a note there."""
 
 
+def bare(table: Any) -> str:
+    """The name of a table without the prefix that all of ours have."""
+    return str(table.name.removeprefix("holdfast_"))
+
+
 def eventually(predicate: Callable[[], Any], seconds: float = DEADLINE) -> Any:
     """The first true answer of `predicate`; the deadline only ends a test that fails."""
     deadline = time.monotonic() + seconds
@@ -237,10 +242,10 @@ class Arena:
 
     def picture(self) -> dict[str, list[tuple[Any, ...]]]:
         """All that the database holds, apart from notes."""
-        sources = [each for each in schema.metadata.sorted_tables if each.name not in UNPROVEN]
+        sources = [each for each in schema.metadata.sorted_tables if bare(each) not in UNPROVEN]
 
         def body(tx: Any) -> dict[str, list[tuple[Any, ...]]]:
-            return {each.name: sorted(map(repr, tx.all(select(*shown(each))))) for each in sources}
+            return {bare(each): sorted(map(repr, tx.all(select(*shown(each))))) for each in sources}
 
         def shown(source: Any) -> list[Any]:
             # Any process may tidy up at any time: that a run was looked through for leftovers proves nothing.
