@@ -184,11 +184,13 @@ def _estimated(found: Estimate) -> str:
 
 def prices(*, as_json: bool) -> None:
     """The known prices; those of the settings come before the shipped ones of the same model."""
-    table = bootstrap.prices_of(opening.loaded())
+    settings = opening.loaded()
+    table = bootstrap.prices_of(settings)
     rows: list[dict[str, Any]] = []
-    for provider, own in sorted(table.providers.items()):
-        listed = {"*": FREE} if own.free else own.models
-        rows += [_priced(model, provider, price, "settings") for model, price in sorted(listed.items())]
+    for name, provider in sorted(settings.providers.items()):
+        own = table.providers.get(provider.named)
+        listed = {} if own is None else {"*": FREE} if own.free else own.models
+        rows += [_priced(model, name, price, "settings") for model, price in sorted(listed.items())]
     rows += [_priced(model, None, price, "shipped") for model, price in sorted(table.models.items())]
     if as_json:
         terminal.show_json({"version": table.version, "prices": rows})
