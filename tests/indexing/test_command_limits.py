@@ -1,8 +1,10 @@
 """Commands at the edge: text that would command the terminal, and a tenant that holds as much as it may."""
 
+import contextlib
 import json
 
 from tests.acceptance.patience import until
+from tests.indexing.staff import Staff
 from tests.indexing.test_command import index, shelf, staff  # noqa: F401 - fixtures
 
 
@@ -51,3 +53,14 @@ def test_index_and_retry_take_a_limit(staff, shelf, holdfast):  # noqa: F811
         assert holdfast("retry", subject, *more)[0] == 0
         until(lambda: ended() in {"failed", "success"}, 60, "nobody took it")
         assert ended() == expected
+
+
+def test_calls_without_a_price_are_counted_and_said(installed, shelf, holdfast, monkeypatch):  # noqa: F811
+    """The last line says unpriced instead of $0.00, and scripts get the number."""
+    monkeypatch.setenv("HOLDFAST_EMBEDDING_MODEL", "a-model-of-the-house")
+    with contextlib.closing(Staff()):
+        code, out, _ = holdfast("index", str(shelf))
+        assert (code, "4 paid, 0 reused" in out) == (0, True)
+        assert "tokens, unpriced, $0.00 saved" in out
+        (shelf / "delta.txt").write_text("Delta is new.")
+        assert json.loads(holdfast("index", str(shelf), "--json")[1])["unpriced"] == 1

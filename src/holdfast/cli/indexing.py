@@ -43,6 +43,7 @@ class Summary:
     pages: int
     chunks: int
     paid: int
+    unpriced: int
     reused: int
     tokens: int
     money: int
@@ -130,6 +131,7 @@ def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -
         pages=run_summaries.pages(db, tenant, intake.documents),
         chunks=tally.chunks,
         paid=tally.paid_calls,
+        unpriced=tally.unpriced_calls,
         reused=tally.reused_calls,
         tokens=tally.tokens,
         money=tally.paid,
@@ -191,9 +193,10 @@ def _print(console: Console, summary: Summary, *, waited: bool) -> None:
     if not waited:
         console.print("indexing in the background; see: holdfast status")
         return
+    price = figures.paid(summary.money, summary.unpriced)
     console.print(
         f"{figures.count(summary.pages, 'page')}, {figures.count(summary.chunks, 'chunk')}: "
         f"{summary.paid} paid, {summary.reused} reused, {summary.tokens} tokens, "
-        f"{figures.money(summary.money)} paid, {figures.money(summary.saved)} saved, "
+        f"{price if price == 'unpriced' else f'{price} paid'}, {figures.money(summary.saved)} saved, "
         f"{figures.span(summary.seconds)}"
     )

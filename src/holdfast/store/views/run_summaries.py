@@ -55,6 +55,7 @@ class Tally:
 
     statuses: dict[str, int] = field(default_factory=dict)
     paid_calls: int = 0
+    unpriced_calls: int = 0
     reused_calls: int = 0
     tokens: int = 0
     paid: int = 0
@@ -110,7 +111,8 @@ def tally(db: Database, run_ids: Sequence[str]) -> Tally:
             row = tx.execute(SUMS, values).one()
             sums.update({name: int(number) for name, number in row._asdict().items()})
             for spent in payments.by_run(tx, values["runs"]).values():
-                sums.update(paid_calls=spent.paid_calls, tokens=spent.tokens, paid=spent.paid)
+                sums.update(paid_calls=spent.paid_calls, unpriced_calls=spent.unpriced_calls)
+                sums.update(tokens=spent.tokens, paid=spent.paid)
             failures += [
                 Failure(
                     one.subject, one.name or one.title or "", one.error_code or "", one.error_message or ""
