@@ -216,10 +216,10 @@ def test_a_database_that_is_not_there_yet_is_waited_for(on_postgresql, require):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 1 MB, where root may have one."""
+    """A disk of 4 MB, where root may have one."""
     place = tmp_path / "small"
     place.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    words = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
     made = subprocess.run(words, capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"NO SMALL DISK: mounting a tmpfs needs root ({made.stderr.strip()})")
