@@ -1,7 +1,7 @@
 """Several providers at once: a collection, a document and a job choose theirs by name."""
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select
 from typer.testing import CliRunner
 
 from holdfast.cli.app import app
@@ -113,14 +113,6 @@ def test_another_provider_of_a_collection_is_noticed_and_never_mixed(house, nort
     until(lambda: not house.client.get("search?collection=cold&q=boat").json["notices"], 30, "still told of")
     assert hits(house, "cold") == [TEXT]
     assert charges(north, south) == [2, 2]
-
-
-def test_vectors_of_an_older_release_are_those_of_the_provider_that_was_paid(house, north):
-    """Their rows name nobody; the order does."""
-    collection(house, "cold", provider="north")
-    house.client.indexed(TEXT, to="cold")
-    house.runtime.db.write("older", lambda tx: tx.execute(update(calls).values(provider="")))
-    assert hits(house, "cold") == [TEXT]
 
 
 def test_a_document_may_name_another_provider_than_its_collection(house, north, south):
