@@ -163,7 +163,7 @@ UP_TO = (
 NUMBERS = select(literal_column("pg_snapshot_xmax(pg_current_snapshot())::text::bigint", BigInteger))
 ADOPT = update(journal).where(journal.c.xid > 0).values(xid=0)
 THESE = (
-    _ENTRY.where(key_in(cast(journal.c.id, Text), bindparam("ids", type_=Keys())))
+    _ENTRY.where(key_in(journal.c.id, bindparam("ids", type_=Numbers())))
     .where(journal.c.id > bindparam("after"))
     .order_by(journal.c.xid, journal.c.id)
     .limit(bindparam("limit"))
@@ -235,7 +235,7 @@ def these(db: Database, ids: Sequence[int]) -> tuple[Event, ...]:
     """The decisions with these numbers, the oldest first."""
     if not ids:
         return ()
-    values = {"ids": [str(each) for each in ids], "after": min(ids) - 1, "limit": len(ids)}
+    values = {"ids": list(ids), "after": min(ids) - 1, "limit": len(ids)}
     return tuple(_event(row) for row in db.look(THESE, values))
 
 
