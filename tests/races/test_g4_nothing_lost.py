@@ -59,7 +59,7 @@ def worker(arena, meter, **fields):
 def accepted(arena, word="word"):
     """A request of two slices and three words that nobody has paid for yet."""
     subject = f"document:{word}"
-    arena.set("duties", {"next_at": 0.0})
+    arena.set("duties", {"next_at": 0.0, "succeeded_at": 0.0})
     slices = [[f"{word} one", f"{word} two"], [f"{word} three"]]
     assert arena.ask(subject=subject, pipeline="index@1", options={"slices": slices}).created
     return subject
