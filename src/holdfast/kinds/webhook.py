@@ -104,8 +104,8 @@ class Webhook:
                 {"status": posted.status, "tries": tried},
                 also=lambda tx: delivery_attempts.delivered(tx, event_id, posted.status),
             )
-        told = f"the URL answered with status {posted.status}"
-        raise self._missed(work, event_id, parcel, posted.status, told, posted.retry_after)
+        failure = f"the URL answered with status {posted.status}"
+        raise self._missed(work, event_id, parcel, posted.status, failure, posted.retry_after)
 
     def _post(self, parcel: Parcel, event_id: str) -> posting.Posted:
         headers = [
@@ -130,17 +130,17 @@ class Webhook:
         )
 
     def _missed(
-        self, work: Work, event_id: str, parcel: Parcel, status: int | None, told: str, later: float | None
+        self, work: Work, event_id: str, parcel: Parcel, status: int | None, failure: str, later: float | None
     ) -> WorkError | MustWaitError:
         """What to raise for a try that did not land; it is written down."""
-        _land(delivery_attempts.missed(self._db, work.claim, event_id, status=status, error=plain(told)))
+        _land(delivery_attempts.missed(self._db, work.claim, event_id, status=status, error=plain(failure)))
         if status == GONE:
-            return WorkError(f"{told}: it wants no more of these", code="webhook_gone")
+            return WorkError(f"{failure}: it wants no more of these", code="webhook_gone")
         delay = retry.provider_delay(self._rules.backoff, parcel.tries, self._host.jitter(), later)
         if parcel.age + delay > self._rules.give_up_after:
-            message = f"{told}; {parcel.tries + 1} tries were made, and the time for them is over"
+            message = f"{failure}; {parcel.tries + 1} tries were made, and the time for them is over"
             return WorkError(message, code="webhook_failed")
-        return MustWaitError(told, reason="delivery", delay=delay)
+        return MustWaitError(failure, reason="delivery", delay=delay)
 
 
 def _land(outcome: Outcome) -> None:

@@ -57,10 +57,10 @@ def judge(reply: Reply, profile: Profile, *secrets: str) -> Refused | Unknown:
 def _parameter(body: bytes) -> str:
     """The parameter that the server says it refuses; empty for anything that is about the input itself."""
     try:
-        told = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    detail = told.get("error", told) if isinstance(told, dict) else None
+    detail = answer.get("error", answer) if isinstance(answer, dict) else None
     name = detail.get("param") if isinstance(detail, dict) else None
     if not isinstance(name, str) or not _PARAMETER.fullmatch(name) or name in _INPUTS:
         return ""

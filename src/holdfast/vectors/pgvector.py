@@ -92,14 +92,14 @@ class PgvectorIndex:
             return self._exact.nearest(tx, *name, view, query, k, heads=heads, provider=provider, model=model)
         if not towards.any() or k < 1:
             return []
-        found = self._found(tx, name, towards, k, heads, (provider, model))
+        ranked = self._found(tx, name, towards, k, heads, (provider, model))
         if whole_at != view.publish_seq:
             rest = self._rests.at(name, view.publish_seq, lambda _: _Rest(_rest(tx, name, view))).view
             beside = self._beside.nearest(
                 tx, *name, rest, query, k, heads=heads, provider=provider, model=model
             )
-            found |= {one.chunk_id: one for one in beside}
-        return sorted(found.values(), key=lambda near: (-near.score, near.chunk_id))[:k]
+            ranked |= {one.chunk_id: one for one in beside}
+        return sorted(ranked.values(), key=lambda near: (-near.score, near.chunk_id))[:k]
 
     def _are_there(self, tx: Tx) -> bool:
         if not tx.db.postgresql:
@@ -121,7 +121,7 @@ class PgvectorIndex:
         """What the tables give, scored by the ledger's vectors."""
         asked = "[" + ",".join(f"{each:.6g}" for each in towards.tolist()) + "]"
         among = None if heads is None else list(heads)
-        found: dict[int, Ranked] = {}
+        ranked: dict[int, Ranked] = {}
         for space in tables.spaces_of(tx, *name):
             of = zip(embedder, (space.provider, space.model), strict=True)
             if space.dimensions != len(towards) or any(want not in {None, has} for want, has in of):
@@ -132,8 +132,8 @@ class PgvectorIndex:
             ]
             if kept:
                 rows = block(*zip(*((one.chunk_id, one.head_id, one.vector) for one in kept), strict=True))
-                found |= {one.chunk_id: one for one in Matrix((rows,)).nearest(towards, k)}
-        return found
+                ranked |= {one.chunk_id: one for one in Matrix((rows,)).nearest(towards, k)}
+        return ranked
 
 
 def _rest(tx: Tx, name: tuple[str, str], view: View) -> View:

@@ -72,14 +72,14 @@ def _of_orders(its: Its, who: Identity) -> list[Concern]:
     found = []
     if parked:
         whether = "whether it was" if parked == 1 else "whether they were"
-        told = f"{figures.count(parked, 'paid order')} parked: it is unknown {whether} charged."
-        found.append(Concern("bad", told, "Resolve this on the Bill page; the work waits for you."))
+        sentence = f"{figures.count(parked, 'paid order')} parked: it is unknown {whether} charged."
+        found.append(Concern("bad", sentence, "Resolve this on the Bill page; the work waits for you."))
     if doubtful:
-        told = f"{figures.count(doubtful, 'paid order')} in doubt after a crash or a lost connection."
+        sentence = f"{figures.count(doubtful, 'paid order')} in doubt after a crash or a lost connection."
         remedy = (
             "Resent with its key when the work resumes; if the work has ended, resolve it on the Bill page."
         )
-        found.append(Concern("care", told, remedy))
+        found.append(Concern("care", sentence, remedy))
     return found
 
 
@@ -89,14 +89,14 @@ def _of_budgets(its: Its, who: Identity) -> list[Concern]:
         whose = "everything" if limit.scope == budgets.TENANT else limit.scope.replace(":", " ")
         whose += "" if limit.period is Period.TOTAL else f" this {limit.period}"
         if limit.over_hard:
-            told, remedy = (
+            sentence, remedy = (
                 f"The budget for {whose} is used up.",
                 "Raise it on the Bill page to let work continue.",
             )
-            found.append(Concern("bad", told, remedy))
+            found.append(Concern("bad", sentence, remedy))
         elif limit.over_soft:
-            told = f"Spending for {whose} is above the soft limit of its budget."
-            found.append(Concern("care", told, "Raise it on the Bill page before work has to wait."))
+            sentence = f"Spending for {whose} is above the soft limit of its budget."
+            found.append(Concern("care", sentence, "Raise it on the Bill page before work has to wait."))
     return found
 
 
@@ -148,10 +148,10 @@ def _of_leases(leases: Sequence[Lease]) -> list[Concern]:
     late = [each for each in leases if each.left < -NOT_SWEPT_AFTER]
     if not late:
         return []
-    told = f"{figures.count(len(late), 'task')} lost its worker and no other worker has taken over."
+    sentence = f"{figures.count(len(late), 'task')} lost its worker and no other worker has taken over."
     if len(late) > 1:
-        told = told.replace("lost its worker", "lost their workers")
-    return [Concern("bad", told, "Start a worker with: holdfast worker. It takes over.")]
+        sentence = sentence.replace("lost its worker", "lost their workers")
+    return [Concern("bad", sentence, "Start a worker with: holdfast worker. It takes over.")]
 
 
 def _of_lanes(its: Its) -> list[Concern]:

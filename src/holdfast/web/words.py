@@ -43,8 +43,8 @@ def cost(spent: Spent | None) -> Markup:
     """What was spent; calls of a model without a price are called unpriced, never $0.00."""
     if spent is None or not spent.unpriced_calls:
         return money(spent.paid if spent is not None else 0)
-    told = figures.count(spent.unpriced_calls, "call") + " to a model with no known price"
-    unpriced = Markup('<span class="unpriced" title="{}">unpriced</span>').format(told)
+    count = figures.count(spent.unpriced_calls, "call") + " to a model with no known price"
+    unpriced = Markup('<span class="unpriced" title="{}">unpriced</span>').format(count)
     return unpriced if spent.unpriced else money(spent.paid) + " + " + unpriced
 
 
@@ -52,9 +52,9 @@ def _time(at: float | None, sort: str, form: str) -> Markup:
     if not at:
         return escape(figures.NOTHING)
     when = datetime.fromtimestamp(at, UTC)
-    told = when.strftime("%Y-%m-%d %H:%M:%S UTC")
+    exact = when.strftime("%Y-%m-%d %H:%M:%S UTC")
     made = Markup('<time datetime="{}" title="{}" data-time="{}">{}</time>')
-    return made.format(when.isoformat(), told, sort, when.strftime(form))
+    return made.format(when.isoformat(), exact, sort, when.strftime(form))
 
 
 def moment(at: float | None) -> Markup:
@@ -69,10 +69,10 @@ def clock(at: float | None) -> Markup:
 
 def sentence(text: str) -> str:
     """The text with a capital at its beginning, unless a name is there, and a dot at its end."""
-    told = text.strip()
-    if told.partition(" ")[0].rstrip(",:;").isalpha():
-        told = f"{told[:1].upper()}{told[1:]}"
-    return told if not told or told.endswith((".", "!", "?")) else f"{told}."
+    sentence = text.strip()
+    if sentence.partition(" ")[0].rstrip(",:;").isalpha():
+        sentence = f"{sentence[:1].upper()}{sentence[1:]}"
+    return sentence if not sentence or sentence.endswith((".", "!", "?")) else f"{sentence}."
 
 
 def value(found: object) -> str:

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from holdfast.core.states import LIVE
-from holdfast.store.base.schema.metadata import Id, metadata, one_of
+from holdfast.store.base.schema.metadata import Id, metadata, one_of, where
 from holdfast.store.base.schema.protocol import runs
 
 # `visited` is the last head that the visit of a new action has seen; NULL when no visit is under way.
@@ -43,8 +43,7 @@ actions = Table(
     Index(
         "holdfast_actions_visited",
         "id",
-        sqlite_where=text("visited IS NOT NULL"),
-        postgresql_where=text("visited IS NOT NULL"),
+        **where("visited IS NOT NULL"),
     ),
 )
 
@@ -92,8 +91,7 @@ deliveries = Table(
         "holdfast_deliveries_action",
         "action_id",
         "number",
-        sqlite_where=text("action_id IS NOT NULL"),
-        postgresql_where=text("action_id IS NOT NULL"),
+        **where("action_id IS NOT NULL"),
     ),
     sqlite_autoincrement=True,
 )
@@ -109,15 +107,13 @@ Index(
     runs.c.tenant,
     runs.c.status,
     runs.c.head_id,
-    sqlite_where=text(A_DELIVERY),
-    postgresql_where=text(A_DELIVERY),
+    **where(A_DELIVERY),
 )
 
 Index(
     "holdfast_runs_deliveries_waiting",
     runs.c.queued_at,
-    sqlite_where=text(A_LIVE_ONE),
-    postgresql_where=text(A_LIVE_ONE),
+    **where(A_LIVE_ONE),
 )
 
 # What the tools of an agent answered, so that a run that is taken up again asks its model the same questions.

@@ -11,10 +11,9 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
-    text,
 )
 
-from holdfast.store.base.schema.metadata import metadata
+from holdfast.store.base.schema.metadata import metadata, where
 from holdfast.store.base.schema.protocol import heads, runs
 
 # One question with its answer, or the fields of one document. Written by the transaction that finishes a
@@ -53,20 +52,18 @@ Index(
     "holdfast_runs_deletions",
     runs.c.head_id,
     runs.c.generation,
-    sqlite_where=text(A_DELETION),
-    postgresql_where=text(A_DELETION),
+    **where(A_DELETION),
 )
 
 # The list of jobs, the newest first: all of them, and those in one state.
-_jobs = text(" AND ".join(A_JOB))
+_jobs = where(" AND ".join(A_JOB))
 
 Index(
     "holdfast_runs_jobs_listed",
     runs.c.tenant,
     runs.c.queued_at,
     runs.c.id,
-    sqlite_where=_jobs,
-    postgresql_where=_jobs,
+    **_jobs,
 )
 
 Index(
@@ -75,8 +72,7 @@ Index(
     runs.c.status,
     runs.c.queued_at,
     runs.c.id,
-    sqlite_where=_jobs,
-    postgresql_where=_jobs,
+    **_jobs,
 )
 
 # The subjects of a collection that have jobs are few among all of its heads.
@@ -85,6 +81,5 @@ Index(
     heads.c.tenant,
     heads.c.collection,
     heads.c.id,
-    sqlite_where=_jobs,
-    postgresql_where=_jobs,
+    **_jobs,
 )

@@ -1,9 +1,9 @@
 """The table of the journal."""
 
-from sqlalchemy import JSON, BigInteger, Column, Double, Index, Table, Text, text
+from sqlalchemy import JSON, BigInteger, Column, Double, Index, Table, Text
 
 from holdfast.store.base.journal_order import own_transaction
-from holdfast.store.base.schema.metadata import Id, metadata
+from holdfast.store.base.schema.metadata import Id, metadata, where
 
 journal = Table(
     "holdfast_journal",
@@ -30,15 +30,13 @@ journal = Table(
         "holdfast_journal_duplicates",
         "tenant",
         "at",
-        sqlite_where=text("reason = 'duplicate:in_progress'"),
-        postgresql_where=text("reason = 'duplicate:in_progress'"),
+        **where("reason = 'duplicate:in_progress'"),
     ),
     Index(
         "holdfast_journal_budgets",
         "tenant",
         "id",
-        sqlite_where=text("verb = 'set_budget'"),
-        postgresql_where=text("verb = 'set_budget'"),
+        **where("verb = 'set_budget'"),
     ),
     sqlite_autoincrement=True,
 )

@@ -14,7 +14,7 @@ from sqlalchemy import (
     text,
 )
 
-from holdfast.store.base.schema.metadata import metadata
+from holdfast.store.base.schema.metadata import metadata, where
 
 collections = Table(
     "holdfast_collections",
@@ -60,8 +60,7 @@ documents = Table(
         "collection",
         "digest",
         unique=True,
-        sqlite_where=text("NOT deleted"),
-        postgresql_where=text("NOT deleted"),
+        **where("NOT deleted"),
     ),
     Index("holdfast_documents_collection", "tenant", "collection", "id"),
     Index("holdfast_documents_name", "tenant", "collection", "name"),
@@ -69,8 +68,7 @@ documents = Table(
     Index(
         "holdfast_documents_thumbnail",
         "thumbnail",
-        sqlite_where=text("thumbnail IS NOT NULL"),
-        postgresql_where=text("thumbnail IS NOT NULL"),
+        **where("thumbnail IS NOT NULL"),
     ),
     Index(
         "holdfast_documents_deleted",
@@ -85,8 +83,7 @@ documents = Table(
         "tenant",
         "collection",
         "id",
-        sqlite_where=text("options IS NOT NULL AND NOT deleted"),
-        postgresql_where=text("options IS NOT NULL AND NOT deleted"),
+        **where("options IS NOT NULL AND NOT deleted"),
     ),
 )
 

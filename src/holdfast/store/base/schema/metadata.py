@@ -1,6 +1,8 @@
 """What every table shares: the metadata, the types of ids and subjects, and the checks of states."""
 
-from sqlalchemy import BigInteger, Integer, MetaData, Text
+from typing import Any
+
+from sqlalchemy import BigInteger, Integer, MetaData, Text, text
 
 # Tables, indexes and constraints begin with `holdfast_`: they may live in the database of an application.
 metadata = MetaData(
@@ -23,3 +25,8 @@ def one_of(column: str, states: object) -> str:
     """SQL that tests `column` against literal states, sorted so that the text is stable."""
     names = ", ".join(f"'{state}'" for state in sorted(str(state) for state in states))  # type: ignore[attr-defined]
     return f"{column} IN ({names})"
+
+
+def where(condition: str) -> dict[str, Any]:
+    """The condition of a partial index, spelled alike for both databases."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}

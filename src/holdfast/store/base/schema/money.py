@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from holdfast.core.periods import Period
 from holdfast.core.states import UNSETTLED, CallState
-from holdfast.store.base.schema.metadata import Id, metadata, one_of
+from holdfast.store.base.schema.metadata import Id, metadata, one_of, where
 
 calls = Table(
     "holdfast_calls",
@@ -86,15 +86,13 @@ orders = Table(
         "holdfast_orders_unsettled",
         "state",
         "deadline_at",
-        sqlite_where=text(one_of("state", UNSETTLED)),
-        postgresql_where=text(one_of("state", UNSETTLED)),
+        **where(one_of("state", UNSETTLED)),
     ),
     # Of its own: SQLite does not see that two of the states above are among the four.
     Index(
         "holdfast_orders_in_flight",
         "deadline_at",
-        sqlite_where=text("state IN ('intent', 'sent')"),
-        postgresql_where=text("state IN ('intent', 'sent')"),
+        **where("state IN ('intent', 'sent')"),
     ),
     Index("holdfast_orders_run", "run_id"),
 )
@@ -122,8 +120,7 @@ charges = Table(
     Index(
         "holdfast_charges_doubts",
         "tenant",
-        sqlite_where=text("sort = 'in_doubt' AND NOT cleared"),
-        postgresql_where=text("sort = 'in_doubt' AND NOT cleared"),
+        **where("sort = 'in_doubt' AND NOT cleared"),
     ),
 )
 

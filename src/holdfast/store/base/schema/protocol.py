@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from holdfast.core.states import LIVE, Status, TaskState
-from holdfast.store.base.schema.metadata import Bytewise, Id, metadata, one_of
+from holdfast.store.base.schema.metadata import Bytewise, Id, metadata, one_of, where
 
 heads = Table(
     "holdfast_heads",
@@ -84,27 +84,23 @@ runs = Table(
         "holdfast_g1_one_live_run_per_head",
         "head_id",
         unique=True,
-        sqlite_where=text(one_of("status", LIVE)),
-        postgresql_where=text(one_of("status", LIVE)),
+        **where(one_of("status", LIVE)),
     ),
     Index(
         "holdfast_runs_running",
         "head_id",
-        sqlite_where=text("status = 'running'"),
-        postgresql_where=text("status = 'running'"),
+        **where("status = 'running'"),
     ),
     Index("holdfast_runs_finished", "finished_at"),
     Index(
         "holdfast_runs_unpruned",
         "finished_at",
-        sqlite_where=text("finished_at IS NOT NULL AND NOT pruned"),
-        postgresql_where=text("finished_at IS NOT NULL AND NOT pruned"),
+        **where("finished_at IS NOT NULL AND NOT pruned"),
     ),
     Index(
         "holdfast_runs_past",
         "finished_at",
-        sqlite_where=text("past"),
-        postgresql_where=text("past"),
+        **where("past"),
     ),
 )
 
@@ -163,26 +159,22 @@ tasks = Table(
         "priority",
         "age",
         "id",
-        sqlite_where=text("state = 'queued'"),
-        postgresql_where=text("state = 'queued'"),
+        **where("state = 'queued'"),
     ),
     Index(
         "holdfast_tasks_waiting",
         "due_at",
-        sqlite_where=text("state = 'waiting'"),
-        postgresql_where=text("state = 'waiting'"),
+        **where("state = 'waiting'"),
     ),
     Index(
         "holdfast_tasks_running",
         "lease_until",
-        sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
+        **where("state = 'running'"),
     ),
     Index(
         "holdfast_tasks_token",
         "token",
-        sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
+        **where("state = 'running'"),
     ),
     sqlite_autoincrement=True,
 )
