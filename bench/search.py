@@ -25,8 +25,8 @@ from bench import places
 from bench.results import Bound, Report, Result, at_least, at_most, percentile, timed
 from bench.sizes import busy
 from holdfast import vectors
-from holdfast.search import statistics, words
-from holdfast.search.query import Mode, Searcher
+from holdfast.search import statistics, tokenizer
+from holdfast.search.searcher import Mode, Searcher
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.schema import calls, chunks, documents, heads, word_counts
 from holdfast.store.features import open_database
@@ -43,7 +43,7 @@ SYLLABLES = "ba ce di fo gu ha ki lo mu na pe ro sa te vo wi xa yo zu bra cle dr
 ONE_SHOT = """
 import sys, time
 started = time.perf_counter()
-from holdfast.search.query import Searcher
+from holdfast.search.searcher import Searcher
 from holdfast.store.features import open_database
 import numpy as np
 imported = time.perf_counter()
@@ -124,7 +124,7 @@ def _document(corpus: Corpus, number: int) -> Iterator[tuple[str, dict[str, Any]
     for position in range(PER_DOCUMENT):
         said = corpus.said(WORDS)
         key = f"{name}/{position}".rjust(64, "0")
-        analysed.append(words.joined(said))
+        analysed.append(tokenizer.joined(said))
         place = {"head_id": number, "generation": 1, "slice": 0, "epoch": 1, "position": position, "page": 1}
         yield "chunks", place | {"text": said, "call_key": key, "words": analysed[-1]}
         paid = {"tenant": TENANT, "key": key, "state": "settled", "model": "m", "estimate": 0}
@@ -243,13 +243,13 @@ def _given(vector: vectors.Vector, _text: str) -> vectors.Vector:
 
 def _analysis(report: Report, corpus: Corpus) -> None:
     said = [corpus.said(WORDS) for _ in range(1000)]
-    words.analyse(" ".join(said))
-    took = [timed(lambda: list(map(words.joined, said))) for _ in range(5)]
+    tokenizer.analyse(" ".join(said))
+    took = [timed(lambda: list(map(tokenizer.joined, said))) for _ in range(5)]
     size = sum(map(len, said)) / 1000
     report.add(
         Result("indexing", "analysis of words", "MB/s", tuple(size / each for each in took), at_least(3))
     )
-    analysed = [words.joined(one) for one in said]
+    analysed = [tokenizer.joined(one) for one in said]
     slices = [analysed[at : at + 10] for at in range(0, 1000, 10)]
     took = [timed(lambda: list(map(statistics.encode, slices))) / 100 for _ in range(5)]
     report.add(Result("indexing", "counts of a slice of 10 chunks", "ms", tuple(took), at_most(0.3)))

@@ -17,8 +17,8 @@ from holdfast.ledger.prices import dollars
 from holdfast.providers.base import Provider
 from holdfast.store.base import dialect
 from holdfast.store.base import migrate as migrations
-from holdfast.store.base.answering import answering
 from holdfast.store.base.database import Database
+from holdfast.store.base.driver_errors import answering
 from holdfast.store.features import open_database
 from holdfast.store.views import reads
 

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import text
 
-from holdfast.kinds import signing, webhook
+from holdfast.kinds import webhook, webhook_signature
 from tests.api.house import House
 
 KEY = "k" * 32
@@ -86,6 +86,7 @@ def test_secrets_from_before_and_secrets_that_were_given_sign_as_ever(opened, re
     for secret in (before, given):
         assert [is_signed(came, secret) for came in receiver.came].count(True) == 1
     said = house.client.post(
-        URL, {"sort": "webhook", "params": {"url": receiver.url, "secret": signing.kept(KEY, "n" * 43)}}
+        URL,
+        {"sort": "webhook", "params": {"url": receiver.url, "secret": webhook_signature.kept(KEY, "n" * 43)}},
     )
     assert said.code == "bad_secret"

@@ -27,7 +27,7 @@ MISSES = (500, "cut", 503)
 # Where a try is made and written down: a death between two of these is what makes an event arrive twice.
 DELIVERING = ("trying", "post", "finish")
 # Whatever these write or send has to do with a delivery.
-SOURCES = ("store/follow_ups/delivery_attempts.py", "store/follow_ups/actions.py", "documents/posting.py")
+SOURCES = ("store/follow_ups/delivery_attempts.py", "store/follow_ups/actions.py", "documents/http_post.py")
 # A person's word, not the way of an event; what it stops in the middle is in tests/webhooks.
 ELSEWHERE = {"move", "remove_action", "seen_to", "send_test"}
 

@@ -19,7 +19,7 @@ from holdfast import bootstrap, settings
 from holdfast.api import app, server
 from holdfast.core.records import Claim
 from holdfast.core.states import Lane
-from holdfast.engine.wake import Recorder
+from holdfast.engine.wakeups import Recorder
 from holdfast.service.access import Access, Scope
 from holdfast.store.protocol import claims
 

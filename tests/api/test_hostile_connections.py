@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from holdfast.api import connections, heads
+from holdfast.api import connections, http_headers
 from tests.acceptance.patience import until
 from tests.api.house import PREFIX, House
 from tests.api.test_hostile_clients import heard_or_cut
@@ -197,4 +197,4 @@ def test_what_is_put_before_a_protocol_has_names_of_its_own():
     """Both are one object: a timer of one name was stopped by the other."""
     own = {name for name in vars(connections.Bounded) if name.startswith("_") and not name.endswith("__")}
     assert own
-    assert not own & {name for sort in heads.Prompt.__mro__ for name in vars(sort)}
+    assert not own & {name for sort in http_headers.Prompt.__mro__ for name in vars(sort)}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import event
 
-from holdfast.api.searching import Hits
+from holdfast.api.search import Hits
 from holdfast.providers.local import LocalProvider
 from tests.api.house import Client, House
 

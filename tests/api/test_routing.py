@@ -6,7 +6,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.api import routing
-from holdfast.api.before import found
+from holdfast.api.dependencies import found
 from holdfast.service.access import Scope
 from tests.api.house import Client, House
 

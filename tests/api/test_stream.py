@@ -9,9 +9,9 @@ from unittest.mock import Mock
 import pytest
 from sqlalchemy import update
 
-from holdfast.api import feed
+from holdfast.api import event_feed
 from holdfast.api.access import COOKIE
-from holdfast.api.feed import Listener
+from holdfast.api.event_feed import Listener
 from holdfast.store.base.schema import api_keys
 from holdfast.store.protocol import tasks as fenced
 from holdfast.store.views import events
@@ -76,7 +76,7 @@ def listening(client, last=None, cookie=None):
 def test_a_listener_hears_what_happens_within_a_second(client, house):
     """Each entry of the journal, in order, with its number; nothing of what was before."""
     client.text("Before anybody listened.")
-    assert feed.EVERY < 0.75  # what it waits by itself; the rest is work
+    assert event_feed.EVERY < 0.75  # what it waits by itself; the rest is work
     waits = []
     with listening(client) as stream:
         while not waits or (waits[-1] >= 1.0 and len(waits) < 5):  # a busy machine may be late, not each time
@@ -161,7 +161,7 @@ def test_the_server_ends_while_others_listen(client, house):
 
 def test_a_listener_that_lags_behind_is_let_go(monkeypatch):
     """It hears what it was told so far, and then the end."""
-    monkeypatch.setattr("holdfast.api.feed.MOST_WAITING", 2)
+    monkeypatch.setattr("holdfast.api.event_feed.MOST_WAITING", 2)
     listener = Listener("default")
     for happening in ("one", "two", "three", "four"):
         listener.tell(happening)
@@ -230,7 +230,7 @@ def test_a_stream_without_a_key_ends_with_the_first_key(client, house):
 
 def test_one_tenant_leaves_places_for_others(house, monkeypatch):
     """It holds no more streams than are left free; a place that it gives back is its own again."""
-    monkeypatch.setattr(feed, "MOST_LISTENERS", 6)
+    monkeypatch.setattr(event_feed, "MOST_LISTENERS", 6)
     greedy, other = house.key("greedy"), house.key("other")
     with contextlib.ExitStack() as streams:
         open_ = [streams.enter_context(listening(greedy)) for _ in range(3)]

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from holdfast.testing.meter import Meter
-from holdfast.web import patience
+from holdfast.web import slow_requests
 from tests.acceptance.patience import until
 from tests.api.house import House
 
@@ -145,7 +145,7 @@ def test_slow_addresses_of_one_tenant_hold_up_no_other(sqlite_url, tmp_path):
         url, said = f"http://127.0.0.1:{port}/slow", []
         ask = lambda: said.append(greedy.post("collections/shelf/documents", {"url": url}))
         waiting = asked([ask] * PLENTY)
-        share = patience.MOST[patience.Pool.FETCHES] // 2
+        share = slow_requests.MOST[slow_requests.Pool.FETCHES] // 2
         until(lambda: len(come) >= share, 60, "they wait")
         assert other.get("search?collection=shelf&q=words").status == 200
         with page("Other words.") as address:
@@ -172,7 +172,7 @@ def test_slow_questions_of_one_tenant_hold_up_no_other(sqlite_url, tmp_path):
         greedy.collection()
         other.collection()
         meter.hold("after")
-        room = patience.MOST[patience.Pool.QUESTIONS]
+        room = slow_requests.MOST[slow_requests.Pool.QUESTIONS]
         ask = lambda who, word: who.get(f"search?collection=shelf&q={word}")
         waiting = asked([lambda n=n: ask(greedy, f"word{n}") for n in range(room + 6)])
         meter.wait_open(room // 2, 60.0)
@@ -190,7 +190,7 @@ def test_a_place_that_gets_free_goes_to_whoever_holds_the_fewest():
     """Half of what is left is the most that anybody holds; one who goes away leaves the line."""
 
     async def story():
-        places, order = patience.Places(4), []
+        places, order = slow_requests.Places(4), []
         done = {name: anyio.Event() for name in ("a1", "a2", "a3", "b1")}
 
         async def hold(name):

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, literal, select, text
 
 from holdfast.core.errors import StoreTimeoutError
-from holdfast.engine.apart import Apart
+from holdfast.engine.duty_threads import Apart
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.sweep import Duty, Rules
 from holdfast.store.base import dialect, time_limits

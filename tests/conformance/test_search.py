@@ -5,10 +5,10 @@ import pytest
 
 from holdfast.core.errors import BadRequestError
 from holdfast.search import statistics
-from holdfast.search.query import Searcher
+from holdfast.search.searcher import Searcher
 from holdfast.store.follow_ups import actions
 from holdfast.store.views import reads
-from tests.search.shelf import Shelf, meaning
+from tests.search.sample_documents import Shelf, meaning
 
 
 @pytest.fixture(autouse=True, params=["by_index", "in_memory"])

@@ -6,11 +6,11 @@ import string
 import pytest
 from sqlalchemy import func, select, text
 
-from holdfast.search import keyword, statistics, words
-from holdfast.search.query import Searcher
+from holdfast.search import keyword, statistics, tokenizer
+from holdfast.search.searcher import Searcher
 from holdfast.store.base.schema import chunks
 from holdfast.store.search import search_reads as stored
-from tests.search.shelf import Shelf, meaning
+from tests.search.sample_documents import Shelf, meaning
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_no_query_is_an_error(shelf, searcher, mode):
     shelf.publish("a", "copper tin", "lead")
     for query in NASTY:
         found = searcher.search("acme", "c", query, mode=mode)
-        if mode == "keyword" and "copper" in words.analyse(query):
+        if mode == "keyword" and "copper" in tokenizer.analyse(query):
             assert found.hits[0].text == "copper tin"
 
 
@@ -147,7 +147,7 @@ def _everything(world, query):
     def body(tx):
         view = stored.view(tx, "acme", "c", stored.stamp(tx, "acme", "c").publish_seq)
         counted = Searcher(world.db)._statistics.at(tx, "acme", "c", view)
-        terms = keyword.terms_of(words.analyse(query), counted)
+        terms = keyword.terms_of(tokenizer.analyse(query), counted)
         rows = stored.words_of(tx, list(view.heads))
         scores, _ = keyword.bm25.scores([row.words for row in rows], terms.known, counted.average)
         return sorted(scores.tolist(), reverse=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import wordllama
 
-from holdfast.search.query import Searcher
+from holdfast.search.searcher import Searcher
 from tests.search import judging
-from tests.search.shelf import Shelf
+from tests.search.sample_documents import Shelf
 
 pytestmark = pytest.mark.slow
 

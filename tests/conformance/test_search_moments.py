@@ -7,14 +7,14 @@ import pytest
 from sqlalchemy import delete, update
 
 from holdfast.search import statistics, titles
-from holdfast.search.query import Searcher
+from holdfast.search.searcher import Searcher
 from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import chunks, documents, word_counts
 from holdfast.store.protocol import prune, publish_seq
 from holdfast.store.search import search_reads as stored
 from holdfast.store.search import title_reads
 from holdfast.vectors.exact import ExactIndex
-from tests.search.shelf import Shelf, meaning
+from tests.search.sample_documents import Shelf, meaning
 
 pytestmark = pytest.mark.g3
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sqlalchemy import text, update
 
-from holdfast.search.query import Searcher
+from holdfast.search.searcher import Searcher
 from holdfast.store.base.schema import documents
 from holdfast.store.features import open_database
 from holdfast.store.follow_ups import actions
@@ -15,10 +15,10 @@ from holdfast.store.search import search_reads as stored
 from holdfast.store.search import vector_tables as tables
 from holdfast.store.views import reads
 from holdfast.vectors.exact import ExactIndex
-from holdfast.vectors.filling import Filling
 from holdfast.vectors.pgvector import PgvectorIndex
+from holdfast.vectors.pgvector_sync import Filling
 from tests.conformance import test_search as suite
-from tests.search.shelf import Shelf, meaning
+from tests.search.sample_documents import Shelf, meaning
 
 pytestmark = pytest.mark.postgresql
 

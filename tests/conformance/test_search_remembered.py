@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import delete, text, update
 
 from holdfast.search import statistics
-from holdfast.search.query import Searcher
+from holdfast.search.searcher import Searcher
 from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import chunks, documents
 from holdfast.store.protocol import prune, publish_seq
 from holdfast.store.search import search_reads as stored
-from tests.search.shelf import Shelf, meaning
+from tests.search.sample_documents import Shelf, meaning
 
 pytestmark = pytest.mark.g3
 

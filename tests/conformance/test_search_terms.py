@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from holdfast.search import keyword, statistics, words
-from holdfast.search.query import Searcher
+from holdfast.search import keyword, statistics, tokenizer
+from holdfast.search.searcher import Searcher
 from holdfast.store.features import open_database
 from holdfast.store.search import search_reads as stored
 from tests.search import judging
-from tests.search.shelf import Shelf, meaning
+from tests.search.sample_documents import Shelf, meaning
 
 # Every script, and often the characters that mean something to somebody.
 TEXTS = st.lists(
@@ -44,9 +44,9 @@ def tokens(tx, joined):
 @given(written=TEXTS)
 def test_every_term_is_exactly_one_token(world, written):
     """Whatever the text, the index holds its terms and nothing else."""
-    terms = words.analyse(written)
+    terms = tokenizer.analyse(written)
     for term in terms:
-        assert 0 < len(term) <= words.LONGEST
+        assert 0 < len(term) <= tokenizer.LONGEST
         assert all(letter.isalnum() for letter in term if letter.isascii())
         assert not any(letter.isspace() for letter in term)
     if not terms:
@@ -72,7 +72,7 @@ def test_every_term_is_exactly_one_token(world, written):
 def test_what_was_written_is_found_by_its_own_words(world, monkeypatch, written):
     """The index that the migrations made answers for any text, and for terms alone and together."""
     monkeypatch.setattr(statistics, "MOST_POSTINGS", 0)
-    terms = words.analyse(written)
+    terms = tokenizer.analyse(written)
     if not terms:
         return
     shelf = Shelf(world.db)
@@ -87,9 +87,9 @@ def test_the_most_and_longest_terms_that_a_text_can_have_are_stored(world):
     """A tsvector may not exceed a megabyte, and the run must not fail for it."""
     rng = random.Random(1)
     letters = [chr(code) for code in range(0x1E922, 0x1E944)]  # four bytes each
-    text = " ".join("".join(rng.choices(letters, k=45)) for _ in range(words.MOST_TERMS + 10))
+    text = " ".join("".join(rng.choices(letters, k=45)) for _ in range(tokenizer.MOST_TERMS + 10))
     Shelf(world.db).publish("a", text, embed=None)
-    assert len(set(words.analyse(text))) == words.MOST_TERMS
+    assert len(set(tokenizer.analyse(text))) == tokenizer.MOST_TERMS
     assert Searcher(world.db).search("acme", "c", text[:45], mode="keyword").hits
 
 

@@ -8,7 +8,7 @@ from holdfast.store.base import dialect, journal
 from holdfast.store.base.schema import heads
 from holdfast.store.base.schema import journal as table
 from holdfast.store.features import open_database
-from holdfast.store.views import dashboard, events, tallies
+from holdfast.store.views import dashboard, event_counts, events
 from holdfast.store.views.events import BEGINNING, Position
 from tests.acceptance.patience import until
 
@@ -64,14 +64,14 @@ def test_an_entry_that_is_committed_late_is_missed_by_nobody(db, late):
     assert events.page(db, "default") == ()
     assert events.of_head(db, 1) == ()
     assert events.latest(db) == BEGINNING
-    assert tallies.since(db, tallies.Place()).decisions == {}
-    place = tallies.here(db)
+    assert event_counts.since(db, event_counts.Place()).decisions == {}
+    place = event_counts.here(db)
     late()
     settled(db, 2)
     first = events.page(db, "default", limit=1)
     rest = events.page(db, "default", after=first[-1].position)
     assert reasons(first + rest) == reasons(events.of_head(db, 1)) == ["late", "after"]
-    assert sum(tallies.since(db, place).decisions.values()) == 2
+    assert sum(event_counts.since(db, place).decisions.values()) == 2
 
 
 def test_a_lower_number_of_a_later_transaction_is_not_skipped(db, late):
@@ -156,7 +156,7 @@ READS = {
         "holdfast_journal_",
     ),
     "metrics": (
-        tallies.LAST_ENTRY,
+        event_counts.LAST_ENTRY,
         {"entry_xid": 5, "entry_id": 99_000, "most": 100},
         "holdfast_journal_order",
     ),

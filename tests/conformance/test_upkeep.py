@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from holdfast import bootstrap, settings
-from holdfast.service import upkeep
+from holdfast.service import maintenance
 from holdfast.service.library import Upload, Wish
 from holdfast.store.base.schema import calls, chunks
 from holdfast.store.library import integrity as stored
@@ -41,7 +41,7 @@ def indexed(house):
 
 
 def drift(runtime):
-    return upkeep.Drift(
+    return maintenance.Drift(
         runtime.db, runtime.engine.host, runtime.engine.parts.sender, runtime.engine.parts.patience
     )
 
@@ -115,10 +115,10 @@ def test_bytes_that_nobody_names_go_after_a_day(indexed):
     runtime, library, document_id = indexed
     lost = runtime.shelf.put(b"begun and never named")
     wanted = library.document("default", document_id).digest
-    old = time.time() - 2 * upkeep.KEPT_UNNAMED
+    old = time.time() - 2 * maintenance.KEPT_UNNAMED
     for digest in (lost.digest, wanted):
         os.utime(runtime.shelf.path(digest), (old, old))
-    assert upkeep.Shelf(runtime.db, runtime.shelf)() == 1
+    assert maintenance.Shelf(runtime.db, runtime.shelf)() == 1
     assert (runtime.shelf.exists(lost.digest), runtime.shelf.exists(wanted)) == (False, True)
 
 
@@ -136,9 +136,9 @@ def test_halves_of_uploads_that_a_dead_process_left_go_after_a_day(house):
     for draft in drafts:
         draft.write(b"x" * 2_000_000)
     old, young = (draft.place for draft in drafts)
-    then = time.time() - upkeep.KEPT_UNNAMED - 60
+    then = time.time() - maintenance.KEPT_UNNAMED - 60
     os.utime(old, (then, then))
-    assert upkeep.Shelf(runtime.db, runtime.shelf)() == 1
+    assert maintenance.Shelf(runtime.db, runtime.shelf)() == 1
     assert (old.exists(), young.exists()) == (False, True)
     for draft in drafts:
         draft.close()

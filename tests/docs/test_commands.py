@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from holdfast.cli.app import app
-from holdfast.cli.exits import Exit
+from holdfast.cli.exit_codes import Exit
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/cli.md").read_text()
 

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 from holdfast import settings
-from holdfast.api.counting import Counting
-from holdfast.engine import wake
+from holdfast.api.metrics import Counting
+from holdfast.engine import wakeups
 from holdfast.store.features import open_database
-from holdfast.worker.board import Board, Mark
 from holdfast.worker.health import Health
-from holdfast.worker.overseer import Card, Overseer
+from holdfast.worker.shared_state import Board, Mark
+from holdfast.worker.supervisor import Card, Overseer
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/metrics.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) ?\| .*\w.* \|$", re.MULTILINE)
@@ -42,6 +42,6 @@ def test_the_page_tells_every_metric_of_a_worker(tmp_path):
     board = Board(1)
     for mark in Mark:
         board.rows[0][mark] = 1.0
-    overseer = Overseer(settings.Settings(data_dir=tmp_path), card, board, wake.Nobody())
+    overseer = Overseer(settings.Settings(data_dir=tmp_path), card, board, wakeups.Nobody())
     overseer.progress.swept = 1.0
     assert exposed(Health(overseer)) == documented("A worker")

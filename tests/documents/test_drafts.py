@@ -7,10 +7,10 @@ import os
 import pytest
 
 from holdfast.core.errors import BadRequestError, StoreUnavailableError
-from holdfast.documents import drafts
+from holdfast.documents import blob_writer
 from holdfast.documents.blobs import Blob, LocalBlobs
 
-LARGE = os.urandom(3 * drafts.IN_MEMORY)
+LARGE = os.urandom(3 * blob_writer.IN_MEMORY)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_disk_that_is_full_is_told_as_such(blobs, monkeypatch):
     def full(*_args, **_more):
         raise OSError(errno.ENOSPC, "no space left")
 
-    monkeypatch.setattr(drafts.tempfile, "mkstemp", full)
+    monkeypatch.setattr(blob_writer.tempfile, "mkstemp", full)
     with draft, pytest.raises(StoreUnavailableError) as caught:
         draft.write(LARGE)
     assert caught.value.code == "blobs_unavailable"

@@ -11,7 +11,7 @@ from holdfast.core.states import Lane, TaskState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
-from holdfast.engine.wake import Recorder
+from holdfast.engine.wakeups import Recorder
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import duties, journal, metadata, tasks
 from holdfast.store.features import open_database

@@ -16,7 +16,7 @@ from holdfast.core.errors import BadRequestError, SchemaError, StoreUnavailableE
 from holdfast.core.records import Chunk, Slice
 from holdfast.core.states import Status
 from holdfast.engine import execute
-from holdfast.engine.happenings import Ending
+from holdfast.engine.events import Ending
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind, Registry
 from holdfast.ledger.pay import Call

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.demo.cast import ended_like_interrupted
-from holdfast.cli.demo.telling import Narrator
+from holdfast.cli.demo.narration import Narrator
+from holdfast.cli.demo.processes import ended_like_interrupted
 
 MAIN = [sys.executable, "-c", "from holdfast.cli import main; main()", "demo"]
 

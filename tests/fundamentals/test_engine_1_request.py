@@ -8,7 +8,7 @@ from holdfast.core import decide
 from holdfast.core.errors import WorkError
 from holdfast.core.records import Chunk
 from holdfast.core.states import Disposition, Status
-from holdfast.engine.happenings import Ending
+from holdfast.engine.events import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.store.money import budgets
 

@@ -5,7 +5,7 @@ from sqlalchemy import text, update
 
 from holdfast.core.records import Chunk, Landed, Slice
 from holdfast.core.states import Status
-from holdfast.engine.happenings import Ending
+from holdfast.engine.events import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.store.base.schema import lines
 from holdfast.store.views import reads

@@ -6,7 +6,7 @@ from sqlalchemy import select
 from holdfast.core.errors import MustWaitError
 from holdfast.core.records import Chunk, Slice
 from holdfast.core.states import Disposition, Loss, Status, TaskState
-from holdfast.engine.happenings import Ending
+from holdfast.engine.events import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.store.base.schema import tasks as task_table
 from holdfast.store.protocol import losses, tasks

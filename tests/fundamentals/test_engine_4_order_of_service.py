@@ -7,8 +7,8 @@ from holdfast import faults
 from holdfast.core.errors import MustWaitError
 from holdfast.core.records import Slice
 from holdfast.core.states import Skip, Status
-from holdfast.engine import wake
-from holdfast.engine.happenings import Ending
+from holdfast.engine import wakeups
+from holdfast.engine.events import Ending
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
 from holdfast.store.base.schema import tasks
@@ -84,10 +84,10 @@ def test_wake_ups_are_bounded(story):
     engine = story.engine(Kind("index", lambda work: None, plan=lambda work: [Slice()] * 50))
     engine.request(story.ask())
     engine.work_off(most=1)
-    assert story.sender.lanes == {"bulk": 1 + wake.MOST_AT_ONCE}
+    assert story.sender.lanes == {"bulk": 1 + wakeups.MOST_AT_ONCE}
 
 
-class Down(wake.Recorder):
+class Down(wakeups.Recorder):
     def wake(self, lane):
         raise ConnectionRefusedError("no broker")
 

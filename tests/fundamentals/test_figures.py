@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.service import figures
+from holdfast.service import formatting
 
 AMOUNTS = [
     (0, "$0.00", "$0.00"),
@@ -12,7 +12,7 @@ AMOUNTS = [
     (1_234_567_000_000, "$1,234.57", "$1,234.57"),
 ]
 LENGTHS = [
-    (None, figures.NOTHING),
+    (None, formatting.NOTHING),
     (0.0, "0 ms"),
     (0.0404, "40 ms"),
     (0.97, "1.0 s"),
@@ -26,19 +26,19 @@ LENGTHS = [
 @pytest.mark.parametrize(("nano", "exact", "rounded"), AMOUNTS)
 def test_money_is_exact_in_tables_and_rounded_for_looking(nano, exact, rounded):
     """What is less than can be shown is said to be less, never nothing."""
-    assert (figures.money(nano), figures.coarse(nano)) == (exact, rounded)
+    assert (formatting.money(nano), formatting.coarse(nano)) == (exact, rounded)
 
 
 @pytest.mark.parametrize(("seconds", "told"), LENGTHS)
 def test_a_length_of_time_has_its_largest_fitting_unit(seconds, told):
     """From milliseconds to days."""
-    assert figures.span(seconds) == told
+    assert formatting.span(seconds) == told
 
 
 def test_counts_and_sizes():
     """One call, two calls; bytes to gigabytes."""
-    assert (figures.count(1, "call"), figures.count(2000, "call")) == ("1 call", "2,000 calls")
-    assert [figures.size(number) for number in (5, 2800, 241_000, 3_200_000_000)] == [
+    assert (formatting.count(1, "call"), formatting.count(2000, "call")) == ("1 call", "2,000 calls")
+    assert [formatting.size(number) for number in (5, 2800, 241_000, 3_200_000_000)] == [
         "5 B",
         "2.8 kB",
         "241 kB",

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from holdfast import bootstrap
-from holdfast.kinds import asking, corpus
-from holdfast.kinds.asking import Model
+from holdfast.kinds import corpus, model_calls
+from holdfast.kinds.model_calls import Model
 from holdfast.ledger.pay import Call
 from holdfast.providers.openai import OpenAIProvider
 from holdfast.settings import SettingsError, load
@@ -45,14 +45,16 @@ def loaded(tmp_path, monkeypatch):
 def test_the_keys_and_bodies_of_before_are_the_same_byte_for_byte():
     """What was paid for under the defaults is found again: digests of before there were parameters."""
     asked = Model("openai@127.0.0.1:9", "gpt-4o-mini")
-    call = asking.question(asked, "Say what the text is about.", "The text.", wants_json=True, max_tokens=700)
+    call = model_calls.question(
+        asked, "Say what the text is about.", "The text.", wants_json=True, max_tokens=700
+    )
     assert call.key("default") == "6daadd10515bea70e69be3331fd36cf7bd245045dd7c985b52bf9aef027f83e3"
     body = OpenAIProvider("http://127.0.0.1:9/v1", "").encode(
         call.endpoint, call.model, call.params, [call.text]
     )
     digest = "8debfcc98d991214cab6e65cf5e126fbf75f98586ed0e14dd1dc75b8015151ba"
     assert hashlib.sha256(body).hexdigest() == digest
-    plain = asking.question(Model("openai", "gpt-4o-mini"), "Instruct.", "Text.")
+    plain = model_calls.question(Model("openai", "gpt-4o-mini"), "Instruct.", "Text.")
     assert plain.key("default") == "42c13a6cf939e3bd04b9fa71e0431f0e05bda3897f4052d1c65c86a42c0f0619"
     chunk = Call("openai", "embeddings", "text-embedding-3-small", "A chunk.")
     assert chunk.key("default") == "c001f80c7d582e019042b7c85d3a79e627a26ab4ac5627beaee4051e551087ed"
@@ -63,10 +65,10 @@ def test_the_keys_and_bodies_of_before_are_the_same_byte_for_byte():
 def test_a_model_is_sent_what_its_table_says_and_nothing_else(loaded):
     """No temperature where none is named; `true` is the limit of the work; a model's own come first."""
     supplies = bootstrap.supplies_of(loaded(FILE))
-    usual = asking.question(asking.model(supplies), "Instruct.", "Text.", max_tokens=70)
+    usual = model_calls.question(model_calls.model(supplies), "Instruct.", "Text.", max_tokens=70)
     assert usual.params == {"messages_json": True, "top_p": 0.5, "max_tokens": 70}
-    thinker = asking.named(supplies, usual.provider, "thinker")
-    other = asking.question(thinker, "Instruct.", "Text.", max_tokens=70)
+    thinker = model_calls.named(supplies, usual.provider, "thinker")
+    other = model_calls.question(thinker, "Instruct.", "Text.", max_tokens=70)
     assert other.params == {"messages_json": True, "max_completion_tokens": 70}
     assert corpus.frozen({}, thinker, 1)["parameters"] == {"max_completion_tokens": True}
 

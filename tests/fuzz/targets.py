@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
-from holdfast.documents import chunk, units
+from holdfast.documents import chunk, text_units
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import encodings, html, pdf, sheets, sniff, tables, texts
 from holdfast.documents.parse.records import Block, Format, Limits, Page, Role
 from holdfast.kinds import qa
 from holdfast.providers import extractive
-from holdfast.search import scripts, snippet, stem, titles, words
+from holdfast.search import letter_folding, snippet, stem, titles, tokenizer
 from holdfast.store.base.text import plain
 
 Target = Callable[[str], object]
@@ -63,7 +63,7 @@ def _increasing(text: str) -> list[Page]:
     whole = plain(text)
     parts = [whole[at : at + 40] for at in range(0, len(whole), 40)]
     ranked = sorted(
-        parts, key=lambda part: units.crc32(part[: units.DECIDING].encode("utf-8", "surrogatepass"))
+        parts, key=lambda part: text_units.crc32(part[: text_units.DECIDING].encode("utf-8", "surrogatepass"))
     )
     return [Page(1, tuple(Block(Role.PARAGRAPH, part) for part in ranked))]
 
@@ -86,7 +86,7 @@ def _delimited(path: Path) -> object:
 
 
 def _snippet(text: str) -> object:
-    terms = dict.fromkeys(words.analyse(text, 200)[:20], 1.0)
+    terms = dict.fromkeys(tokenizer.analyse(text, 200)[:20], 1.0)
     return snippet.cut(text, terms)
 
 
@@ -124,9 +124,9 @@ TARGETS: dict[str, Target] = {
     "cut rows": _cut(_lines(Role.ROW), ChunkOptions(16)),
     "cut sorted": _cut(_increasing, ChunkOptions(16)),
     "cut Markdown": _cut(texts.markdown_pages, ChunkOptions(64)),
-    "words": words.analyse,
-    "words to keep": words.terms_of,
-    "fold letters": scripts.fold,
+    "words": tokenizer.analyse,
+    "words to keep": tokenizer.terms_of,
+    "fold letters": letter_folding.fold,
     "stem": stem.stem,
     "snippet": _snippet,
     "title": lambda text: titles._terms(text, text),

@@ -14,13 +14,13 @@ from holdfast.documents.blobs import LocalBlobs
 from holdfast.documents.fetch import FetchLimits
 from holdfast.documents.parse.parser import Parser
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.happenings import Done
+from holdfast.engine.events import Done
 from holdfast.engine.sweep import Rules
-from holdfast.engine.wake import Recorder
+from holdfast.engine.wakeups import Recorder
 from holdfast.kinds import index
 from holdfast.ledger.exchanges import Policy
 from holdfast.service.library import Library, Taking, Upload, Wish
-from holdfast.service.searching import Searching
+from holdfast.service.search import Searching
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import chunks, orders, tasks
 from holdfast.store.features import open_database

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 
-from holdfast.search.query import Searcher
+from holdfast.search.searcher import Searcher
 from holdfast.store.features import open_database
 from holdfast.store.views import reads
 

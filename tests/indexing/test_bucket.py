@@ -7,7 +7,7 @@ import pytest
 from holdfast import bootstrap, settings
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.documents import blobs_s3
-from holdfast.service import upkeep
+from holdfast.service import maintenance
 from holdfast.service.library import Upload, Wish
 from tests.documents import bucket
 
@@ -51,8 +51,8 @@ def test_a_document_handed_in_on_one_machine_is_indexed_on_another(machines):
     found = bootstrap.searching(web).search("default", "books", "copper chains")
     assert [hit.document_id for hit in found.hits] == [added.document.id]
     lost = web.shelf.put(b"begun and never named")
-    worker.shelf._clock = lambda: blobs_s3.time.time() + 2 * upkeep.KEPT_UNNAMED
-    assert upkeep.Shelf(worker.db, worker.shelf)() == 1
+    worker.shelf._clock = lambda: blobs_s3.time.time() + 2 * maintenance.KEPT_UNNAMED
+    assert maintenance.Shelf(worker.db, worker.shelf)() == 1
     assert (web.shelf.exists(lost.digest), web.shelf.exists(added.document.digest)) == (False, True)
 
 

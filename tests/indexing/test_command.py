@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import bootstrap, cli, settings
-from holdfast.cli import indexing
+from holdfast.cli import index_command
 from holdfast.service import folder, library
 from holdfast.store.features import open_database
 from holdfast.store.library import documents
@@ -207,7 +207,7 @@ def test_the_summary_for_people_has_the_numbers(staff, shelf, holdfast):
 def test_the_shape_of_the_json(staff, shelf, index):
     """Scripts rely on these names."""
     _, told = index(shelf)
-    assert sorted(told) == sorted(indexing.Summary.__dataclass_fields__)
+    assert sorted(told) == sorted(index_command.Summary.__dataclass_fields__)
     assert set(told) >= {
         *("documents", "new", "changed", "unchanged", "removed", "failed", "pages", "chunks"),
         *("paid", "reused", "tokens", "money", "seconds", "refused", "failures"),
@@ -278,7 +278,7 @@ def test_a_tenant_finds_only_its_own(staff, shelf, holdfast):
 
 def test_watch_takes_in_what_changes_and_says_nothing_else(staff, shelf, monkeypatch, capsys):
     """A new file, a changed one; a broken one is tried once and not again until it changes."""
-    monkeypatch.setattr(indexing, "WATCH_EVERY", 0.05)
+    monkeypatch.setattr(index_command, "WATCH_EVERY", 0.05)
     (shelf / "torn.pdf").write_bytes(b"%PDF-1.7\n" + b"\0garbage" * 50)
     passes = []
     genuine = folder.take_in

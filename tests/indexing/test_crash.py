@@ -16,7 +16,7 @@ from tests.acceptance.patience import until
 from tests.acceptance.workers import Worker
 from tests.indexing import books
 from tests.indexing.reading import Reader
-from tests.mill import in_flight
+from tests.live_install import in_flight
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
 PAGES = 300

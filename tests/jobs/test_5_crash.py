@@ -10,8 +10,8 @@ from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from tests.acceptance.patience import until
 from tests.jobs.house import Author, paragraphs
-from tests.mill import in_flight
-from tests.mill import mill as running
+from tests.live_install import in_flight
+from tests.live_install import mill as running
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.core.errors import WorkError
 from holdfast.engine.kinds import Supplies
-from holdfast.kinds import asking, picking, qa, schemas
-from holdfast.kinds.asking import Model
+from holdfast.kinds import chunk_sampling, model_calls, qa, schemas
+from holdfast.kinds.model_calls import Model
 from holdfast.ledger import prices
 from holdfast.providers import extractive, local_llm
 from holdfast.providers.base import Answered, Exchange, NotSent
@@ -34,7 +34,7 @@ def answered(content, reason="stop", **more):
 )
 def test_json_is_found_wherever_a_model_puts_it(said):
     """Bare, in a fence, among prose; the first value that is whole and of the right sort."""
-    assert asking.value(answered(said), dict) == {"a": 1}
+    assert model_calls.value(answered(said), dict) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -54,52 +54,52 @@ def test_json_is_found_wherever_a_model_puts_it(said):
 def test_an_answer_that_cannot_be_read_says_which_sort_it_is(result, code):
     """Each with its own code, however deep or long it is."""
     with pytest.raises(WorkError) as failed:
-        asking.value(result, dict)
+        model_calls.value(result, dict)
     assert failed.value.code == code
 
 
 def test_a_question_is_the_same_call_only_if_every_word_is():
     """Instruction, text, model and limits are in the content key; the hint is for the stand-in alone."""
-    base = asking.question(MODEL, "Say.", "Text.", hint={"do": "pairs", "count": 1})
+    base = model_calls.question(MODEL, "Say.", "Text.", hint={"do": "pairs", "count": 1})
     assert local_llm.HINT not in base.params
     others = [
-        asking.question(MODEL, "Tell.", "Text."),
-        asking.question(MODEL, "Say.", "Texts."),
-        asking.question(MODEL, "Say.", "Text.", max_tokens=7),
-        asking.question(Model("openai", "gpt-4o"), "Say.", "Text."),
-        asking.again(base, answered("x"), "No."),
+        model_calls.question(MODEL, "Tell.", "Text."),
+        model_calls.question(MODEL, "Say.", "Texts."),
+        model_calls.question(MODEL, "Say.", "Text.", max_tokens=7),
+        model_calls.question(Model("openai", "gpt-4o"), "Say.", "Text."),
+        model_calls.again(base, answered("x"), "No."),
     ]
     assert len({call.key("default") for call in (base, *others)}) == len(others) + 1
-    assert asking.question(MODEL, "Say.", "Text.").key("a") != base.key("b")
+    assert model_calls.question(MODEL, "Say.", "Text.").key("a") != base.key("b")
 
 
 def test_tools_are_offered_and_their_calls_are_read():
     """As an agent needs it."""
-    call = asking.conversation(MODEL, [{"role": "user", "content": "Go."}], tools=[{"type": "function"}])
+    call = model_calls.conversation(MODEL, [{"role": "user", "content": "Go."}], tools=[{"type": "function"}])
     assert call.params["tools"] == [{"type": "function"}]
-    said = asking.answer(answered(None, "tool_calls", tool_calls=[{"id": "1"}, "rubbish"]))
+    said = model_calls.answer(answered(None, "tool_calls", tool_calls=[{"id": "1"}, "rubbish"]))
     assert (said.text, list(said.tool_calls)) == ("", [{"id": "1"}])
 
 
 def test_without_a_model_nothing_is_asked():
     """The error says what to set."""
     with pytest.raises(WorkError, match="LLM_PROVIDER"):
-        asking.model(Supplies())
+        model_calls.model(Supplies())
 
 
 def test_any_beginning_of_the_order_is_spread():
     """Every number once, the first few far apart."""
     for count in (1, 2, 3, 7, 64, 100):
-        assert sorted(picking.spread(count)) == list(range(count))
-    assert picking.spread(8) == [0, 4, 2, 6, 1, 5, 3, 7]
+        assert sorted(chunk_sampling.spread(count)) == list(range(count))
+    assert chunk_sampling.spread(8) == [0, 4, 2, 6, 1, 5, 3, 7]
 
 
 def test_every_document_has_its_turn_before_one_has_two():
     """A long document does not crowd out the short ones; an empty one has none."""
-    first, more = picking.pick([100, 1, 0, 5], 3, 2)
+    first, more = chunk_sampling.pick([100, 1, 0, 5], 3, 2)
     assert {document for document, _ in first} == {0, 1, 3}
     assert {document for document, _ in more} == {0, 3}
-    everything, none = picking.pick([2, 1], 50, 50)
+    everything, none = chunk_sampling.pick([2, 1], 50, 50)
     assert (everything, none) == ([(0, 0), (0, 1), (1, 0)], [])
 
 
@@ -161,7 +161,7 @@ def test_dates_that_do_not_exist_are_passed_over():
 def test_the_stand_in_goes_through_the_same_door():
     """The same order gives the same answer, costs nothing, and is withheld by a closed gate."""
     provider = local_llm.LocalLanguageProvider()
-    call = asking.question(
+    call = model_calls.question(
         Model(local_llm.NAME, local_llm.MODEL), "Ask.", "The sky is blue and wide.", hint={"do": "pairs"}
     )
     body = provider.encode(call.endpoint, call.model, call.params, [call.text])

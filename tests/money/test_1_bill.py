@@ -136,7 +136,7 @@ def test_what_is_in_doubt_and_charged_twice_is_in_the_bill(house, client, meter)
 
 def test_the_command_line_and_the_api_show_one_bill(house, client, story, monkeypatch, capsys):
     """`holdfast bill --by` reads what `GET /bill?by=` reads, over all tenants or one."""
-    monkeypatch.setattr("holdfast.cli.opening.loaded", lambda: house.settings)
+    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: house.settings)
     money.bill("default", "collection", None, None, as_json=True)
     told = json.loads(capsys.readouterr().out)
     shown = client.get("bill?by=collection").json

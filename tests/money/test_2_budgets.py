@@ -147,7 +147,7 @@ def test_a_collection_and_its_tenant_both_hold(house, client, meter):
 
 def test_the_command_line_sets_what_the_api_shows(house, client, monkeypatch, capsys):
     """`holdfast budget set`, and the list of all tenants."""
-    monkeypatch.setattr("holdfast.cli.opening.loaded", lambda: house.settings)
+    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: house.settings)
     money.set_budget("default", None, hard=2.5, soft=None, as_json=True)
     assert json.loads(capsys.readouterr().out)["budget"]["hard_limit"] == 2_500_000_000
     money.set_budget("default", "anything", hard=None, soft=1.0, as_json=False)
@@ -160,7 +160,7 @@ def test_the_command_line_sets_what_the_api_shows(house, client, monkeypatch, ca
 
 def test_the_command_line_removes_a_limit_only_when_it_is_told_to(house, monkeypatch, capsys):
     """`--soft` leaves the hard limit in force; `--no-hard` takes it away; neither is a mistake."""
-    monkeypatch.setattr("holdfast.cli.opening.loaded", lambda: house.settings)
+    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: house.settings)
     runner = CliRunner()
 
     def limits(*arguments):

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast.cli import money
-from holdfast.service import estimating
+from holdfast.service import estimates
 from holdfast.store.base.schema import metadata
 
 TEXT = "\n\n".join(f"Paragraph {n} says something of its own about harbour {n * 7}." for n in range(40))
@@ -77,7 +77,7 @@ def test_a_large_collection_is_estimated_from_a_sample(house, client, monkeypatc
     house.work()
     whole = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 32}}).json
     assert whole["estimated_from"] == "6 documents"
-    monkeypatch.setattr(estimating, "MOST_DOCUMENTS", 3)
+    monkeypatch.setattr(estimates, "MOST_DOCUMENTS", 3)
     told = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 32}}).json
     assert (told["estimated_from"], told["exact"]) == ("a sample of 3 of 6 documents", False)
     assert told["documents"] == whole["documents"] == 6
@@ -98,7 +98,7 @@ def test_an_estimate_knows_nothing_of_other_tenants(house):
     ("body", "status", "code"),
     [
         ({}, 400, "bad_request"),
-        ({"text": "x" * (estimating.MOST_TEXT + 1)}, 413, "too_large"),
+        ({"text": "x" * (estimates.MOST_TEXT + 1)}, 413, "too_large"),
         ({"text": "x", "options": {"chunk_size": 1}}, 400, "bad_chunk_options"),
         ({"text": "x", "options": {"colour": 1}}, 400, "bad_option"),
         ({"collection": "nowhere"}, 404, "unknown_collection"),
@@ -149,7 +149,7 @@ def test_a_job_that_could_not_be_asked_for_is_not_estimated(client, params):
 
 def test_the_command_line_estimates_files_by_reading_them(house, client, tmp_path, monkeypatch, capsys):
     """Any format, for no request waits for it; what cannot be read is told."""
-    monkeypatch.setattr("holdfast.cli.opening.loaded", lambda: house.settings)
+    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: house.settings)
     folder = tmp_path / "papers"
     folder.mkdir()
     (folder / "a.txt").write_text(TEXT)

@@ -6,7 +6,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from holdfast.api.turnstile import BURST_SECONDS, Allowance, RateLimitedError, Turnstile
+from holdfast.api.rate_limits import BURST_SECONDS, Allowance, RateLimitedError, Turnstile
 from holdfast.service.access import Identity, Scope
 from tests.acceptance.patience import until
 from tests.money.conftest import priced
@@ -76,7 +76,7 @@ def test_streams_are_counted_apart(turnstile):
 
 def test_keys_at_rest_are_forgotten(turnstile, clock, monkeypatch):
     """So that memory stays bounded; one with a request under way is kept."""
-    monkeypatch.setattr("holdfast.api.turnstile.MOST_KEPT", 2)
+    monkeypatch.setattr("holdfast.api.rate_limits.MOST_KEPT", 2)
     turnstile.enter(somebody("busy"))
     turnstile.enter(somebody("idle"))()
     clock[0] += 60

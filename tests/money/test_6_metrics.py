@@ -8,7 +8,7 @@ from holdfast.core.records import Spent
 from holdfast.store.base.schema import duties, journal, tasks
 from holdfast.store.protocol import duty_schedule
 from holdfast.store.protocol import tasks as fenced
-from holdfast.store.views import events, tallies
+from holdfast.store.views import event_counts, events
 from tests.acceptance.patience import until
 from tests.money.conftest import priced
 
@@ -16,7 +16,7 @@ from tests.money.conftest import priced
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
     """Nobody writes while these stories look, so that nothing need be held back."""
-    monkeypatch.setattr(tallies, "HOLD_BACK", -1.0)
+    monkeypatch.setattr(event_counts, "HOLD_BACK", -1.0)
 
 
 def scrape(client):
@@ -92,9 +92,9 @@ def test_a_scrape_counts_on_from_where_the_last_one_ended(house, client):
         client.text(f"Text {number}.")
     newest = len(house.runtime.db.look(journal.select()))
     scrape(client)
-    place = tallies.here(house.runtime.db)
-    assert tallies.since(house.runtime.db, place).decisions == {}
-    first = tallies.since(house.runtime.db, tallies.Place())
+    place = event_counts.here(house.runtime.db)
+    assert event_counts.since(house.runtime.db, place).decisions == {}
+    first = event_counts.since(house.runtime.db, event_counts.Place())
     assert first.place.entry == place.entry
     assert sum(first.decisions.values()) == newest
 

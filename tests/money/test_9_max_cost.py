@@ -86,7 +86,7 @@ def test_a_url_and_its_refresh_may_cost_so_much_and_no_more(database_url, tmp_pa
 
 def test_a_bulk_update_limits_the_run_of_each_document(house, client, meter, monkeypatch):
     """Those that are asked for at once, and those that the sweep asks for later."""
-    monkeypatch.setattr("holdfast.service.rounds.AT_ONCE", 1)
+    monkeypatch.setattr("holdfast.service.bulk_updates.AT_ONCE", 1)
     ids = [client.indexed(f"{TEXT} Number {each}.")["id"] for each in range(3)]
     before = meter.totals().charges
     change = {"options": {"model": "text-embedding-3-large"}, "max_cost": 0}

@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import insert, select, update
 
+from holdfast.service import bulk_updates as service
 from holdfast.service import library as libraries
-from holdfast.service import rounds as service
 from holdfast.store.base.schema import budgets, documents, heads
 from holdfast.store.base.schema import rounds as table
 from holdfast.store.library import bulk_updates

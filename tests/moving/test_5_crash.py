@@ -13,7 +13,7 @@ from holdfast.core.states import LIVE, Status
 from holdfast.service.library import Upload, Wish
 from holdfast.store.base.schema import chunks, documents, heads
 from tests.acceptance.patience import until
-from tests.mill import mill as running
+from tests.live_install import mill as running
 from tests.moving.carrying import packed, pieces
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from holdfast.ledger.prices import NANO
-from holdfast.service import figures
+from holdfast.service import formatting
 from holdfast.store.features import open_database
 from tests.acceptance.patience import until
 from tests.api.house import House
@@ -56,7 +56,7 @@ def told(api, collection):
                 str(one["index_generation"]),
                 dash(one["pages"]),
                 dash(one["chunks"]),
-                figures.coarse(round(one["cost"]["paid"] * NANO)),
+                formatting.coarse(round(one["cost"]["paid"] * NANO)),
             ],
         }
         for one in api.get(f"collections/{collection}/documents?limit=500")["documents"]
@@ -92,8 +92,8 @@ def billed(api):
     return {
         "running": str(sum(one["running"] for one in lanes)),
         "queued": str(sum(one["queued"] for one in lanes)),
-        "paid": figures.coarse(round(bill["total"] * NANO)),
-        "saved": figures.coarse(round((bill["saved"] + bill["saved_by_refusals"]) * NANO)),
+        "paid": formatting.coarse(round(bill["total"] * NANO)),
+        "saved": formatting.coarse(round((bill["saved"] + bill["saved_by_refusals"]) * NANO)),
         "duplicates": str(bill["refused_duplicates"]),
     }
 

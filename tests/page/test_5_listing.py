@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.core.errors import BadRequestError
-from holdfast.service.viewing import place_of
-from holdfast.store.library.listing import Sort
+from holdfast.service.document_views import place_of
+from holdfast.store.library.document_lists import Sort
 
 TITLES = ["Ropes", "anchors", "Ebb", "100 % sure", "Quay_1"]
 

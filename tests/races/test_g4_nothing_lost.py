@@ -13,7 +13,7 @@ from sqlalchemy import exc
 from holdfast import faults
 from holdfast.core.records import Ask
 from holdfast.core.states import Disposition, Status
-from holdfast.engine import wake
+from holdfast.engine import wakeups
 from holdfast.store.protocol import duties
 from tests.races import actor
 from tests.races.arena import SUBJECT
@@ -277,7 +277,7 @@ def test_a_run_left_without_an_open_task_is_ended_by_the_sweep(arena):
     assert arena.ask().disposition is Disposition.ACCEPTED
 
 
-class Witness(wake.Recorder):
+class Witness(wakeups.Recorder):
     """A sender that looks, from a connection of its own, whether there is anything to be woken for."""
 
     def __init__(self, arena):

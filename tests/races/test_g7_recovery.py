@@ -12,7 +12,7 @@ from sqlalchemy import make_url, text, true
 from holdfast.core import decide
 from holdfast.core.records import Chunk, Fenced, Slice, Spent
 from holdfast.core.states import Disposition, Loss
-from holdfast.engine import happenings, sweep
+from holdfast.engine import events, sweep
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
@@ -319,7 +319,7 @@ def test_a_renewal_that_meets_the_end_of_its_task_is_no_lost_lease(arena, keyed_
         [done] = worker.result()
         engine.db.close()
     assert done.ending == "published"
-    assert [one for one in told if isinstance(one, happenings.Renewed) and not one.granted] == []
+    assert [one for one in told if isinstance(one, events.Renewed) and not one.granted] == []
 
 
 def test_draining_settles_what_is_in_flight_and_hands_over_without_paying_twice(arena, unkeyed_meter):

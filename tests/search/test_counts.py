@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search import counts
+from holdfast.search import term_counts
 
 TERMS = st.sampled_from([f"t{n}" for n in range(25)])
 CHUNKS = st.lists(st.lists(TERMS, max_size=12).map(" ".join), max_size=6)
@@ -15,7 +15,7 @@ CHUNKS = st.lists(st.lists(TERMS, max_size=12).map(" ".join), max_size=6)
 
 def unpacked(packed):
     """Each term's number with the chunks that have it, and how often."""
-    found = counts.decode(packed)
+    found = term_counts.decode(packed)
     ends = np.cumsum(found.counts)
     begins = ends - found.counts
     return {
@@ -30,28 +30,28 @@ def test_what_was_packed_comes_back(chunks):
     expected = {}
     for row, words in enumerate(chunks):
         for term, times in Counter(words.split()).items():
-            expected.setdefault(int(counts.numbers_of([term])[0]), {})[row] = times
-    packed = counts.encode(chunks)[2]
+            expected.setdefault(int(term_counts.numbers_of([term])[0]), {})[row] = times
+    packed = term_counts.encode(chunks)[2]
     assert unpacked(packed) == expected
-    assert counts.decode(packed).lengths.tolist() == [len(words.split()) for words in chunks]
+    assert term_counts.decode(packed).lengths.tolist() == [len(words.split()) for words in chunks]
 
 
 @given(CHUNKS)
 def test_the_number_and_length_of_the_chunks_come_along(chunks):
     """A chunk without terms is a chunk all the same."""
-    number, length, packed = counts.encode([*chunks, None, ""])
-    assert number == len(chunks) + 2 == len(counts.decode(packed).lengths)
+    number, length, packed = term_counts.encode([*chunks, None, ""])
+    assert number == len(chunks) + 2 == len(term_counts.decode(packed).lengths)
     assert length == sum(len(words.split()) for words in chunks)
 
 
 @pytest.mark.parametrize("chunks", [["a"] * 300, ["a"] * 70_000, ["a " * 299 + "a", "b"]])
 def test_many_chunks_and_many_times_are_kept_in_wider_numbers(chunks):
     """A slice of tens of thousands of chunks, a chunk of one word hundreds of times."""
-    found = unpacked(counts.encode(chunks)[2])[int(counts.numbers_of(["a"])[0])]
+    found = unpacked(term_counts.encode(chunks)[2])[int(term_counts.numbers_of(["a"])[0])]
     assert found == {row: words.split().count("a") for row, words in enumerate(chunks) if "a" in words}
 
 
 @pytest.mark.parametrize("packed", [b"", b"\x01", b"\x01" + bytes(40)])
 def test_a_package_of_another_release_is_none(packed):
     """It is made anew from the chunks."""
-    assert counts.decode(packed) is None
+    assert term_counts.decode(packed) is None

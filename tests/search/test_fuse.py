@@ -2,7 +2,7 @@
 
 import random
 
-from holdfast.search.fuse import COSINES, WEIGHTS, ZERO_AT, Part, fuse
+from holdfast.search.fusion import COSINES, WEIGHTS, ZERO_AT, Part, fuse
 from holdfast.vectors.base import Ranked
 
 

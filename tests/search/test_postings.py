@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search import counts, postings
+from holdfast.search import postings, term_counts
 
 NAMES = [f"t{n}" for n in range(12)]
-NUMBERS = counts.numbers_of(NAMES)
+NUMBERS = term_counts.numbers_of(NAMES)
 CHUNKS = st.lists(st.lists(st.sampled_from(NAMES), max_size=8).map(" ".join), min_size=1, max_size=4)
 DOCUMENTS = st.lists(CHUNKS, min_size=1, max_size=5)
 
@@ -18,7 +18,7 @@ def made(documents, first=0):
     """A block of these documents, numbered from `first` on; a chunk has its head's number times a hundred."""
     heads = [first + at for at, chunks in enumerate(documents) for _ in chunks]
     ids = [100 * (first + at) + row for at, chunks in enumerate(documents) for row in range(len(chunks))]
-    slices = [counts.decode(counts.encode(chunks)[2]) for chunks in documents]
+    slices = [term_counts.decode(term_counts.encode(chunks)[2]) for chunks in documents]
     return postings.block(ids, heads, slices)
 
 

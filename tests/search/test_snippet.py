@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search import snippet, words
+from holdfast.search import snippet, tokenizer
 
 FILLER = "Nothing of interest is said in this sentence at all. " * 12
 
@@ -52,7 +52,7 @@ def test_marks_fit_other_scripts_and_letters_that_change_their_length():
 @given(st.text(max_size=600), st.integers(5, 300))
 def test_a_snippet_is_always_a_piece_of_its_text_with_marks_inside(text, width):
     """Whatever the text, and whichever of its terms are asked for."""
-    weights = dict.fromkeys(words.analyse(text)[::2], 1.0)
+    weights = dict.fromkeys(tokenizer.analyse(text)[::2], 1.0)
     cut = snippet.cut(text, weights, width)
     assert text[cut.start : cut.start + len(cut.text)] == cut.text
     ends = [0, *(place for mark in cut.marks for place in mark), len(cut.text)]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from holdfast import vectors
 from holdfast.vectors import matrix
-from holdfast.vectors.kept import Kept
 from holdfast.vectors.matrix import Matrix
+from holdfast.vectors.snapshot_cache import Kept
 
 
 def made(head, number, seed, dimensions=8):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search import counts, stem, words
+from holdfast.search import stem, term_counts, tokenizer
 
 
 @pytest.mark.parametrize(
@@ -55,34 +55,34 @@ from holdfast.search import counts, stem, words
 )
 def test_words_become_terms(written, terms):
     """Case, accents, endings, stop words, compounds, numbers and scripts."""
-    assert words.analyse(written) == terms.split()
+    assert tokenizer.analyse(written) == terms.split()
 
 
 def test_a_very_long_word_is_cut_and_never_taken_apart():
     """Base64 is one term, not hundreds."""
-    assert words.analyse("aB" * 500) == ["ab" * 20]
+    assert tokenizer.analyse("aB" * 500) == ["ab" * 20]
 
 
 def test_the_terms_of_one_text_are_bounded():
     """What follows is not indexed; a chunk is far smaller."""
-    assert len(words.analyse(" ".join(f"n{n}" for n in range(7000)))) == words.MOST_TERMS
+    assert len(tokenizer.analyse(" ".join(f"n{n}" for n in range(7000)))) == tokenizer.MOST_TERMS
 
 
 def test_no_terms_are_none_to_store():
     """The full-text index holds nothing for a text without terms."""
-    assert words.joined("to be or not to be") is None
-    assert words.joined("copper  tin") == "copper tin"
+    assert tokenizer.joined("to be or not to be") is None
+    assert tokenizer.joined("copper  tin") == "copper tin"
 
 
 @given(st.text())
 def test_places_give_the_same_terms_as_the_analysis(written):
     """What is marked in a snippet is what was found by the index."""
-    placed = list(words.places(written, set(words.analyse(written))))
-    assert {term for _, _, terms in placed for term in terms} == set(words.analyse(written))
+    placed = list(tokenizer.places(written, set(tokenizer.analyse(written))))
+    assert {term for _, _, terms in placed for term in terms} == set(tokenizer.analyse(written))
     assert [terms for start, end, terms in placed] == [
-        set(words.analyse(written[start:end])) for start, end, _ in placed
+        set(tokenizer.analyse(written[start:end])) for start, end, _ in placed
     ]
-    assert not list(words.places(written, {"a b"}))
+    assert not list(tokenizer.places(written, {"a b"}))
     assert all(written[start:end] for start, end, _ in placed)
     assert all(before[1] <= after[0] for before, after in pairwise(placed))
 
@@ -91,53 +91,60 @@ def test_places_give_the_same_terms_as_the_analysis(written):
 def test_a_word_that_was_never_met_is_found_at_its_place(written):
     """Words that begin otherwise are not even stemmed; none that gives the term is missed."""
     text = " ".join(written)
-    for term in set(words.analyse(text)):
-        words._known.clear()
-        found = [text[start:end] for start, end, _ in words.places(text, {term})]
-        assert found == [word for word in written if term in words.analyse(word)]
+    for term in set(tokenizer.analyse(text)):
+        tokenizer._known.clear()
+        found = [text[start:end] for start, end, _ in tokenizer.places(text, {term})]
+        assert found == [word for word in written if term in tokenizer.analyse(word)]
 
 
 def test_irregular_forms_are_found_at_their_places():
     """Their stems begin otherwise: *ate* is found for *eat*."""
-    words._known.clear()
+    tokenizer._known.clear()
     for form, base in stem._KNOWN.items():
-        assert list(words.places(f"x {form} x", set(words.analyse(base)))) or form in words.STOP_WORDS
-    assert list(words.places("paediatric wards", {"pediatr"}))
+        assert (
+            list(tokenizer.places(f"x {form} x", set(tokenizer.analyse(base))))
+            or form in tokenizer.STOP_WORDS
+        )
+    assert list(tokenizer.places("paediatric wards", {"pediatr"}))
 
 
 @given(st.lists(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1, max_size=30)))
 def test_a_forgotten_spelling_is_worked_out_again_alike(written):
     """What is remembered changes the speed alone."""
     text = " ".join(written)
-    first = words.analyse(text)
-    words._known.clear()
-    assert words.analyse(text) == first
+    first = tokenizer.analyse(text)
+    tokenizer._known.clear()
+    assert tokenizer.analyse(text) == first
 
 
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=40))
 def test_case_does_not_matter_to_a_plain_word(word):
     """But for the few names that are stop words in small letters."""
-    if word.upper() not in words._NAMES:
-        assert words.analyse(word.capitalize()) == words.analyse(word) == words.analyse(word.upper())
+    if word.upper() not in tokenizer._NAMES:
+        assert (
+            tokenizer.analyse(word.capitalize()) == tokenizer.analyse(word) == tokenizer.analyse(word.upper())
+        )
 
 
 @given(st.text(st.characters(max_codepoint=127), max_size=80))
 def test_words_between_spaces_are_the_words_of_the_text(text):
     """Looked up stretch by stretch or read as a whole, an ASCII text gives the same terms."""
-    read = [term for raw in words._RAW_ASCII.findall(text) for term in words._known[raw]]
-    assert words.analyse(text) == read
+    read = [term for raw in tokenizer._RAW_ASCII.findall(text) for term in tokenizer._known[raw]]
+    assert tokenizer.analyse(text) == read
 
 
 @given(st.text(alphabet="ab. -'1,\u00e9\u4e00A\n", max_size=60))
 def test_what_is_kept_of_a_text_is_what_a_query_asks_for(text):
     """The same terms in the same order, by their names and by their numbers."""
-    terms = words.analyse(text)
-    assert words.terms_of(text) == (" ".join(terms), counts.numbers_of(terms).tobytes())
-    assert counts.pack([words.terms_of(text).numbers] * 2) == counts.encode([" ".join(terms)] * 2)
+    terms = tokenizer.analyse(text)
+    assert tokenizer.terms_of(text) == (" ".join(terms), term_counts.numbers_of(terms).tobytes())
+    assert term_counts.pack([tokenizer.terms_of(text).numbers] * 2) == term_counts.encode(
+        [" ".join(terms)] * 2
+    )
 
 
 @pytest.mark.parametrize("text", ["n1 " * 7000, "n1,n2 " * 3500])
 def test_a_text_of_too_many_terms_is_cut_alike(text):
     """The first of them are kept, whether they are looked for or stored."""
-    assert words.terms_of(text).words.split(" ") == words.analyse(text)
-    assert len(words.terms_of(text).numbers) == counts.WIDTH * words.MOST_TERMS
+    assert tokenizer.terms_of(text).words.split(" ") == tokenizer.analyse(text)
+    assert len(tokenizer.terms_of(text).numbers) == term_counts.WIDTH * tokenizer.MOST_TERMS

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import LargeBinary, bindparam, text
 
-from holdfast.search import counts
+from holdfast.search import term_counts
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.schema import metadata
 from holdfast.store.follow_ups import actions
@@ -121,7 +121,7 @@ def grow(db: Database, rows: int = ROWS, *, analysed: bool = False) -> int:
     assert not missing, f"say in GROWN how these grow, or in SMALL why they do not: {sorted(missing)}"
     about = {"tenant": "default", "collection": "c7", "kind": "extract", "options": {}, "pipeline": ""}
     action = actions.add_action(db, **about)
-    terms = counts.encode(["all week w77 w3 w4999"] * 100)[2]
+    terms = term_counts.encode(["all week w77 w3 w4999"] * 100)[2]
     # SQLite has one writer, and numbers no transactions.
     values = {"xid": int(db.postgresql), "action": action, "terms": terms}
     if db.postgresql:  # which runs are of which head is worked out by the number of the row

@@ -12,7 +12,7 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Rules
-from holdfast.engine.wake import Recorder
+from holdfast.engine.wakeups import Recorder
 from holdfast.kinds import webhook
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import deliveries as table

@@ -2,14 +2,14 @@
 
 import pytest
 
-from holdfast.api.counting import Counting
+from holdfast.api.metrics import Counting
 from holdfast.core import retry
 from holdfast.core.records import Landed
 from holdfast.kinds import webhook
 from holdfast.store.features import open_database
 from holdfast.store.follow_ups import delivery_attempts
 from holdfast.store.protocol import requests
-from holdfast.store.views import tallies
+from holdfast.store.views import event_counts
 from tests.webhooks.conftest import Office
 
 NEVER = retry.Backoff(first=1000.0, factor=1.0, most=1000.0)
@@ -62,7 +62,7 @@ def test_a_list_goes_on_where_its_page_ended(office, posted):
 
 def test_deliveries_are_counted_by_what_became_of_them(office, receiver, monkeypatch):
     """Sent, failed and waiting, with the age of the oldest; each once, however often it is looked."""
-    monkeypatch.setattr(tallies, "HOLD_BACK", -1.0)
+    monkeypatch.setattr(event_counts, "HOLD_BACK", -1.0)
     counting = Counting(office.db)
     scrape(counting)
     office.hook(receiver.url)

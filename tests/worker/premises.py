@@ -13,7 +13,7 @@ from sqlalchemy import select
 from holdfast import bootstrap
 from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import LIVE
-from holdfast.engine import wake
+from holdfast.engine import wakeups
 from holdfast.settings import Settings
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import journal
@@ -102,7 +102,7 @@ class Premises:
         """What became of a request for work of this kind."""
         with self.engine() as engine:
             if not wakes:
-                object.__setattr__(engine.parts, "sender", wake.Nobody())
+                object.__setattr__(engine.parts, "sender", wakeups.Nobody())
             return engine.request(Ask(kind=kind, subject=subject, content=subject, options=options))
 
     @functools.cached_property

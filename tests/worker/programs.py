@@ -30,7 +30,7 @@ class Nursery:
         """The process id of a new program."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.worker.nursery"],
+                [sys.executable, "-m", "tests.worker.child_processes"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -16,16 +16,16 @@ from holdfast import bootstrap
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Ask
 from holdfast.core.states import LANE_RANK
-from holdfast.engine import wake
+from holdfast.engine import wakeups
 from holdfast.engine.kinds import Kind
 from holdfast.providers.base import boot_time
 from holdfast.store.base.schema import workers
 from holdfast.store.protocol.workers import WorkerState
 from holdfast.store.protocol.workers import known as known_workers
-from holdfast.worker import overseer as watching
-from holdfast.worker.board import Board, Mark
+from holdfast.worker import supervisor as watching
 from holdfast.worker.health import Health, Patience, Server
-from holdfast.worker.overseer import Card, Overseer, Pace
+from holdfast.worker.shared_state import Board, Mark
+from holdfast.worker.supervisor import Card, Overseer, Pace
 from tests.acceptance.patience import until
 
 DETAILS = {
@@ -59,7 +59,7 @@ def overseer(premises):
     card = Card("id", "w", "filesystem:///x", tuple(LANE_RANK), ("nap@1",), 1, "http://127.0.0.1:1")
     board = Board(2)
     board.rows[0].enter()
-    made = Overseer(premises.settings(sweep_interval=0.05), card, board, wake.Nobody(), QUICK)
+    made = Overseer(premises.settings(sweep_interval=0.05), card, board, wakeups.Nobody(), QUICK)
     made.is_connected = lambda: True
     yield made
     made.settings = premises.settings(drain_timeout=60)  # the watch must not end the tests

@@ -12,7 +12,7 @@ from holdfast.core.errors import BadRequestError
 from holdfast.core.states import LANE_RANK
 from holdfast.settings import Settings
 from holdfast.worker import app as celery_app
-from holdfast.worker import brokers, consumer, queues, sender, starting
+from holdfast.worker import brokers, consumer, preflight, queues, sender
 from holdfast.worker.brokers import Tuning
 from tests.acceptance.patience import until
 
@@ -147,11 +147,11 @@ def test_tls_is_checked_against_the_given_certificates(tmp_path):
 
 def test_a_worker_does_not_go_over_to_a_broker_with_other_tls(tmp_path, monkeypatch):
     """Celery has one TLS setting for all brokers, so only those of the same nature are consumed together."""
-    monkeypatch.setattr(starting, "_try", lambda own: None)
+    monkeypatch.setattr(preflight, "_try", lambda own: None)
 
     def consumed(own, *others):
         settings = Settings(broker_url=own, broker_urls=",".join((own, *others)), data_dir=tmp_path)
-        return [str(each) for each in starting.consumed_brokers(settings)]
+        return [str(each) for each in preflight.consumed_brokers(settings)]
 
     embedded = f"filesystem://{tmp_path}/broker"
     redis, rabbitmq = REDIS.replace(":s3cret@", ""), RABBITMQ.replace(":s3cret", "")

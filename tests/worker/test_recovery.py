@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from holdfast.core.states import Status
 from holdfast.store.base.schema import tasks
-from holdfast.worker.overseer import Pace
+from holdfast.worker.supervisor import Pace
 from tests.acceptance.patience import until
 
 LEASE, SWEEP = 6.0, 0.5

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.states import LANE_RANK
 from holdfast.settings import Settings
-from holdfast.worker import depths, queues, sender
+from holdfast.worker import queue_depths, queues, sender
 from holdfast.worker.brokers import MOST_OUTSTANDING
 from tests.acceptance.patience import until
 from tests.acceptance.proxy import Proxy
@@ -35,7 +35,7 @@ def settings(tmp_path):
 
 def waiting(settings, lane="bulk"):
     """How many wake-ups wait at each broker."""
-    return [messages for _, each, messages in depths.measure(settings) if each == lane]
+    return [messages for _, each, messages in queue_depths.measure(settings) if each == lane]
 
 
 def through(url, proxy):
@@ -211,7 +211,7 @@ def test_closing_sends_what_was_handed_in(settings, broker_url):
         sending.wake(lane)
         sending.wake_task(7, lane)
     sending.close()
-    assert [messages for _, _, messages in depths.measure(told)] == [2] * len(LANE_RANK)
+    assert [messages for _, _, messages in queue_depths.measure(told)] == [2] * len(LANE_RANK)
     sending.wake("bulk")
     sending.close()
     assert waiting(told) == [3]

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from holdfast.cli import working
+from holdfast.cli import worker_command
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import Status
-from holdfast.worker import run, starting
+from holdfast.worker import preflight, run
 from tests.acceptance.patience import until
 from tests.worker.premises import KINDS
 
@@ -38,7 +38,7 @@ def only_line(told):
 def start(holdfast, premises, monkeypatch):
     """`start("--lanes", "x", kinds=…)`: a worker that cannot begin, in this process."""
     monkeypatch.setattr(run, "_consume", lambda *_: pytest.fail("it would have begun"))
-    monkeypatch.setattr(working.logs, "set_up", lambda _: None)  # it would outlive the test
+    monkeypatch.setattr(worker_command.logs, "set_up", lambda _: None)  # it would outlive the test
 
     def call(*words, **changes):
         given = {"data_dir": premises.data_dir, "database_url": premises.database_url, "kinds": KINDS}
@@ -94,15 +94,15 @@ def test_tls_that_the_broker_does_not_speak_is_told_at_once(start, require):
 def test_a_host_called_auth_is_no_refusal():
     """What a driver says of a host that is down contains its name; only whole phrases count as refusals."""
     down = 'connection to server at "password-auth-role.db" (10.0.0.1), port 5432 failed: Connection refused'
-    assert not starting._REFUSALS.search(down)
-    assert starting._REFUSALS.search('FATAL:  role "holdfast" does not exist')
+    assert not preflight._REFUSALS.search(down)
+    assert preflight._REFUSALS.search('FATAL:  role "holdfast" does not exist')
 
 
 def test_a_silent_database_is_given_up_after_a_while(premises):
     """Waiting for it ends with an error that says what to check."""
     settings = premises.settings(database_url="postgresql://u:p@127.0.0.1:9/db")
     with pytest.raises(StoreUnavailableError) as given_up:
-        starting.waited_for_database(settings, patience=0.6)
+        preflight.waited_for_database(settings, patience=0.6)
     assert "check that it runs" in given_up.value.message
 
 

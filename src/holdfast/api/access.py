@@ -23,9 +23,9 @@ from fastapi import Request
 from fastapi.security.utils import get_authorization_scheme_param
 
 from holdfast.api import parts
-from holdfast.api.before import Before, found
+from holdfast.api.dependencies import Before, found
 from holdfast.api.parts import Parts, known
-from holdfast.api.turnstile import SLOT
+from holdfast.api.rate_limits import SLOT
 from holdfast.core.errors import HoldfastError
 from holdfast.service.access import NEIGHBOUR, Identity, KeyNeededError, Scope
 from holdfast.store.library.collections import Collection

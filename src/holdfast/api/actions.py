@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from holdfast.api import estimates, parts, routing, shapes_actions
+from holdfast.api import estimates, parts, routing, schemas_actions
 from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDocument, Reader
 from holdfast.api.collections import wish
 from holdfast.api.errors import ConflictError, Problem
-from holdfast.api.once import IdempotencyKey, Reply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import PartsOf
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.service.access import Scope
@@ -20,9 +20,9 @@ router = routing.router("actions")
 @router.post(
     "/collections/{collection_id}/actions",
     status_code=201,
-    response_model=shapes_actions.AddedAction,
+    response_model=schemas_actions.AddedAction,
     responses={
-        200: {"model": shapes_actions.AddedAction, "description": "The collection had it already."},
+        200: {"model": schemas_actions.AddedAction, "description": "The collection had it already."},
         409: {"model": Problem, "description": "Another action was estimated than this one."},
     },
 )
@@ -31,7 +31,7 @@ def add_action(
     its: PartsOf,
     caller: Reader,
     found: OwnCollection,
-    body: shapes_actions.NewAction,
+    body: schemas_actions.NewAction,
     key: IdempotencyKey = None,
 ) -> Response:
     """Tell a collection what to do with each document that becomes ready, and with those that are."""
@@ -42,18 +42,18 @@ def add_action(
         added = its.actions.add(
             wish(caller), found.id, body.sort, body.params, name=body.name, existing=body.existing == "run"
         )
-        shown = shapes_actions.Action.of(added.action)
-        told = shapes_actions.AddedAction(action=shown, secret=added.secret, existing_documents=added.ready)
+        shown = schemas_actions.Action.of(added.action)
+        told = schemas_actions.AddedAction(action=shown, secret=added.secret, existing_documents=added.ready)
         return Reply(201 if added.created else 200, told)
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 @router.get("/collections/{collection_id}/actions")
-def all_actions(its: PartsOf, caller: Reader, found: ItsCollection) -> shapes_actions.Actions:
+def all_actions(its: PartsOf, caller: Reader, found: ItsCollection) -> schemas_actions.Actions:
     """List the actions of a collection, with how far their follow-ups are."""
     listed = its.actions.all(caller.tenant, found.id)
-    return shapes_actions.Actions(actions=[shapes_actions.Action.of(each) for each in listed])
+    return schemas_actions.Actions(actions=[schemas_actions.Action.of(each) for each in listed])
 
 
 def _number(action_id: str) -> int:
@@ -65,29 +65,29 @@ def _number(action_id: str) -> int:
 @router.delete("/collections/{collection_id}/actions/{action_id}")
 def remove_action(
     action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnCollection
-) -> shapes_actions.RemovedAction:
+) -> schemas_actions.RemovedAction:
     """Remove an action; its follow-ups and deliveries that have not ended are cancelled."""
     removed = its.actions.remove(wish(caller), found.id, _number(action_id))
-    return shapes_actions.RemovedAction(action=shapes_actions.Action.of(removed))
+    return schemas_actions.RemovedAction(action=schemas_actions.Action.of(removed))
 
 
 @router.post("/collections/{collection_id}/actions/{action_id}/test", status_code=202)
 def test_action(
     action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnCollection
-) -> shapes_actions.Delivery:
+) -> schemas_actions.Delivery:
     """Send a signed `webhook.test` to the address of a webhook, as a delivery like any other.
 
     While an earlier test is on its way, that one is tried at once and answered here.
     """
     event_id = its.actions.test(wish(caller), found.id, _number(action_id))
-    return shapes_actions.Delivery.of(its.deliveries.one(caller.tenant, event_id))
+    return schemas_actions.Delivery.of(its.deliveries.one(caller.tenant, event_id))
 
 
 @router.get("/documents/{document_id}/actions")
-def document_actions(its: PartsOf, caller: Reader, found: ItsDocument) -> shapes_actions.FollowUps:
+def document_actions(its: PartsOf, caller: Reader, found: ItsDocument) -> schemas_actions.FollowUps:
     """Show what actions did with a document: state, result and cost of each follow-up."""
     listed = its.actions.of_document(found, caller.tenant)
-    return shapes_actions.FollowUps(follow_ups=[shapes_actions.FollowUp.of(each) for each in listed])
+    return schemas_actions.FollowUps(follow_ups=[schemas_actions.FollowUp.of(each) for each in listed])
 
 
 @router.get("/deliveries")
@@ -95,19 +95,19 @@ def all_deliveries(
     its: PartsOf,
     caller: Reader,
     state: Annotated[
-        shapes_actions.DeliveryState | None, Query(description="Only those in this state.")
+        schemas_actions.DeliveryState | None, Query(description="Only those in this state.")
     ] = None,
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
-) -> shapes_actions.Deliveries:
+) -> schemas_actions.Deliveries:
     """List what was sent, or is to be sent, to other people's addresses, the newest first."""
     before = parts.numbers(cursor, 1)
     listed = its.deliveries.page(
         caller.tenant, state=state, before=before[0] if before is not None else None, limit=limit
     )
     following = str(listed[-1].head_id) if len(listed) == limit else None
-    return shapes_actions.Deliveries(
-        deliveries=[shapes_actions.Delivery.of(each) for each in listed], next=following
+    return schemas_actions.Deliveries(
+        deliveries=[schemas_actions.Delivery.of(each) for each in listed], next=following
     )
 
 
@@ -118,18 +118,18 @@ def all_deliveries(
 )
 def retry_follow_up(
     action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnDocument
-) -> shapes_actions.FollowUp:
+) -> schemas_actions.FollowUp:
     """Do once more what an action failed to do with a document; what was paid for is kept."""
     try:
-        return shapes_actions.FollowUp.of(its.actions.retry(wish(caller), found, _number(action_id)))
+        return schemas_actions.FollowUp.of(its.actions.retry(wish(caller), found, _number(action_id)))
     except BadRequestError as error:
         raise ConflictError(error.message, code=error.code) from error
 
 
 @router.get("/deliveries/{delivery_id}")
-def one_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> shapes_actions.Delivery:
+def one_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas_actions.Delivery:
     """Show a delivery."""
-    return shapes_actions.Delivery.of(its.deliveries.one(caller.tenant, delivery_id))
+    return schemas_actions.Delivery.of(its.deliveries.one(caller.tenant, delivery_id))
 
 
 @router.post(
@@ -137,10 +137,10 @@ def one_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> shapes_
     status_code=202,
     responses={409: {"model": Problem, "description": "It is being sent."}},
 )
-def resend_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> shapes_actions.Delivery:
+def resend_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas_actions.Delivery:
     """Send an event once more, at once, with the same id and the same body."""
     its.deliveries.one(caller.tenant, delivery_id)
     caller.require(Scope.WRITE)
     if not its.deliveries.resend(wish(caller), delivery_id):
         raise ConflictError("this delivery is queued or being sent; look at it again", code="delivery_busy")
-    return shapes_actions.Delivery.of(its.deliveries.one(caller.tenant, delivery_id))
+    return schemas_actions.Delivery.of(its.deliveries.one(caller.tenant, delivery_id))

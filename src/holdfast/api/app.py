@@ -13,27 +13,27 @@ from holdfast.api import (
     actions,
     collections,
     connections,
+    document_history,
     documents,
     errors,
-    happenings,
-    history,
     jobs,
+    journal,
     money,
-    moving,
     operations,
-    searching,
+    search,
+    transfer,
 )
-from holdfast.api.counting import Counting
-from holdfast.api.feed import Feed
+from holdfast.api.event_feed import Feed
+from holdfast.api.idempotency import Once
 from holdfast.api.limits import Gate, Limits
-from holdfast.api.once import Once
+from holdfast.api.metrics import Counting
 from holdfast.api.parts import Depths, Parts
-from holdfast.api.turnstile import Allowance, Turnstile
+from holdfast.api.rate_limits import Allowance, Turnstile
 from holdfast.bootstrap import Runtime
 from holdfast.service.access import Access
 from holdfast.service.actions import Actions, Deliveries
 from holdfast.service.conditions import ConditionalLibrary
-from holdfast.service.viewing import Viewing
+from holdfast.service.document_views import Viewing
 from holdfast.store.views import events
 from holdfast.web import routes
 from holdfast.web.parts import Its
@@ -130,14 +130,14 @@ def routers() -> list[APIRouter]:
     """The routes below the prefix, those asked for most in front: they are looked through one by one."""
     modules: tuple[Any, ...] = (
         documents,
-        searching,
+        search,
         collections,
-        moving,
-        history,
+        transfer,
+        document_history,
         actions,
         jobs,
         money,
-        happenings,
+        journal,
         operations,
     )
     return [module.router for module in modules]

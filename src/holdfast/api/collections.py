@@ -5,10 +5,10 @@ import secrets
 from fastapi import Request
 from fastapi.responses import Response
 
-from holdfast.api import estimates, routing, shapes
+from holdfast.api import estimates, routing, schemas_documents
 from holdfast.api.access import ItsCollection, OwnCollection, Reader, Writer
 from holdfast.api.errors import ConflictError, Problem
-from holdfast.api.once import IdempotencyKey, Reply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.errors import NotFoundError
 from holdfast.service.access import Identity
@@ -33,14 +33,18 @@ def _found(parts: Parts, tenant: str, collection_id: str) -> Collection | None:
 @router.post(
     "/collections",
     status_code=201,
-    response_model=shapes.Collection,
+    response_model=schemas_documents.Collection,
     responses={
-        200: {"model": shapes.Collection, "description": "It was there, as asked for."},
+        200: {"model": schemas_documents.Collection, "description": "It was there, as asked for."},
         409: {"model": Problem, "description": "It is there, with another title or other options."},
     },
 )
 def make_collection(
-    request: Request, parts: PartsOf, caller: Writer, body: shapes.NewCollection, key: IdempotencyKey = None
+    request: Request,
+    parts: PartsOf,
+    caller: Writer,
+    body: schemas_documents.NewCollection,
+    key: IdempotencyKey = None,
 ) -> Response:
     """Make a collection."""
 
@@ -54,24 +58,26 @@ def make_collection(
         if before is not None and differs:
             message = f"collection {name} is there, with another title or other options; PATCH changes it"
             raise ConflictError(message, code="collection_exists")
-        return Reply(201 if before is None else 200, shapes.Collection.of(made, parts.library.choices(made)))
+        return Reply(
+            201 if before is None else 200, schemas_documents.Collection.of(made, parts.library.choices(made))
+        )
 
     return parts.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 @router.get("/collections")
-def all_collections(parts: PartsOf, caller: Reader) -> shapes.Collections:
+def all_collections(parts: PartsOf, caller: Reader) -> schemas_documents.Collections:
     """List the collections, by id."""
     found = parts.library.collections(caller.tenant)
-    return shapes.Collections(
-        collections=[shapes.Collection.of(each, parts.library.choices(each)) for each in found]
+    return schemas_documents.Collections(
+        collections=[schemas_documents.Collection.of(each, parts.library.choices(each)) for each in found]
     )
 
 
 @router.get("/collections/{collection_id}")
-def one_collection(parts: PartsOf, found: ItsCollection) -> shapes.Collection:
+def one_collection(parts: PartsOf, found: ItsCollection) -> schemas_documents.Collection:
     """Show a collection."""
-    return shapes.Collection.of(found, parts.library.choices(found))
+    return schemas_documents.Collection.of(found, parts.library.choices(found))
 
 
 @router.patch(
@@ -79,21 +85,23 @@ def one_collection(parts: PartsOf, found: ItsCollection) -> shapes.Collection:
     responses={409: {"model": Problem, "description": "Other options were estimated than these."}},
 )
 def change_collection(
-    parts: PartsOf, caller: Reader, found: OwnCollection, body: shapes.CollectionChange
-) -> shapes.ChangedCollection:
+    parts: PartsOf, caller: Reader, found: OwnCollection, body: schemas_documents.CollectionChange
+) -> schemas_documents.ChangedCollection:
     """Change title or options; changed options ask for every document again, at the lowest priority.
 
     Some are asked for at once; for `to_follow` others that happens by itself, later.
     """
     estimates.check(body.estimate, found.id, options=body.options or {})
-    mine = Wish(caller.tenant, caller.actor, max_cost=shapes.nano_dollars(body.max_cost))
+    mine = Wish(caller.tenant, caller.actor, max_cost=schemas_documents.nano_dollars(body.max_cost))
     changed = parts.library.change_collection(mine, found.id, title=body.title, options=body.options)
-    told = shapes.Collection.of(changed.collection, parts.library.choices(changed.collection))
-    return shapes.ChangedCollection(collection=told, requested=changed.asked, to_follow=changed.to_follow)
+    told = schemas_documents.Collection.of(changed.collection, parts.library.choices(changed.collection))
+    return schemas_documents.ChangedCollection(
+        collection=told, requested=changed.asked, to_follow=changed.to_follow
+    )
 
 
 @router.delete("/collections/{collection_id}")
-def delete_collection(parts: PartsOf, caller: Reader, found: OwnCollection) -> shapes.Deleted:
+def delete_collection(parts: PartsOf, caller: Reader, found: OwnCollection) -> schemas_documents.Deleted:
     """Delete a collection and all its documents; nobody sees any of them from now on."""
     gone = parts.library.delete_collection(wish(caller), found.id)
-    return shapes.Deleted(deleted=gone.deleted, to_follow=gone.to_follow)
+    return schemas_documents.Deleted(deleted=gone.deleted, to_follow=gone.to_follow)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Header, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from holdfast.api import bodies, parts, routing, shapes
+from holdfast.api import parts, routing, schemas_documents, upload_bodies
 from holdfast.api.access import (
     DOCUMENT,
     ItsCollection,
@@ -15,13 +15,13 @@ from holdfast.api.access import (
     Reader,
     own_document,
 )
-from holdfast.api.before import Before
-from holdfast.api.bodies import ContentBody, DocumentBody
 from holdfast.api.collections import wish
+from holdfast.api.dependencies import Before
 from holdfast.api.errors import ConflictError, Problem, problem
+from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
 from holdfast.api.limits import BodyKind
-from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
+from holdfast.api.upload_bodies import ContentBody, DocumentBody
 from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import Landed
@@ -29,12 +29,12 @@ from holdfast.core.states import Disposition, shown
 from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
 from holdfast.service.conditions import Condition
+from holdfast.service.document_views import MOST_CURSOR, STATUSES, place_of
 from holdfast.service.library import Taking
-from holdfast.service.viewing import MOST_CURSOR, STATUSES, place_of
 from holdfast.store.base.text import plain
+from holdfast.store.library.document_lists import Sort, Wanted
 from holdfast.store.library.documents import Document
-from holdfast.store.library.listing import Sort, Wanted
-from holdfast.web.patience import Pool
+from holdfast.web.slow_requests import Pool
 
 router = routing.router("documents")
 
@@ -51,7 +51,10 @@ IfMatch = Annotated[
     ),
 ]
 TAKEN: dict[int | str, dict[str, Any]] = {
-    200: {"model": shapes.Taking, "description": "Nothing is to be done: `unchanged`, or `duplicate`."},
+    200: {
+        "model": schemas_documents.Taking,
+        "description": "Nothing is to be done: `unchanged`, or `duplicate`.",
+    },
     402: {"model": Problem, "description": "The budget is used up."},
 }
 ASKED: dict[int | str, dict[str, Any]] = {
@@ -100,8 +103,10 @@ def taken(its: Parts, taking: Taking) -> Reply:
     run = None
     if answer.run_id is not None and answer.status is not None:
         word = shown(subjects.INDEX, answer.status)
-        run = shapes.RunBrief(id=answer.run_id, generation=answer.generation, status=word)
-    body = shapes.Taking(document=shapes.Document.of(view), run=run, disposition=answer.disposition)
+        run = schemas_documents.RunBrief(id=answer.run_id, generation=answer.generation, status=word)
+    body = schemas_documents.Taking(
+        document=schemas_documents.Document.of(view), run=run, disposition=answer.disposition
+    )
     return Reply(202 if answer.created else 200, body)
 
 
@@ -110,7 +115,7 @@ def _asked(its: Parts, taking: Taking) -> Reply:
     if taking.disposition is not Disposition.DUPLICATE:
         return taken(its, taking)
     view = its.viewing.view(taking.document)
-    active = shapes.Active.of(view)
+    active = schemas_documents.Active.of(view)
     told = problem(code="duplicate", message=view.in_progress, active=active, document_id=taking.document.id)
     return Reply(409, told)
 
@@ -118,9 +123,9 @@ def _asked(its: Parts, taking: Taking) -> Reply:
 @router.post(
     "/collections/{collection_id}/documents",
     status_code=202,
-    response_model=shapes.Taking,
+    response_model=schemas_documents.Taking,
     responses=TAKEN,
-    openapi_extra=bodies.described(shapes.NewDocument),
+    openapi_extra=upload_bodies.described(schemas_documents.NewDocument),
 )
 @routing.takes(BodyKind.CONTENT)
 def add_document(
@@ -142,7 +147,7 @@ def add_document(
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
 
 
-@router.get("/collections/{collection_id}/documents", response_model=shapes.Documents)
+@router.get("/collections/{collection_id}/documents", response_model=schemas_documents.Documents)
 def some_documents(
     its: PartsOf,
     collection: ItsCollection,
@@ -167,28 +172,32 @@ def some_documents(
         limit,
     )
     found, follows = its.viewing.listed(wanted)
-    return Response(shapes.Documents.written(found, follows), media_type=JSONResponse.media_type)
+    return Response(schemas_documents.Documents.written(found, follows), media_type=JSONResponse.media_type)
 
 
-@router.get("/documents/{document_id}", response_model=shapes.Document)
+@router.get("/documents/{document_id}", response_model=schemas_documents.Document)
 def one_document(its: PartsOf, found: ItsDocument) -> Response:
     """Show a document and how its indexing stands; `ETag` is its generation."""
-    told = shapes.Document.of(its.viewing.view(found)).model_dump_json()
+    told = schemas_documents.Document.of(its.viewing.view(found)).model_dump_json()
     return Response(told, headers={"ETag": f'"{found.generation}"'}, media_type=JSONResponse.media_type)
 
 
-@router.patch("/documents/{document_id}", status_code=202, response_model=shapes.Taking, responses=ASKED)
+@router.patch(
+    "/documents/{document_id}", status_code=202, response_model=schemas_documents.Taking, responses=ASKED
+)
 def change_document(
     request: Request,
     its: PartsOf,
     found: OwnDocument,
     caller: Reader,
-    body: shapes.DocumentChange,
+    body: schemas_documents.DocumentChange,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
     """Change title or options; changed options make a new generation, the old one answers meanwhile."""
-    mine = condition(caller, body.lane, body.priority, if_match, shapes.nano_dollars(body.max_cost))
+    mine = condition(
+        caller, body.lane, body.priority, if_match, schemas_documents.nano_dollars(body.max_cost)
+    )
 
     def do() -> Reply:
         mine.check(found.generation)
@@ -206,9 +215,9 @@ def delete_document(its: PartsOf, caller: Reader, found: OwnDocument) -> None:
 @router.put(
     "/documents/{document_id}/content",
     status_code=202,
-    response_model=shapes.Taking,
+    response_model=schemas_documents.Taking,
     responses=ASKED,
-    openapi_extra=bodies.described(shapes.NewContent),
+    openapi_extra=upload_bodies.described(schemas_documents.NewContent),
 )
 @routing.takes(BodyKind.CONTENT)
 def put_content(
@@ -230,7 +239,10 @@ def put_content(
 
 
 @router.post(
-    "/documents/{document_id}/refresh", status_code=202, response_model=shapes.Taking, responses=ASKED
+    "/documents/{document_id}/refresh",
+    status_code=202,
+    response_model=schemas_documents.Taking,
+    responses=ASKED,
 )
 @routing.waits(Pool.FETCHES)
 def refresh_document(
@@ -238,13 +250,13 @@ def refresh_document(
     its: PartsOf,
     found: OwnDocument,
     caller: Reader,
-    body: shapes.RefreshRequest | None = None,
+    body: schemas_documents.RefreshRequest | None = None,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
     """Fetch a document from its address again."""
-    most = shapes.nano_dollars(body.max_cost) if body is not None else None
-    mine = condition(caller, shapes.IndexRequest().lane, 5, if_match, most)
+    most = schemas_documents.nano_dollars(body.max_cost) if body is not None else None
+    mine = condition(caller, schemas_documents.IndexRequest().lane, 5, if_match, most)
     means = [] if body is None else [body.model_dump_json()]
 
     def do() -> Reply:
@@ -253,18 +265,25 @@ def refresh_document(
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, *means), do)
 
 
-@router.post("/documents/{document_id}/index", status_code=202, response_model=shapes.Taking, responses=ASKED)
+@router.post(
+    "/documents/{document_id}/index",
+    status_code=202,
+    response_model=schemas_documents.Taking,
+    responses=ASKED,
+)
 def index_document(
     request: Request,
     its: PartsOf,
     found: IndexedDocument,
     caller: Reader,
-    body: shapes.IndexRequest,
+    body: schemas_documents.IndexRequest,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
     """Ask for a document once more; 409 names the run that is under way."""
-    mine = condition(caller, body.lane, body.priority, if_match, shapes.nano_dollars(body.max_cost))
+    mine = condition(
+        caller, body.lane, body.priority, if_match, schemas_documents.nano_dollars(body.max_cost)
+    )
 
     def do() -> Reply:
         if body.mode == "replace":
@@ -285,7 +304,7 @@ def _end(its: Parts, caller: Identity, found: Document) -> bool:
 
 @router.post(
     "/documents/{document_id}/cancel",
-    response_model=shapes.Cancelled,
+    response_model=schemas_documents.Cancelled,
     responses={
         409: {"model": Problem, "description": "It has no live run."},
         412: {"model": Problem, "description": "The document is at another generation."},
@@ -300,7 +319,7 @@ def cancel_document(
     if_match: IfMatch = None,
 ) -> Response:
     """End the live run of a document; what is published stays."""
-    mine = condition(caller, shapes.IndexRequest().lane, 5, if_match)
+    mine = condition(caller, schemas_documents.IndexRequest().lane, 5, if_match)
 
     def do() -> Reply:
         mine.check(found.generation)
@@ -308,6 +327,8 @@ def cancel_document(
             message = f"{found.title} has no live run to cancel; it is {shown(subjects.INDEX, found.status)}"
             raise ConflictError(message, code="nothing_to_cancel")
         view = its.viewing.view(its.library.document(caller.tenant, found.id))
-        return Reply(200, shapes.Cancelled(document=shapes.Document.of(view), cancelled=True))
+        return Reply(
+            200, schemas_documents.Cancelled(document=schemas_documents.Document.of(view), cancelled=True)
+        )
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)

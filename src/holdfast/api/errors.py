@@ -12,8 +12,8 @@ from sqlalchemy import exc
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from holdfast.api.shapes import Active
-from holdfast.api.turnstile import RateLimitedError
+from holdfast.api.rate_limits import RateLimitedError
+from holdfast.api.schemas_documents import Active
 from holdfast.core.errors import (
     BadRequestError,
     HoldfastError,

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from holdfast.api import estimates, parts, routing, shapes_jobs
+from holdfast.api import estimates, parts, routing, schemas_jobs
 from holdfast.api.access import OwnCollection, OwnDocument, Reader, identified, writer
-from holdfast.api.before import Before, found
+from holdfast.api.dependencies import Before, found
 from holdfast.api.errors import ConflictError, Problem, problem
-from holdfast.api.once import IdempotencyKey, Reply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
-from holdfast.api.shapes import nano_dollars
+from holdfast.api.schemas_documents import nano_dollars
 from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition, shown
 from holdfast.service.access import Identity
@@ -34,7 +34,7 @@ STEP = 500
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 TAKEN: dict[int | str, dict[str, Any]] = {
-    200: {"model": shapes_jobs.JobTaken, "description": "The same job was done: `unchanged`."},
+    200: {"model": schemas_jobs.JobTaken, "description": "The same job was done: `unchanged`."},
     402: {"model": Problem, "description": "The budget is used up."},
     409: {"model": Problem, "description": "One is in progress (`active` names it), or nothing is ready."},
 }
@@ -55,7 +55,7 @@ ItsJob = Annotated[View, Before(_view, (JOB,))]
 OwnJob = Annotated[View, Before(_own_view, (JOB,))]
 
 
-def _order(request: Request, body: shapes_jobs.NewJob) -> Order:
+def _order(request: Request, body: schemas_jobs.NewJob) -> Order:
     callback = body.callback.told(request) if body.callback is not None else None
     most = nano_dollars(body.max_cost)
     return Order(body.kind, body.params, body.mode, callback, body.wait_for_ready, max_cost=most)
@@ -65,7 +65,7 @@ def _answered(
     request: Request,
     its: Parts,
     caller: Identity,
-    body: shapes_jobs.NewJob,
+    body: schemas_jobs.NewJob,
     key: str | None,
     ask: Callable[[Jobs, Wish, Order], RequestResult],
 ) -> Response:
@@ -84,17 +84,17 @@ def taken(its: Parts, tenant: str, answer: RequestResult) -> Reply:
         return Reply(402, problem(code=code, message=message))
     view = its.jobs.view(tenant, answer.run_id or "")
     if answer.disposition is Disposition.DUPLICATE:
-        active = shapes_jobs.active(view)
+        active = schemas_jobs.active(view)
         return Reply(409, problem(code="duplicate", message=view.in_progress, active=active))
-    job = shapes_jobs.Job.of(view)
-    body = shapes_jobs.JobTaken(job_id=job.job_id, disposition=answer.disposition, job=job)
+    job = schemas_jobs.Job.of(view)
+    body = schemas_jobs.JobTaken(job_id=job.job_id, disposition=answer.disposition, job=job)
     return Reply(202 if answer.created else 200, body)
 
 
 @router.post(
     "/collections/{collection_id}/jobs",
     status_code=202,
-    response_model=shapes_jobs.JobTaken,
+    response_model=schemas_jobs.JobTaken,
     responses=TAKEN,
 )
 def start_collection_job(
@@ -102,7 +102,7 @@ def start_collection_job(
     its: PartsOf,
     caller: Reader,
     collection: OwnCollection,
-    body: shapes_jobs.NewJob,
+    body: schemas_jobs.NewJob,
     key: IdempotencyKey = None,
 ) -> Response:
     """Ask for a job on a collection, or on some of its documents; 409 names the one that is under way."""
@@ -113,14 +113,14 @@ def start_collection_job(
 
 
 @router.post(
-    "/documents/{document_id}/jobs", status_code=202, response_model=shapes_jobs.JobTaken, responses=TAKEN
+    "/documents/{document_id}/jobs", status_code=202, response_model=schemas_jobs.JobTaken, responses=TAKEN
 )
 def start_document_job(
     request: Request,
     its: PartsOf,
     caller: Reader,
     found: OwnDocument,
-    body: shapes_jobs.NewJob,
+    body: schemas_jobs.NewJob,
     key: IdempotencyKey = None,
 ) -> Response:
     """Ask for a job on a document; 409 names the one that is under way."""
@@ -136,11 +136,11 @@ def some_jobs(
     its: PartsOf,
     caller: Reader,
     collection: Annotated[str | None, Query(max_length=64, description="Only of this collection.")] = None,
-    kind: Annotated[shapes_jobs.KindName | None, Query(description="Only of this kind.")] = None,
-    state: Annotated[shapes_jobs.StateName | None, Query(description="Only in this state.")] = None,
+    kind: Annotated[schemas_jobs.KindName | None, Query(description="Only of this kind.")] = None,
+    state: Annotated[schemas_jobs.StateName | None, Query(description="Only in this state.")] = None,
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
-) -> shapes_jobs.JobPage:
+) -> schemas_jobs.JobPage:
     """List the jobs, the newest first."""
     wanted = Wanted(
         caller.tenant,
@@ -152,7 +152,7 @@ def some_jobs(
     )
     found = its.jobs.page(wanted)
     follows = found[-1].job.run.id if len(found) == limit else None
-    return shapes_jobs.JobPage(jobs=[shapes_jobs.Job.of(each) for each in found], next=follows)
+    return schemas_jobs.JobPage(jobs=[schemas_jobs.Job.of(each) for each in found], next=follows)
 
 
 def _after(its: Parts, caller: Identity, cursor: str | None) -> tuple[float, str] | None:
@@ -164,14 +164,14 @@ def _after(its: Parts, caller: Identity, cursor: str | None) -> tuple[float, str
 
 
 @router.get("/jobs/{job_id}")
-def one_job(its: PartsOf, found: ItsJob) -> shapes_jobs.JobDetail:
+def one_job(its: PartsOf, found: ItsJob) -> schemas_jobs.JobDetail:
     """Show a job: its state, stage, progress, cost, and why it failed or waits."""
-    return shapes_jobs.JobDetail.told(found, its.jobs.counts(found), its.jobs.totals(found))
+    return schemas_jobs.JobDetail.told(found, its.jobs.counts(found), its.jobs.totals(found))
 
 
 @router.get(
     "/jobs/{job_id}/results",
-    response_model=shapes_jobs.JobResults,
+    response_model=schemas_jobs.JobResults,
     responses={200: {"content": {"text/csv": {}}, "description": "A page as JSON, or all as JSON or CSV."}},
 )
 def job_results(
@@ -195,11 +195,11 @@ def job_results(
     after = (known[0], known[1]) if known is not None else (-1, -1)
     page = its.jobs.results(found, after=after, limit=limit)
     follows = f"{page[-1].slice}.{page[-1].position}" if len(page) == limit else None
-    return shapes_jobs.JobResults(
+    return schemas_jobs.JobResults(
         job_id=run.id,
         state=shown(run.kind, run.status),
         stand_in=found.model.stand_in,
-        results=[shapes_jobs.shape(run.kind, each) for each in page],
+        results=[schemas_jobs.shape(run.kind, each) for each in page],
         next=follows,
     )
 
@@ -215,15 +215,15 @@ def pages(jobs: Jobs, found: View) -> Iterator[list[Kept]]:
 def table(jobs: Jobs, found: View) -> Iterator[str]:
     """The results as CSV, a part at a time."""
     kind, options = found.job.run.kind, found.job.options
-    yield _csv([shapes_jobs.columns(kind, options)])
+    yield _csv([schemas_jobs.columns(kind, options)])
     for page in pages(jobs, found):
-        yield _csv([shapes_jobs.row(kind, options, each) for each in page])
+        yield _csv([schemas_jobs.row(kind, options, each) for each in page])
 
 
 def document(jobs: Jobs, found: View) -> Iterator[str]:
     """All results as one `JobResults`, a part at a time: nobody holds all of them in memory."""
     run = found.job.run
-    frame = shapes_jobs.JobResults(
+    frame = schemas_jobs.JobResults(
         job_id=run.id,
         state=shown(run.kind, run.status),
         stand_in=found.model.stand_in,
@@ -234,7 +234,7 @@ def document(jobs: Jobs, found: View) -> Iterator[str]:
     yield f'{before}"results":['
     first = True
     for page in pages(jobs, found):
-        parts = ",".join(shapes_jobs.shape(run.kind, each).model_dump_json() for each in page)
+        parts = ",".join(schemas_jobs.shape(run.kind, each).model_dump_json() for each in page)
         yield parts if first else f",{parts}"
         first = False
     yield f"]{after}"
@@ -255,7 +255,7 @@ def _cell(value: Any) -> Any:
 
 @router.post(
     "/jobs/{job_id}/cancel",
-    response_model=shapes_jobs.JobCancelled,
+    response_model=schemas_jobs.JobCancelled,
     responses={409: {"model": Problem, "description": "It has ended already."}},
 )
 def cancel_job(
@@ -269,6 +269,6 @@ def cancel_job(
             message = f"the job has ended already; it is {word}"
             raise ConflictError(message, code="nothing_to_cancel")
         view = its.jobs.view(caller.tenant, found.job.run.id)
-        return Reply(200, shapes_jobs.JobCancelled(job=shapes_jobs.Job.of(view), cancelled=True))
+        return Reply(200, schemas_jobs.JobCancelled(job=schemas_jobs.Job.of(view), cancelled=True))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)

@@ -17,7 +17,7 @@ from enum import StrEnum
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.api.turnstile import SLOT
+from holdfast.api.rate_limits import SLOT
 from holdfast.telemetry import traces
 
 MOST_PLAIN = 64 * 1024

@@ -8,25 +8,25 @@ from fastapi.responses import Response
 from pydantic import AfterValidator, Field
 
 from holdfast import bootstrap
-from holdfast.api import parts, routing, shapes_money
+from holdfast.api import parts, routing, schemas_money
 from holdfast.api.access import Admin, Reader
 from holdfast.api.errors import ConflictError, Problem
+from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
 from holdfast.api.limits import BodyKind
-from holdfast.api.once import IdempotencyKey, Reply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
-from holdfast.api.shapes import Shape, dollars
-from holdfast.api.shapes_actions import Sort
+from holdfast.api.schemas_actions import Sort
+from holdfast.api.schemas_documents import Shape, dollars
 from holdfast.core import states
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import CallState, Verb
-from holdfast.service import estimating
+from holdfast.service import estimates
 from holdfast.service.access import Scope
 from holdfast.service.billing import Billing, checked_scope
-from holdfast.service.estimating import Estimate
+from holdfast.service.estimates import Estimate
 from holdfast.store.money import billing
 from holdfast.store.money import orders as store_orders
 from holdfast.store.money.billing import By, OpenOrder, Span
-from holdfast.web.patience import Pool
+from holdfast.web.slow_requests import Pool
 
 router = routing.router("money")
 
@@ -40,8 +40,8 @@ def _seconds(at: datetime | None) -> float | None:
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
 
 
-def _limits(its: Parts, tenant: str) -> list[shapes_money.Budget]:
-    return [shapes_money.Budget.of(each) for each in Billing(its.runtime.engine).budgets(tenant)]
+def _limits(its: Parts, tenant: str) -> list[schemas_money.Budget]:
+    return [schemas_money.Budget.of(each) for each in Billing(its.runtime.engine).budgets(tenant)]
 
 
 @router.get("/bill")
@@ -52,27 +52,27 @@ def bill(
     since: Annotated[Moment, Query(alias="from", description="From then on.")] = None,
     until: Annotated[Moment, Query(alias="to", description="Before then.")] = None,
     cursor: parts.Cursor = None,
-) -> shapes_money.Bill:
+) -> schemas_money.Bill:
     """Show what was paid, is in doubt and was saved: by reuse, and by refusing duplicates."""
     if cursor is not None and "\x00" in cursor:
         raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
     span = Span(_seconds(since), _seconds(until))
     found = Billing(its.runtime.engine).bill(caller.tenant, by, span, after=cursor)
-    return shapes_money.Bill.of(found, _limits(its, caller.tenant))
+    return schemas_money.Bill.of(found, _limits(its, caller.tenant))
 
 
 @router.get("/budgets")
-def budgets(its: PartsOf, caller: Reader) -> shapes_money.Budgets:
+def budgets(its: PartsOf, caller: Reader) -> schemas_money.Budgets:
     """List the budgets: that of the tenant, and those of its collections."""
-    return shapes_money.Budgets(budgets=_limits(its, caller.tenant))
+    return schemas_money.Budgets(budgets=_limits(its, caller.tenant))
 
 
-@router.put("/budgets", response_model=shapes_money.ChangedBudget)
+@router.put("/budgets", response_model=schemas_money.ChangedBudget)
 def set_budget(
     request: Request,
     its: PartsOf,
     caller: Admin,
-    body: shapes_money.BudgetChange,
+    body: schemas_money.BudgetChange,
     key: IdempotencyKey = None,
 ) -> Response:
     """Set a limit of the tenant or of a collection; work that waited for money goes on at once."""
@@ -85,8 +85,8 @@ def set_budget(
         changed = money.set_budget(
             caller.tenant, body.scope, **body.limits(), period=body.period, actor=caller.actor
         )
-        found = None if changed.budget is None else shapes_money.Budget.of(changed.budget)
-        return Reply(200, shapes_money.ChangedBudget(budget=found, resumed=changed.resumed))
+        found = None if changed.budget is None else schemas_money.Budget.of(changed.budget)
+        return Reply(200, schemas_money.ChangedBudget(budget=found, resumed=changed.resumed))
 
     return its.once.answer(
         caller.tenant, key, lambda: fingerprint(request, body.model_dump_json(exclude_unset=True)), do
@@ -188,17 +188,17 @@ def estimate(its: PartsOf, caller: Reader, body: EstimateRequest) -> EstimateSha
         found = asked.of_collection(caller.tenant, collection, options=body.options)
     action = None if body.action is None else body.action.model_dump()
     what = {"options": body.options, "kind": body.kind, "params": body.params, "action": action}
-    return EstimateShape.of(found, estimating.fingerprint(collection or "", **what))
+    return EstimateShape.of(found, estimates.fingerprint(collection or "", **what))
 
 
 @router.get("/orders")
 def orders(
     its: PartsOf, caller: Reader, state: Annotated[Unsettled | None, Query(description="Only these.")] = None
-) -> shapes_money.Orders:
+) -> schemas_money.Orders:
     """List the orders that are not settled, the oldest first."""
     wanted = None if state is None else CallState(state)
     found = billing.open_orders(its.runtime.db, caller.tenant, wanted)
-    return shapes_money.Orders(orders=[shapes_money.Order.of(each) for each in found])
+    return schemas_money.Orders(orders=[schemas_money.Order.of(each) for each in found])
 
 
 def _order(its: Parts, tenant: str, order_id: str) -> OpenOrder:
@@ -210,7 +210,7 @@ def _order(its: Parts, tenant: str, order_id: str) -> OpenOrder:
 
 @router.post(
     "/orders/{order_id}/resolve",
-    response_model=shapes_money.Order,
+    response_model=schemas_money.Order,
     responses={409: {"model": Problem, "description": "It is neither in doubt nor parked."}},
 )
 def resolve_order(
@@ -218,7 +218,7 @@ def resolve_order(
     its: PartsOf,
     caller: Reader,
     order_id: parts.Id,
-    body: shapes_money.Resolution,
+    body: schemas_money.Resolution,
     key: IdempotencyKey = None,
 ) -> Response:
     """Say whether an order in doubt or parked was charged, so that work can go on."""
@@ -231,6 +231,6 @@ def resolve_order(
             message = f"order {order_id} is {found.state}; only one in doubt or parked can be resolved"
             raise ConflictError(message, code="nothing_to_resolve")
         store_orders.resolve(its.runtime.db, order_id, charged=body.charged, actor=caller.actor)
-        return Reply(200, shapes_money.Order.of(_order(its, caller.tenant, order_id)))
+        return Reply(200, schemas_money.Order.of(_order(its, caller.tenant, order_id)))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)

@@ -11,7 +11,7 @@ from threading import Lock
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, generate_latest
 
-from holdfast.api import routing, shapes, shapes_money
+from holdfast.api import routing, schemas_documents, schemas_money
 from holdfast.api.access import Admin, Reader
 from holdfast.api.errors import BESIDE
 from holdfast.api.parts import Depths, Parts, PartsOf
@@ -31,13 +31,13 @@ router = routing.router("operations")
 open_router = routing.router("operations")
 
 
-class Alive(shapes.Shape):
+class Alive(schemas_documents.Shape):
     """The process answers."""
 
     alive: bool
 
 
-class Ready(shapes.Shape):
+class Ready(schemas_documents.Shape):
     """Whether requests are taken, and whether what is needed to carry them out is there."""
 
     ready: bool
@@ -46,7 +46,7 @@ class Ready(shapes.Shape):
     workers: bool
 
 
-class Lane(shapes.Shape):
+class Lane(schemas_documents.Shape):
     """The live runs of the tenant in one lane."""
 
     lane: str
@@ -54,7 +54,7 @@ class Lane(shapes.Shape):
     running: int
 
 
-class WorkerCard(shapes.Shape):
+class WorkerCard(schemas_documents.Shape):
     """A worker as it last told of itself."""
 
     name: str
@@ -65,7 +65,7 @@ class WorkerCard(shapes.Shape):
     silent: float
 
 
-class Depth(shapes.Shape):
+class Depth(schemas_documents.Shape):
     """How many wake-ups wait at a broker; null when it does not answer."""
 
     broker: str
@@ -73,7 +73,7 @@ class Depth(shapes.Shape):
     messages: int | None
 
 
-class LaneLoad(shapes.Shape):
+class LaneLoad(schemas_documents.Shape):
     """The open tasks of all tenants in one lane; `oldest` is how many seconds the oldest has waited."""
 
     lane: str
@@ -83,7 +83,7 @@ class LaneLoad(shapes.Shape):
     oldest: float
 
 
-class SweepDuty(shapes.Shape):
+class SweepDuty(schemas_documents.Shape):
     """A duty of the sweep; `lag` is by how many seconds its next success is overdue.
 
     `succeeded` and `failed` are how many seconds ago that was last noted, null for never. `failures` counts
@@ -99,7 +99,7 @@ class SweepDuty(shapes.Shape):
     error: str
 
 
-class Installation(shapes.Shape):
+class Installation(schemas_documents.Shape):
     """The whole installation, for its operator.
 
     `parsing` are the measures that confine the processes which read documents, on the machine of the API.
@@ -112,14 +112,14 @@ class Installation(shapes.Shape):
     parsing: list[str]
 
 
-class Share(shapes.Shape):
+class Share(schemas_documents.Shape):
     """How much of something a tenant holds, and may hold; null: as much as there is room for."""
 
     used: int
     allowed: int | None
 
 
-class Quota(shapes.Shape):
+class Quota(schemas_documents.Shape):
     """The documents of a tenant and the bytes of their originals; above what is allowed nothing is added."""
 
     documents: Share
@@ -134,7 +134,7 @@ class Quota(shapes.Shape):
         )
 
 
-class LanguageModel(shapes.Shape):
+class LanguageModel(schemas_documents.Shape):
     """Which model jobs ask; `stand_in` is true for the one on board, which is no language model."""
 
     provider: str
@@ -142,7 +142,7 @@ class LanguageModel(shapes.Shape):
     stand_in: bool
 
 
-class ProviderTrouble(shapes.Shape):
+class ProviderTrouble(schemas_documents.Shape):
     """A provider that does not answer, and what comes instead; `since` and `last` are seconds before now."""
 
     provider: str
@@ -160,7 +160,7 @@ class ProviderTrouble(shapes.Shape):
         return cls(**{name: getattr(found, name) for name in cls.model_fields} | {"reason": found.what})
 
 
-class Status(shapes.Shape):
+class Status(schemas_documents.Shape):
     """How things stand for the tenant; `installation` is there with the scope `admin` alone.
 
     `budgets` are those that are over a limit: at the hard one new work is refused and running work waits.
@@ -169,7 +169,7 @@ class Status(shapes.Shape):
 
     tenant: str
     lanes: list[Lane]
-    budgets: list[shapes_money.Budget]
+    budgets: list[schemas_money.Budget]
     providers: list[ProviderTrouble]
     quota: Quota
     language_model: LanguageModel | None
@@ -244,7 +244,7 @@ def status(its: PartsOf, caller: Reader) -> Status:
     ]
     whole = _installation(its) if caller.may(Scope.ADMIN) else None
     limits = budgets.of_tenant(its.runtime.db, caller.tenant)
-    over = [shapes_money.Budget.of(each) for each in limits if each.over_soft or each.over_hard]
+    over = [schemas_money.Budget.of(each) for each in limits if each.over_soft or each.over_hard]
     asked = its.jobs.model
     model = None
     if asked is not None:

@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import Path, Query, Request
 from pydantic import AfterValidator
 
-from holdfast.api.before import Before
-from holdfast.api.counting import Counting
-from holdfast.api.feed import Feed
-from holdfast.api.once import Once
-from holdfast.api.turnstile import Turnstile
+from holdfast.api.dependencies import Before
+from holdfast.api.event_feed import Feed
+from holdfast.api.idempotency import Once
+from holdfast.api.metrics import Counting
+from holdfast.api.rate_limits import Turnstile
 from holdfast.bootstrap import Runtime
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import TENANT
@@ -19,9 +19,9 @@ from holdfast.service.access import Access
 from holdfast.service.actions import Actions, Deliveries
 from holdfast.service.bundles import Bundles
 from holdfast.service.conditions import ConditionalLibrary
+from holdfast.service.document_views import Viewing
 from holdfast.service.jobs import Jobs
-from holdfast.service.searching import Searching
-from holdfast.service.viewing import Viewing
+from holdfast.service.search import Searching
 from holdfast.store.base.database import Database
 from holdfast.store.views import events
 from holdfast.store.views.events import Position

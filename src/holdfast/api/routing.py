@@ -27,12 +27,12 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 
 from holdfast.api import access
-from holdfast.api.before import Before, ahead, found
+from holdfast.api.dependencies import Before, ahead, found
 from holdfast.api.errors import RESPONSES
 from holdfast.api.limits import PASSAGE, BodyKind, Passage
 from holdfast.api.parts import AnyId
-from holdfast.web import patience
-from holdfast.web.patience import Pool
+from holdfast.web import slow_requests
+from holdfast.web.slow_requests import Pool
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -117,7 +117,7 @@ class Route(APIRoute):
             if pool is None:
                 return await to_thread.run_sync(carried_out, request, values)
             caller = await ahead(request, access.identified)
-            async with patience.places(pool).place(caller.tenant) as limiter:
+            async with slow_requests.places(pool).place(caller.tenant) as limiter:
                 return await to_thread.run_sync(carried_out, request, values, limiter=limiter)
 
         @functools.wraps(endpoint)

@@ -6,7 +6,7 @@ from types import FrameType
 import uvicorn
 from anyio import to_thread
 
-from holdfast.api import connections, heads
+from holdfast.api import connections, http_headers
 from holdfast.api.access import is_loopback
 from holdfast.api.app import Built
 from holdfast.core.errors import NotReadyError
@@ -21,7 +21,7 @@ class Server(uvicorn.Server):
     def __init__(self, built: Built) -> None:
         config = uvicorn.Config(
             built.gate,
-            http=connections.bounded(heads.within(built.gate.pause), built.gate.pause, built.clients),
+            http=connections.bounded(http_headers.within(built.gate.pause), built.gate.pause, built.clients),
             loop="asyncio",
             ws="none",
             lifespan="off",

@@ -7,7 +7,7 @@ from typing import TypeVar
 from holdfast.bootstrap import data_folder
 from holdfast.settings import Settings
 from holdfast.store.base import dialect, migrate
-from holdfast.store.base.answering import answering
+from holdfast.store.base.driver_errors import answering
 
 T = TypeVar("T")
 

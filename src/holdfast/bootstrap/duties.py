@@ -11,12 +11,12 @@ from holdfast.leases.redis import RedisLeases
 from holdfast.leases.sql import SqlLeases
 from holdfast.ledger import prices
 from holdfast.ledger.exchanges import Policy
-from holdfast.service import upkeep
+from holdfast.service import maintenance
 from holdfast.service.actions import Visits
 from holdfast.settings import Settings
 from holdfast.store.base.database import Database
 from holdfast.store.follow_ups import actions
-from holdfast.vectors import filling
+from holdfast.vectors import pgvector_sync
 
 DAY = 86_400.0
 DRIFT_EVERY = 60.0
@@ -29,23 +29,23 @@ MARGINS = {"sql": 1 / 6, "redis": 1 / 12}
 
 
 def duties(
-    settings: Settings, db: Database, shelf: Blobs, parts: Parts, vectors: filling.Filling | None
+    settings: Settings, db: Database, shelf: Blobs, parts: Parts, vectors: pgvector_sync.Filling | None
 ) -> tuple[Duty, ...]:
     """What the sweep does besides its own duties."""
-    drift = upkeep.Drift(db, parts.host, parts.sender, patience_of(settings))
+    drift = maintenance.Drift(db, parts.host, parts.sender, patience_of(settings))
     duties = (
         Duty("drift", DRIFT_EVERY, drift),
-        Duty("shelf", SHELF_EVERY, upkeep.Shelf(db, shelf)),
+        Duty("shelf", SHELF_EVERY, maintenance.Shelf(db, shelf)),
         Duty("visits", VISITS_EVERY, Visits(db), waiting=actions.HAS_VISITS),
     )
     return duties if vectors is None else (*duties, Duty("vectors", VECTORS_EVERY, vectors))
 
 
-def filling_of(settings: Settings, db: Database) -> filling.Filling | None:
+def filling_of(settings: Settings, db: Database) -> pgvector_sync.Filling | None:
     """Who fills pgvector's tables; None where vectors are compared in memory."""
     if not db.postgresql or settings.vector_index == "exact":
         return None
-    return filling.Filling(db, large=filling.LARGE if settings.vector_index == "auto" else 0)
+    return pgvector_sync.Filling(db, large=pgvector_sync.LARGE if settings.vector_index == "auto" else 0)
 
 
 def patience_of(settings: Settings) -> decide.Patience:

@@ -13,8 +13,8 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.engine.kinds import Kind, Registry, Supplies
 from holdfast.kinds import actions, export, extract, import_, index, qa, webhook
 from holdfast.providers import local
-from holdfast.service.estimating import Outlook
-from holdfast.service.searching import Searching
+from holdfast.service.estimates import Outlook
+from holdfast.service.search import Searching
 from holdfast.settings import Settings
 from holdfast.store.base.database import Database
 from holdfast.store.follow_ups import deliveries

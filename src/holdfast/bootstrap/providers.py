@@ -11,7 +11,7 @@ from holdfast.core import keys
 from holdfast.core.errors import BadRequestError
 from holdfast.engine.kinds import Offer, Supplies
 from holdfast.ledger import prices
-from holdfast.ledger.traced import TracedProvider
+from holdfast.ledger.traced_provider import TracedProvider
 from holdfast.providers import local, local_llm, openai
 from holdfast.providers.base import Provider
 from holdfast.settings import Settings

@@ -12,7 +12,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
 from holdfast.settings import Settings
 from holdfast.store.base.database import Database
-from holdfast.vectors import filling
+from holdfast.vectors import pgvector_sync
 
 # New objects before a look for garbage in cycles, and how many looks before older ones are included.
 GARBAGE = (10_000, 20, 20)
@@ -32,7 +32,7 @@ class Runtime:
     parser: Parser
     parsers: Parsers
     thumbnail_parsers: Parsers
-    vectors: filling.Filling | None = None
+    vectors: pgvector_sync.Filling | None = None
 
     def close(self) -> None:
         """Every connection of this runtime is closed; the engine has stopped renewing leases."""

@@ -6,10 +6,10 @@ from holdfast.core.errors import NotReadyError
 from holdfast.documents.fetch import FetchLimits
 from holdfast.service import blob_identity
 from holdfast.service.bundles import Bundles
-from holdfast.service.estimating import Estimating
+from holdfast.service.estimates import Estimating
 from holdfast.service.jobs import Jobs
 from holdfast.service.library import Library
-from holdfast.service.searching import Searching
+from holdfast.service.search import Searching
 from holdfast.service.thumbnails import Thumbnails
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.pgvector import PgvectorIndex

@@ -18,12 +18,12 @@ from holdfast.documents.blobs import Blobs, LocalBlobs
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers, Shares
 from holdfast.documents.parse.records import MIB, Limits
-from holdfast.engine import happenings, wake
+from holdfast.engine import events, wakeups
 from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.event_tracing import Telling
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Duty
-from holdfast.engine.telling import Telling
-from holdfast.ledger import watched
+from holdfast.ledger import watched_provider
 from holdfast.settings import Settings
 from holdfast.store.base import migrate
 from holdfast.store.base.database import Database
@@ -43,9 +43,9 @@ def open_runtime(
     settings: Settings,
     kinds: Sequence[Kind] | None = None,
     *,
-    sender: wake.Sender | None = None,
+    sender: wakeups.Sender | None = None,
     owner: str = "",
-    tell: happenings.Tell = happenings.nobody,
+    tell: events.Tell = events.nobody,
     connections: int = WORKER_CONNECTIONS,
     patience: float = PATIENCE,
     watched: bool = False,
@@ -74,7 +74,7 @@ def open_runtime(
             url,
             kinds,
             Parts(
-                sender=sender or wake.Nobody(),
+                sender=sender or wakeups.Nobody(),
                 owner=owner,
                 tell=Telling(db, tell),
                 watched=watched,
@@ -97,7 +97,7 @@ def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | N
     watch = open_database(
         url, pool_size=1, prepare=settings.database_prepare, patience=settings.lease_renew_every
     )
-    clients = providers.clients_of(settings, supplies, lambda client: watched.watched(client, db))
+    clients = providers.clients_of(settings, supplies, lambda client: watched_provider.watched(client, db))
     parts = replace(
         parts,
         kinds=kinds,

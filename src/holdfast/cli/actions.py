@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import bootstrap
-from holdfast.api import shapes_actions
-from holdfast.cli import costs, opening, terminal
-from holdfast.cli.exits import CommandError, Exit
+from holdfast.api import schemas_actions
+from holdfast.cli import context, costs, terminal
+from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core.states import Status
-from holdfast.service import figures
+from holdfast.service import formatting
 from holdfast.service.actions import Actions
 from holdfast.service.library import Wish
 from holdfast.worker import sender
@@ -45,7 +45,7 @@ class NewAction:
 @contextlib.contextmanager
 def opened() -> Iterator[tuple[bootstrap.Runtime, Actions]]:
     """This installation and its actions, with a way to wake its workers."""
-    loaded = opening.loaded()
+    loaded = context.loaded()
     sending = sender.open_sender(loaded)
     try:
         with bootstrap.open_runtime(loaded, sender=sending) as runtime:
@@ -61,7 +61,7 @@ def listed(tenant: str, collection: str, *, as_json: bool) -> None:
         bootstrap.library(runtime).collection(tenant, collection)
         known = actions.all(tenant, collection)
     if as_json:
-        terminal.show_json([shapes_actions.Action.of(each).model_dump(mode="json") for each in known])
+        terminal.show_json([schemas_actions.Action.of(each).model_dump(mode="json") for each in known])
         return
     table = terminal.table(
         "id", "type", "name", "running", "done", "failed", numbers=("running", "done", "failed")
@@ -83,13 +83,13 @@ def add(wanted: NewAction, *, yes: bool, as_json: bool) -> Exit:
             if not costs.agreed(console, estimate, "running it on ready documents", yes=yes or as_json):
                 return Exit.REFUSED
         bootstrap.library(runtime).collection(wanted.tenant, wanted.collection)
-        wish = Wish(wanted.tenant, opening.actor())
+        wish = Wish(wanted.tenant, context.actor())
         added = actions.add(
             wish, wanted.collection, wanted.sort, params, name=wanted.name, existing=wanted.existing
         )
     if as_json:
-        shown = shapes_actions.AddedAction(
-            action=shapes_actions.Action.of(added.action),
+        shown = schemas_actions.AddedAction(
+            action=schemas_actions.Action.of(added.action),
             secret=added.secret,
             existing_documents=added.ready,
         )
@@ -97,7 +97,7 @@ def add(wanted: NewAction, *, yes: bool, as_json: bool) -> Exit:
         return Exit.OK
     word = "added" if added.created else "already exists:"
     runs = (
-        f"it runs on {figures.count(added.ready, 'ready document')}"
+        f"it runs on {formatting.count(added.ready, 'ready document')}"
         if wanted.existing
         else "it runs on documents that become ready from now on"
     )
@@ -110,7 +110,7 @@ def add(wanted: NewAction, *, yes: bool, as_json: bool) -> Exit:
 def remove(tenant: str, collection: str, action_id: int, *, as_json: bool) -> None:
     """The action fires no more."""
     with opened() as (_runtime, actions):
-        removed = actions.remove(Wish(tenant, opening.actor()), collection, action_id)
+        removed = actions.remove(Wish(tenant, context.actor()), collection, action_id)
     if as_json:
         terminal.show_json({"removed": removed.id})
     else:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import bundles_app, documents_app, money_app, reindex_app, shared
+from holdfast.cli import bundles_app, documents_app, global_options, money_app, reindex_app
 from holdfast.cli.actions_app import actions_app
-from holdfast.cli.exits import Exit, exit_for
+from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
 from holdfast.cli.options import Json, MaxCost, Tenant
 from holdfast.cli.quotas_app import quota_app
@@ -96,9 +96,9 @@ def migrate(
 
     Creates the embedded database if there is none.
     """
-    from holdfast.cli import acting  # noqa: PLC0415
+    from holdfast.cli import commands_write  # noqa: PLC0415
 
-    acting.migrate(to, as_json=as_json)
+    commands_write.migrate(to, as_json=as_json)
 
 
 @app.command()
@@ -131,12 +131,12 @@ def index(
     PDF, DOCX, PPTX, XLSX, CSV, HTML, Markdown and text. Unchanged files cost nothing; for a changed file
     only the changed parts are paid for.
     """
-    from holdfast.cli import indexing  # noqa: PLC0415
+    from holdfast.cli import index_command  # noqa: PLC0415
 
     options = {"watch": watch, "wait": wait, "prune": prune, "as_json": as_json}
-    selection = indexing.selection(glob, ignore)
+    selection = index_command.selection(glob, ignore)
     raise typer.Exit(
-        indexing.index(
+        index_command.index(
             paths,
             collection=collection,
             tenant=tenant,
@@ -159,17 +159,19 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Search published documents for the best matching passages."""
-    from holdfast.cli import searching  # noqa: PLC0415
+    from holdfast.cli import search_command  # noqa: PLC0415
 
-    searching.search(question, collection=collection, tenant=tenant, k=most, mode=mode.value, as_json=as_json)
+    search_command.search(
+        question, collection=collection, tenant=tenant, k=most, mode=mode.value, as_json=as_json
+    )
 
 
 @app.command()
 def status(as_json: Json = False) -> None:
     """Show workers, queues, running work, leases, orders in doubt and the bill."""
-    from holdfast.cli import looking  # noqa: PLC0415
+    from holdfast.cli import status_command  # noqa: PLC0415
 
-    looking.status(as_json=as_json)
+    status_command.status(as_json=as_json)
 
 
 @app.command()
@@ -186,9 +188,9 @@ def why(subject: Subject, kind: Kind = None, tenant: Tenant = "default", as_json
 @app.command()
 def cancel(subject: Subject, kind: Kind = None, tenant: Tenant = "default", as_json: Json = False) -> None:
     """Cancel the running or queued work on a subject; the published version stays."""
-    from holdfast.cli import acting  # noqa: PLC0415
+    from holdfast.cli import commands_write  # noqa: PLC0415
 
-    acting.cancel(subject, kind=kind, tenant=tenant, as_json=as_json)
+    commands_write.cancel(subject, kind=kind, tenant=tenant, as_json=as_json)
 
 
 @app.command()
@@ -205,10 +207,12 @@ def retry(
     With the same content, options and `--max-cost`, unless you set another. Refused (exit code 3) while it is
     queued or running.
     """
-    from holdfast.cli import acting  # noqa: PLC0415
+    from holdfast.cli import commands_write  # noqa: PLC0415
 
     raise typer.Exit(
-        acting.retry(subject, kind=kind, tenant=tenant, force=force, max_cost=max_cost, as_json=as_json)
+        commands_write.retry(
+            subject, kind=kind, tenant=tenant, force=force, max_cost=max_cost, as_json=as_json
+        )
     )
 
 
@@ -221,9 +225,9 @@ def sweep(
 
     Without --once it runs until it is interrupted.
     """
-    from holdfast.cli import acting  # noqa: PLC0415
+    from holdfast.cli import commands_write  # noqa: PLC0415
 
-    acting.sweep(once=once, as_json=as_json)
+    commands_write.sweep(once=once, as_json=as_json)
 
 
 @app.command()
@@ -243,10 +247,10 @@ def up(
 
     Restarts processes that die. Ctrl-C stops everything; press it again to stop without waiting.
     """
-    from holdfast.cli import supervising  # noqa: PLC0415
+    from holdfast.cli import supervisor  # noqa: PLC0415
 
-    wanted = supervising.Wanted(concurrency, workers, api, sample, host, port)
-    raise typer.Exit(supervising.up(wanted))
+    wanted = supervisor.Wanted(concurrency, workers, api, sample, host, port)
+    raise typer.Exit(supervisor.up(wanted))
 
 
 @app.command()
@@ -274,9 +278,9 @@ def worker(
 
     SIGTERM or Ctrl-C drains it: paid orders in flight are settled, and its tasks return to the queue at once.
     """
-    from holdfast.cli import working  # noqa: PLC0415
+    from holdfast.cli import worker_command  # noqa: PLC0415
 
-    raise typer.Exit(working.worker(lanes, concurrency, autoscale, name, health_port))
+    raise typer.Exit(worker_command.worker(lanes, concurrency, autoscale, name, health_port))
 
 
 @app.command()
@@ -293,9 +297,9 @@ def api(
 
     It accepts requests and wakes workers; it runs no tasks itself.
     """
-    from holdfast.cli import serving  # noqa: PLC0415
+    from holdfast.cli import api_command  # noqa: PLC0415
 
-    serving.serve(host, port)
+    api_command.serve(host, port)
 
 
 @keys_app.command("create")
@@ -377,11 +381,11 @@ def import_documents(
     Active rows count as published, the others as not indexed. Documents that already exist are not changed.
     Imported documents have no content until it is uploaded or fetched from their URL.
     """
-    from holdfast.cli import acting  # noqa: PLC0415
+    from holdfast.cli import commands_write  # noqa: PLC0415
 
-    acting.import_documents(
+    commands_write.import_documents(
         source,
-        acting.Columns(table, id_column, active_column, title_column, url_column),
+        commands_write.Columns(table, id_column, active_column, title_column, url_column),
         tenant=tenant,
         collection=collection,
         as_json=as_json,
@@ -393,7 +397,7 @@ def main() -> None:
     # What this process and its children write is for its owner alone.
     os.umask(0o077)
     try:
-        shared.program(app)()
+        global_options.program(app)()
     except HoldfastError as error:
         from holdfast.cli import terminal  # noqa: PLC0415
 

@@ -3,20 +3,20 @@
 import typer
 
 from holdfast import bootstrap
-from holdfast.cli import opening, terminal
+from holdfast.cli import context, terminal
 from holdfast.service import blob_identity
 from holdfast.service.blob_identity import Identity
 
 
 def show(*, as_json: bool) -> None:
     """The store and the ids are on standard output."""
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         _tell(bootstrap.blobs_named(runtime), blob_identity.look(runtime.db, runtime.shelf), as_json=as_json)
 
 
 def adopt(*, force: bool, as_json: bool) -> None:
     """The store of these settings belongs to the database of these settings."""
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         adopted = blob_identity.adopt(runtime.db, runtime.shelf, force=force)
         _tell(bootstrap.blobs_named(runtime), adopted, as_json=as_json)
 

@@ -16,9 +16,9 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Export the published documents of a collection to one file. Exit code 3 while another export runs."""
-    from holdfast.cli import bundling  # noqa: PLC0415
+    from holdfast.cli import bundles  # noqa: PLC0415
 
-    raise typer.Exit(bundling.export(collection, file, tenant=tenant, force=force, as_json=as_json))
+    raise typer.Exit(bundles.export(collection, file, tenant=tenant, force=force, as_json=as_json))
 
 
 def import_(
@@ -33,9 +33,9 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import a collection from a file, at no cost for what it contains. Exit code 3 while another runs."""
-    from holdfast.cli import bundling  # noqa: PLC0415
+    from holdfast.cli import bundles  # noqa: PLC0415
 
-    raise typer.Exit(bundling.bring(file, collection=collection, tenant=tenant, wait=wait, as_json=as_json))
+    raise typer.Exit(bundles.bring(file, collection=collection, tenant=tenant, wait=wait, as_json=as_json))
 
 
 def register(app: typer.Typer) -> None:

@@ -5,8 +5,8 @@ import sys
 from rich.console import Console
 
 from holdfast.ledger import prices
-from holdfast.service import figures
-from holdfast.service.estimating import Estimate
+from holdfast.service import formatting
+from holdfast.service.estimates import Estimate
 
 
 def nano_dollars(amount: float | None) -> int | None:
@@ -18,10 +18,10 @@ def told(estimate: Estimate) -> str:
     """The estimate in one line."""
     forecast = estimate.forecast
     about = "" if estimate.exact else "about "
-    price = figures.paid(forecast.cost, forecast.unpriced_calls)
+    price = formatting.paid(forecast.cost, forecast.unpriced_calls)
     return (
-        f"{figures.count(estimate.documents, 'document')}, {about}{price}: "
-        f"{figures.count(forecast.calls, 'paid call')}, {forecast.known_calls} reused"
+        f"{formatting.count(estimate.documents, 'document')}, {about}{price}: "
+        f"{formatting.count(forecast.calls, 'paid call')}, {forecast.known_calls} reused"
     )
 
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import typer
 
 from holdfast import bootstrap
-from holdfast.api import shapes
-from holdfast.cli import opening, terminal
-from holdfast.cli.exits import CommandError, Exit
+from holdfast.api import schemas_documents
+from holdfast.cli import context, terminal
+from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core import subjects
 from holdfast.core.states import shown
 from holdfast.kinds.index import Choices
-from holdfast.service import figures
+from holdfast.service import formatting
+from holdfast.service.document_views import STATUSES, View, Viewing
 from holdfast.service.library import Library, Wish
-from holdfast.service.viewing import STATUSES, View, Viewing
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.listing import Counts, Sort, Wanted
+from holdfast.store.library.document_lists import Counts, Sort, Wanted
 
 STEP = 200
 
@@ -38,7 +38,7 @@ def opened() -> Iterator[tuple[bootstrap.Runtime, Library]]:
     """A runtime that wakes workers, for deletions end what is under way."""
     from holdfast.worker import sender  # noqa: PLC0415 - whoever only looks needs no Celery
 
-    loaded = opening.loaded()
+    loaded = context.loaded()
     sending = sender.open_sender(loaded)
     try:
         with bootstrap.open_runtime(loaded, sender=sending) as runtime:
@@ -89,13 +89,13 @@ def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool)
     """The collection is gone for every reader."""
     with opened() as (runtime, library):
         found = library.collection(tenant, collection)
-        number = figures.count(Viewing(runtime.db).count(tenant, collection).documents, "document")
+        number = formatting.count(Viewing(runtime.db).count(tenant, collection).documents, "document")
         _confirm(f"delete collection {collection} ({found.title}) with {number}", yes=yes)
-        gone = library.delete_collection(Wish(tenant, opening.actor()), collection)
+        gone = library.delete_collection(Wish(tenant, context.actor()), collection)
     if as_json:
         terminal.show_json({"collection": collection, "deleted": gone.deleted, "to_follow": gone.to_follow})
     else:
-        typer.echo(f"deleted collection {collection} with {figures.count(gone.deleted, 'document')}")
+        typer.echo(f"deleted collection {collection} with {formatting.count(gone.deleted, 'document')}")
 
 
 def list_documents(tenant: str, wanted: Filter, *, as_json: bool) -> None:
@@ -157,7 +157,7 @@ def delete_documents(tenant: str, ids: Sequence[str], *, yes: bool, as_json: boo
         titles = ", ".join(f"{each.id} ({_plain(each.title)})" for each in found)
         _confirm(f"delete {titles}", yes=yes)
         for each in found:
-            library.delete(Wish(tenant, opening.actor()), each.id)
+            library.delete(Wish(tenant, context.actor()), each.id)
     if as_json:
         terminal.show_json({"deleted": [each.id for each in found]})
     else:
@@ -206,7 +206,7 @@ def _told(found: Collection, chosen: Choices, counts: Counts) -> dict[str, objec
 
 
 def _shape(view: View) -> dict[str, object]:
-    return shapes.Document.of(view).model_dump(mode="json")
+    return schemas_documents.Document.of(view).model_dump(mode="json")
 
 
 def _tell(told: dict[str, object], *, as_json: bool) -> None:

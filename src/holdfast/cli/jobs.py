@@ -14,14 +14,14 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from holdfast import bootstrap
 from holdfast.api import jobs as wire
-from holdfast.api import shapes_jobs
-from holdfast.cli import costs, helping, opening, terminal
-from holdfast.cli.exits import CommandError, Exit
+from holdfast.api import schemas_jobs
+from holdfast.cli import context, costs, temporary_worker, terminal
+from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core.records import RequestResult
 from holdfast.core.states import LIVE, Disposition, Status
-from holdfast.service import figures
+from holdfast.service import formatting
 from holdfast.service.billing import refusal
-from holdfast.service.estimating import Estimate
+from holdfast.service.estimates import Estimate
 from holdfast.service.jobs import Jobs, Order, View
 from holdfast.service.library import Wish
 from holdfast.store.jobs.job_results import Kept
@@ -52,7 +52,7 @@ class Wanting:
 @contextlib.contextmanager
 def opened() -> Iterator[tuple[bootstrap.Runtime, Jobs]]:
     """This installation and its jobs, with a way to wake its workers."""
-    loaded = opening.loaded()
+    loaded = context.loaded()
     sending = sender.open_sender(loaded)
     try:
         with bootstrap.open_runtime(loaded, sender=sending) as runtime:
@@ -75,13 +75,13 @@ def start(wanting: Wanting, *, wait: bool, as_json: bool) -> Exit:
     """The job was asked for, and followed to its end unless nobody waits."""
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(helping.ended_by_a_signal())
+        stack.enter_context(temporary_worker.ended_by_a_signal())
         runtime, jobs = stack.enter_context(opened())
         if not costs.agreed(console, _foreseen(runtime, wanting), "the job", yes=wanting.yes or as_json):
             return Exit.REFUSED
         view, disposition = _asked(runtime, jobs, wanting)
         if wait and view.job.run.status in LIVE:
-            helper = helping.Helper(runtime.db, console, view.job.run.pipeline)
+            helper = temporary_worker.Helper(runtime.db, console, view.job.run.pipeline)
             view = followed(jobs, view, console, stack.enter_context(helper))
         return _ended(jobs, view, console, as_json=as_json, disposition=disposition)
 
@@ -100,7 +100,7 @@ def _foreseen(runtime: bootstrap.Runtime, wanting: Wanting) -> Estimate:
 
 def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[View, Disposition]:
     library = bootstrap.library(runtime)
-    wish = Wish(wanting.tenant, opening.actor())
+    wish = Wish(wanting.tenant, context.actor())
     params = dict(wanting.params)
     most = costs.nano_dollars(wanting.max_cost)
     order = Order(wanting.kind, params, wanting.mode, wait_for_ready=wanting.wait_for_ready, max_cost=most)
@@ -127,7 +127,7 @@ def asked_for(jobs: Jobs, tenant: str, answer: RequestResult) -> View:
     return view
 
 
-def followed(jobs: Jobs, view: View, console: Console, helper: helping.Helper) -> View:
+def followed(jobs: Jobs, view: View, console: Console, helper: temporary_worker.Helper) -> View:
     """The job once it has ended. Whoever works may go away meanwhile."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     trouble = terminal.Notices(console)
@@ -150,7 +150,7 @@ def _ended(
 ) -> Exit:
     run = view.job.run
     if as_json:
-        told = shapes_jobs.JobDetail.told(view, jobs.counts(view), jobs.totals(view)).model_dump(mode="json")
+        told = schemas_jobs.JobDetail.told(view, jobs.counts(view), jobs.totals(view)).model_dump(mode="json")
         terminal.show_json(told if disposition is None else {**told, "disposition": disposition})
     else:
         _tell(jobs, view, console)
@@ -167,10 +167,10 @@ def _tell(jobs: Jobs, view: View, console: Console) -> None:
         console.print(f"{view.waiting.sentence} ({view.category})", style="care", markup=False)
     if view.standing is not None:
         spent = view.standing.spent
-        price = figures.paid(spent.paid, spent.unpriced_calls)
+        price = formatting.paid(spent.paid, spent.unpriced_calls)
         console.print(
-            f"{figures.count(job.tally.good, 'result')}, {job.tally.results - job.tally.good} failed; "
-            f"{figures.count(spent.paid_calls, 'call')} paid, {spent.reused_calls} reused, {price}"
+            f"{formatting.count(job.tally.good, 'result')}, {job.tally.results - job.tally.good} failed; "
+            f"{formatting.count(spent.paid_calls, 'call')} paid, {spent.reused_calls} reused, {price}"
         )
     counts = ", ".join(f"{number} {name}" for name, number in jobs.counts(view).items() if number)
     if counts:
@@ -192,7 +192,7 @@ def listed(
     with opened() as (_runtime, jobs):
         found = jobs.page(Wanted(tenant, kinds, collection, state, None, most))
         if as_json:
-            terminal.show_json([shapes_jobs.Job.of(each).model_dump(mode="json") for each in found])
+            terminal.show_json([schemas_jobs.Job.of(each).model_dump(mode="json") for each in found])
             return
         table = terminal.table("job", "kind", "about", "state", "results", "requested", numbers=("results",))
         for each in found:
@@ -214,11 +214,11 @@ def show(tenant: str, job_id: str, *, follow: bool, as_json: bool) -> Exit:
     """How the job stands, or ended."""
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(helping.ended_by_a_signal())
+        stack.enter_context(temporary_worker.ended_by_a_signal())
         runtime, jobs = stack.enter_context(opened())
         view = jobs.view(tenant, job_id)
         if follow and view.job.run.status in LIVE:
-            helper = helping.Helper(runtime.db, console, view.job.run.pipeline)
+            helper = temporary_worker.Helper(runtime.db, console, view.job.run.pipeline)
             view = followed(jobs, view, console, stack.enter_context(helper))
         return _ended(jobs, view, console, as_json=as_json)
 
@@ -236,7 +236,7 @@ def results(tenant: str, job_id: str, *, as_csv: bool, as_json: bool) -> None:
         elif as_json:
             kind = view.job.run.kind
             terminal.show_json(
-                [shapes_jobs.shape(kind, each).model_dump(mode="json") for each in _each(jobs, view)]
+                [schemas_jobs.shape(kind, each).model_dump(mode="json") for each in _each(jobs, view)]
             )
         else:
             _print(terminal.console(), view, _each(jobs, view))
@@ -267,7 +267,7 @@ def cancel(tenant: str, job_id: str, *, as_json: bool) -> None:
     """The job has ended; exit code 3 when it had already."""
     with opened() as (_runtime, jobs):
         view = jobs.view(tenant, job_id)
-        if not jobs.cancel(Wish(tenant, opening.actor()), view):
+        if not jobs.cancel(Wish(tenant, context.actor()), view):
             message = f"the job has already ended; it is {jobs.view(tenant, job_id).job.run.status}"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_cancel")
         if as_json:

@@ -2,7 +2,7 @@
 
 import typer
 
-from holdfast.cli import opening, terminal
+from holdfast.cli import context, terminal
 from holdfast.service.access import Access, Scope
 from holdfast.store.access.keys import Key
 
@@ -18,7 +18,7 @@ def create(
     as_json: bool,
 ) -> None:
     """A key is made, and its token told this once."""
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         made = Access(runtime.db).make(
             tenant=tenant,
             name=name,
@@ -38,7 +38,7 @@ def create(
 
 def every(*, as_json: bool) -> None:
     """The keys, without their tokens."""
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         found = Access(runtime.db).every()
     if as_json:
         terminal.show_json(found)
@@ -67,6 +67,6 @@ def _state(key: Key) -> str:
 
 def revoke(key_id: str) -> None:
     """The key opens nothing any more."""
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         Access(runtime.db).revoke(key_id)
     typer.echo(f"key {key_id} is revoked")

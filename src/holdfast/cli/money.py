@@ -9,15 +9,15 @@ from typing import Any
 import typer
 
 from holdfast import bootstrap
-from holdfast.cli import opening, terminal
-from holdfast.cli.exits import CommandError, Exit
+from holdfast.cli import context, terminal
+from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core import states
 from holdfast.core.periods import Period
 from holdfast.core.states import CallState, Verb
 from holdfast.ledger.prices import FREE, NANO, Price
-from holdfast.service import figures, folder
+from holdfast.service import folder, formatting
 from holdfast.service.billing import Billing, told_about
-from holdfast.service.estimating import Estimate
+from holdfast.service.estimates import Estimate
 from holdfast.store.money import billing
 from holdfast.store.money import orders as store_orders
 from holdfast.store.money.billing import Bill, By, OpenOrder, Span
@@ -30,7 +30,7 @@ def bill(
     """What was paid, line by line, and what was not."""
     wanted = By(by)
     span = Span(*(None if at is None else at.replace(tzinfo=UTC).timestamp() for at in (since, until)))
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         money = Billing(runtime.engine)
         found = money.bill(tenant, wanted, span)
         lines = list(found.lines)
@@ -50,8 +50,8 @@ def bill(
         for each in lines:
             amounts = (each.second, each.in_doubt, each.saved, each.refused)
             counts = (told_about(wanted, each.about) or "-", each.orders, each.calls, each.tokens)
-            paid = figures.paid(each.paid, each.unpriced_calls)
-            table.add_row(*terminal.cells(*counts, paid, *(figures.money(amount) for amount in amounts)))
+            paid = formatting.paid(each.paid, each.unpriced_calls)
+            table.add_row(*terminal.cells(*counts, paid, *(formatting.money(amount) for amount in amounts)))
         console.print(table)
         console.print()
     console.print(summary(found))
@@ -60,18 +60,18 @@ def bill(
 def summary(bill: Bill) -> str:
     """The bill in one line."""
     found = bill.sums
-    total = figures.paid(bill.total, found.unpriced_calls)
+    total = formatting.paid(bill.total, found.unpriced_calls)
     return (
-        f"total {total}, of which in doubt {figures.money(found.in_doubt)} "
-        f"and charged twice {figures.money(found.second)}; saved {figures.money(found.saved)} on "
-        f"{figures.count(found.reused_calls, 'call')} already paid for, and "
-        f"{figures.money(found.refused)} on {figures.count(found.duplicates, 'rejected duplicate')}"
+        f"total {total}, of which in doubt {formatting.money(found.in_doubt)} "
+        f"and charged twice {formatting.money(found.second)}; saved {formatting.money(found.saved)} on "
+        f"{formatting.count(found.reused_calls, 'call')} already paid for, and "
+        f"{formatting.money(found.refused)} on {formatting.count(found.duplicates, 'rejected duplicate')}"
     )
 
 
 def budgets(tenant: str | None, *, as_json: bool) -> None:
     """The budgets there are."""
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         found = Billing(runtime.engine).budgets(tenant)
     if as_json:
         terminal.show_json(found)
@@ -85,12 +85,12 @@ def budgets(tenant: str | None, *, as_json: bool) -> None:
 def told(budget: Budget) -> str:
     """A budget in one line."""
     limits = [
-        f"{name} limit {figures.money(amount)}"
+        f"{name} limit {formatting.money(amount)}"
         for name, amount in (("hard", budget.hard_limit), ("soft", budget.soft_limit))
         if amount is not None
     ]
     over = ", used up" if budget.over_hard else ", over its soft limit" if budget.over_soft else ""
-    spent, reserved = figures.money(budget.spent), figures.money(budget.reserved)
+    spent, reserved = formatting.money(budget.spent), formatting.money(budget.reserved)
     return f"{budget.named}: spent {spent}, reserved {reserved}, {', '.join(limits)}{over}"
 
 
@@ -113,9 +113,9 @@ def set_budget(
 ) -> None:
     """A tenant or a collection has these limits from now on; None removes one."""
     scope = "tenant" if collection is None else f"collection:{collection}"
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         changed = Billing(runtime.engine).set_budget(
-            tenant, scope, hard=hard, soft=soft, period=period, actor=opening.actor()
+            tenant, scope, hard=hard, soft=soft, period=period, actor=context.actor()
         )
     if as_json:
         terminal.show_json(changed)
@@ -123,7 +123,7 @@ def set_budget(
     said = f"{scope}: budget removed" if changed.budget is None else told(changed.budget)
     typer.echo(f"{tenant}: {said}")
     if changed.resumed:
-        typer.echo(f"{figures.count(changed.resumed, 'waiting task')} can continue")
+        typer.echo(f"{formatting.count(changed.resumed, 'waiting task')} can continue")
 
 
 def estimate(
@@ -132,7 +132,7 @@ def estimate(
     """What indexing files, or a collection with changed options, would cost."""
     chosen = dict(_option(each) for each in options)
     refused: dict[str, str] = {}
-    with bootstrap.open_runtime(opening.loaded()) as runtime:
+    with bootstrap.open_runtime(context.loaded()) as runtime:
         asked = bootstrap.estimating(runtime)
         if paths:
             files = [each.path for each in folder.files(paths)]
@@ -173,18 +173,18 @@ def _estimated(found: Estimate) -> str:
     forecast = found.forecast
     about = "" if found.exact else "about "
     unknown = f"; {found.unknown} not read yet and not included" if found.unknown else ""
-    price = figures.paid(forecast.cost, forecast.unpriced_calls)
+    price = formatting.paid(forecast.cost, forecast.unpriced_calls)
     return (
-        f"{about}{price} for {figures.count(found.documents, 'document')}: "
-        f"{forecast.tokens} tokens in {figures.count(forecast.calls, 'call')} to {found.model}; "
-        f"{figures.count(forecast.known_calls, 'call')} reused{unknown} "
+        f"{about}{price} for {formatting.count(found.documents, 'document')}: "
+        f"{forecast.tokens} tokens in {formatting.count(forecast.calls, 'call')} to {found.model}; "
+        f"{formatting.count(forecast.known_calls, 'call')} reused{unknown} "
         f"(based on {found.estimated_from}, prices of {found.prices})"
     )
 
 
 def prices(*, as_json: bool) -> None:
     """The known prices; those of the settings come before the shipped ones of the same model."""
-    settings = opening.loaded()
+    settings = context.loaded()
     table = bootstrap.prices_of(settings)
     rows: list[dict[str, Any]] = []
     for name, provider in sorted(settings.providers.items()):
@@ -211,7 +211,7 @@ def _priced(model: str, provider: str | None, price: Price, source: str) -> dict
 
 def orders(state: str | None, *, as_json: bool) -> None:
     """The orders whose outcome is not settled."""
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         found = billing.open_orders(runtime.db, None, None if state is None else CallState(state))
     if as_json:
         terminal.show_json(found)
@@ -229,9 +229,9 @@ def orders(state: str | None, *, as_json: bool) -> None:
                 each.subject or "-",
                 each.model,
                 each.calls,
-                figures.money(each.estimate),
-                figures.count(each.sends, "time"),
-                figures.span(each.age),
+                formatting.money(each.estimate),
+                formatting.count(each.sends, "time"),
+                formatting.span(each.age),
                 each.reason or "-",
             )
         )
@@ -242,19 +242,19 @@ def orders(state: str | None, *, as_json: bool) -> None:
 
 def resolve(order_id: str, *, charged: bool) -> None:
     """A person has looked; the order goes on, or is void."""
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         found = billing.order(runtime.db, None, order_id)
         if found is None:
             raise CommandError(f"there is no order {order_id}", Exit.NOT_FOUND, code="unknown_order")
         if not states.may("call", CallState(found.state), Verb.RESOLVE):
             message = f"order {order_id} is {found.state}; only one in doubt or parked can be resolved"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_resolve")
-        state = store_orders.resolve(runtime.db, order_id, charged=charged, actor=opening.actor())
+        state = store_orders.resolve(runtime.db, order_id, charged=charged, actor=context.actor())
     typer.echo(_resolved(found, state))
 
 
 def _resolved(order: OpenOrder, state: CallState) -> str:
-    calls = figures.count(order.calls, "call")
+    calls = formatting.count(order.calls, "call")
     if state is CallState.VOID:
         return f"order {order.id} is void: its {calls} will be sent again when they are needed"
     if state is not CallState.IN_DOUBT:

@@ -1,7 +1,7 @@
 """What tenants hold and may hold, for the operator."""
 
 from holdfast import bootstrap
-from holdfast.cli import opening, terminal
+from holdfast.cli import context, terminal
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import TENANT
 from holdfast.store.library import quotas
@@ -10,7 +10,7 @@ from holdfast.store.library.quotas import UNLIMITED, Quota, Usage
 
 def show(*, as_json: bool) -> None:
     """A line for each tenant that holds something, or has a limit."""
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         usages = quotas.every(runtime.db, bootstrap.quota(runtime.settings))
     if as_json:
         terminal.show_json(usages)
@@ -28,7 +28,7 @@ def change(tenant: str, *, documents: int | None, size: int | None, remove: bool
     if remove == (documents is not None or size is not None):
         message = "use --documents, --bytes or both; or --remove alone"
         raise BadRequestError(message, code="bad_quota")
-    with opening.runtime() as runtime:
+    with context.runtime() as runtime:
         before = UNLIMITED if remove else quotas.limits(runtime.db, tenant)
         own = Quota(
             before.documents if documents is None else documents, before.bytes if size is None else size

@@ -15,10 +15,10 @@ def reindex(
     as_json: Json = False,
 ) -> None:
     """Reindex documents whose options or model are out of date, after showing the estimated cost."""
-    from holdfast.cli import reindexing  # noqa: PLC0415
+    from holdfast.cli import reindex_command  # noqa: PLC0415
 
     raise typer.Exit(
-        reindexing.reindex(collection, tenant=tenant, yes=yes, max_cost=max_cost, as_json=as_json)
+        reindex_command.reindex(collection, tenant=tenant, yes=yes, max_cost=max_cost, as_json=as_json)
     )
 
 

@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from holdfast import bootstrap
-from holdfast.cli import opening, terminal
+from holdfast.cli import context, terminal
 from holdfast.core import subjects
 from holdfast.core.records import Head, Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
-from holdfast.service import explaining, figures
+from holdfast.service import explanations, formatting
 from holdfast.store.library import documents
 from holdfast.store.library.documents import Document
 from holdfast.store.money import billing, provider_troubles
@@ -33,8 +33,8 @@ class Told:
 
 def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     """The story of every kind of work on the subject, or of one."""
-    with opening.runtime() as runtime:
-        heads = opening.some_heads(runtime.db, tenant, subject, kind)
+    with context.runtime() as runtime:
+        heads = context.some_heads(runtime.db, tenant, subject, kind)
         unsettled = billing.open_orders(runtime.db, None)
         now = reads.moment(runtime.db)
         troubles = provider_troubles.all_of(runtime.db)
@@ -62,26 +62,26 @@ def _tell(console: Console, told: Told, now: float, troubles: Sequence[Trouble])
     word = shown(head.kind, head.status)
     style = STYLES.get(head.status, "care")
     console.print(f"[head]{escape(head.subject)}[/head] ({head.kind}, tenant {escape(head.tenant)})", end="")
-    console.print(f" is [{style}]{word}[/{style}]; {explaining.visible(head)}")
+    console.print(f" is [{style}]{word}[/{style}]; {explanations.visible(head)}")
     for run in told.story.runs:
         run_id = run.run.id
         _tell_run(console, run, told.story.tasks.get(run_id, ()), told.story.spent.get(run_id, Spent()))
     console.print("\nHistory, oldest first (UTC):")
     table = terminal.table("", "", "")
     table.show_header = False
-    names = explaining.names(told.story)
+    names = explanations.names(told.story)
     for noted in told.story.journal:
         generation = f"gen {noted.generation}" if noted.generation is not None else ""
         table.add_row(
             *terminal.cells(
-                f"  {terminal.moment(noted.at)}", generation, explaining.of(noted, names, head.kind)
+                f"  {terminal.moment(noted.at)}", generation, explanations.of(noted, names, head.kind)
             )
         )
     console.print(table)
     for order in told.orders:
         console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'in flight'}")
     document = told.document
-    advice = explaining.advise(told.story, told.orders, now=now, troubles=troubles, document=document)
+    advice = explanations.advise(told.story, told.orders, now=now, troubles=troubles, document=document)
     todo = advice.todo if document is not None and not document.has_content else _advice(told)
     console.print(f"\n{escape(advice.sentence)} {escape(todo)}")
 
@@ -98,16 +98,16 @@ def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail], 
     style = STYLES.get(run.status, "quiet")
     word = shown(run.kind, run.status)
     console.print(f"\ngeneration {run.generation}: [{style}]{word}[/{style}]", end="")
-    requested = explaining.of_request(f"{run.disposition}:{detail.reason}", detail.actor, run.kind)
+    requested = explanations.of_request(f"{run.disposition}:{detail.reason}", detail.actor, run.kind)
     console.print(f", {requested}")
     console.print(f"  run {run.id}, {_times(detail)}", style="quiet")
     if run.error_code and run.status is Status.FAILED:
         console.print(f"  [bad]{escape(run.error_code)}[/bad]: {escape(run.error_message or '')}")
     if spent.paid_calls or spent.reused_calls:
-        price = figures.paid(spent.paid, spent.unpriced_calls)
+        price = formatting.paid(spent.paid, spent.unpriced_calls)
         console.print(
-            f"  paid {figures.count(spent.paid_calls, 'call')} ({price}), reused "
-            f"{spent.reused_calls} already paid for (saved {figures.money(spent.saved)})"
+            f"  paid {formatting.count(spent.paid_calls, 'call')} ({price}), reused "
+            f"{spent.reused_calls} already paid for (saved {formatting.money(spent.saved)})"
         )
     if run.status in LIVE:
         for task in tasks:
@@ -119,11 +119,11 @@ def _times(detail: RunDetail) -> str:
     run = detail.run
     parts = [f"requested {terminal.moment(run.queued_at)}"]
     if run.started_at:
-        parts.append(f"waited {figures.span(max(0.0, run.started_at - run.queued_at))}")
+        parts.append(f"waited {formatting.span(max(0.0, run.started_at - run.queued_at))}")
     if run.started_at and run.finished_at:
-        parts.append(f"took {figures.span(max(0.0, run.finished_at - run.started_at))}")
+        parts.append(f"took {formatting.span(max(0.0, run.finished_at - run.started_at))}")
     if run.slices:
-        parts.append(figures.count(run.slices, "slice"))
+        parts.append(formatting.count(run.slices, "slice"))
     return ", ".join(parts)
 
 
@@ -137,7 +137,7 @@ def _open_task(detail: TaskDetail) -> str:
             return f"{name} is held by {task.owner} (epoch {task.epoch}, lease until {until}){share}"
         case TaskState.WAITING:
             until = terminal.moment(task.due_at)
-            return f"{name} is waiting for {explaining.wait(task.waiting_for)} until {until}"
+            return f"{name} is waiting for {explanations.wait(task.waiting_for)} until {until}"
         case _:
             return f"{name} is queued in lane {detail.lane}"
 

@@ -21,7 +21,7 @@ from typing import BinaryIO, Protocol, cast
 
 from holdfast import faults
 from holdfast.core.errors import BadRequestError, WorkError
-from holdfast.documents.drafts import Draft, disk
+from holdfast.documents.blob_writer import Draft, disk
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP = 1024 * 1024

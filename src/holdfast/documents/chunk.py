@@ -26,7 +26,7 @@ from itertools import islice
 
 from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.documents.parse.records import Block, Page, Role
-from holdfast.documents.units import NEVER, Units, weigh
+from holdfast.documents.text_units import NEVER, Units, weigh
 
 # Raised by one whenever the same pages and options would give other chunks.
 VERSION = 2

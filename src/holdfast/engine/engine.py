@@ -18,9 +18,9 @@ from holdfast.core.errors import BadRequestError, StoreUnavailableError
 from holdfast.core.ports import Host
 from holdfast.core.records import Ask, Landed, Outcome, RequestResult, Skipped
 from holdfast.core.states import LANE_RANK, Disposition, Lane
-from holdfast.engine import happenings, wake
+from holdfast.engine import events, wakeups
+from holdfast.engine.events import Done
 from holdfast.engine.execute import Executor
-from holdfast.engine.happenings import Done
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind, Registry
 from holdfast.engine.sweep import Duty, Rules, Sweeper, Swept
@@ -46,7 +46,7 @@ class Parts:
 
     kinds: Sequence[Kind] = ()
     providers: Mapping[str, Provider] = field(default_factory=dict)
-    sender: wake.Sender = field(default_factory=wake.Nobody)
+    sender: wakeups.Sender = field(default_factory=wakeups.Nobody)
     host: Host = field(default_factory=ThreadHost)
     leases: Leases | None = None
     prices: PriceTable = DEFAULT
@@ -57,7 +57,7 @@ class Parts:
     lock_held_delay: float = 15.0
     lock_held_times: int = 10
     owner: str = ""
-    tell: happenings.Tell = happenings.nobody
+    tell: events.Tell = events.nobody
     duties: Sequence[Duty] = ()
     # The parent of this process tells when it dies; whoever renews leases has a connection of its own.
     watched: bool = False
@@ -143,7 +143,7 @@ class Engine:
 
     def wake(self, due: Mapping[str, int]) -> None:
         """Say that so many tasks became due in these lanes."""
-        wake.wake_lanes(self.parts.sender, due)
+        wakeups.wake_lanes(self.parts.sender, due)
 
     def wake_for(self, ask: Ask, answer: RequestResult) -> None:
         """Say what the request made due: its own run, and callbacks of a run that it superseded."""

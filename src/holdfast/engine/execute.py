@@ -31,8 +31,8 @@ from holdfast.core.errors import (
 )
 from holdfast.core.records import Claim, Fenced, Landed, Outcome, Skipped, Slice
 from holdfast.core.states import Lane
-from holdfast.engine import happenings, wake
-from holdfast.engine.happenings import Done, Ending
+from holdfast.engine import events, wakeups
+from holdfast.engine.events import Done, Ending
 from holdfast.engine.kinds import Finish, Kind, Registry
 from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools, Work
@@ -59,9 +59,9 @@ class Executor:
         registry: Registry,
         leases: Leases,
         watchdog: Watchdog,
-        sender: wake.Sender,
+        sender: wakeups.Sender,
         owner: str,
-        tell: happenings.Tell = happenings.nobody,
+        tell: events.Tell = events.nobody,
         *,
         caps: decide.Caps | None = None,
     ) -> None:
@@ -121,7 +121,7 @@ class Executor:
             return self._let_go(claim, "lease_held")
         work = Work(self._tools, claim, kind, sent_at)
         self._watchdog.watch(work)
-        self._tell(happenings.Claimed(claim, work.hard_at))
+        self._tell(events.Claimed(claim, work.hard_at))
         try:
             done = self._attempt(work, kind)
         finally:
@@ -176,7 +176,7 @@ class Executor:
                 landed = tasks.plan(self._tools.db, work.claim, slices, work.spent, work.take_lines())
                 done = self._done(work.claim, landed, Ending.PLANNED)
                 if done.ending is Ending.PLANNED:
-                    wake.wake_lanes(self._sender, {work.claim.lane: len(slices)})
+                    wakeups.wake_lanes(self._sender, {work.claim.lane: len(slices)})
                 return done
             work.payload = slices[0].payload
         finish = _checked_finish(kind.run(work))
@@ -211,7 +211,7 @@ class Executor:
         if isinstance(landed, Fenced):
             return Done(claim, Ending.FENCED_OUT, landed.reason)
         if landed.follow_ups and claim.lane != Lane.FOLLOW_UP:
-            wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
+            wakeups.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
         return Done(claim, Ending.PUBLISHED if landed.published else Ending.FINISHED)
 
     def _fail(self, work: Work, code: str, message: str) -> Done:
@@ -230,7 +230,7 @@ class Executor:
             log.warning("task %s failed (%s) but could not say so: %s", claim.task_id, code, error.message)
             return Done(claim, Ending.RELEASED, error.code)
         if isinstance(landed, Landed):
-            wake.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
+            wakeups.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
         return self._done(claim, landed, Ending.FAILED, code)
 
     def _say(self, work: Work, line: str) -> None:
@@ -250,7 +250,7 @@ class Executor:
 
     def _overran(self, claim: Claim, message: str) -> Done:
         with contextlib.suppress(StoreUnavailableError):  # then its lease runs out
-            wake.wake_lanes(self._sender, losses.overran(self._tools.db, claim, self._caps))
+            wakeups.wake_lanes(self._sender, losses.overran(self._tools.db, claim, self._caps))
         return Done(claim, Ending.OVERRAN, message)
 
     def _let_go(self, claim: Claim, reason: str) -> Done:
@@ -260,7 +260,7 @@ class Executor:
             return Done(claim, Ending.RELEASED, error.code)
         done = self._done(claim, landed, Ending.RELEASED, reason)
         if done.ending is Ending.RELEASED:
-            wake.wake_lanes(self._sender, {claim.lane: 1})
+            wakeups.wake_lanes(self._sender, {claim.lane: 1})
         return done
 
     @staticmethod

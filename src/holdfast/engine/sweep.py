@@ -23,8 +23,8 @@ from holdfast.core import decide, isolation
 from holdfast.core.errors import HoldfastError, StoreTimeoutError, StoreUnavailableError
 from holdfast.core.ports import Host
 from holdfast.core.states import LANE_RANK
-from holdfast.engine import wake
-from holdfast.engine.apart import Apart
+from holdfast.engine import wakeups
+from holdfast.engine.duty_threads import Apart
 from holdfast.leases.base import Leases
 from holdfast.store.base import stalled_sessions, time_limits
 from holdfast.store.base.database import Database
@@ -97,7 +97,7 @@ class Sweeper:
         db: Database,
         host: Host,
         leases: Leases,
-        sender: wake.Sender,
+        sender: wakeups.Sender,
         rules: Rules,
         duties_beside: Sequence[Duty] = (),
         judged: orders.Rules | None = None,
@@ -142,7 +142,7 @@ class Sweeper:
             Duty(
                 WAKE_UPS,
                 every,
-                lambda: self._wake(duties.forgotten(self._db, lanes, wake.MOST_AT_ONCE)),
+                lambda: self._wake(duties.forgotten(self._db, lanes, wakeups.MOST_AT_ONCE)),
                 limit,
                 duties.HAS_QUEUED,
             ),
@@ -264,7 +264,7 @@ class Sweeper:
     def _wake(self, counts: Mapping[str, int]) -> int:
         """As many wake-ups as tasks are due, but for those that were sent in this round already."""
         missing = Counter(counts) - self._due
-        wake.wake_lanes(self._sender, missing)
+        wakeups.wake_lanes(self._sender, missing)
         self._due += missing
         return missing.total()
 
@@ -286,7 +286,7 @@ class Sweeper:
 
     def _look_again(self) -> int:
         tasks = duties.look_again(self._db)
-        wake.wake_tasks(self._sender, tasks)
+        wakeups.wake_tasks(self._sender, tasks)
         return len(tasks)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ports import Host
-from holdfast.engine import happenings
+from holdfast.engine import events
 from holdfast.engine.work import Work
 from holdfast.leases.base import Leases
 from holdfast.ledger.carrier import Carrier
@@ -30,7 +30,7 @@ class Watchdog:
         host: Host,
         sign: Callable[[Work], None] | None = None,
         *,
-        tell: happenings.Tell = happenings.nobody,
+        tell: events.Tell = events.nobody,
         carrier: Carrier | None = None,
         give_up: Callable[[Work], None] | None = None,
     ) -> None:
@@ -89,7 +89,7 @@ class Watchdog:
             return
         if not granted and work.is_ending:
             return  # it was let go of, as it should be; if it was lost after all, the fence says so
-        self._tell(happenings.Renewed(work.claim, granted))
+        self._tell(events.Renewed(work.claim, granted))
         if granted:
             work.trust(sent_at)
             self._sign_of_life(work, sent_at)

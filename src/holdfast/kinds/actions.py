@@ -14,12 +14,12 @@ from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.documents import fetch
 from holdfast.engine.kinds import Kind, Supplies
 from holdfast.engine.work import Work
-from holdfast.kinds import agent, asking, extract, prompt, reading, schemas
+from holdfast.kinds import agent, document_text, extract, model_calls, prompt, schemas
 from holdfast.kinds.agent import Errand, Search
-from holdfast.kinds.asking import Model
-from holdfast.kinds.phrases import many
+from holdfast.kinds.document_text import Passage, Reading
+from holdfast.kinds.log_phrases import many
+from holdfast.kinds.model_calls import Model
 from holdfast.kinds.prompt import Prompt
-from holdfast.kinds.reading import Passage, Reading
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database
@@ -174,7 +174,7 @@ class Action:
 
     def run(self, work: Work) -> dict[str, Any]:
         """One follow-up."""
-        document = reading.read(self._db, work.claim.tenant, work.content)
+        document = document_text.read(self._db, work.claim.tenant, work.content)
         work.note(f"read {many(len(document.passages), 'chunk')} of {many(document.pages, 'page')}")
         result = self._done(work, document)
         work.note(f"{work.options.get('sort')} done: {many(work.spent.paid_calls, 'call')} paid")
@@ -196,7 +196,7 @@ class Action:
 
     def _model(self, work: Work) -> Model:
         try:
-            return asking.chosen(self._supplies, work.options)
+            return model_calls.chosen(self._supplies, work.options)
         except BadRequestError as error:  # the settings of this worker have changed since it was asked for
             raise WorkError(error.message, code=error.code) from error
 

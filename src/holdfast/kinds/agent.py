@@ -15,9 +15,9 @@ from typing import Any
 from holdfast.core.errors import FencedOutError, WorkError
 from holdfast.core.records import Fenced
 from holdfast.engine.work import Work
-from holdfast.kinds import asking
-from holdfast.kinds.asking import Model
-from holdfast.kinds.reading import Reading
+from holdfast.kinds import model_calls
+from holdfast.kinds.document_text import Reading
+from holdfast.kinds.model_calls import Model
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database
 from holdfast.store.base.text import plain
@@ -81,7 +81,7 @@ def _opening(errand: Errand, document: Reading) -> list[dict[str, Any]]:
 def first_question(asked: Model, errand: Errand, document: Reading) -> Call:
     """The first call of an errand. How many follow depends on the answers: `most_steps` bounds them."""
     messages = _opening(errand, document)
-    return asking.conversation(asked, messages, tools=TOOLS, max_tokens=errand.answer_tokens)
+    return model_calls.conversation(asked, messages, tools=TOOLS, max_tokens=errand.answer_tokens)
 
 
 class Agent:
@@ -104,12 +104,12 @@ class Agent:
             if last and step > 1:
                 messages.append({"role": "user", "content": ENOUGH})
             result = self._ask(asked, errand, messages, () if last else TOOLS)
-            said = asking.answer(result)
+            said = model_calls.answer(result)
             calls = said.tool_calls[:MOST_CALLS_AT_ONCE]
             self._work.progress(step, errand.most_steps, unit="steps")
             if last or not calls:
                 return {
-                    "answer": asking.text(result),
+                    "answer": model_calls.text(result),
                     "steps": step,
                     "tools": used,
                     "model": asked.name,
@@ -136,7 +136,7 @@ class Agent:
                 "the agent has spent what it may (most_cost) and has no answer yet; raise it, or ask less"
             )
             raise WorkError(message, code="agent_over_cost")
-        call = asking.conversation(asked, messages, tools=tools, max_tokens=errand.answer_tokens)
+        call = model_calls.conversation(asked, messages, tools=tools, max_tokens=errand.answer_tokens)
         return self._work.pay([call])[0]
 
     def _use(self, call: Mapping[str, Any]) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
-from holdfast.kinds.phrases import many
+from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.library import collections, exports

@@ -16,9 +16,9 @@ from holdfast.core.errors import WorkError
 from holdfast.core.records import Claim, Slice
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
-from holdfast.kinds import asking, corpus, schemas, summing
-from holdfast.kinds.asking import Model
-from holdfast.kinds.phrases import many
+from holdfast.kinds import corpus, job_summary, model_calls, schemas
+from holdfast.kinds.log_phrases import many
+from holdfast.kinds.model_calls import Model
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.text import plain
@@ -89,7 +89,7 @@ def _told(schema: Mapping[str, Any], instruction: str) -> str:
 
 
 def _call(model: Model, window: str, schema: Mapping[str, Any], instruction: str) -> Call:
-    return asking.question(
+    return model_calls.question(
         model,
         _told(schema, instruction),
         window,
@@ -111,7 +111,7 @@ def _fields(
         try:
             answer = _answer(work, _call(model, window, wanted, instruction), wanted)
         except WorkError as error:
-            if error.code not in asking.OF_ONE:
+            if error.code not in model_calls.OF_ONE:
                 raise
             failed = failed or error
             continue
@@ -134,11 +134,11 @@ def _answer(work: Work, call: Call, schema: Mapping[str, Any]) -> dict[str, Any]
         if error.code == "content_filtered":
             raise
         complaint = f"That answer cannot be used: {error.message}. Answer again, with the JSON object alone."
-    return _read(work.pay([asking.again(call, result, complaint)])[0], schema)
+    return _read(work.pay([model_calls.again(call, result, complaint)])[0], schema)
 
 
 def _read(result: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
-    given = asking.value(result, dict)
+    given = model_calls.value(result, dict)
     answer = {str(name): value for name, value in _plain(given).items() if _counts(name, value, schema)}
     if wrong := schemas.faults(answer, schema):
         raise _invalid(wrong)
@@ -236,7 +236,7 @@ class Extract:
         """One slice: its documents read, asked about, and their fields ready to be kept."""
         taken = [(str(name), int(head), int(number)) for name, head, number in work.payload["documents"]]
         read = {head: job_sources.pieces(self._db, head, number) for _, head, number in taken}
-        tally = summing.Tally(replaced=sum(pieces is None for pieces in read.values()))
+        tally = job_summary.Tally(replaced=sum(pieces is None for pieces in read.values()))
         drafts: list[Draft] = []
         work.progress(0, len(taken), unit="documents", stages=_stages(taken, 0, 0))
         self._pay_first(work, [pieces for pieces in read.values() if pieces])
@@ -273,10 +273,10 @@ class Extract:
             windows = windows_of(pieces)
             wanted = schema if len(windows) == 1 else schemas.without_required(schema)
             calls.append(_call(corpus.model_of(work), windows[0], wanted, told))
-        asking.paid(work, calls)
+        model_calls.paid(work, calls)
 
     def _draft(
-        self, work: Work, name: str, generation: int, pieces: Sequence[Piece] | None, tally: summing.Tally
+        self, work: Work, name: str, generation: int, pieces: Sequence[Piece] | None, tally: job_summary.Tally
     ) -> Draft:
         """The result of one document: its fields and where they stand, or why it has none."""
         try:
@@ -286,7 +286,7 @@ class Extract:
             schema, told = _asked(work)
             fields = _fields(work, corpus.model_of(work), windows_of(pieces), schema, told)
         except WorkError as error:
-            if error.code in asking.OF_ONE:
+            if error.code in model_calls.OF_ONE:
                 tally.note(error)
             elif pieces:
                 raise
@@ -300,7 +300,7 @@ class Extract:
     def publish(self, tx: Tx, claim: Claim) -> None:
         """At least one document gave its fields."""
         if not job_results.collect(tx, claim.run_id).good:
-            raise summing.why_nothing(tx, claim.run_id, "no document gave the fields")
+            raise job_summary.why_nothing(tx, claim.run_id, "no document gave the fields")
 
 
 def _asked(work: Work) -> tuple[Mapping[str, Any], str]:

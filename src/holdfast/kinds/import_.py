@@ -21,11 +21,11 @@ from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
-from holdfast.kinds import arriving, index
-from holdfast.kinds.arriving import Piece, Reader, Record
-from holdfast.kinds.phrases import many
+from holdfast.kinds import bundle_validation, index
+from holdfast.kinds.bundle_validation import Piece, Reader, Record
+from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
-from holdfast.search import counts, words
+from holdfast.search import term_counts, tokenizer
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.library import bundle_imports, collections, documents
 from holdfast.store.library.bundle_imports import Arrival, Known
@@ -82,7 +82,7 @@ class Staged:
         self.chunks += len(batch)
         self.texts += [each.words or "" for each in batch]
         if self.texts and (last or len(self.texts) >= COUNTED):
-            self.counted.append(counts.encode(self.texts))
+            self.counted.append(term_counts.encode(self.texts))
             self.texts = []
 
 
@@ -106,7 +106,7 @@ class Import:
         """A slice for each part, once the bundle was read to its end; a damaged one leaves nothing behind."""
         try:
             with bundles.opened(self._shelf.path(work.content), self._limits.expanded) as bundle:
-                sizes = arriving.verify(bundle, self._limits.document, work.check)
+                sizes = bundle_validation.verify(bundle, self._limits.document, work.check)
         except BadRequestError as error:
             if work.options.get("made"):
                 collections.remove_if_empty(self._db, work.claim.tenant, work.claim.collection or "")
@@ -240,7 +240,7 @@ class Import:
                     page=piece.page,
                     call_key=_call(record, piece).key(claim.tenant) if is_ours and piece.vector else None,
                     data=piece.data,
-                    words=words.terms_of(piece.text).words,
+                    words=tokenizer.terms_of(piece.text).words,
                 )
                 for place, piece in enumerate(batch)
             ]

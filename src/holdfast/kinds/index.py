@@ -25,9 +25,9 @@ from holdfast.documents.parse.records import Format
 from holdfast.engine import kinds as offers
 from holdfast.engine.kinds import Finish, Kind, Offer
 from holdfast.engine.work import Work
-from holdfast.kinds.phrases import many
+from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
-from holdfast.search import counts, words
+from holdfast.search import term_counts, tokenizer
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.text import is_plain
 from holdfast.store.library import documents, integrity
@@ -125,7 +125,7 @@ def _named(known: Mapping[str, Offer], layer: Mapping[str, Any], *, stored: bool
 
 def frozen(chosen: Choices, file_name: str) -> dict[str, Any]:
     """The options of a run: the choices, the file's name as a hint, and the versions that count."""
-    versions = {"parsers": _parsers(), "chunker": chunk.VERSION, "words": words.VERSION}
+    versions = {"parsers": _parsers(), "chunker": chunk.VERSION, "words": tokenizer.VERSION}
     kept = {name: getattr(chosen, name) for name in OPTIONS}
     return {**kept, "name": file_name, "versions": versions}
 
@@ -217,7 +217,7 @@ class Index:
         for start in range(0, len(pieces), GROUP):
             group = wanted[start : start + GROUP]
             work.pay(group)
-            terms = [words.terms_of(call.text) for call in group]
+            terms = [tokenizer.terms_of(call.text) for call in group]
             numbers += [each.numbers for each in terms]
             made = [
                 Chunk(
@@ -236,7 +236,7 @@ class Index:
                 stages = _stages(facts, work.spent.paid_calls, len(chunks), len(pieces))
                 work.note(_paid_line(work, len(chunks), len(pieces)))
                 work.progress(len(chunks), len(pieces), unit="chunks", stages=stages)
-        counted = counts.pack(numbers)
+        counted = term_counts.pack(numbers)
         paid = work.spent.paid_calls
         if not large:
             work.note(_paid_line(work, len(chunks), len(pieces)))
@@ -310,7 +310,7 @@ def _parts(chosen: Choices) -> tuple[str, ...]:
     """What the chunks of a slice depend on beside its pages and parser: chunker, terms, model."""
     return (
         str(chunk.VERSION),
-        str(words.VERSION),
+        str(tokenizer.VERSION),
         str(chosen.chunk_size),
         str(chosen.overlap),
         chosen.delimiter,

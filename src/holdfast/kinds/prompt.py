@@ -9,9 +9,9 @@ from typing import Any
 
 from holdfast.core.errors import WorkError
 from holdfast.engine.work import Work
-from holdfast.kinds import asking, reading
-from holdfast.kinds.asking import Model
-from holdfast.kinds.reading import Reading
+from holdfast.kinds import document_text, model_calls
+from holdfast.kinds.document_text import Reading
+from holdfast.kinds.model_calls import Model
 from holdfast.ledger.pay import Call
 
 GROUP = 8
@@ -57,7 +57,7 @@ def _texts(parts: list[str]) -> list[str]:
 
 
 def _question(asked: Model, wanted: Prompt, instruction: str, text: str) -> Call:
-    return asking.question(asked, instruction, text, max_tokens=wanted.answer_tokens)
+    return model_calls.question(asked, instruction, text, max_tokens=wanted.answer_tokens)
 
 
 def run(work: Work, asked: Model, wanted: Prompt, document: Reading) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def run(work: Work, asked: Model, wanted: Prompt, document: Reading) -> dict[str
     read = len(parts)
     answers = _ask(work, asked, wanted, wanted.instruction, _texts(parts))
     while len(answers) > 1:
-        packs = reading.packed(answers, wanted.part_tokens)
+        packs = document_text.packed(answers, wanted.part_tokens)
         if len(packs) == len(answers):
             # Answers that fill a part each: two at a time, so that every round has fewer.
             packs = ["\n\n".join(answers[place : place + 2]) for place in range(0, len(answers), 2)]
@@ -84,7 +84,7 @@ def _ask(work: Work, asked: Model, wanted: Prompt, instruction: str, texts: list
     answers: list[str] = []
     for start in range(0, len(texts), GROUP):
         calls = [_question(asked, wanted, instruction, text) for text in texts[start : start + GROUP]]
-        answers += [asking.text(result) for result in work.pay(calls)]
+        answers += [model_calls.text(result) for result in work.pay(calls)]
         if len(texts) > GROUP:
             work.progress(len(answers), len(texts), unit="parts")
     return answers

@@ -19,9 +19,9 @@ from holdfast.core.errors import WorkError
 from holdfast.core.records import Claim, Slice
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
-from holdfast.kinds import asking, corpus, picking, summing
-from holdfast.kinds.asking import Model
-from holdfast.kinds.phrases import many
+from holdfast.kinds import chunk_sampling, corpus, job_summary, model_calls
+from holdfast.kinds.log_phrases import many
+from holdfast.kinds.model_calls import Model
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
@@ -97,7 +97,7 @@ def mark_of(question: str) -> str | None:
 
 def pairs_of(result: bytes, most: int) -> list[tuple[str, str]]:
     """The questions and answers of a model's answer, at most so many; WorkError if it cannot be read."""
-    given = asking.value(result, dict).get("pairs")
+    given = model_calls.value(result, dict).get("pairs")
     if not isinstance(given, list):
         raise WorkError("the model did not answer with the pairs it was asked for", code="bad_answer")
     found = []
@@ -134,7 +134,7 @@ class Haul:
     drafts: list[Draft] = field(default_factory=list)
     marks: set[str] = field(default_factory=set)
     asked: int = 0
-    tally: summing.Tally = field(default_factory=summing.Tally)
+    tally: job_summary.Tally = field(default_factory=job_summary.Tally)
 
     @property
     def short(self) -> int:
@@ -158,7 +158,7 @@ class Qa:
         per_chunk, limit = int(work.options["per_chunk"]), int(work.options["limit"])
         counts = [each.chunks for each in sources]
         needed = min(sum(counts), _needed(limit, per_chunk))
-        first, more = picking.pick(counts, needed, needed * RESERVE)
+        first, more = chunk_sampling.pick(counts, needed, needed * RESERVE)
         work.note(
             f"reading {many(len(sources), 'document')}, asking about {needed} of {many(sum(counts), 'chunk')}"
         )
@@ -190,7 +190,7 @@ class Qa:
         todo = iter(read)
         while haul.short > 0 and (group := _some(todo, min(GROUP, -(-haul.short // per_chunk)))):
             calls = [_call(model, told, each.text, per_chunk) for each in group]
-            self._take(work, haul, group, asking.paid(work, calls), per_chunk)
+            self._take(work, haul, group, model_calls.paid(work, calls), per_chunk)
             total = max(total, haul.asked)
             questions = many(len(haul.drafts), "question")
             work.note(f"asked about {haul.asked} of {many(total, 'chunk')}: {questions}, {_paid(work)}")
@@ -256,13 +256,13 @@ class Qa:
         """Equal questions are one, the limit holds, and there is at least one result."""
         tally = job_results.collect(tx, claim.run_id, limit=int(str(claim.options["limit"])))
         if not tally.results:
-            raise summing.why_nothing(tx, claim.run_id, "no question was found that the documents answer")
+            raise job_summary.why_nothing(tx, claim.run_id, "no question was found that the documents answer")
 
 
 def _call(model: Model, told: str, text: str, per_chunk: int) -> Call:
     most = TOKENS_AROUND + TOKENS_PER_PAIR * per_chunk
     hint = {"do": "pairs", "count": per_chunk}
-    return asking.question(model, told, text, wants_json=True, max_tokens=most, hint=hint)
+    return model_calls.question(model, told, text, wants_json=True, max_tokens=most, hint=hint)
 
 
 def _draft(place: Place, question: str, answer: str, mark: str) -> Draft:

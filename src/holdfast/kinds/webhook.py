@@ -16,10 +16,10 @@ from holdfast.core import retry
 from holdfast.core.errors import FencedOutError, MustWaitError, WorkError
 from holdfast.core.ports import Host
 from holdfast.core.records import Fenced, Outcome
-from holdfast.documents import posting
+from holdfast.documents import http_post
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
-from holdfast.kinds import signing
+from holdfast.kinds import webhook_signature
 from holdfast.store.base.database import Database
 from holdfast.store.base.text import plain
 from holdfast.store.follow_ups import deliveries, delivery_attempts
@@ -88,7 +88,7 @@ class Webhook:
         work.check()
         try:
             posted = self._post(parcel, event_id)
-        except (posting.PostError, signing.KeyMissingError) as error:
+        except (http_post.PostError, webhook_signature.KeyMissingError) as error:
             work.note(f"try {tried}: {error}")
             raise self._missed(work, event_id, parcel, None, str(error), None) from error
         except WorkError as error:
@@ -107,7 +107,7 @@ class Webhook:
         failure = f"the URL answered with status {posted.status}"
         raise self._missed(work, event_id, parcel, posted.status, failure, posted.retry_after)
 
-    def _post(self, parcel: Parcel, event_id: str) -> posting.Posted:
+    def _post(self, parcel: Parcel, event_id: str) -> http_post.Posted:
         headers = [
             ("User-Agent", AGENT),
             ("Content-Type", "application/json"),
@@ -117,10 +117,10 @@ class Webhook:
             ("Holdfast-Event", parcel.event),
         ]
         if parcel.secret:
-            secret = signing.secret(self._key, parcel.secret)
+            secret = webhook_signature.secret(self._key, parcel.secret)
             headers.append(("Holdfast-Signature", signature(secret, parcel.body, int(self._wall()))))
         rules = self._rules
-        return posting.post(
+        return http_post.post(
             parcel.url,
             parcel.body,
             headers,

@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.extras import LazyModule
-from holdfast.search import bm25, counts, postings
+from holdfast.search import bm25, postings, term_counts
 from holdfast.search.bm25 import Term
 from holdfast.search.postings import Block
 from holdfast.search.statistics import Statistics
@@ -89,7 +89,7 @@ def rank(
     if statistics.has_postings:
         among = None if heads is None else np.array(heads, dtype=np.int64)
         worth = [term.weight for term in terms.known]
-        numbers = counts.numbers_of(term.term for term in terms.known)
+        numbers = term_counts.numbers_of(term.term for term in terms.known)
         parts = [_scored(one, worth, numbers, statistics.average, among, depth) for one in statistics.blocks]
         scored = parts[0] if len(parts) == 1 else Scored(*map(np.concatenate, zip(*parts, strict=True)))
     else:
@@ -112,7 +112,7 @@ class Scored(NamedTuple):
 def _scored(
     block: Block,
     worth: Sequence[float],
-    numbers: counts.Numbers,
+    numbers: term_counts.Numbers,
     average: float,
     among: postings.Ids | None,
     depth: int,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from holdfast.extras import LazyModule
-from holdfast.search.counts import Numbers, Slice, Whole
+from holdfast.search.term_counts import Numbers, Slice, Whole
 
 if TYPE_CHECKING:
     import numpy as np

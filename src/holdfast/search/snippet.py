@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from holdfast.search import words
+from holdfast.search import tokenizer
 
 WIDTH = 240
 _READ = 20_000  # characters of a chunk that are looked at
@@ -23,7 +23,7 @@ class Snippet:
 
 def cut(text: str, weights: Mapping[str, float], width: int = WIDTH) -> Snippet:
     """The best stretch of about `width` characters: most weight of different words, the earlier first."""
-    found = list(words.places(text[:_READ], weights.keys()))
+    found = list(tokenizer.places(text[:_READ], weights.keys()))
     first, last = _best(found, weights, width)
     if first is None:
         start, end = 0, min(len(text), width)

@@ -17,12 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from holdfast.extras import LazyModule
-from holdfast.search import counts, postings
-from holdfast.search.counts import Slice, encode
+from holdfast.search import postings, term_counts
 from holdfast.search.postings import Block
+from holdfast.search.term_counts import Slice, encode
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
-from holdfast.vectors.kept import Kept
+from holdfast.vectors.snapshot_cache import Kept
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +61,7 @@ class Statistics:
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         """In how many chunks each term occurs."""
-        wanted = counts.numbers_of(terms)
+        wanted = term_counts.numbers_of(terms)
         total = np.zeros(len(wanted), dtype=np.int64)
         for one in self.blocks:
             total += one.frequencies(wanted)
@@ -146,14 +146,14 @@ def _loaded(tx: Tx, fresh: Sequence[int]) -> Block:
     there = stored.counted(tx, fresh)
     whole: dict[int, list[Slice]] = {}
     for head, one in there.items():
-        found = [made for terms in one.terms if (made := counts.decode(terms)) is not None]
+        found = [made for terms in one.terms if (made := term_counts.decode(terms)) is not None]
         if sum(len(made.lengths) for made in found) == len(one.ids):
             whole[head] = found
     said: dict[int, list[str | None]] = {head: [] for head in there if head not in whole}
     for chunk in stored.words_of(tx, list(said)):
         said[chunk.head_id].append(chunk.words)
     for head, words in said.items():
-        if (made := counts.decode(encode(words)[2])) is not None:
+        if (made := term_counts.decode(encode(words)[2])) is not None:
             whole[head] = [made]
     return postings.block(
         [chunk_id for head in whole for chunk_id in there[head].ids],

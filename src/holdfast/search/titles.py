@@ -11,11 +11,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
-from holdfast.search import bm25, words
+from holdfast.search import bm25, tokenizer
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stamps
 from holdfast.store.search import title_reads as stored
-from holdfast.vectors.kept import Kept
+from holdfast.vectors.snapshot_cache import Kept
 
 BUDGET = 64 << 20
 MOST = 50  # documents that may come up by their titles
@@ -145,4 +145,4 @@ def _bring(tx: Tx, tenant: str, collection: str, stamp: stamps.Stamp, old: Title
 
 def _terms(title: str, name: str) -> frozenset[str]:
     called = f"{_SUFFIX.sub('', title)}\n{_SUFFIX.sub('', name)}"
-    return frozenset(words.analyse(called, _LONGEST))
+    return frozenset(tokenizer.analyse(called, _LONGEST))

@@ -14,8 +14,8 @@ from holdfast.documents import addresses
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
 from holdfast.kinds import actions as kinds
-from holdfast.kinds import asking, signing
-from holdfast.kinds.asking import Model
+from holdfast.kinds import model_calls, webhook_signature
+from holdfast.kinds.model_calls import Model
 from holdfast.service.library import Wish
 from holdfast.store.base.database import Database
 from holdfast.store.base.text import is_plain
@@ -83,7 +83,9 @@ class Actions:
         options = self.checked(sort, params)
         named = _named(name)
         kind, pipeline = kinds.kind_of(sort)
-        kept = secret or (signing.kept(self._key, secrets.token_urlsafe(32)) if sort == "webhook" else None)
+        kept = secret or (
+            webhook_signature.kept(self._key, secrets.token_urlsafe(32)) if sort == "webhook" else None
+        )
         before = {each.id for each in self.all(wish.tenant, collection)}
         action_id = actions.add_action(
             self._db,
@@ -102,7 +104,11 @@ class Actions:
         self._engine.wake({Lane.FOLLOW_UP: 1})
         found = self.one(wish.tenant, collection, action_id)
         mine = kept is not None and actions.secret_of(self._db, action_id) == kept
-        drawn = signing.secret(self._key, kept) if kept is not None and mine and secret is None else None
+        drawn = (
+            webhook_signature.secret(self._key, kept)
+            if kept is not None and mine and secret is None
+            else None
+        )
         ready = estimates.ready(self._db, wish.tenant, collection) if existing else 0
         return Added(found, action_id not in before, drawn, ready)
 
@@ -113,7 +119,7 @@ class Actions:
         if sort == "webhook" and not self._allow_private:
             check_public(options["url"])
         if options.get("provider") is not None:
-            asking.chosen(self._supplies, options)
+            model_calls.chosen(self._supplies, options)
         return options
 
     def model(self, action: Action) -> Model | None:
@@ -121,7 +127,7 @@ class Actions:
         if action.sort not in kinds.ASKING:
             return None
         try:
-            return asking.chosen(self._supplies, action.options)
+            return model_calls.chosen(self._supplies, action.options)
         except HoldfastError:
             return None
 
@@ -304,7 +310,7 @@ def checked_secret(secret: object) -> str | None:
     if secret is None:
         return None
     fits = isinstance(secret, str) and len(secret) in SECRET_SIZES and is_plain(secret)
-    fits = fits and not signing.is_derived(str(secret))  # else it would be taken for one of ours
+    fits = fits and not webhook_signature.is_derived(str(secret))  # else it would be taken for one of ours
     if not isinstance(secret, str) or not fits:
         sizes = f"{SECRET_SIZES[0]} to {SECRET_SIZES[-1]}"
         message = f"a secret has {sizes} characters; leave it out to be given one"

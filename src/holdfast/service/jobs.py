@@ -10,12 +10,12 @@ from holdfast.core.records import Ask, Landed, RequestResult
 from holdfast.core.states import LIVE, Status
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
-from holdfast.kinds import asking, corpus, export, extract, import_, qa, summing
-from holdfast.kinds.asking import Model
+from holdfast.kinds import corpus, export, extract, import_, job_summary, model_calls, qa
 from holdfast.kinds.corpus import Scope
-from holdfast.service import explaining
+from holdfast.kinds.model_calls import Model
+from holdfast.service import explanations
 from holdfast.service.actions import checked_callback
-from holdfast.service.explaining import Waiting
+from holdfast.service.explanations import Waiting
 from holdfast.service.library import Wish
 from holdfast.store.jobs import job_results, job_sources, jobs
 from holdfast.store.jobs.job_results import Kept
@@ -99,7 +99,7 @@ class View:
     @property
     def waiting(self) -> Waiting | None:
         """What a live job waits for; None for one that is at work, or has ended."""
-        return explaining.waiting(self.standing)
+        return explanations.waiting(self.standing)
 
     @property
     def model(self) -> Model:
@@ -202,7 +202,7 @@ class Jobs:
 
     def counts(self, view: View) -> dict[str, int]:
         """What the finished slices of the job add up to."""
-        return summing.summed(jobs.told(self._db, view.job.run.id))
+        return job_summary.summed(jobs.told(self._db, view.job.run.id))
 
     def totals(self, view: View) -> dict[str, int]:
         """What the finished slices of an export or an import add up to; empty for other kinds."""
@@ -237,9 +237,9 @@ def asked(supplies: Supplies, params: Mapping[str, Any]) -> Model:
     """The model that these parameters name, or the one set up; BadRequestError where there is none."""
     if params.get("provider") is None and model_of(supplies) is None:
         raise BadRequestError("no language model is set up; set HOLDFAST_LLM_PROVIDER", code="no_provider")
-    return asking.chosen(supplies, params)
+    return model_calls.chosen(supplies, params)
 
 
 def model_of(supplies: Supplies) -> Model | None:
     """The language model that jobs are to ask; None when none is set up."""
-    return None if supplies.llm is None or not supplies.llm_model else asking.model(supplies)
+    return None if supplies.llm is None or not supplies.llm_model else model_calls.model(supplies)

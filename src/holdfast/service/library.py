@@ -18,11 +18,11 @@ from holdfast.documents import fetch
 from holdfast.documents.blobs import Blob, Blobs
 from holdfast.engine.engine import Engine
 from holdfast.kinds import index
-from holdfast.service import missing_content, names, own_options
-from holdfast.service.rounds import Rounds
+from holdfast.service import conflicting_options, missing_content, names
+from holdfast.service.bulk_updates import Rounds
 from holdfast.store.base.database import Tx
 from holdfast.store.follow_ups import actions
-from holdfast.store.library import bulk_updates, collections, documents, moving, quotas
+from holdfast.store.library import bulk_updates, collections, document_moves, documents, quotas
 from holdfast.store.library.bulk_updates import Round
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import Document, Draft, Source, Taken
@@ -188,7 +188,7 @@ class Library:
             actor=wish.actor,
             ask_again=options is not None,
             max_cost=wish.max_cost,
-            check=lambda own: own_options.check(self._defaults, chosen, own),
+            check=lambda own: conflicting_options.check(self._defaults, chosen, own),
         )
         changed = self.collection(wish.tenant, collection_id)
         return Changed(changed, *(self.rounds.begin(begun) if begun is not None else (0, 0)))
@@ -436,7 +436,7 @@ class Library:
 
         def request(tx: Tx, made: Document) -> RequestResult:
             answer = asked(tx, made)
-            moving.hold(tx, wish.tenant, document_id)
+            document_moves.hold(tx, wish.tenant, document_id)
             return answer
 
         draft = Draft(secrets.token_hex(8), found.title, documents.source_of(found), found.options)
@@ -454,7 +454,7 @@ class Library:
             head = moved.head_id, moved.run_id, moved.generation, moved.status
             return RequestResult(Disposition.UNCHANGED, "moved", *head)
 
-        answer = moving.move(
+        answer = document_moves.move(
             self._db,
             (wish.tenant, document_id),
             collection_id,

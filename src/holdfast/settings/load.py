@@ -22,7 +22,7 @@ from pydantic_settings import PydanticBaseSettingsSource
 
 from holdfast.settings import storage, trust
 from holdfast.settings.documents import DocumentSettings
-from holdfast.settings.paying import PayingSettings
+from holdfast.settings.payments import PayingSettings
 from holdfast.settings.service import ServiceSettings
 from holdfast.settings.storage import StorageSettings
 from holdfast.settings.workers import WorkerSettings

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pydantic
 from pydantic import Field, SecretStr
 
-from holdfast.settings import schemes
+from holdfast.settings import url_schemes
 
 _DATABASE_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
@@ -85,12 +85,12 @@ class StorageSettings(pydantic.BaseModel):
     @pydantic.field_validator("database_url")
     @classmethod
     def _known_database(cls, url: SecretStr) -> SecretStr:
-        return schemes.checked(url, _DATABASE_SCHEMES)
+        return url_schemes.checked(url, _DATABASE_SCHEMES)
 
     @pydantic.field_validator("redis_url")
     @classmethod
     def _known_redis(cls, url: SecretStr | None) -> SecretStr | None:
-        return None if url is None else schemes.checked(url, _REDIS_SCHEMES)
+        return None if url is None else url_schemes.checked(url, _REDIS_SCHEMES)
 
     @staticmethod
     def usual_data_dir() -> Path:

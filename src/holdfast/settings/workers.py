@@ -7,8 +7,8 @@ import pydantic
 import pydantic_settings
 from pydantic import Field, SecretStr
 
-from holdfast.settings import schemes
-from holdfast.settings.amounts import Seconds
+from holdfast.settings import url_schemes
+from holdfast.settings.types import Seconds
 
 _BROKER_SCHEMES = ("filesystem", "redis", "rediss", "amqp", "amqps")
 _LANES = ("interactive", "bulk", "follow-up")
@@ -135,12 +135,12 @@ class WorkerSettings(pydantic.BaseModel):
     @pydantic.field_validator("broker_url")
     @classmethod
     def _known_broker(cls, url: SecretStr) -> SecretStr:
-        return schemes.checked(url, _BROKER_SCHEMES)
+        return url_schemes.checked(url, _BROKER_SCHEMES)
 
     @pydantic.field_validator("broker_urls")
     @classmethod
     def _known_brokers(cls, urls: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-        return tuple(schemes.checked(url, _BROKER_SCHEMES) for url in urls)
+        return tuple(url_schemes.checked(url, _BROKER_SCHEMES) for url in urls)
 
     @pydantic.field_validator("worker_lanes")
     @classmethod

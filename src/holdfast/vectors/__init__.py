@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.vectors.form import Vector, decode, encode, normalised
+from holdfast.vectors.encoding import Vector, decode, encode, normalised
 
 __all__ = ["Vector", "decode", "encode", "normalised"]

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from holdfast.store.base.database import Tx
 from holdfast.store.search.search_reads import View
-from holdfast.vectors.form import Vector
+from holdfast.vectors.encoding import Vector
 
 
 class Ranked(NamedTuple):

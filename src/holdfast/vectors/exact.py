@@ -19,9 +19,9 @@ from holdfast.store.search import search_reads as stored
 from holdfast.store.search.search_reads import View
 from holdfast.vectors import matrix
 from holdfast.vectors.base import Ranked
-from holdfast.vectors.form import Vector, normalised
-from holdfast.vectors.kept import Kept
+from holdfast.vectors.encoding import Vector, normalised
 from holdfast.vectors.matrix import Block, Matrix
+from holdfast.vectors.snapshot_cache import Kept
 
 if TYPE_CHECKING:
     import numpy as np

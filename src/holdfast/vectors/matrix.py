@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.extras import LazyModule
 from holdfast.vectors.base import Ranked
-from holdfast.vectors.form import Vector, normalised
+from holdfast.vectors.encoding import Vector, normalised
 
 if TYPE_CHECKING:
     import numpy as np

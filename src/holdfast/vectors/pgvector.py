@@ -21,10 +21,10 @@ from holdfast.store.search import nearest_vectors
 from holdfast.store.search import vector_tables as tables
 from holdfast.store.search.search_reads import View
 from holdfast.vectors.base import Ranked
+from holdfast.vectors.encoding import Vector, normalised
 from holdfast.vectors.exact import ExactIndex
-from holdfast.vectors.form import Vector, normalised
-from holdfast.vectors.kept import Kept
 from holdfast.vectors.matrix import Matrix, block
+from holdfast.vectors.snapshot_cache import Kept
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.core.states import Status
-from holdfast.kinds.asking import Model
+from holdfast.kinds.model_calls import Model
 from holdfast.store.follow_ups.delivery_attempts import Delivery
 from holdfast.store.follow_ups.follow_ups import Action, FollowUp
 from holdfast.web import rendering

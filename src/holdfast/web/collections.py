@@ -12,11 +12,11 @@ from holdfast.core.records import TENANT
 from holdfast.core.states import Status
 from holdfast.kinds.index import Choices
 from holdfast.service.access import Scope
-from holdfast.service.viewing import MOST_CURSOR, STATUSES, View, place_of
+from holdfast.service.document_views import MOST_CURSOR, STATUSES, View, place_of
 from holdfast.store.base.text import plain
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.listing import Sort, Wanted
-from holdfast.web import rendering, words
+from holdfast.store.library.document_lists import Sort, Wanted
+from holdfast.web import display, rendering
 from holdfast.web.parts import ItsOf
 
 ROWS = 100
@@ -172,4 +172,4 @@ def counted(its: ItsOf, who: rendering.Who, found: ItsCollection, chosen: Chosen
 
 def _chips(by_status: Mapping[Status, int]) -> list[tuple[str, int]]:
     """The statuses that can be filtered by, with how many documents have each."""
-    return [(words.status(status), by_status.get(status, 0)) for status in STATUSES.values()]
+    return [(display.status(status), by_status.get(status, 0)) for status in STATUSES.values()]

@@ -10,13 +10,13 @@ from fastapi.responses import Response
 
 from holdfast.core.records import TENANT, Spent
 from holdfast.core.states import LIVE
-from holdfast.service import explaining, figures
+from holdfast.service import explanations, formatting
 from holdfast.store.library.documents import Document
 from holdfast.store.money import payments
 from holdfast.store.money.payments import Exchange
 from holdfast.store.views import reads
 from holdfast.store.views.reads import Noted, PublishedChunk, RunDetail, Story, TaskDetail
-from holdfast.web import rendering, words
+from holdfast.web import display, rendering
 from holdfast.web.parts import Its, ItsOf
 
 CHUNKS = 30
@@ -41,7 +41,7 @@ class Chapter:
     def asked(self) -> str:
         """What became of the request, and who made it."""
         run = self.detail.run
-        return explaining.of_request(f"{run.disposition}:{self.detail.reason}", self.detail.actor, run.kind)
+        return explanations.of_request(f"{run.disposition}:{self.detail.reason}", self.detail.actor, run.kind)
 
     @property
     def copied(self) -> int:
@@ -115,7 +115,7 @@ def document(request: Request, its: ItsOf, who: rendering.Who, found: ItsDocumen
         found.title,
         view=its.viewing.view(found),
         collection=its.library.collection(who.tenant, found.collection),
-        advice=explaining.about(db, found, story),
+        advice=explanations.about(db, found, story),
         chapters=_chapters(its, found, story),
         entries=_entries(story),
         shown=ENTRIES_OPEN,
@@ -155,10 +155,10 @@ def _entries(story: Story | None) -> list[Entry]:
     """The latest entries of the journal, the newest first; the same several times in a row is one."""
     if story is None:
         return []
-    names = explaining.names(story)
+    names = explanations.names(story)
     told: list[Entry] = []
     for each in reversed(story.journal[-ENTRIES:]):
-        sentence = explaining.of(each, names, story.head.kind)
+        sentence = explanations.of(each, names, story.head.kind)
         if told and (told[-1].noted.generation, told[-1].sentence) == (each.generation, sentence):
             told[-1] = replace(told[-1], times=told[-1].times + 1)
         else:
@@ -175,7 +175,7 @@ def _open_task(detail: TaskDetail, now: float) -> str:
         case "running":
             return f"{task.owner}"
         case "waiting":
-            return f"waiting for {explaining.wait(task.waiting_for)}"
+            return f"waiting for {explanations.wait(task.waiting_for)}"
         case other:
             return other
 
@@ -216,10 +216,10 @@ def _facts(found: Document) -> list[tuple[str, Any]]:
         ("File", found.name or None),
         ("URL", found.url),
         ("Format", (found.format or "").upper() or None),
-        ("Size", figures.size(found.size)),
-        ("Pages", figures.number(found.pages)),
-        ("Chunks", figures.number(found.chunks)),
-        ("Added", words.moment(found.created_at)),
-        ("Updated", words.moment(found.updated_at)),
+        ("Size", formatting.size(found.size)),
+        ("Pages", formatting.number(found.pages)),
+        ("Chunks", formatting.number(found.chunks)),
+        ("Added", display.moment(found.created_at)),
+        ("Updated", display.moment(found.updated_at)),
     ]
     return [(name, value) for name, value in told if value]

@@ -7,8 +7,8 @@ from fastapi.responses import Response
 
 from holdfast.core.states import Status
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.listing import Counts
-from holdfast.web import concerns, glances, rendering
+from holdfast.store.library.document_lists import Counts
+from holdfast.web import dashboard, rendering, warnings
 from holdfast.web.parts import ItsOf
 
 
@@ -39,8 +39,8 @@ router = rendering.router()
 def home(request: Request, its: ItsOf, who: rendering.Who) -> Response:
     """Show the collections, what is under way, and what that costs and saves."""
     counts = its.viewing.counts(who.tenant)
-    known = glances.crew(its)
-    needed = concerns.all_of(its, who, known)
+    known = dashboard.crew(its)
+    needed = warnings.all_of(its, who, known)
     return rendering.page(
         request,
         its,
@@ -48,8 +48,8 @@ def home(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         "home.html",
         "Home",
         cards=[Card(each, counts.get(each.id, Counts({}))) for each in its.library.collections(who.tenant)],
-        strip=glances.strip(its, who, sum(each.of(Status.FAILED) for each in counts.values())),
-        health=glances.health(its, known, len(needed)),
+        strip=dashboard.strip(its, who, sum(each.of(Status.FAILED) for each in counts.values())),
+        health=dashboard.health(its, known, len(needed)),
         concerns=needed,
-        refusals=glances.refusals(its, who, 6),
+        refusals=dashboard.refusals(its, who, 6),
     )

@@ -13,7 +13,7 @@ from holdfast.store.library import documents
 from holdfast.store.protocol.workers import Worker
 from holdfast.store.views import events, reads
 from holdfast.store.views.reads import LaneCount, Lease
-from holdfast.web import concerns, glances, rendering
+from holdfast.web import dashboard, rendering, warnings
 from holdfast.web.parts import Its, ItsOf
 
 DELIVERIES = 20
@@ -56,7 +56,7 @@ class Post:
 def operations(request: Request, its: ItsOf, who: rendering.Who) -> Response:
     """Show the workers, the lanes, the leases and what was refused; of others only to the operator."""
     db, whole = its.runtime.db, who.may(Scope.ADMIN)
-    known = glances.crew(its)
+    known = dashboard.crew(its)
     counted = reads.lanes(db) if whole else _mine(events.live_counts(db, who.tenant))
     totals: Counter[str] = Counter()
     for each in known:
@@ -65,21 +65,21 @@ def operations(request: Request, its: ItsOf, who: rendering.Who) -> Response:
     leases = reads.leases(db)[:LEASES] if whole else ()
     held = _held(its, who.tenant, leases)
     deliveries = its.deliveries.page(who.tenant, state=None, before=None, limit=DELIVERIES)
-    needed = concerns.all_of(its, who, known, leases)
+    needed = warnings.all_of(its, who, known, leases)
     return rendering.page(
         request,
         its,
         who,
         "operations.html",
         "Operations",
-        health=glances.health(its, known, len(needed)),
+        health=dashboard.health(its, known, len(needed)),
         concerns=needed,
         posts=[Post(each, _of(each, held)) for each in known] if whole else (),
         lanes=[counted.get(lane, LaneCount(lane)) for lane in LANE_RANK],
         depths={lane: [said for _, of, said in depths if of == lane] for lane in LANE_RANK},
         held=held,
         totals=[(label, totals[name]) for name, label in COUNTED.items() if totals[name]] if whole else [],
-        refusals=glances.refusals(its, who),
+        refusals=dashboard.refusals(its, who),
         hooks=its.actions.hooks(who.tenant),
         titles={each.id: each.title for each in its.library.collections(who.tenant)},
         deliveries=deliveries,

@@ -10,9 +10,9 @@ from holdfast.bootstrap import Runtime
 from holdfast.service.access import Access, Identity
 from holdfast.service.actions import Actions, Deliveries
 from holdfast.service.conditions import ConditionalLibrary
+from holdfast.service.document_views import Viewing
 from holdfast.service.jobs import Jobs
-from holdfast.service.searching import Searching
-from holdfast.service.viewing import Viewing
+from holdfast.service.search import Searching
 
 Depths = Callable[[], Sequence[tuple[str, str, int | None]]]
 Visitor = Callable[[Request], Identity]

@@ -15,10 +15,10 @@ from fastapi.routing import APIRoute
 import holdfast
 from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError, StoreUnavailableError
 from holdfast.core.states import Verb
-from holdfast.service import figures
+from holdfast.service import formatting
 from holdfast.service.access import Identity, KeyNeededError, Scope, ScopeMissingError
 from holdfast.store.views import events
-from holdfast.web import assets, words
+from holdfast.web import assets, display
 from holdfast.web.parts import Its, ItsOf
 
 PART = "x-holdfast-part"
@@ -55,9 +55,9 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(words.FILTERS)
+    made.filters.update(display.FILTERS)
     made.globals["static"] = assets.address
-    made.globals["count"] = figures.count
+    made.globals["count"] = formatting.count
     made.globals["verbs"] = " ".join(verb.value for verb in Verb)
     made.globals["version"] = holdfast.__version__
     made.globals["ui"] = made.get_template("ui.html").module

@@ -8,15 +8,15 @@ from holdfast.web import (
     documents,
     home,
     jobs,
+    login,
     money,
     operations,
     runs,
-    searching,
-    signing,
+    search,
 )
 
 
 def routers() -> list[APIRouter]:
     """The routes of all pages."""
-    modules = (home, collections, actions, documents, searching, jobs, runs, money, operations, signing)
+    modules = (home, collections, actions, documents, search, jobs, runs, money, operations, login)
     return [module.router for module in modules]

@@ -18,7 +18,7 @@ from kombu import Connection
 
 from holdfast.bootstrap import close_to_others
 from holdfast.core.errors import BadRequestError
-from holdfast.worker import embedded
+from holdfast.worker import embedded_broker
 
 # More unread wake-ups than this say nothing new: each one makes a worker go on while there is work.
 MOST_OUTSTANDING = 64
@@ -74,7 +74,7 @@ class Broker:
         for name in ("queue", "control"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
             close_to_others(self.folder / name)
-        embedded.tidy(self.folder / "queue")
+        embedded_broker.tidy(self.folder / "queue")
         probe = self.folder / "queue" / ".writable"
         probe.touch()
         probe.unlink()
@@ -152,7 +152,7 @@ def _embedded(folder: Path) -> Broker:
         "store_processed": False,
         "polling_interval": POLL_EVERY,
     }
-    return Broker(f"{embedded.NAME}://", "embedded", options, options, polled=True, folder=folder)
+    return Broker(f"{embedded_broker.NAME}://", "embedded", options, options, polled=True, folder=folder)
 
 
 def _redis(url: str, tuning: Tuning, *, tls: bool) -> Broker:

@@ -22,12 +22,12 @@ from holdfast import bootstrap
 from holdfast.core.errors import HoldfastError, StoreUnavailableError
 from holdfast.core.records import Skipped
 from holdfast.core.states import LANE_RANK
-from holdfast.engine import wake
-from holdfast.engine.happenings import Done
+from holdfast.engine import wakeups
+from holdfast.engine.events import Done
 from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
-from holdfast.worker import queues, tether
-from holdfast.worker.board import Board, Count, Mark, Row
+from holdfast.worker import parent_pipe, queues
+from holdfast.worker.shared_state import Board, Count, Mark, Row
 
 # One wake-up serves at most this much, so that a deploy and the fair share of a broker's other users bite.
 MOST_TASKS = 200
@@ -48,8 +48,8 @@ class Birth:
     name: str
     lanes: tuple[str, ...]
     board: Board
-    rope: tether.Tether
-    sender: wake.Sender
+    rope: parent_pipe.Tether
+    sender: wakeups.Sender
 
 
 class Child:
@@ -106,7 +106,7 @@ class Child:
                 done += 1
                 _log(ended)
                 if done >= MOST_TASKS or boot_time() - began > MOST_SECONDS:
-                    wake.wake_lanes(self._birth.sender, {lane: 1})  # somebody goes on where this one stops
+                    wakeups.wake_lanes(self._birth.sender, {lane: 1})  # somebody goes on where this one stops
                     return
         except StoreUnavailableError as error:
             self._row.add(Count.STORE_AWAY)

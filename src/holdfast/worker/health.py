@@ -16,10 +16,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from holdfast.core.states import Skip
-from holdfast.engine.happenings import Ending
+from holdfast.engine.events import Ending
 from holdfast.providers.base import boot_time
-from holdfast.worker.board import Count, Mark
-from holdfast.worker.overseer import Overseer
+from holdfast.worker.shared_state import Count, Mark
+from holdfast.worker.supervisor import Overseer
 
 
 @dataclass(frozen=True, slots=True)

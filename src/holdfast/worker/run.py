@@ -21,13 +21,13 @@ from holdfast import bootstrap
 from holdfast.core.errors import BadRequestError, HoldfastError, NotReadyError
 from holdfast.settings import Settings
 from holdfast.worker import app as celery_app
-from holdfast.worker import child, mending, sender
-from holdfast.worker.board import Board
+from holdfast.worker import child, queue_repair, sender
 from holdfast.worker.brokers import Broker
 from holdfast.worker.health import Health, Patience, Server
-from holdfast.worker.overseer import Card, Overseer
-from holdfast.worker.starting import consumed_brokers, waited_for_database
-from holdfast.worker.tether import Tether
+from holdfast.worker.parent_pipe import Tether
+from holdfast.worker.preflight import consumed_brokers, waited_for_database
+from holdfast.worker.shared_state import Board
+from holdfast.worker.supervisor import Card, Overseer
 
 log = logging.getLogger(__name__)
 
@@ -196,14 +196,14 @@ def _is_connected(worker: Any) -> bool:
 
 def _reconnect(worker: Any, brokers: Sequence[Broker], lanes: Sequence[str]) -> None:
     """The consumer gives its connection up and makes another, at its next turn or where it stands waiting."""
-    mending.mend(brokers[:1], lanes)
+    queue_repair.mend(brokers[:1], lanes)
 
     def lose() -> None:
         raise ConnectionResetError("nothing was heard from the broker while work was due")
 
     if worker.hub is not None:
         worker.hub.call_soon(lose)
-        mending.hang_up(worker.consumer.connection)
+        queue_repair.hang_up(worker.consumer.connection)
 
 
 def _keep_logging(**_: Any) -> None:

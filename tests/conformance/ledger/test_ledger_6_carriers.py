@@ -13,7 +13,7 @@ from holdfast.core.errors import MustWaitError, StoreUnavailableError
 from holdfast.core.states import CallState
 from holdfast.engine import processes
 from holdfast.engine.host import ThreadHost
-from holdfast.ledger.visitor import Visitor
+from holdfast.ledger.query_payer import Visitor
 from holdfast.store.base.schema import calls, carriers, duties
 from holdfast.store.money import calls as call_rows
 from holdfast.store.money import orders

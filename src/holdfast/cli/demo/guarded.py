@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import func, select
 
-from holdfast.cli.demo import papers, worker
-from holdfast.cli.demo.cast import PATIENCE, Actor, Cast, MeterActor, StageError
-from holdfast.cli.demo.telling import Count, Narrator
+from holdfast.cli.demo import documents, worker
+from holdfast.cli.demo.narration import Count, Narrator
+from holdfast.cli.demo.processes import PATIENCE, Actor, Cast, MeterActor, StageError
 from holdfast.core import keys
 from holdfast.core.records import Head, RequestResult
 from holdfast.core.states import Disposition, Status, TaskState
@@ -41,7 +41,7 @@ class House:
 
     def request(self, title: str, texts: Sequence[str]) -> RequestResult:
         """What became of the request to index a document."""
-        return self.engine.request(worker.ask(title, papers.keep(self.cast.folder, texts)))
+        return self.engine.request(worker.ask(title, documents.keep(self.cast.folder, texts)))
 
     def head(self, title: str) -> Head:
         """The head of a document."""
@@ -84,7 +84,7 @@ def settle_in(cast: Cast, name: str, *, keyed: bool) -> House:
 
 def double_click(house: House, tell: Narrator) -> tuple[Count, Actor]:
     """A document is requested twice and indexed once."""
-    texts = papers.paragraphs("handbook")
+    texts = documents.paragraphs("handbook")
     accepted = house.request("handbook", texts)
     tell.line(f"document:handbook is requested: {accepted.disposition}, generation {accepted.generation}")
     began = time.monotonic()
@@ -94,20 +94,20 @@ def double_click(house: House, tell: Narrator) -> tuple[Count, Actor]:
     hired = house.hire("worker-A")
     tell.line(f"worker-A (process {hired.pid}) starts and finds the work")
     house.published("handbook", 1)
-    tell.line(f"published: {papers.PARAGRAPHS} chunks, visible all at once")
+    tell.line(f"published: {documents.PARAGRAPHS} chunks, visible all at once")
     named = second.disposition is Disposition.DUPLICATE and second.run_id == accepted.run_id
     tell.promise("the second click was refused, and told which run is active", kept=named)
     totals = house.meter.totals()
-    once = totals["charges"] == totals["distinct_inputs"] == papers.PARAGRAPHS
+    once = totals["charges"] == totals["distinct_inputs"] == documents.PARAGRAPHS
     tell.promise(f"{totals['charges']} charges for {totals['distinct_inputs']} paragraphs", kept=once)
-    return Count("double click", papers.PARAGRAPHS, totals["charges"]), hired
+    return Count("double click", documents.PARAGRAPHS, totals["charges"]), hired
 
 
 def kill(house: House, tell: Narrator, hired: Actor) -> tuple[Count, Actor]:
     """A worker dies with an order open at the provider; another takes over and pays for no more than that."""
     before = house.meter.totals()["charges"]
     house.meter.stall(after=1, seconds=STALL)
-    house.request("contract", papers.paragraphs("contract"))
+    house.request("contract", documents.paragraphs("contract"))
     tell.line(f"{hired.name} indexes document:contract; the second answer is slow to come")
     in_flight = house.meter.wait_charged()
     finished = _finished(house, "contract")
@@ -154,7 +154,7 @@ def freeze(house: House, tell: Narrator, retired: Actor) -> tuple[Count, Actor]:
     retired.end()
     before = house.meter.totals()["charges"]
     sleeper = house.hire("worker-C", wait_at=2)
-    house.request("report", papers.paragraphs("report"))
+    house.request("report", documents.paragraphs("report"))
     held = sleeper.hear("waiting")["slice"]
     sleeper.freeze()
     sleeper.go_on()
@@ -174,10 +174,10 @@ def freeze(house: House, tell: Narrator, retired: Actor) -> tuple[Count, Actor]:
     after = house.meter.totals()
     charges, sent = after["charges"] - before, after["exchanges"] - exchanges
     tell.promise(
-        f"{charges} charges for {papers.PARAGRAPHS} paragraphs; thawed, it sent {sent} orders",
-        kept=charges == papers.PARAGRAPHS and sent == 0,
+        f"{charges} charges for {documents.PARAGRAPHS} paragraphs; thawed, it sent {sent} orders",
+        kept=charges == documents.PARAGRAPHS and sent == 0,
     )
-    return Count("freeze, then thaw", papers.PARAGRAPHS, charges), heir
+    return Count("freeze, then thaw", documents.PARAGRAPHS, charges), heir
 
 
 def _refusal(reason: str | None) -> str:
@@ -186,7 +186,7 @@ def _refusal(reason: str | None) -> str:
 
 def again(house: House, tell: Narrator) -> list[Count]:
     """The same document once more costs nothing; one changed paragraph costs one."""
-    texts = papers.paragraphs("handbook")
+    texts = documents.paragraphs("handbook")
     before = house.meter.totals()["charges"]
     same = house.request("handbook", texts)
     unchanged = house.meter.totals()["charges"] - before
@@ -199,7 +199,7 @@ def again(house: House, tell: Narrator) -> list[Count]:
     tell.line("published; until this moment readers saw the old version whole")
     kept = same.disposition is Disposition.UNCHANGED and unchanged == 0
     tell.promise(f"unchanged: {unchanged} charges", kept=kept)
-    tell.promise(f"one paragraph of {papers.PARAGRAPHS} changed: {rewritten} charge", kept=rewritten == 1)
+    tell.promise(f"one paragraph of {documents.PARAGRAPHS} changed: {rewritten} charge", kept=rewritten == 1)
     return [
         Count("index again, unchanged", 0, unchanged),
         Count("index again, one paragraph changed", 1, rewritten),

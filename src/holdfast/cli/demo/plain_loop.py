@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from holdfast.cli.demo import papers
+from holdfast.cli.demo import documents
 
 TRIES = 3
 
@@ -21,7 +21,7 @@ TRIES = 3
 def embed(address: str, texts: list[str]) -> object:
     """The answer to one order, after up to three tries."""
     place = urlsplit(address)
-    body = json.dumps({"model": papers.MODEL, "input": texts})
+    body = json.dumps({"model": documents.MODEL, "input": texts})
     for left in reversed(range(TRIES)):
         connection = http.client.HTTPConnection(place.netloc, timeout=30)
         try:
@@ -46,14 +46,14 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--wait-at", type=int, default=0)
     options = parser.parse_args(words)
     folder = Path(options.folder)
-    texts = papers.read(folder, options.document)
+    texts = documents.read(folder, options.document)
     found: list[object] = []
-    for number, start in enumerate(range(0, len(texts), papers.PER_ORDER), start=1):
+    for number, start in enumerate(range(0, len(texts), documents.PER_ORDER), start=1):
         if number == options.wait_at:
             sys.stdout.write('{"event": "waiting"}\n')
             sys.stdout.flush()
             sys.stdin.readline()
-        found.append(embed(options.meter, texts[start : start + papers.PER_ORDER]))
+        found.append(embed(options.meter, texts[start : start + documents.PER_ORDER]))
     (folder / f"{options.document}.json").write_text(json.dumps(found), encoding="utf-8")
 
 

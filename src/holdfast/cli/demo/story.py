@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from holdfast.cli import terminal
-from holdfast.cli.demo import guarded, papers, unguarded, worker
-from holdfast.cli.demo.cast import Actor, Cast, StageError, ended_like_interrupted
-from holdfast.cli.demo.telling import Count, Narrator
-from holdfast.cli.exits import Exit
+from holdfast.cli.demo import documents, guarded, unguarded, worker
+from holdfast.cli.demo.narration import Count, Narrator
+from holdfast.cli.demo.processes import Actor, Cast, StageError, ended_like_interrupted
+from holdfast.cli.exit_codes import Exit
 
 OPENING = """\
 [head]Holdfast: what becomes of paid work when workers die[/head]
@@ -108,7 +108,7 @@ def _bill(
     beyond = paid - distinct
     narrator.promise(
         f"each input paid effectively once; {beyond} again, in flight at the kill",
-        kept=0 <= beyond <= papers.PER_ORDER,
+        kept=0 <= beyond <= documents.PER_ORDER,
     )
 
 

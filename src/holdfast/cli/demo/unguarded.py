@@ -4,10 +4,10 @@ Measured at a meter of the same sort, not assumed. Each incident is as close to 
 allows: the same documents, the same orders of three, the same moment of the kill and of the freeze.
 """
 
-from holdfast.cli.demo import papers
-from holdfast.cli.demo.cast import Cast, MeterActor
+from holdfast.cli.demo import documents
 from holdfast.cli.demo.guarded import STALL
-from holdfast.cli.demo.telling import Count
+from holdfast.cli.demo.narration import Count
+from holdfast.cli.demo.processes import Cast, MeterActor
 
 
 def run(cast: Cast) -> tuple[list[Count], dict[str, int]]:
@@ -15,9 +15,9 @@ def run(cast: Cast) -> tuple[list[Count], dict[str, int]]:
     meter = cast.meter("the meter of the plain loop")
     counts = []
     for name, incident, inputs in (
-        ("double click", _double_click, papers.PARAGRAPHS),
-        ("kill -9 with an order open", _kill, papers.PARAGRAPHS),
-        ("freeze, then thaw", _freeze, papers.PARAGRAPHS),
+        ("double click", _double_click, documents.PARAGRAPHS),
+        ("kill -9 with an order open", _kill, documents.PARAGRAPHS),
+        ("freeze, then thaw", _freeze, documents.PARAGRAPHS),
         ("index again, unchanged", _again, 0),
         ("index again, one paragraph changed", _changed, 1),
     ):
@@ -28,7 +28,7 @@ def run(cast: Cast) -> tuple[list[Count], dict[str, int]]:
 
 
 def _kept(cast: Cast, title: str) -> str:
-    return papers.keep(cast.folder, papers.paragraphs(title))
+    return documents.keep(cast.folder, documents.paragraphs(title))
 
 
 def _double_click(cast: Cast, meter: MeterActor) -> None:
@@ -62,6 +62,6 @@ def _again(cast: Cast, meter: MeterActor) -> None:
 
 
 def _changed(cast: Cast, meter: MeterActor) -> None:
-    texts = papers.paragraphs("handbook")
+    texts = documents.paragraphs("handbook")
     texts[6] = "Paragraph 7 of the handbook: somebody has rewritten it."
-    cast.plain_loop("loop 8", papers.keep(cast.folder, texts), meter).wait()
+    cast.plain_loop("loop 8", documents.keep(cast.folder, texts), meter).wait()

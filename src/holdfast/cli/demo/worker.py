@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.cli.demo import papers
+from holdfast.cli.demo import documents
 from holdfast.core.records import Ask, Chunk, Fenced, Slice
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.kinds import Kind
@@ -46,16 +46,16 @@ def index(folder: Path, pause: Pause = lambda _work, _chunks: None) -> Kind:
     """The sort of work: a paragraph is a chunk, three chunks are a slice, a slice is one order."""
 
     def plan(work: Work) -> list[Slice]:
-        found = papers.read(folder, work.content)
-        return [Slice({"start": start}) for start in range(0, len(found), papers.PER_ORDER)]
+        found = documents.read(folder, work.content)
+        return [Slice({"start": start}) for start in range(0, len(found), documents.PER_ORDER)]
 
     def run(work: Work) -> None:
         start = work.payload["start"]
-        texts = papers.read(folder, work.content)[start : start + papers.PER_ORDER]
+        texts = documents.read(folder, work.content)[start : start + documents.PER_ORDER]
         chunks = [Chunk(start + place, text) for place, text in enumerate(texts)]
         say("slice", slice=work.claim.ordinal, epoch=work.claim.epoch)
         pause(work, chunks)
-        work.pay([Call("meter", "embeddings", papers.MODEL, text) for text in texts])
+        work.pay([Call("meter", "embeddings", documents.MODEL, text) for text in texts])
         work.stage(chunks)
         work.progress(len(texts), len(texts), unit="chunks")
 

@@ -1,0 +1,183 @@
+"""What actions, follow-ups and deliveries look like on the wire. A secret is shown once, when it is drawn."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from holdfast.api.schemas_documents import Cost, Shape, moment
+from holdfast.core.states import Status
+from holdfast.store.follow_ups import follow_ups as stored
+from holdfast.store.follow_ups.delivery_attempts import Delivery as Kept
+
+Sort = Literal["extract", "analyse", "prompt", "agent", "webhook"]
+DeliveryState = Literal["pending", "delivered", "failed", "cancelled"]
+
+
+class NewAction(Shape):
+    """What to do with each ready document. What `params` takes depends on the sort.
+
+    `existing` says what to do with documents that are ready already: `run` (the default) carries it out on
+    each of them, `skip` waits for those that become ready from now on. `POST /estimate` with `action` says
+    on how many it would run and what that would cost; its `fingerprint` as `estimate` makes sure that this
+    very action was estimated (409 `other_estimate` otherwise).
+    """
+
+    sort: Sort
+    name: Annotated[str, Field(max_length=200)] = ""
+    params: Annotated[dict[str, Any], Field(default_factory=dict)]
+    existing: Literal["run", "skip"] = "run"
+    estimate: Annotated[str, Field(max_length=128)] | None = None
+
+
+class Action(Shape):
+    """An action, and how many follow-ups it has: all, those that have not ended, and how the others ended.
+
+    `visiting` is true while documents that were ready before the action was added are still being seen to.
+    """
+
+    id: int
+    sort: str
+    name: str
+    params: dict[str, Any]
+    created_at: datetime | None
+    visiting: bool
+    fired: int
+    running: int
+    done: int
+    failed: int
+
+    @classmethod
+    def of(cls, found: stored.Action) -> "Action":
+        """The action as it is shown."""
+        return cls(
+            id=found.id,
+            sort=found.sort,
+            name=found.name,
+            params={name: value for name, value in found.options.items() if name != "sort"},
+            created_at=moment(found.created_at),
+            visiting=found.visiting,
+            fired=found.fired,
+            running=found.running,
+            done=found.number(Status.SUCCESS),
+            failed=found.number(Status.FAILED),
+        )
+
+
+class AddedAction(Shape):
+    """The action, and the secret that was drawn to sign its deliveries: keep it, it is not shown again.
+
+    `existing_documents` is on how many documents it is carried out that were ready before.
+    """
+
+    action: Action
+    secret: str | None
+    existing_documents: int
+
+
+class Actions(Shape):
+    """The actions of a collection, the oldest first."""
+
+    actions: list[Action]
+
+
+class RemovedAction(Shape):
+    """The action that was removed; what it had under way was cancelled."""
+
+    action: Action
+
+
+class FollowUpError(Shape):
+    """Why a follow-up failed."""
+
+    code: str
+    message: str
+
+
+class FollowUp(Shape):
+    """What an action does, or did, with one generation of a document."""
+
+    action_id: int
+    sort: str
+    name: str
+    generation: int
+    run_id: str
+    status: str
+    result: dict[str, Any] | None
+    error: FollowUpError | None
+    cost: Cost
+    queued_at: datetime | None
+    finished_at: datetime | None
+
+    @classmethod
+    def of(cls, found: stored.FollowUp) -> "FollowUp":
+        """The follow-up as it is shown."""
+        failed = found.status == Status.FAILED and found.error_code is not None
+        error = FollowUpError(code=found.error_code or "", message=found.error_message or "")
+        return cls(
+            action_id=found.action_id,
+            sort=found.sort,
+            name=found.name,
+            generation=found.generation,
+            run_id=found.run_id,
+            status="cancelled" if found.status == Status.IDLE else found.status,
+            result=dict(found.result) if found.result is not None else None,
+            error=error if failed else None,
+            cost=Cost.of(found.spent),
+            queued_at=moment(found.queued_at),
+            finished_at=moment(found.finished_at),
+        )
+
+
+class FollowUps(Shape):
+    """The follow-ups of a document, those of its latest generation first."""
+
+    follow_ups: list[FollowUp]
+
+
+class Delivery(Shape):
+    """One event for one address, and what became of it. `run_id` is the run whose end it tells."""
+
+    id: str
+    event: str
+    url: str
+    state: DeliveryState
+    action_id: int | None
+    run_id: str
+    subject: str
+    generation: int
+    tries: int
+    last_status: int | None
+    last_error: str | None
+    error: str | None
+    created_at: datetime | None
+    delivered_at: datetime | None
+    next_try_at: datetime | None
+
+    @classmethod
+    def of(cls, found: Kept) -> "Delivery":
+        """The delivery as it is shown."""
+        return cls(
+            id=found.id,
+            event=found.event,
+            url=found.url,
+            state=found.state,
+            action_id=found.action_id,
+            run_id=found.cause,
+            subject=found.subject,
+            generation=found.generation,
+            tries=found.tries,
+            last_status=found.last_status,
+            last_error=found.last_error,
+            error=found.error_code if found.state == "failed" else None,
+            created_at=moment(found.created_at),
+            delivered_at=moment(found.delivered_at),
+            next_try_at=moment(found.next_try_at),
+        )
+
+
+class Deliveries(Shape):
+    """A page of deliveries, the newest first; `next` is the cursor of the page after, if any."""
+
+    deliveries: list[Delivery]
+    next: str | None

@@ -1,0 +1,390 @@
+"""What collections and documents look like on the wire. Times are UTC, money is in US dollars."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import pydantic
+import pydantic_core
+from pydantic import Field
+
+from holdfast.core import subjects
+from holdfast.core.records import RunRecord, Spent
+from holdfast.core.states import Disposition, Status, shown
+from holdfast.kinds.index import Choices
+from holdfast.ledger.prices import NANO
+from holdfast.service.document_views import View
+from holdfast.service.explanations import Waiting
+from holdfast.store.library import collections
+from holdfast.store.views.events import Standing
+from holdfast.store.views.reads import RunProgress
+
+LaneName = Literal["interactive", "bulk", "follow-up"]
+Priority = Annotated[int, Field(ge=0, le=9, strict=True)]
+MaxCost = Annotated[
+    float | None,
+    Field(
+        ge=0, le=1_000_000_000, allow_inf_nan=False, description="US dollars that a run may spend at most."
+    ),
+]
+
+
+def moment(at: float | None) -> datetime | None:
+    """A database time for the wire; None for none."""
+    return None if not at else datetime.fromtimestamp(at, UTC)
+
+
+def dollars(nano: int) -> float:
+    """Nano-dollars for the wire."""
+    return nano / NANO
+
+
+def nano_dollars(amount: float | None) -> int | None:
+    """US dollars off the wire; None for none."""
+    return None if amount is None else round(amount * NANO)
+
+
+class Shape(pydantic.BaseModel):
+    """What everything on the wire has in common: no field is taken that is not known."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+
+class Collection(Shape):
+    """What is searched together. `options` are those that differ from the defaults.
+
+    `provider` and `model` are who embeds its documents and questions, by the options or by default.
+    """
+
+    id: str
+    title: str
+    options: dict[str, Any]
+    provider: str
+    model: str
+    created_at: datetime | None
+
+    @classmethod
+    def of(cls, found: collections.Collection, chosen: Choices) -> "Collection":
+        """The collection as it is shown."""
+        return cls(
+            id=found.id,
+            title=found.title,
+            options=dict(found.options),
+            provider=chosen.provider_name,
+            model=chosen.model,
+            created_at=moment(found.created_at),
+        )
+
+
+class NewCollection(Shape):
+    """A collection to be made; without an id it is given one."""
+
+    id: Annotated[str, Field(max_length=64)] | None = None
+    title: Annotated[str, Field(max_length=500)] = ""
+    options: dict[str, Any] = {}
+
+
+class CollectionChange(Shape):
+    """What is to change; an option that is null goes back to its default.
+
+    `estimate` is the `fingerprint` of an estimate: 409 `other_estimate` if that was of other options.
+    `max_cost` is what indexing each document again may cost at most.
+    """
+
+    title: Annotated[str, Field(max_length=500)] | None = None
+    options: dict[str, Any] | None = None
+    estimate: Annotated[str, Field(max_length=128)] | None = None
+    max_cost: MaxCost = None
+
+
+class ChangedCollection(Shape):
+    """The collection as changed, how many documents were asked for again because of it, how many will be."""
+
+    collection: Collection
+    requested: int
+    to_follow: int
+
+
+class Deleted(Shape):
+    """How many documents went, and for how many of them work is still to be ended."""
+
+    deleted: int
+    to_follow: int
+
+
+class Collections(Shape):
+    """All collections of the tenant."""
+
+    collections: list[Collection]
+
+
+class Progress(Shape):
+    """True counts; `share` is from 0 to 1, `stages` has done and total of each.
+
+    `done` and `total` count in the parts that were begun; `parts_done` of `parts` are finished.
+    """
+
+    done: int
+    total: int
+    unit: str
+    share: float
+    stages: dict[str, tuple[int, int]]
+    parts_done: int
+    parts: int
+
+    @classmethod
+    def of(cls, found: Standing | RunProgress) -> "Progress":
+        """The progress as it is shown."""
+        return cls(**cls.told(found))
+
+    @staticmethod
+    def told(found: Standing | RunProgress) -> dict[str, Any]:
+        """Its fields."""
+        rolled = found.rolled
+        return {
+            "done": rolled.done,
+            "total": rolled.total,
+            "unit": found.unit,
+            "share": rolled.share,
+            "stages": dict(found.stages),
+            "parts_done": rolled.parts_done,
+            "parts": rolled.parts,
+        }
+
+
+class Cost(Shape):
+    """What the latest run has cost and saved, in US dollars.
+
+    `paid` is null when no price is known for any of its calls; `unpriced_calls` says how many have none.
+    """
+
+    paid: float | None
+    saved: float
+    tokens: int
+    paid_calls: int
+    reused_calls: int
+    unpriced_calls: int
+
+    @classmethod
+    def of(cls, spent: Spent) -> "Cost":
+        """The cost as it is shown."""
+        return cls(**cls.told(spent))
+
+    @staticmethod
+    def told(spent: Spent) -> dict[str, Any]:
+        """Its fields."""
+        return {
+            "paid": None if spent.unpriced else dollars(spent.paid),
+            "saved": dollars(spent.saved),
+            "tokens": spent.tokens,
+            "paid_calls": spent.paid_calls,
+            "reused_calls": spent.reused_calls,
+            "unpriced_calls": spent.unpriced_calls,
+        }
+
+
+class Failure(Shape):
+    """Why a run failed."""
+
+    code: str
+    message: str
+
+    @classmethod
+    def of(cls, run: RunRecord) -> "Failure | None":
+        """The error of a failed run; None for any other."""
+        if run.status is not Status.FAILED:
+            return None
+        return cls(code=run.error_code or "work_failed", message=run.error_message or "")
+
+
+class Wait(Shape):
+    """What live work waits for, in a word and in a sentence; `until` is when it is looked at again."""
+
+    reason: str
+    sentence: str
+    until: datetime | None
+
+    @staticmethod
+    def told(found: Waiting | None) -> "dict[str, Any] | None":
+        """Its fields; None for work that waits for nothing."""
+        if found is None:
+            return None
+        return {"reason": found.reason, "sentence": found.sentence, "until": moment(found.until)}
+
+
+class Document(Shape):
+    """A document and how its indexing stands. `chunks` and `pages` are of the published generation."""
+
+    id: str
+    collection: str
+    title: str
+    name: str
+    source: str
+    url: str | None
+    format: str | None
+    size: int
+    digest: str
+    options: dict[str, Any]
+    index_status: str
+    index_generation: int
+    published_generation: int
+    ready: bool
+    run_id: str | None
+    progress: Progress | None
+    waiting: Wait | None
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    seconds: float | None
+    chunks: int | None
+    pages: int | None
+    cost: Cost | None
+    error: Failure | None
+    created_at: datetime | None
+    updated_at: datetime | None
+
+    @classmethod
+    def of(cls, view: View) -> "Document":
+        """The document as it is shown."""
+        return cls(**told(view))
+
+
+def told(view: View) -> dict[str, Any]:
+    """The fields of `Document`. For a page of them, which would be tested field by field for nothing."""
+    found, standing = view.document, view.standing
+    run = standing.run if standing is not None else None
+    took = run.finished_at - run.started_at if run and run.finished_at and run.started_at else None
+    return {
+        "id": found.id,
+        "collection": found.collection,
+        "title": found.title,
+        "name": found.name,
+        "source": found.source,
+        "url": found.url,
+        "format": found.format,
+        "size": found.size,
+        "digest": found.digest if found.has_content else "",
+        "options": dict(found.options),
+        "index_status": view.word,
+        "index_generation": found.generation,
+        "published_generation": found.published_generation if found.visible else 0,
+        "ready": found.visible,
+        "run_id": found.run_id,
+        "progress": Progress.told(standing) if standing is not None else None,
+        "waiting": Wait.told(view.waiting),
+        "queued_at": moment(run.queued_at) if run is not None else None,
+        "started_at": moment(run.started_at) if run is not None else None,
+        "finished_at": moment(run.finished_at) if run is not None else None,
+        "seconds": None if took is None else round(max(0.0, took), 3),
+        "chunks": found.chunks,
+        "pages": found.pages,
+        "cost": Cost.told(standing.spent) if standing is not None else None,
+        "error": Failure.of(run) if run is not None else None,
+        "created_at": moment(found.created_at),
+        "updated_at": moment(found.updated_at),
+    }
+
+
+class Documents(Shape):
+    """A page of documents in the order that was asked for; `next` is the cursor of the page after, if any."""
+
+    documents: list[Document]
+    next: str | None
+
+    @staticmethod
+    def written(found: Sequence[View], follows: str | None) -> bytes:
+        """The page as it goes over the wire."""
+        return pydantic_core.to_json({"documents": [told(each) for each in found], "next": follows})
+
+
+class NewDocument(Shape):
+    """A document to be made of text, or of what is at an address: one of the two."""
+
+    text: str | None = None
+    url: Annotated[str, Field(max_length=8000)] | None = None
+    title: Annotated[str, Field(max_length=500)] = ""
+    options: dict[str, Any] | None = None
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+    max_cost: MaxCost = None
+
+
+class NewContent(Shape):
+    """New text of a document."""
+
+    text: str
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+    max_cost: MaxCost = None
+
+
+class DocumentChange(Shape):
+    """What is to change of a document; an option that is null is the collection's again."""
+
+    title: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    options: dict[str, Any] | None = None
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+    max_cost: MaxCost = None
+
+
+class IndexRequest(Shape):
+    """How to ask for a document once more.
+
+    `retry` asks by the options that hold now; nothing happens if that was done with success. `force` makes a
+    new generation even then. `replace` also ends a run that is under way.
+    """
+
+    mode: Literal["retry", "replace", "force"] = "retry"
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+    max_cost: MaxCost = None
+
+
+class RefreshRequest(Shape):
+    """How a document is to be fetched from its address again."""
+
+    max_cost: MaxCost = None
+
+
+class RunBrief(Shape):
+    """The run that a request concerns."""
+
+    id: str
+    generation: int
+    status: str
+
+
+class Taking(Shape):
+    """What became of a request: the document, its run, and the disposition."""
+
+    document: Document
+    run: RunBrief | None
+    disposition: Disposition
+
+
+class Active(Shape):
+    """The run that stands against a request."""
+
+    run_id: str | None
+    status: str
+    generation: int
+    progress: Progress | None
+
+    @classmethod
+    def of(cls, view: View) -> "Active":
+        """What is under way on a document."""
+        standing = view.standing
+        return cls(
+            run_id=view.document.run_id,
+            status=shown(subjects.INDEX, standing.run.status) if standing is not None else view.word,
+            generation=view.document.generation,
+            progress=Progress.of(standing) if standing is not None else None,
+        )
+
+
+class Cancelled(Shape):
+    """The document after its run was ended."""
+
+    document: Document
+    cancelled: bool

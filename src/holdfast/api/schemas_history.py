@@ -1,0 +1,205 @@
+"""What history looks like on the wire."""
+
+from datetime import datetime
+from typing import Any
+
+from holdfast.api.schemas_documents import Cost, Failure, Progress, Shape, dollars, moment
+from holdfast.core import subjects
+from holdfast.core.states import shown
+from holdfast.service import explanations
+from holdfast.store.library import documents
+from holdfast.store.protocol.refusals import WOULD_COST
+from holdfast.store.views import events, reads
+
+
+class RunView(Shape):
+    """One generation being carried out, or how it ended."""
+
+    id: str
+    kind: str
+    subject: str
+    generation: int
+    status: str
+    disposition: str
+    reason: str
+    actor: str
+    lane: str
+    priority: int
+    slices: int | None
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error: Failure | None
+
+    @classmethod
+    def of(cls, found: reads.RunDetail) -> "RunView":
+        """The run as it is shown."""
+        run = found.run
+        return cls(
+            id=run.id,
+            kind=run.kind,
+            subject=run.subject,
+            generation=run.generation,
+            status=shown(run.kind, run.status),
+            disposition=run.disposition,
+            reason=found.reason,
+            actor=found.actor,
+            lane=run.lane,
+            priority=run.priority,
+            slices=run.slices,
+            queued_at=moment(run.queued_at),
+            started_at=moment(run.started_at),
+            finished_at=moment(run.finished_at),
+            error=Failure.of(run),
+        )
+
+
+class Runs(Shape):
+    """The runs of a document, the newest first."""
+
+    runs: list[RunView]
+
+
+class Line(Shape):
+    """One line of a run's log."""
+
+    at: datetime | None
+    text: str
+
+
+class Log(Shape):
+    """What a run says of itself."""
+
+    run_id: str
+    generation: int
+    status: str
+    progress: Progress
+    cost: Cost
+    lines: list[Line]
+
+    @classmethod
+    def of(cls, found: reads.RunProgress) -> "Log":
+        """The log as it is shown."""
+        run = found.run
+        return cls(
+            run_id=run.id,
+            generation=run.generation,
+            status=shown(run.kind, run.status),
+            progress=Progress.of(found),
+            cost=Cost.of(found.spent),
+            lines=[Line(at=moment(line.at), text=line.text) for line in found.lines],
+        )
+
+
+class Event(Shape):
+    """One decision, by whom and about what.
+
+    `would_cost` is what a refused duplicate would have cost, in US dollars: the price of the run that was in
+    the way, as far as it is known by now.
+    """
+
+    id: int
+    at: datetime | None
+    verb: str
+    reason: str
+    kind: str | None
+    subject: str | None
+    collection: str | None
+    run_id: str | None
+    task_id: int | None
+    generation: int | None
+    epoch: int | None
+    actor: str | None
+    would_cost: float | None
+    data: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, found: events.Event) -> "Event":
+        """The event as it is shown."""
+        apart = {"at", "data", "would_cost"}
+        kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
+        return cls(
+            **kept,
+            at=moment(found.at),
+            data=None if found.data is None else dict(found.data),
+            would_cost=None if found.would_cost is None else dollars(found.would_cost),
+        )
+
+    @classmethod
+    def noted(cls, found: reads.Noted, about: documents.Document) -> "Event":
+        """An entry of a document's story as it is shown."""
+        apart = {"at", "data", "kind", "subject", "collection", "would_cost"}
+        noted = (found.data or {}).get(WOULD_COST)
+        kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
+        return cls(
+            **kept,
+            at=moment(found.at),
+            data=None if found.data is None else dict(found.data),
+            would_cost=None if noted is None else dollars(noted),
+            kind=subjects.INDEX,
+            subject=subjects.of_document(about.id),
+            collection=about.collection,
+        )
+
+
+class Events(Shape):
+    """A page of the journal, the oldest first; `next` is where to go on, now or later."""
+
+    events: list[Event]
+    next: str
+
+
+class Chunk(Shape):
+    """A piece of text of the published generation."""
+
+    slice: int
+    position: int
+    page: int | None
+    text: str
+
+
+class Chunks(Shape):
+    """A page of the chunks of one generation, in the order of the document."""
+
+    generation: int
+    chunks: list[Chunk]
+    next: str | None
+
+
+class Slice(Shape):
+    """A task of a run: who holds it, and what it has done."""
+
+    ordinal: int
+    state: str
+    epoch: int
+    attempts: int
+    owner: str | None
+    waiting_for: str | None
+    done: int
+    total: int
+    unit: str
+    cost: Cost
+
+
+class Chapter(Shape):
+    """A generation: its run, and the tasks of that."""
+
+    run: RunView
+    tasks: list[Slice]
+
+
+class Why(Shape):
+    """The story of a document: its generations, the newest first, and its journal, the oldest first.
+
+    `sentence` says why it is as it is, `next_step` what is safe to do next, which `advice` says in words.
+    """
+
+    document_id: str
+    sentence: str
+    next_step: explanations.Step
+    advice: str
+    index_status: str
+    index_generation: int
+    published_generation: int
+    generations: list[Chapter]
+    journal: list[Event]

@@ -1,0 +1,296 @@
+"""What jobs look like on the wire."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import Request
+from pydantic import Field
+
+from holdfast.api.schemas_documents import Active, Cost, LaneName, MaxCost, Priority, Progress, Shape, moment
+from holdfast.core.categories import Category
+from holdfast.core.states import Disposition, Status, shown
+from holdfast.kinds import qa
+from holdfast.service.jobs import View
+from holdfast.store.jobs.job_results import Kept
+
+KindName = Literal["qa", "extract", "export", "import"]
+StateName = Literal["queued", "running", "success", "failed", "cancelled", "superseded"]
+
+
+class Callback(Shape):
+    """Who is told when the job has ended; with a secret what is sent is signed."""
+
+    url: Annotated[str, Field(min_length=1, max_length=2000)]
+    secret: Annotated[str, Field(max_length=1000)] | None = None
+
+    def told(self, request: Request) -> dict[str, str]:
+        """What is kept of it, with the address at which whoever asked has reached this installation."""
+        return self.model_dump(exclude_none=True) | {"link": str(request.base_url).rstrip("/")}
+
+
+class NewJob(Shape):
+    """A job to be done.
+
+    `qa` takes `documents` (ids; all of the collection if left out), `notes`, `limit` and `per_chunk`.
+    `extract` takes `schema` (a JSON Schema of an object), `instruction` and `documents`. `mode` says what to
+    do with a job of the same kind that is there: `retry` refuses while one is under way and does nothing if
+    the same was done; `force` does the same once more; `replace` also ends one that is under way. `estimate`
+    is the `fingerprint` of an estimate: 409 `other_estimate` if that was of another job. With
+    `wait_for_ready` the job waits for documents that are being indexed; without it those that are not ready
+    are left out, and a job without any is refused. `max_cost` is what it may spend at most, in US dollars.
+    """
+
+    kind: Annotated[str, Field(max_length=40)]
+    params: dict[str, Any] = Field(default_factory=dict)
+    mode: Literal["retry", "replace", "force"] = "retry"
+    lane: LaneName = "bulk"
+    priority: Priority = 5
+    callback: Callback | None = None
+    max_cost: MaxCost = None
+    estimate: Annotated[str, Field(max_length=128)] | None = None
+    wait_for_ready: bool = False
+
+
+class JobError(Shape):
+    """Why a job failed: a code, a sentence, and what sort of thing it is."""
+
+    code: str
+    message: str
+    category: Category
+
+
+class JobWait(Shape):
+    """What a live job waits for. It goes on by itself, or when the cause is removed."""
+
+    reason: str
+    category: Category
+    sentence: str
+    until: datetime | None
+
+
+class Job(Shape):
+    """A job and how it stands.
+
+    `results` and `failed_results` are what it left when it succeeded. `stand_in` is true where no language
+    model was asked, but the extractive stand-in on board.
+    """
+
+    job_id: str
+    kind: str
+    collection: str | None
+    document_id: str | None
+    state: str
+    stage: str | None
+    generation: int
+    params: dict[str, Any]
+    provider: str
+    model: str
+    stand_in: bool
+    progress: Progress | None
+    results: int
+    failed_results: int
+    waiting: JobWait | None
+    cost: Cost | None
+    error: JobError | None
+    actor: str
+    lane: str
+    priority: int
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    seconds: float | None
+
+    @classmethod
+    def of(cls, view: View) -> "Job":
+        """The job as it is shown."""
+        job, run, standing = view.job, view.job.run, view.standing
+        sort, _, name = run.subject.partition(":")
+        took = run.finished_at - run.started_at if run.finished_at and run.started_at else None
+        apart = {"provider", "model", "prompts", "made"}
+        return cls(
+            job_id=run.id,
+            kind=run.kind,
+            collection=job.collection,
+            document_id=name if sort == "document" else None,
+            state=shown(run.kind, run.status),
+            stage=view.stage,
+            generation=run.generation,
+            params={key: value for key, value in job.options.items() if key not in apart},
+            provider=view.model.provider,
+            model=view.model.name,
+            stand_in=view.model.stand_in,
+            progress=Progress.of(standing) if standing is not None else None,
+            results=job.tally.good,
+            failed_results=job.tally.results - job.tally.good,
+            waiting=_waiting(view),
+            cost=Cost.of(standing.spent) if standing is not None else None,
+            error=_error(view),
+            actor=job.actor,
+            lane=run.lane,
+            priority=run.priority,
+            queued_at=moment(run.queued_at),
+            started_at=moment(run.started_at),
+            finished_at=moment(run.finished_at),
+            seconds=None if took is None else round(max(0.0, took), 3),
+        )
+
+
+def _waiting(view: View) -> JobWait | None:
+    waiting, category = view.waiting, view.category
+    if waiting is None or category is None:
+        return None
+    until = moment(waiting.until)
+    return JobWait(reason=waiting.reason, category=category, sentence=waiting.sentence, until=until)
+
+
+def _error(view: View) -> JobError | None:
+    run, category = view.job.run, view.category
+    if run.status is not Status.FAILED or category is None:
+        return None
+    return JobError(code=run.error_code or "work_failed", message=run.error_message or "", category=category)
+
+
+class JobCounts(Shape):
+    """What the finished slices of a job add up to.
+
+    `asked` chunks (`qa`) or documents (`extract`); `found` results; `failed` documents without fields;
+    `unusable` answers that could not be read, even a second time; `refused` inputs the provider rejected;
+    `replaced` documents that had another generation by the time they were read; `duplicates` questions that
+    were there already.
+    """
+
+    asked: int
+    found: int
+    failed: int
+    unusable: int
+    refused: int
+    replaced: int
+    duplicates: int
+
+
+class JobDetail(Shape):
+    """A job, and what its slices have done.
+
+    `totals` is what an `export` or an `import` adds up to: `documents`, `chunks`, `vectors`, `without_bytes`
+    (documents whose content was not to be had); of an export its `bytes`; of an import the documents that
+    were `unchanged`, and `words_only`, chunks whose vectors are of a model that is not used here.
+    """
+
+    job: Job
+    counters: JobCounts
+    totals: dict[str, int]
+
+    @classmethod
+    def told(cls, view: View, counts: Mapping[str, int], totals: Mapping[str, int]) -> "JobDetail":
+        """The job with its counters as they are shown."""
+        return cls(job=Job.of(view), counters=JobCounts(**counts), totals=dict(totals))
+
+
+class JobTaken(Shape):
+    """What became of a request for a job."""
+
+    job_id: str
+    disposition: Disposition
+    job: Job
+
+
+class JobPage(Shape):
+    """Jobs, the newest first; `next` is the cursor of the page after, if any."""
+
+    jobs: list[Job]
+    next: str | None
+
+
+class Pair(Shape):
+    """A question and its answer, and where the answer stands. `chunk` is its number in the document."""
+
+    sort: Literal["pair"] = "pair"
+    question: str
+    answer: str
+    document_id: str
+    generation: int
+    page: int | None
+    chunk: int | None
+
+
+class Extracted(Shape):
+    """The fields of a document, or why it has none.
+
+    `sources` has page and chunk of each value that stands in the document as it is written here; `page` is
+    the first of those pages.
+    """
+
+    sort: Literal["fields"] = "fields"
+    document_id: str
+    generation: int
+    page: int | None
+    fields: dict[str, Any] | None
+    sources: dict[str, dict[str, int | None]]
+    error: dict[str, str] | None
+
+
+class JobResults(Shape):
+    """Results of a job in a fixed order; `next` is the cursor of the page after, if any.
+
+    There are none before the job has succeeded.
+    """
+
+    job_id: str
+    state: str
+    stand_in: bool
+    results: list[Annotated[Pair | Extracted, Field(discriminator="sort")]]
+    next: str | None
+
+
+def shape(kind: str, kept: Kept) -> Pair | Extracted:
+    """A result as it is shown."""
+    place = {"document_id": kept.document, "generation": kept.source, "page": kept.page}
+    if kind == qa.NAME:
+        return Pair(**place, **kept.data, chunk=kept.chunk)
+    return Extracted(
+        **place,
+        fields=kept.data.get("fields"),
+        sources=kept.data.get("sources", {}),
+        error=kept.data.get("error"),
+    )
+
+
+def columns(kind: str, options: Mapping[str, Any]) -> list[str]:
+    """The columns of the results as a table; the fields of a schema have one each."""
+    if kind == qa.NAME:
+        return ["question", "answer", "document_id", "generation", "page", "chunk"]
+    return ["document_id", "generation", "page", "error", *_fields(options)]
+
+
+def row(kind: str, options: Mapping[str, Any], kept: Kept) -> list[Any]:
+    """A result as a row of that table."""
+    place = [kept.document, kept.source, kept.page]
+    if kind == qa.NAME:
+        return [kept.data["question"], kept.data["answer"], *place, kept.chunk]
+    fields = kept.data.get("fields") or {}
+    error = (kept.data.get("error") or {}).get("code")
+    return [*place, error, *(fields.get(name) for name in _fields(options))]
+
+
+def _fields(options: Mapping[str, Any]) -> list[str]:
+    """The fields of a schema; none for a job that has none."""
+    return list(options.get("schema", {}).get("properties", ()))
+
+
+class JobCancelled(Shape):
+    """The job after it was ended."""
+
+    job: Job
+    cancelled: bool
+
+
+def active(view: View) -> Active:
+    """What stands against a request."""
+    run, standing = view.job.run, view.standing
+    return Active(
+        run_id=run.id,
+        status=shown(run.kind, run.status),
+        generation=run.generation,
+        progress=Progress.of(standing) if standing is not None else None,
+    )

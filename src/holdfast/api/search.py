@@ -1,0 +1,93 @@
+"""Search over what is published."""
+
+from typing import Annotated, Any, Literal
+
+import pydantic_core
+from fastapi import Query
+from fastapi.responses import JSONResponse, Response
+
+from holdfast.api import parts, routing
+from holdfast.api.access import Reader
+from holdfast.api.parts import PartsOf
+from holdfast.api.schemas_documents import Shape
+from holdfast.core.records import TENANT
+from holdfast.search.searcher import MOST_HITS, Found, Notice
+from holdfast.web.slow_requests import Pool
+
+LONGEST = 10_000
+
+router = routing.router("search")
+
+
+class Hit(Shape):
+    """A passage that answers."""
+
+    document_id: str
+    title: str
+    page: int | None
+    text: str
+    score: float
+    generation: int
+
+
+class SearchNotice(Shape):
+    """Why an answer is not as good as it could be.
+
+    `not_embedded`: the provider could not embed the question, only words were looked for. `other_model`: so
+    many `documents` were embedded by another provider or model, and are found by their words alone.
+    `estimate` is the request that says what it costs to index them again, `start` the one that does it.
+    """
+
+    code: str
+    message: str
+    documents: int
+    estimate: dict[str, Any] | None
+    start: dict[str, Any] | None
+
+
+class Hits(Shape):
+    """The passages that answer best; `legs` says whether words, vectors or both have decided.
+
+    `notices` is empty where nothing is amiss.
+    """
+
+    hits: list[Hit]
+    legs: list[str]
+    notices: list[SearchNotice]
+
+    @staticmethod
+    def written(found: Found, collection: str) -> bytes:
+        """The hits as they go over the wire."""
+        hits = [{name: getattr(one, name) for name in SHOWN} for one in found.hits]
+        notices = [_told(each, collection) for each in found.notices]
+        return pydantic_core.to_json({"hits": hits, "legs": found.legs, "notices": notices})
+
+
+def _told(notice: Notice, collection: str) -> dict[str, Any]:
+    about: dict[str, Any] = {"code": notice.code, "message": notice.message, "documents": notice.documents}
+    if not notice.documents:
+        return about | {"estimate": None, "start": None}
+    estimate = {"method": "POST", "path": "/api/v1/estimate", "body": {"collection": collection}}
+    path = f"/api/v1/collections/{collection}"
+    return about | {"estimate": estimate, "start": {"method": "PATCH", "path": path, "body": {"options": {}}}}
+
+
+SHOWN = tuple(Hit.model_fields)
+
+
+@router.get("/search", response_model=Hits)
+@routing.waits(Pool.QUESTIONS, lambda request: parts.of(request).searching.waits)
+def search(
+    its: PartsOf,
+    caller: Reader,
+    collection: parts.CollectionName,
+    q: Annotated[str, Query(min_length=1, max_length=LONGEST, description="What to look for.")],
+    k: Annotated[int, Query(ge=1, le=MOST_HITS, description="How many hits.")] = 10,
+    mode: Annotated[Literal["hybrid", "keyword", "vector"], Query()] = "hybrid",
+    document: Annotated[list[str] | None, Query(max_length=100, description="Only these.")] = None,
+) -> Response:
+    """Find the passages that answer best, by words and by meaning."""
+    # What has the form of no id is no document, and nothing that a database should see.
+    wanted = None if document is None else [each for each in document if TENANT.fullmatch(each)]
+    found = its.searching.search(caller.tenant, collection, q, k=k, documents=wanted, mode=mode)
+    return Response(Hits.written(found, collection), media_type=JSONResponse.media_type)

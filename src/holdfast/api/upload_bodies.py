@@ -1,0 +1,258 @@
+"""Content as it is handed in: a file, streamed to disk, or JSON; read once it is known who asks for what."""
+
+import hashlib
+import json
+import unicodedata
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, Any, BinaryIO, TypeVar
+
+import pydantic
+from fastapi import Depends, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException, MultiPartParser
+
+from holdfast.api.access import identified, own_collection, own_document
+from holdfast.api.dependencies import ahead
+from holdfast.api.limits import AROUND
+from holdfast.api.routing import WAITS
+from holdfast.api.schemas_documents import (
+    LaneName,
+    MaxCost,
+    NewContent,
+    NewDocument,
+    Priority,
+    Shape,
+    nano_dollars,
+)
+from holdfast.core.errors import BadRequestError
+from holdfast.documents.blob_writer import Draft
+from holdfast.documents.blobs import Blobs
+from holdfast.documents.parse import sniff
+from holdfast.service.library import Upload
+from holdfast.store.library import quotas
+from holdfast.web.slow_requests import Pool
+
+STEP = 1024 * 1024
+# From so many bytes on it is worth a look beforehand whether there is room for them.
+LARGE = 1024 * 1024
+
+Body = TypeVar("Body", bound=pydantic.BaseModel)
+
+
+class Fields(Shape):
+    """What may stand beside a file; numbers and objects are written as JSON."""
+
+    title: Annotated[str, pydantic.Field(max_length=500)] = ""
+    priority: Priority = 5
+    lane: LaneName = "interactive"
+    options: dict[str, Any] | None = None
+    max_cost: MaxCost = None
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """Content that was handed in. `text` and `url` are those of JSON, `file` that of a form."""
+
+    title: str
+    priority: int
+    lane: str
+    options: dict[str, Any] | None = None
+    text: str | None = None
+    url: str | None = None
+    file: BinaryIO | None = None
+    name: str = ""
+    max_cost: int | None = None
+
+    def upload(self) -> Upload:
+        """The content for the library; WorkError for a file of a format that is not supported."""
+        if self.file is not None:
+            check_format(self.file)
+            return Upload(self.file, self.name, self.title, options=self.options)
+        return Upload((self.text or "").encode(), "", self.title, "text", self.options)
+
+    def means(self) -> str:
+        """What tells it apart from other content; not the boundary of a form, which is new each time."""
+        digest = digest_of(self.file) if self.file is not None else ""
+        told = [self.title, self.priority, self.lane, self.options, self.text, self.url, self.name, digest]
+        if self.max_cost is not None:  # else as it was before there was one
+            told.append(self.max_cost)
+        return json.dumps(told, sort_keys=True)
+
+
+def check_format(file: BinaryIO) -> None:
+    """Return if the file may be of a format that is read here; it is at its beginning again."""
+    file.seek(0)
+    head = file.read(sniff.HEAD)
+    file.seek(0)
+    if head:
+        sniff.check_head(head)
+
+
+def digest_of(file: BinaryIO) -> str:
+    """What tells a file apart from others; it is at its beginning again."""
+    if isinstance(file, Draft) and (known := file.digest()) is not None:
+        return known
+    hasher = hashlib.sha256()
+    file.seek(0)
+    while part := file.read(STEP):
+        hasher.update(part)
+    file.seek(0)
+    return hasher.hexdigest()
+
+
+def checked(model: type[Body], raw: bytes) -> Body:
+    """The body, if it has the form of the model; otherwise the error of a request of the wrong form."""
+    try:
+        return model.model_validate_json(raw)
+    except pydantic.ValidationError as error:
+        raise RequestValidationError(
+            [dict(one) | {"loc": ("body", *one["loc"])} for one in error.errors(include_input=False)]
+        ) from None
+
+
+def file_name(given: str) -> str:
+    """The last part of the name that a client gives its file: where it lay is the client's own business."""
+    name = given.replace("\\", "/").rsplit("/", 1)[-1]
+    if any(unicodedata.category(each) in {"Cc", "Cf"} for each in name):
+        raise BadRequestError(f"the file name {name!r:.80} has control characters", code="bad_name")
+    return "" if name in {".", ".."} else name
+
+
+class Forms(MultiPartParser):
+    """Parses a form whose file is written where the shelf keeps it: once, however large it is."""
+
+    def __init__(self, request: Request, shelf: Blobs) -> None:
+        super().__init__(request.headers, request.stream(), max_files=1, max_fields=8)
+        self._shelf = shelf
+
+    def on_headers_finished(self) -> None:
+        """A part begins; if it is a file, it is a draft of the shelf."""
+        super().on_headers_finished()
+        if self._current_part.file is not None:
+            self._files_to_close_on_error.pop().close()
+            draft = self._shelf.draft()
+            self._files_to_close_on_error.append(draft)  # type: ignore[arg-type]  # all it does is close them
+            old = self._current_part.file
+            self._current_part.file = UploadFile(draft, size=0, filename=old.filename, headers=old.headers)
+
+
+@asynccontextmanager
+async def form_of(request: Request) -> AsyncIterator[FormData]:
+    """The form of a request, its file on disk until the request is answered."""
+    if not is_form(request):
+        raise BadRequestError("send a form, multipart/form-data", code="bad_request")
+    try:
+        form = await Forms(request, request.app.state.parts.runtime.shelf).parse()
+    except MultiPartException as error:
+        raise HTTPException(400, error.message) from error
+    try:
+        yield form
+    finally:
+        await form.close()
+
+
+async def _form(request: Request) -> AsyncIterator[Handed]:
+    async with form_of(request) as form:
+        # One form, one file: where a field comes twice, the last counts.
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise BadRequestError("the form has no file in its field `file`", code="bad_request")
+        texts = {name: value for name, value in form.items() if isinstance(value, str)}
+        raw = json.dumps({name: value(name, text) for name, text in texts.items()}).encode()
+        known = checked(Fields, raw)
+        yield Handed(
+            known.title,
+            known.priority,
+            known.lane,
+            known.options,
+            file=file.file,
+            name=file_name(file.filename or ""),
+            max_cost=nano_dollars(known.max_cost),
+        )
+
+
+def value(name: str, text: str) -> Any:
+    """A field of a form, as JSON would have it."""
+    if name not in {"priority", "options", "max_cost"}:
+        return text.encode("utf-8", "replace").decode()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def is_form(request: Request) -> bool:
+    """True when the body is a form with files."""
+    return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
+
+
+async def _check_room(request: Request) -> None:
+    """Return unless a large file has no room: QuotaExceededError before it is sent, and on the disk.
+
+    Only what a client says itself is known yet; what counts is decided when the document is added.
+    """
+    said = request.headers.get("content-length", "")
+    size = int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+    if size >= LARGE:
+        caller = await ahead(request, identified)
+        its = request.app.state.parts
+
+        def check() -> None:
+            with quotas.noting(its.runtime.db, caller.tenant, caller.actor):
+                its.library.usage(caller.tenant).check(bytes_=size - AROUND)
+
+        await run_in_threadpool(check)
+
+
+async def _new_document(request: Request) -> AsyncIterator[Handed]:
+    await ahead(request, own_collection)
+    await _check_room(request)
+    if is_form(request):
+        async for handed in _form(request):
+            yield handed
+        return
+    known = checked(NewDocument, await request.body())
+    if (known.text is None) == (known.url is None):
+        raise BadRequestError("give a `text` or a `url`, or a form with a `file`", code="bad_request")
+    if known.url is not None and known.options is not None:
+        raise BadRequestError("what comes from a url has the options of its collection", code="bad_option")
+    if known.url is not None:
+        request.scope[WAITS] = Pool.FETCHES
+    most = nano_dollars(known.max_cost)
+    yield Handed(known.title, known.priority, known.lane, known.options, known.text, known.url, max_cost=most)
+
+
+async def _new_content(request: Request) -> AsyncIterator[Handed]:
+    await ahead(request, own_document)
+    if is_form(request):
+        async for handed in _form(request):
+            yield handed
+        return
+    known = checked(NewContent, await request.body())
+    most = nano_dollars(known.max_cost)
+    yield Handed("", known.priority, known.lane, text=known.text, max_cost=most)
+
+
+DocumentBody = Annotated[Handed, Depends(_new_document)]
+ContentBody = Annotated[Handed, Depends(_new_content)]
+
+
+def with_file(model: type[pydantic.BaseModel]) -> dict[str, Any]:
+    """The schema of a form with a file and these fields."""
+    fields = model.model_json_schema()
+    file = {"type": "string", "format": "binary", "contentMediaType": "application/octet-stream"}
+    return {**fields, "properties": {"file": file, **fields["properties"]}, "required": ["file"]}
+
+
+def described(model: type[pydantic.BaseModel]) -> dict[str, Any]:
+    """The request body for OpenAPI, since it is read by hand: a form with a file, or this JSON."""
+    content = {
+        "multipart/form-data": {"schema": with_file(Fields)},
+        "application/json": {"schema": model.model_json_schema()},
+    }
+    return {"requestBody": {"required": True, "content": content}}

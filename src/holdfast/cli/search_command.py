@@ -1,0 +1,57 @@
+"""`holdfast search`: the best passages, with the words that matched."""
+
+from rich.text import Text
+
+from holdfast import bootstrap
+from holdfast.cli import context, terminal
+from holdfast.search.searcher import Found, Hit, Mode
+
+SHOWN = tuple(
+    "document_id title page text snippet score generation slice position chunk_id parts".split()  # noqa: SIM905
+)
+
+
+def search(question: str, *, collection: str, tenant: str, k: int, mode: Mode, as_json: bool) -> None:
+    """The hits are on standard output, the best at the top."""
+    with bootstrap.open_runtime(context.loaded()) as runtime:
+        found = bootstrap.searching(runtime).search(tenant, collection, question, k=k, mode=mode)
+    if as_json:
+        hits = [{name: getattr(hit, name) for name in SHOWN} for hit in found.hits]
+        told = {"hits": hits, "publish_seq": found.publish_seq, "legs": found.legs, "notices": found.notices}
+        terminal.show_json(told)
+    else:
+        _print(found)
+        _warn(found, collection)
+
+
+def _warn(found: Found, collection: str) -> None:
+    """What is amiss, below the hits, where it is read last."""
+    for notice in found.notices:
+        terminal.console().print(terminal.one_line(notice.message), style="care", markup=False)
+        if notice.documents:
+            terminal.console().print(f"to see the cost and reindex: holdfast reindex -c {collection}")
+
+
+def _print(found: Found) -> None:
+    console = terminal.console()
+    if not found.hits:
+        console.print("no results")
+        return
+    for number, hit in enumerate(found.hits, start=1):
+        page = f", page {hit.page}" if hit.page is not None else ""
+        line = Text(f"{number}. ", style="quiet")
+        line.append(hit.title, style="head")
+        line.append(f"{page}  document:{hit.document_id}, generation {hit.generation}  ", style="quiet")
+        line.append(" + ".join(part.leg for part in hit.parts), style="quiet")
+        console.print(line, soft_wrap=True)
+        console.print(_snippet(hit), soft_wrap=False)
+        console.print()
+
+
+def _snippet(hit: Hit) -> Text:
+    """The passage on a few lines, with the words that matched standing out."""
+    shown = Text(hit.snippet.text)
+    for start, end in hit.snippet.marks:
+        shown.stylize("good", start, end)
+    shown.plain = shown.plain.replace("\n", " ")
+    return Text("   ") + shown

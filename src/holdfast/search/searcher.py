@@ -1,0 +1,314 @@
+"""`Searcher.search`: one query, one snapshot, two legs, one ranking.
+
+Everything a query sees comes from one read snapshot: the collection's stamp is read first, and what is kept
+in memory is brought to exactly that stamp inside the snapshot before a leg uses it. So no leg can find a
+chunk of a generation that another one does not see, whatever is published or deleted meanwhile (G3).
+
+The embedding of the query is asked for before the snapshot opens: it may be a paid call, and no transaction
+waits for a provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
+
+from holdfast.core.errors import BadRequestError
+from holdfast.search import fusion, keyword, snippet, statistics, titles, tokenizer
+from holdfast.search.fusion import Fused, Part
+from holdfast.search.snippet import Snippet
+from holdfast.store.base import text as texts
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.search import search_reads as stored
+from holdfast.store.search import title_reads
+from holdfast.vectors.base import Ranked, VectorIndex
+from holdfast.vectors.encoding import Vector
+from holdfast.vectors.exact import ExactIndex
+from holdfast.vectors.snapshot_cache import Kept
+
+Mode = Literal["hybrid", "keyword", "vector"]
+Embed: TypeAlias = "Callable[[str], Vector | None]"
+
+KEYWORD, VECTOR, TITLE = "keyword", "vector", "title"
+DEPTH = 100  # ranks of each leg that take part
+MOST_HITS = 200
+LONGEST_QUERY = 100_000  # characters; what follows is not read
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that answers, of the generation that is published."""
+
+    document_id: str
+    title: str
+    page: int | None
+    text: str
+    score: float
+    generation: int
+    slice: int
+    position: int
+    chunk_id: int
+    parts: tuple[Part, ...]
+    weights: Mapping[str, float] = field(compare=False, repr=False)
+
+    @property
+    def snippet(self) -> Snippet:
+        """The stretch of the text that shows best why it was found: cut when it is asked for."""
+        return snippet.cut(self.text, self.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Why an answer is not as good as it could be, and how many documents that concerns."""
+
+    code: str
+    message: str
+    documents: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The hits, best first; the stamp of what was searched; the legs that took part; what is amiss."""
+
+    hits: tuple[Hit, ...]
+    publish_seq: int
+    legs: tuple[str, ...]
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes that a searcher keeps for later queries."""
+
+    vectors: int
+    statistics: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A view that is kept, at about what its dictionary takes."""
+
+    view: stored.View
+
+    @property
+    def publish_seq(self) -> int:
+        return self.view.publish_seq
+
+    @property
+    def nbytes(self) -> int:
+        return 100 * len(self.view.heads) + 200
+
+
+class Searcher:
+    """Searches for the threads of one process; what it keeps in memory serves every later query."""
+
+    def __init__(
+        self,
+        db: Database,
+        embed: Embed | None = None,
+        *,
+        vectors: VectorIndex | None = None,
+        statistics_budget: int = statistics.BUDGET,
+    ) -> None:
+        self._db = db
+        self._embed = embed
+        self._vectors = vectors if vectors is not None else ExactIndex()
+        self._statistics = statistics.Keeper(statistics_budget)
+        self._titles = titles.Keeper()
+        self._views: Kept[_Seen] = Kept(64 << 20)
+
+    @property
+    def memory(self) -> Memory:
+        """About how much memory this takes now."""
+        return Memory(self._vectors.nbytes, self._statistics.nbytes)
+
+    def search(
+        self,
+        tenant: str,
+        collection: str,
+        text: str,
+        k: int = 10,
+        *,
+        documents: Sequence[str] | None = None,
+        mode: Mode = "hybrid",
+        embed: Embed | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        seen: int | None = None,
+    ) -> Found:
+        """The best `k` published chunks of the collection, or of these `documents` in it.
+
+        `embed` is asked once, where the mode wants it and there is a query; None from it leaves the keyword
+        leg alone to answer. It stands in for the one given at the start, `provider` and `model` say whose it
+        is: then only vectors of those are compared, else all of the same number of dimensions. `seen` is the
+        collection's `publish_seq` as somebody has just read it: what is in memory at that stamp answers with
+        one statement instead of a snapshot.
+        """
+        if mode not in get_args(Mode):
+            raise BadRequestError(f"mode {mode!r} is unknown; use one of: {', '.join(get_args(Mode))}")
+        if k < 1:
+            raise BadRequestError(f"k is {k}; ask for at least one hit")
+        text = texts.plain(text[:LONGEST_QUERY])
+        asked = _Asked(
+            tenant,
+            collection,
+            min(k, MOST_HITS),
+            tuple(documents) if documents is not None else None,
+            tuple(tokenizer.analyse(text, LONGEST_QUERY)) if mode != VECTOR else (),
+            self._embedded(text, embed) if mode != KEYWORD else None,
+            provider,
+            model,
+        )
+        if not all(map(texts.is_plain, (tenant, collection))):
+            return Found((), 0, asked.legs)
+        if seen is not None and (found := self._remembered(asked, seen)) is not None:
+            return found
+        is_new = seen is not None and self._views.known((tenant, collection), seen) is None
+        return self._db.read(lambda tx: self._answer(tx, asked, is_new=is_new))
+
+    def _embedded(self, text: str, embed: Embed | None) -> Vector | None:
+        asked = embed or self._embed
+        return asked(text) if asked is not None and text.strip() else None
+
+    def _remembered(self, asked: _Asked, seen: int) -> Found | None:
+        """The answer from what is kept at this stamp; None when more is needed or the stamp has changed.
+
+        The statement that reads the hits reads the stamp with them: while that is the one by which they were
+        ranked, its snapshot shows exactly what is kept, and is the moment that this answer is of.
+        """
+        if asked.documents is not None or not self._is_at(asked, seen):
+            return None
+        try:
+            ranked = self._ranked(_Nobody(self._db), asked, stored.Stamp(seen, 0.0), None)
+        except _AskedError:
+            return None
+        if not ranked.best:
+            return Found((), seen, asked.legs)
+        ids = [one.chunk_id for one in ranked.best]
+        shown = stored.chunks_at(self._db, asked.tenant, asked.collection, seen, ids)
+        return None if shown is None else _found(asked, seen, ranked, shown)
+
+    def _is_at(self, asked: _Asked, seen: int) -> bool:
+        name = (asked.tenant, asked.collection)
+        return (
+            self._views.known(name, seen) is not None
+            and (not asked.terms or (self._statistics.is_at(*name, seen) and self._titles.is_at(*name, seen)))
+            and (asked.vector is None or self._vectors.is_at(*name, seen))
+        )
+
+    def _answer(self, tx: Tx, asked: _Asked, *, is_new: bool) -> Found:
+        """The answer by the snapshot of `tx`; a stamp that `is_new` is read with what it shows."""
+        name = (asked.tenant, asked.collection)
+        shows = stored.stamp_and_view(tx, *name) if is_new else None
+        stamp = stored.stamp(tx, *name) if shows is None else shows[0]
+        if not stamp.publish_seq or not asked.legs:
+            return Found((), stamp.publish_seq, asked.legs)
+        if shows is not None:
+            self._views.at(name, stamp.publish_seq, lambda _: _Seen(shows[1]))
+        heads = None
+        if asked.documents is not None:
+            heads = stored.heads_of(tx, *name, filter(texts.is_plain, asked.documents))
+        ranked = self._ranked(tx, asked, stamp, heads)
+        shown = stored.chunks_of(tx, asked.tenant, [one.chunk_id for one in ranked.best])
+        return _found(asked, stamp.publish_seq, ranked, shown)
+
+    def _ranked(
+        self, tx: Tx, asked: _Asked, stamp: stored.Stamp, heads: Sequence[int] | None
+    ) -> _RankedChunks:
+        """The best chunks at this stamp, of `heads` alone where given."""
+        name, at = (asked.tenant, asked.collection), stamp.publish_seq
+        view = self._views.at(name, at, lambda _: _Seen(stored.view(tx, *name, at))).view
+        legs: dict[str, Sequence[Ranked]] = {}
+        weights: dict[str, float] = {}
+        titled: Sequence[titles.Titled] = ()
+        depth = max(DEPTH, asked.k)
+        if asked.terms:
+            counted = self._statistics.at(tx, *name, view)
+            terms = keyword.terms_of(asked.terms, counted)
+            known = self._titles.at(tx, *name, stamp)
+            titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=heads)
+            legs[KEYWORD] = keyword.rank(tx, *name, terms, counted, heads=heads, depth=depth)
+            weights = {term.term: term.weight for term in terms.known}
+        if asked.vector is not None:
+            legs[VECTOR] = self._vectors.nearest(
+                tx, *name, view, asked.vector, depth, heads=heads, provider=asked.provider, model=asked.model
+            )
+        if titled:
+            legs[TITLE] = _by_title(tx, legs, titled)
+        return _RankedChunks(fusion.fuse(legs, asked.k), weights)
+
+
+class _AskedError(Exception):
+    """More is needed than what is in memory."""
+
+
+class _Nobody(Tx):
+    """Stands in for a transaction where everything should be in memory: whoever asks it gives the try up."""
+
+    __slots__ = ()
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+
+    def execute(self, *_: Any, **__: Any) -> NoReturn:
+        """Raises _AskedError."""
+        raise _AskedError
+
+    in_binary = execute
+
+
+class _RankedChunks(NamedTuple):
+    """The best chunks, best first, and what each term of the query is worth."""
+
+    best: Sequence[Fused]
+    weights: Mapping[str, float]
+
+
+def _found(asked: _Asked, at: int, ranked: _RankedChunks, shown: Mapping[int, stored.StoredChunk]) -> Found:
+    hits = (_hit(one, shown[one.chunk_id], ranked.weights) for one in ranked.best if one.chunk_id in shown)
+    return Found(tuple(hits), at, asked.legs)
+
+
+def _by_title(tx: Tx, legs: dict[str, Sequence[Ranked]], titled: Sequence[titles.Titled]) -> list[Ranked]:
+    """What stands for each document: the best of its chunks that was found, or its first."""
+    found = [one.chunk_id for one in fusion.fuse(legs, 2 * MOST_HITS)]
+    heads = title_reads.heads_of_chunks(tx, found)
+    best: dict[int, int] = {}
+    for chunk_id in found:
+        best.setdefault(heads.get(chunk_id, 0), chunk_id)
+    return [Ranked(best.get(one.head_id, one.chunk_id), one.score, one.trust) for one in titled]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A query as the legs take it."""
+
+    tenant: str
+    collection: str
+    k: int
+    documents: tuple[str, ...] | None
+    terms: tuple[str, ...]
+    vector: Vector | None
+    provider: str | None
+    model: str | None
+
+    @property
+    def legs(self) -> tuple[str, ...]:
+        return ((KEYWORD,) if self.terms else ()) + ((VECTOR,) if self.vector is not None else ())
+
+
+def _hit(one: Fused, chunk: stored.StoredChunk, weights: Mapping[str, float]) -> Hit:
+    return Hit(
+        chunk.document_id,
+        chunk.title,
+        chunk.page,
+        chunk.text,
+        one.score,
+        chunk.generation,
+        chunk.slice,
+        chunk.position,
+        chunk.chunk_id,
+        one.parts,
+        weights,
+    )

@@ -1,0 +1,203 @@
+"""Text to terms: what the full-text indexes hold and what queries ask for.
+
+A term is lower case, holds no space, quote or other ASCII punctuation and is at most 40 characters long: one
+token, the same one, for FTS5 and for tsvector. Both sides of a search use `analyse`, so a rule may be crude
+as long as it is the same for both; `VERSION` names the rules, and words of another version must be made anew.
+
+The rules: one form for each letter (`scripts`); stop words dropped; English stems (`stem`); *wi-fi* and
+*camelCase* give their parts and the whole; numbers stay, without separators of thousands; Chinese, Japanese,
+Korean and Thai give overlapping pairs of characters.
+
+Each distinct spelling is worked out once and remembered, so a long text costs one dictionary look-up a word.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain, pairwise
+from typing import NamedTuple, TypeVar
+
+from holdfast.search import letter_folding, term_counts
+from holdfast.search.stem import keeps_its_beginning, stem
+
+VERSION = "1"
+LONGEST = 40
+MOST_TERMS = 6000  # of one text: so many of the longest, in four bytes a letter, still fit a tsvector
+_REMEMBERED = 200_000
+_WORTH_REMEMBERING = 32
+_FEW_TERMS = 4  # what gives more is rare, and would make the memory of a process as large as a stranger likes
+
+_APOSTROPHES = "'\u2019\u02bc"
+_HYPHENS = "\\-\u2010\u2011"
+_INSIDE = rf"\w{letter_folding.MARKS}{letter_folding.INVISIBLE}"
+_RAW_ASCII = re.compile(r"\w+(?:(?:[-'.]|,(?=\d{3}(?!\d)))\w+)*", re.ASCII)
+_RAW = re.compile(rf"[{_INSIDE}]+(?:(?:[{_HYPHENS}{_APOSTROPHES}.]|,(?=\d{{3}}(?!\d)))[{_INSIDE}]+)*")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
+_INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
+_NOT_WORD = re.compile(rf"[^\w{letter_folding.MARKS}]+|_+")
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LETTER = re.compile(r"\w")
+_NEGATIONS = re.compile(f"[a-z]+n[{_APOSTROPHES}]t", re.IGNORECASE)
+_CLITICS = re.compile(f"[{_APOSTROPHES}](?:s|d|m|ll|re|ve)$", re.IGNORECASE)
+_ELISIONS = re.compile(f"^(?:[cdjlmnst]|qu)[{_APOSTROPHES}](?=\\w{{3}})", re.IGNORECASE)
+
+_STOP_WORDS = """
+a about above after again against all also am an and any are as at be because been before being below
+between both but by can cannot could did do does doing down during each either few for from further had
+has have having he her here hers herself him himself his how however i if in into is it its itself just
+may me might more most must my myself neither no nor not of off on once only or other ought our ours
+ourselves out over own per quite rather same shall she should since so some such than that the their
+theirs them themselves then there these they this those through thus to too under until up upon us very
+was we were what when where whether which while who whom whose why will with within would you your yours
+yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+# Stop words that are names when written in capitals.
+_NAMES = frozenset({"IT", "US", "WHO"})
+
+
+def analyse(text: str, most: int = MOST_TERMS) -> list[str]:
+    """The terms of a text, in order and with repetitions; the first `most` of them."""
+    pattern = _RAW_ASCII if text.isascii() else _RAW
+    return list(chain.from_iterable(map(_known.__getitem__, pattern.findall(text))))[:most]
+
+
+class Terms(NamedTuple):
+    """The terms of a text: as `chunks.words` keeps them, apart by spaces, and as `counts` packs them."""
+
+    words: str
+    numbers: bytes
+
+
+def terms_of(text: str) -> Terms:
+    """What `analyse` finds in a text that is to be kept."""
+    if text.isascii():
+        # No word reaches over a space, so what stands between two is looked up whole: a fraction of the time.
+        found = map(_known_whole.__getitem__, text.split())
+        parts, numbers = zip(*found, strict=True) if text and not text.isspace() else ((), ())
+        if len(listed := b"".join(numbers)) <= MOST_TERMS * term_counts.WIDTH:
+            return Terms(" ".join(filter(None, parts)), listed)
+    return _terms_of(analyse(text))
+
+
+def _terms_of(terms: Sequence[str]) -> Terms:
+    return Terms(" ".join(terms), term_counts.listed(terms))
+
+
+def joined(text: str) -> str | None:
+    """The terms as `chunks.words` keeps them: separated by single spaces, None when there are none."""
+    return terms_of(text).words or None
+
+
+def places(text: str, wanted: AbstractSet[str]) -> Iterator[tuple[int, int, AbstractSet[str]]]:
+    """Where each word of a text stands (start, end) that gives any of the wanted terms, and which of them."""
+    pattern = _RAW_ASCII if text.isascii() else _RAW
+    beginnings = {term[:2] for term in wanted}
+    giving = {
+        raw: wanted & set(terms)
+        for raw in (set(pattern.findall(text)) if wanted else ())
+        if (raw in _known or _may_give(raw, beginnings)) and not wanted.isdisjoint(terms := _known[raw])
+    }
+    for found in pattern.finditer(text) if giving else ():
+        if (given := giving.get(found.group())) is not None:
+            yield found.start(), found.end(), given
+
+
+def _may_give(raw: str, beginnings: AbstractSet[str]) -> bool:
+    """False for a plain word whose stem begins otherwise: to work out all words of a text would cost more."""
+    if not (raw.isascii() and raw.isalpha() and raw[1:].islower()):
+        return True
+    word = raw.lower()
+    return word[:2] in beginnings or not keeps_its_beginning(word)
+
+
+Found = TypeVar("Found")
+
+
+class _Remembered(dict[str, Found]):
+    """What each spelling gives. Threads may work one out twice; they find the same."""
+
+    def remember(self, raw: str, found: Found) -> Found:
+        """What was found, at hand the next time unless the spelling is so long that it will hardly return."""
+        if len(raw) <= _WORTH_REMEMBERING:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[raw] = found
+        return found
+
+
+class _Known(_Remembered[tuple[str, ...]]):
+    """The terms of a word."""
+
+    def __missing__(self, raw: str) -> tuple[str, ...]:
+        terms = tuple(_terms(raw))
+        return self.remember(raw, terms) if len(terms) <= _FEW_TERMS else terms
+
+
+class _KnownWhole(_Remembered[Terms]):
+    """The terms of a stretch of ASCII between two spaces: a word with the marks around it, or several."""
+
+    def __missing__(self, raw: str) -> Terms:
+        return self.remember(raw, _terms_of(analyse(raw)))
+
+
+_known = _Known()
+_known_whole = _KnownWhole()
+
+
+def _terms(raw: str) -> Iterator[str]:
+    """The terms of one run of letters, digits and what joins them."""
+    if raw.isascii() and raw.isalnum() and (raw in _NAMES or raw.isdigit() or raw[1:].islower()):
+        # What almost every word is.
+        word = raw.lower()
+        if word not in STOP_WORDS or raw in _NAMES:
+            yield stem(word)[:LONGEST]
+        return
+    raw = _THOUSANDS.sub("", letter_folding.visible(raw))
+    if _INITIALS.fullmatch(raw):
+        raw = raw.replace(".", "")
+    for piece in raw.split("."):
+        if not _NEGATIONS.fullmatch(piece):
+            yield from _compound(piece)
+
+
+def _compound(piece: str) -> Iterator[str]:
+    """The parts of *wi-fi* or *readFile*, and the whole when there are two or three."""
+    piece = _ELISIONS.sub("", _CLITICS.sub("", piece))
+    if any(mark in piece for mark in _APOSTROPHES):
+        piece = "".join(letter for letter in piece if letter not in _APOSTROPHES)
+    parts = [part for part in _NOT_WORD.split(piece) if part]
+    if len(piece) <= LONGEST:
+        parts = [hump for part in parts for hump in _HUMPS.split(part)]
+    whole = 1 < len(parts) <= 3 and len(piece) <= LONGEST and piece.isascii()
+    for at, part in enumerate(parts):
+        if not (whole and at == 0 and len(part) == 1 and part.isalpha()):
+            yield from _word(part)
+    if whole:
+        yield from _word("".join(parts))
+
+
+def _word(part: str) -> Iterator[str]:
+    folded = letter_folding.fold(part)
+    if folded.isascii() and folded.isalnum():
+        if folded not in STOP_WORDS:
+            yield stem(folded)[:LONGEST]
+        return
+    # Folding may bring up what is no letter, such as the slash in the sign for one half.
+    for run in _NOT_WORD.split(folded):
+        at = 0
+        for found in letter_folding.UNSPACED.finditer(run):
+            yield from _plain(run[at : found.start()])
+            yield from _pairs(found.group())
+            at = found.end()
+        yield from _plain(run[at:])
+
+
+def _plain(run: str) -> Iterator[str]:
+    """A term of a script that separates words; marks alone are none."""
+    if _LETTER.search(run) and run not in STOP_WORDS:
+        yield stem(letter_folding.without_article(run))[:LONGEST]
+
+
+def _pairs(run: str) -> Iterator[str]:
+    return (one + other for one, other in pairwise(run)) if len(run) > 1 else iter((run,))

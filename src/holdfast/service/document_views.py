@@ -1,0 +1,156 @@
+"""Documents as people look at them: with the progress, the times, the cost and the error of their latest run.
+
+A page of documents costs as many statements as one document.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from holdfast.core import subjects
+from holdfast.core.errors import BadRequestError, NotFoundError
+from holdfast.core.records import TENANT
+from holdfast.core.states import Status, shown
+from holdfast.service import explanations
+from holdfast.service.explanations import Waiting
+from holdfast.store.base.database import Database
+from holdfast.store.base.text import is_plain
+from holdfast.store.library import document_lists
+from holdfast.store.library.document_lists import Counts, Place, Sort, Wanted
+from holdfast.store.library.documents import Document
+from holdfast.store.views import events, reads
+from holdfast.store.views.events import Standing
+from holdfast.store.views.reads import RunProgress
+
+# By what people call them, the statuses that a document can have.
+STATUSES = {
+    shown(subjects.INDEX, status): status
+    for status in (Status.FAILED, Status.RUNNING, Status.QUEUED, Status.IDLE, Status.SUCCESS)
+}
+MOST_CURSOR = 4000
+# Below this share of the work the pace says nothing about the rest.
+SOONEST = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A document and how its latest run stands; None when nobody asked, or its history was pruned."""
+
+    document: Document
+    standing: Standing | None
+
+    @property
+    def word(self) -> str:
+        """The word a person is shown for its status."""
+        return shown(subjects.INDEX, self.document.status)
+
+    @property
+    def stage(self) -> str:
+        """What its run is doing now; the empty text when nothing can be told."""
+        if self.standing is None or self.standing.run.status is not Status.RUNNING:
+            return ""
+        behind = [name for name, (done, total) in self.standing.stages.items() if done < total]
+        return behind[0] if behind else ""
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """What its run waits for; None when it is at work, or nobody asked."""
+        return explanations.waiting(self.standing)
+
+    @property
+    def eta(self) -> float | None:
+        """Seconds to go at the pace so far; None before that can be told honestly."""
+        run = self.standing.run if self.standing is not None else None
+        if self.standing is None or run is None or run.status is not Status.RUNNING or not run.started_at:
+            return None
+        share, seconds = self.standing.rolled.share, self.standing.now - run.started_at
+        return seconds * (1 - share) / share if share >= SOONEST and seconds > 1 else None
+
+    @property
+    def in_progress(self) -> str:
+        """The sentence for whoever asks for work that is under way."""
+        far = ""
+        if self.standing is not None and self.standing.run.status is Status.RUNNING:
+            far = f", {self.standing.rolled.share * 100:.0f} %"
+        word = shown(subjects.INDEX, self.standing.run.status) if self.standing is not None else self.word
+        return f"{self.document.title} is already in progress ({word}{far})"
+
+
+class Viewing:
+    """Looks at the documents of an installation."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def view(self, document: Document) -> View:
+        """The document as it stands."""
+        return self.views([document])[0]
+
+    def views(self, found: Sequence[Document]) -> list[View]:
+        """The documents as they stand, in the same order."""
+        known = events.standings(self._db, {one.run_id for one in found if one.run_id is not None})
+        return [View(one, known.get(one.run_id or "")) for one in found]
+
+    def listed(self, wanted: Wanted) -> tuple[list[View], str | None]:
+        """The documents that are wanted, and the cursor of the page after; None when this is the last."""
+        views, place = self.places(wanted)
+        return views, None if place is None else cursor_of(wanted.sort, place)
+
+    def places(self, wanted: Wanted) -> tuple[list[View], Place | None]:
+        """As `listed`, with the place itself, for a reader in this process."""
+        found = document_lists.page(self._db, wanted)
+        follows = found[-1].place if len(found) == wanted.limit else None
+        return self.views([each.document for each in found]), follows
+
+    def some(self, tenant: str, collection: str, ids: Collection[str]) -> list[View]:
+        """Those of the documents that are in the collection."""
+        return self.views(document_lists.some(self._db, tenant, collection, ids))
+
+    def counts(self, tenant: str) -> dict[str, Counts]:
+        """How many documents of each status, by collection that has some."""
+        return document_lists.counts(self._db, tenant)
+
+    def count(self, tenant: str, collection: str) -> Counts:
+        """How many documents of each status a collection has."""
+        return document_lists.counts(self._db, tenant, collection).get(collection, Counts({}))
+
+    def run(self, tenant: str, run_id: str, *, lines: int) -> RunProgress:
+        """A run of the tenant with the latest lines of its log; NotFoundError when it has no such run."""
+        found = reads.progress_of(self._db, run_id, lines)
+        if found is None or found.run.tenant != tenant:
+            raise NotFoundError(f"there is no run {run_id!r}", code="unknown_run")
+        return found
+
+
+def cursor_of(sort: Sort, place: Place) -> str:
+    """A place in a sorted list, for whoever asks for the page after it; by ids it is the id itself."""
+    if sort is Sort.ID:
+        return place.id
+    told = json.dumps([sort, place.value, place.id]).encode()
+    return base64.urlsafe_b64encode(told).decode().rstrip("=")
+
+
+def place_of(sort: Sort, cursor: str | None) -> Place | None:
+    """The place that a cursor stands for, None for none; BadRequestError for one of another list."""
+    if cursor is None:
+        return None
+    wrong = BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
+    if sort is Sort.ID:
+        if not TENANT.fullmatch(cursor):
+            raise wrong
+        return Place(cursor, cursor)
+    try:
+        told = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, binascii.Error, RecursionError):
+        raise wrong from None
+    if not isinstance(told, list) or len(told) != 3 or told[0] != sort:
+        raise wrong
+    _, value, name = told
+    fits = isinstance(value, str) if sort is Sort.TITLE else type(value) in {int, float} and abs(value) < 1e18
+    if not fits or (isinstance(value, str) and not is_plain(value)):
+        raise wrong
+    if not isinstance(name, str) or not TENANT.fullmatch(name):
+        raise wrong
+    return Place(value, name)

@@ -1,0 +1,433 @@
+"""What work would cost before it is asked for: a text, files, or a collection whose options are to change.
+
+Nothing is paid and nothing is written. A text is cut as it would be cut, and what the ledger knows costs
+nothing, so that the estimate of a text is as good as the provider's count of tokens. Documents that are there
+are estimated from what is known of them: a small text is read again from the shelf; any other from the chunks
+of its published generation, as they are when only the model changes, put together and cut again otherwise.
+That is close, not exact. A large collection is estimated from a sample, and says so.
+
+Foreign text is recognised, read and cut in children of this process, of which a tenant has a share, and
+within a time: an estimate is an answer, not a job. One of a text that takes longer fails, one of a collection
+is made of what was looked at until then.
+
+A kind that pays for something else supplies an `Outlook`: the calls that it would make for one document, and
+how many it makes at most.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.core import keys, subjects
+from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
+from holdfast.documents.blobs import Blobs
+from holdfast.documents.chunk import Piece
+from holdfast.documents.parse import records, sniff
+from holdfast.documents.parse.parser import Parser
+from holdfast.documents.parse.pool import Parsers, ParsersBusyError
+from holdfast.documents.parse.records import Block, Format, Page, Role
+from holdfast.engine.engine import Engine
+from holdfast.engine.kinds import Supplies
+from holdfast.kinds import actions, document_text, index
+from holdfast.kinds.model_calls import Model
+from holdfast.ledger.estimates import Forecast, Foresight
+from holdfast.ledger.pay import Call
+from holdfast.service import jobs
+from holdfast.service.library import Library
+from holdfast.store.library import documents
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.documents import Document
+from holdfast.store.money import estimates
+from holdfast.store.views import reads
+
+# What one estimate may look at, so that it is an answer and not a job.
+MOST_TEXT = 1024 * 1024
+MOST_DOCUMENTS = 200
+MOST_CHUNKS = 20_000
+MOST_TEXT_CHUNKS = 100_000
+GROUP = 2000
+SMALL_TEXT = 256 * 1024
+_PLAIN = frozenset({Format.TEXT, Format.MARKDOWN})
+
+
+class EstimateTimeoutError(HoldfastError):
+    """The estimate was not made within its time."""
+
+    code = "estimate_timeout"
+
+
+class _Clock:
+    """The time that an estimate may take; for ever without one."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self.until = None if seconds is None else time.monotonic() + seconds
+
+    @property
+    def left(self) -> float | None:
+        return None if self.until is None else max(0.001, self.until - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        return self.until is not None and time.monotonic() >= self.until
+
+    def error(self) -> EstimateTimeoutError:
+        return EstimateTimeoutError(
+            f"the estimate took longer than {self._seconds:g} s and was stopped; give a shorter text, or"
+            " write it to a file and run: holdfast estimate FILE"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a published document."""
+
+    text: str
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a kind of job would ask for. `calls` is given the texts of a document's chunks, in order.
+
+    `checked` are its parameters with their defaults, or BadRequestError. `most` is how many calls a whole job
+    makes at most as a rule; None where only the documents bound it.
+    """
+
+    checked: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    calls: Callable[[Model, Sequence[str], Mapping[str, Any]], Sequence[Call]]
+    most: Callable[[Mapping[str, Any]], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What it would cost. `documents` would be done; `unknown` of them have no text that is known yet.
+
+    `exact` is false when texts were put together again, a sample was taken or some text is not known.
+    """
+
+    documents: int
+    unknown: int
+    forecast: Forecast
+    model: str
+    prices: str
+    exact: bool
+    estimated_from: str
+
+
+def fingerprint(collection: str, **what: Any) -> str:
+    """Names what was estimated: the same for the same options, job or action of the same collection."""
+    return keys.digest(
+        "estimate", collection, keys.canonical({name: each for name, each in what.items() if each})
+    )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What was found so far."""
+
+    looked: int = 0
+    concerned: int = 0
+    unknown: int = 0
+    chunks: int = 0
+    exact: bool = True
+    forecast: Forecast = field(default_factory=Forecast)
+
+
+class Estimating:
+    """Estimates for the documents of an installation."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        library: Library,
+        defaults: index.Choices,
+        shelf: Blobs,
+        parser: Parser,
+        parsers: Parsers,
+        jobs: Mapping[str, Outlook] | None = None,
+        supplies: Supplies | None = None,
+        *,
+        seconds: float | None = None,
+    ) -> None:
+        self._engine = engine
+        self._library = library
+        self._defaults = defaults
+        self._shelf = shelf
+        self._parser = parser
+        self._parsers = parsers
+        self._seconds = seconds
+        self._jobs = dict(jobs or {})
+        self._supplies = supplies or Supplies()
+
+    def of_text(
+        self, tenant: str, text: str, *, collection: str | None, options: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """What it would cost to index this text; BadRequestError for one that is too long to be cut here."""
+        if len(text) > MOST_TEXT or len(text.encode("utf-8", "replace")) > MOST_TEXT:
+            message = (
+                f"a text of more than {MOST_TEXT:,} bytes is not estimated here; "
+                "write it to a file and run: holdfast estimate FILE"
+            )
+            raise BadRequestError(message, code="too_large")
+        chosen = self._chosen(tenant, collection, options)
+        clock = _Clock(self._seconds)
+        with self._lent(tenant, clock) as parser:
+            cut = parser.cut_text(text, chosen.cutting(), clock.left)
+        pieces = cut.pieces or ()
+        if len(pieces) > MOST_TEXT_CHUNKS:
+            message = f"the text would be more than {MOST_TEXT_CHUNKS:,} chunks; give a shorter one"
+            raise BadRequestError(message, code="too_large")
+        calls, foresight, forecast = _calls(pieces, chosen), self._foresight(tenant), Forecast()
+        for start in range(0, len(calls), GROUP):
+            if clock.is_over:
+                raise clock.error()
+            forecast += foresight.of(calls[start : start + GROUP])
+        return self._told(_Tally(1, 1, exact=cut.exact, forecast=forecast), chosen, "the text")
+
+    @contextlib.contextmanager
+    def _lent(self, tenant: str, clock: _Clock) -> Iterator[Parser]:
+        """A parser of the tenant's share; what takes too long in it is an estimate that does."""
+        with self._parsers.lent(tenant, clock.until) as parser:
+            try:
+                yield parser
+            except WorkError as error:
+                if error.code == "parse_timeout":
+                    raise clock.error() from error
+                raise
+
+    def of_files(
+        self,
+        tenant: str,
+        files: Sequence[Path],
+        *,
+        collection: str | None,
+        options: Mapping[str, Any] | None = None,
+        refuse: Callable[[Path, str], None],
+    ) -> Estimate:
+        """What it would cost to index these files, each read right here; `refuse` is told what cannot be."""
+        chosen = self._chosen(tenant, collection, options)
+        foresight = self._foresight(tenant)
+        tally = _Tally()
+        for path in files:
+            try:
+                forecast = sum(
+                    (foresight.of(_calls(some, chosen)) for some in self._read(path, chosen)), Forecast()
+                )
+            except (HoldfastError, OSError) as error:
+                refuse(path, error.message if isinstance(error, HoldfastError) else str(error))
+                continue
+            tally.concerned += 1
+            tally.forecast += forecast
+        return self._told(tally, chosen, "the files, read in full")
+
+    def _read(self, path: Path, chosen: index.Choices) -> Iterator[Sequence[Piece]]:
+        outline = self._parser.outline(path, path.name)
+        for piece in records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows):
+            yield self._parser.cut(path, outline.format, piece, chosen.cutting()).pieces or ()
+
+    def of_collection(
+        self, tenant: str, collection_id: str, *, options: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """What it would cost if the collection had these options: an option that is null is the default."""
+        found = self._library.collection(tenant, collection_id)
+        merged = {**found.options, **(options or {})}
+        changed = replace(found, options={name: each for name, each in merged.items() if each is not None})
+        chosen = index.choices(self._defaults, changed.options)
+
+        def concerns(document: Document) -> bool:
+            return not self._library.is_current(changed, document)
+
+        clock = _Clock(self._seconds)
+
+        def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
+            mine = index.choices(chosen, document.options)
+            pieces, exact = self._pieces(tenant, document, mine, clock)
+            return None if pieces is None else (_calls(pieces, mine), exact)
+
+        return self._sampled(tenant, found, chosen, concerns, calls, clock)
+
+    def of_job(self, tenant: str, collection_id: str, kind: str, params: Mapping[str, Any]) -> Estimate:
+        """What a job of this kind over the published documents of the collection would cost.
+
+        A job that stops at a limit is estimated by the average of all that it might ask.
+        """
+        outlook = self._jobs.get(kind)
+        if outlook is None:
+            known = ", ".join(sorted(self._jobs)) or "none"
+            message = f"there is no estimate for jobs of kind {kind!r:.40}; there is for: {known}"
+            raise BadRequestError(message, code="no_estimate")
+        found = self._library.collection(tenant, collection_id)
+        asked = outlook.checked(params)
+        model = jobs.asked(self._supplies, asked)
+        named = asked.get("documents")
+
+        def concerns(document: Document) -> bool:
+            return document.visible and (named is None or document.id in named)
+
+        def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
+            return outlook.calls(model, [each.text for each in self._passages(document)], asked), True
+
+        chosen = replace(self._library.choices(found), model=model.name)
+        told = self._sampled(tenant, found, chosen, concerns, calls, _Clock(self._seconds))
+        return _bounded(told, outlook.most(asked))
+
+    def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
+        """What an action with these checked options would cost on every document that is ready now."""
+        found = self._library.collection(tenant, collection_id)
+        asked = jobs.asked(self._supplies, options) if options["sort"] in actions.ASKING else None
+
+        def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
+            if asked is None:
+                return (), True
+            passages = tuple(document_text.Passage(each.text, each.page) for each in self._passages(document))
+            known = document_text.Reading(
+                subjects.of_document(document.id), document.published_generation, passages
+            )
+            return actions.foreseen(options, asked, known)
+
+        chosen = replace(self._library.choices(found), model=asked.name if asked is not None else "")
+        return self._sampled(
+            tenant, found, chosen, lambda document: document.visible, calls, _Clock(self._seconds)
+        )
+
+    def _sampled(
+        self,
+        tenant: str,
+        collection: Collection,
+        chosen: index.Choices,
+        concerns: Callable[[Document], bool],
+        calls: Callable[[Document], tuple[Sequence[Call], bool] | None],
+        clock: _Clock,
+    ) -> Estimate:
+        size = estimates.size_of(self._engine.db, tenant, collection.id)
+        foresight = self._foresight(tenant)
+        tally = _Tally()
+        for document in documents.page(self._engine.db, tenant, collection.id, limit=MOST_DOCUMENTS):
+            if tally.chunks > MOST_CHUNKS or clock.is_over:
+                break
+            try:
+                wanted = calls(document) if concerns(document) else ((), True)
+            except EstimateTimeoutError:
+                if not tally.looked:
+                    raise
+                break
+            tally.looked += 1
+            tally.chunks += document.chunks or 0
+            if not concerns(document):
+                continue
+            tally.concerned += 1
+            if wanted is None:
+                tally.unknown += 1
+                continue
+            tally.forecast += foresight.of(wanted[0])
+            tally.exact = tally.exact and wanted[1]
+        told = (
+            f"{tally.looked} documents"
+            if tally.looked == size.documents
+            else (f"a sample of {tally.looked} of {size.documents} documents")
+        )
+        return self._told(_scaled(tally, size), chosen, told)
+
+    def _pieces(
+        self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
+    ) -> tuple[Sequence[Piece] | None, bool]:
+        """The chunks of a document as far as they are known without its file, and whether exactly so."""
+        if document.source == "text" or document.format in {"text", "markdown", None}:
+            pieces = self._small_text(tenant, document, chosen, clock)
+            if pieces is not None:
+                return pieces, True
+        passages = self._passages(document)
+        if not passages:
+            return None, False
+        same = estimates.published_options(self._engine.db, document.head_id or 0)
+        if all(same.get(name) == getattr(chosen, name) for name in ("chunk_size", "overlap", "delimiter")):
+            return [Piece(each.text, each.page or 1, ()) for each in passages], True
+        with self._lent(tenant, clock) as parser:
+            return parser.cut_pages(_together(passages), chosen.cutting(), clock.left).pieces, False
+
+    def _small_text(
+        self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
+    ) -> Sequence[Piece] | None:
+        if document.size > SMALL_TEXT:
+            return None
+        path = self._shelf.path(document.digest)
+        try:
+            form = sniff.from_head(sniff.read_head(path), document.name)
+            if form is None or form not in _PLAIN:
+                return None
+            with self._lent(tenant, clock) as parser:
+                outline = parser.outline(path, document.name, clock.left)
+                return parser.cut(path, form, outline.whole, chosen.cutting(), seconds=clock.left).pieces
+        except (EstimateTimeoutError, ParsersBusyError):
+            raise
+        except (HoldfastError, OSError):
+            return None
+
+    def _passages(self, document: Document) -> list[Passage]:
+        found: list[Passage] = []
+        after = (-1, -1)
+        while document.head_id is not None and document.visible:
+            page = reads.visible_chunks(self._engine.db, document.head_id, after=after)
+            if page is None or not page.chunks:
+                break
+            found += [Passage(each.chunk.text, each.chunk.page) for each in page.chunks]
+            after = (page.chunks[-1].slice, page.chunks[-1].chunk.position)
+        return found
+
+    def _chosen(
+        self, tenant: str, collection: str | None, options: Mapping[str, Any] | None
+    ) -> index.Choices:
+        base = self._defaults
+        if collection is not None:
+            base = self._library.choices(self._library.collection(tenant, collection))
+        return index.choices(base, options)
+
+    def _foresight(self, tenant: str) -> Foresight:
+        parts = self._engine.parts
+        return Foresight(self._engine.db, parts.providers, parts.prices, tenant)
+
+    def _told(self, tally: _Tally, chosen: index.Choices, source: str) -> Estimate:
+        exact = tally.exact and not tally.unknown
+        version = self._engine.parts.prices.version
+        return Estimate(tally.concerned, tally.unknown, tally.forecast, chosen.model, version, exact, source)
+
+
+def _calls(pieces: Sequence[Piece], chosen: index.Choices) -> list[Call]:
+    return [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
+
+
+def _together(passages: Sequence[Passage]) -> list[Page]:
+    """The pages that these chunks were cut from, as far as they show."""
+    blocks: dict[int, list[Block]] = {}
+    for passage in passages:
+        parts = [Block(Role.PARAGRAPH, each) for each in passage.text.split("\n\n") if each.strip()]
+        blocks.setdefault(passage.page or 1, []).extend(parts)
+    return [Page(number, tuple(found)) for number, found in sorted(blocks.items())]
+
+
+def _scaled(tally: _Tally, size: estimates.Size) -> _Tally:
+    """The tally of a sample for the whole: by chunks where they are known, by documents where not."""
+    if not tally.looked or tally.looked >= size.documents:
+        return tally
+    each = size.documents / tally.looked
+    factor = size.chunks / tally.chunks if tally.chunks and size.chunks else each
+    return _Tally(
+        size.documents,
+        round(tally.concerned * each),
+        round(tally.unknown * each),
+        size.chunks,
+        exact=False,
+        forecast=tally.forecast.times(factor),
+    )
+
+
+def _bounded(told: Estimate, most: int | None) -> Estimate:
+    """The estimate of a job that asks no more than `most` of its calls; which ones shows when it runs."""
+    every = told.forecast.calls + told.forecast.known_calls
+    if most is None or every <= most:
+        return told
+    return replace(told, forecast=told.forecast.times(most / every), exact=False)

@@ -1,0 +1,452 @@
+"""Why things are as they are, in sentences: one telling for the command line, the API and the page.
+
+Codes are for programs and stay beside these. `advise` answers the question that people come with, why a
+document waits, is stuck or failed, and names the one thing that is safe to do next.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.core import subjects
+from holdfast.core.records import Head, Task
+from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, Verb, shown
+from holdfast.service import formatting, missing_content
+from holdfast.store.base.database import Database
+from holdfast.store.library.documents import Document
+from holdfast.store.money import billing, provider_troubles
+from holdfast.store.money.billing import OpenOrder
+from holdfast.store.money.provider_troubles import Trouble
+from holdfast.store.protocol import workers
+from holdfast.store.protocol.workers import WorkerState
+from holdfast.store.views import reads
+from holdfast.store.views.events import Event, Standing
+from holdfast.store.views.reads import Noted, Story, TaskDetail
+
+REQUESTS = {
+    "accepted:never_done": "first run",
+    "accepted:after_failed": "retry after a failure",
+    "accepted:after_cancelled": "retry after a cancellation",
+    "accepted:forced": "repeated on request",
+    "accepted:follow_up": "started by an action",
+    "accepted:imported": "imported",
+    "accepted:delete": "deleted",
+    "superseding:changed": "content or options changed; the earlier request is superseded",
+    "duplicate:in_progress": "rejected as a duplicate: the same work is already queued or running",
+    "unchanged:same_content_and_options": "nothing to do: already done with the same content and options",
+    "takeover:stuck_queued": "taken over: it was queued and its lane made no progress",
+    "takeover:stuck_running": "taken over: it was running and its worker had stopped responding",
+    "refused:generation_mismatch": "rejected: the caller expected a different generation",
+}
+SKIPS = {
+    "stale_generation": "a newer generation was requested",
+    "finished": "it was already finished",
+    "cancelled": "it was cancelled",
+    "lock_held": "a live worker holds it",
+    "exhausted": "it has no attempts left",
+    "unknown": "there is no such task",
+    "not_due": "it is not due yet",
+    "unsupported": "this worker's release does not support it",
+}
+RELEASES = {
+    "draining": "the worker was stopping",
+    "lease_lost": "it might no longer own the task",
+    "database_unavailable": "the database was unreachable",
+}
+FENCES = {
+    "stale_generation": "a newer generation is current",
+    "stale_epoch": "another worker holds the task now",
+    "run_success": "the run had already succeeded",
+    "run_failed": "the run had already failed",
+    "run_cancelled": "the run was cancelled",
+    "run_superseded": "a newer request had superseded the run",
+    "gone": "it was deleted",
+}
+# A caller that needs no key has no name.
+ACTORS = {"api:loopback": "someone on this machine"}
+LOSSES = {
+    "lease_expired": "{} stopped responding while working on {} (lease expired)",
+    "worker_died": "the worker of {} died while working on {}",
+    "process_died": "{} died while working on {}",
+    "overran": "{} did not finish {} within the hard time limit",
+}
+WAITS = {
+    "budget": "its budget",
+    "rate": "the provider's rate limit",
+    "intent": "another worker that is already paying for the same input",
+    "parked": "someone to resolve a parked order",
+    "provider": "the provider, which could not be reached",
+    "documents": "documents that are not ready yet",
+    "recovery": "a delayed retry, because its worker was lost several times in a row",
+}
+
+
+def wait(reason: str | None) -> str:
+    """What a task waits for."""
+    return WAITS.get(reason or "", reason or "its scheduled time")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What live work waits for: a word for programs, a sentence for people, and until when it does."""
+
+    reason: str
+    sentence: str
+    until: float | None
+
+
+def waiting(standing: Standing | None) -> Waiting | None:
+    """What a run waits for, or is tried in vain; None for one that has ended or is at work."""
+    if standing is None or standing.run.status not in LIVE:
+        return None
+    waits, trouble = standing.waits, standing.trouble
+    until = waits.until if waits is not None else None
+    if trouble is not None and (waits is None or waits.reason == "provider"):
+        return Waiting(
+            "provider", f"Waiting for the {trouble.sentence}.{_next_try(until, standing.now)}", until
+        )
+    return None if waits is None else Waiting(waits.reason, f"Waiting for {wait(waits.reason)}.", until)
+
+
+def _next_try(until: float | None, now: float) -> str:
+    left = (until or 0.0) - now
+    return f" Next attempt in {formatting.span(left)}." if left > 0 else ""
+
+
+def of_request(reason: str, actor: str | None, kind: str | None = subjects.INDEX) -> str:
+    """What became of a request for work of this kind, and who made it."""
+    if reason == "accepted:never_done" and kind == subjects.INDEX:
+        sentence = "first indexing"
+    elif reason.startswith("refused:over_budget"):
+        sentence = f"rejected: the budget of the {reason.rpartition(':')[2]} is used up"
+    elif reason.startswith("refused:unpriced"):
+        sentence = "rejected: the model has no known price, and its budget has a hard limit"
+    else:
+        sentence = REQUESTS.get(reason, reason.replace("_", " ").replace(":", ": "))
+    return f"{sentence} (requested by {ACTORS.get(actor, actor)})" if actor else sentence
+
+
+def names(story: Story) -> dict[int, str]:
+    """What the tasks of a story are called, by their ids."""
+    found = (each.task for tasks in story.tasks.values() for each in tasks)
+    return {task.id: "the plan" if task.ordinal == 0 else f"slice {task.ordinal}" for task in found}
+
+
+def of(
+    noted: Noted | Event, tasks: Mapping[int, str] | None = None, kind: str | None = subjects.INDEX
+) -> str:
+    """One entry of the journal as a sentence; `tasks` are called by their names, the others by their ids.
+
+    Epochs, leases and fences stand in parentheses at the end: the web UI leaves them out.
+    """
+    who = noted.actor or "an unknown worker"
+    task = (tasks or {}).get(noted.task_id or 0, f"task {noted.task_id}")
+    data = noted.data or {}
+    if noted.reason.startswith("fenced_out:"):
+        cause = noted.reason.partition(":")[2]
+        late = noted.verb.replace("_", " ")
+        reason = FENCES.get(cause, cause)
+        return f"a late {late} by {who} was rejected: {reason}; nothing was written (fenced out)"
+    match noted.verb:
+        case Verb.REQUEST:
+            sentence = of_request(noted.reason, noted.actor, kind)
+            return f"{sentence}: {data['message']}" if "message" in data else sentence
+        case Verb.CLAIM:
+            over = " after another worker stopped responding" if noted.reason == "over_expired" else ""
+            return f"{who} started {task}{over} (epoch {noted.epoch})"
+        case Verb.PLAN:
+            slices = data.get("slices")
+            number = formatting.count(slices, "slice") if isinstance(slices, int) else "the slices"
+            return f"{who} planned {number}"
+        case Verb.FINISH:
+            return f"{who} finished {task}"
+        case Verb.PUBLISH:
+            publisher = "the background sweep" if noted.reason == "mended" else who
+            return f"{publisher} published the generation"
+        case Verb.FAIL:
+            return f"the run failed: {noted.reason}" + (f" ({data['message']})" if "message" in data else "")
+        case _:
+            return _hand_over(noted, who, task)
+
+
+def _hand_over(noted: Noted | Event, who: str, task: str) -> str:
+    match noted.verb:
+        case Verb.EXPIRE:
+            how = LOSSES.get(noted.reason, LOSSES["lease_expired"]).format(who, task)
+            return f"{how}; it is queued again"
+        case Verb.RELEASE:
+            return f"{who} released {task}: {RELEASES.get(noted.reason, noted.reason)}"
+        case Verb.PUT_BACK:
+            return f"{who} paused {task}, waiting for {wait(noted.reason)}"
+        case Verb.RESEND:
+            return f"{who} resent the order in doubt with its original idempotency key"
+        case Verb.DOUBT | Verb.VOID | Verb.PARK | Verb.RESOLVE:
+            return _of_order(noted)
+        case Verb.SKIP:
+            return f"{who} skipped a message for {task}: {SKIPS.get(noted.reason, noted.reason)}"
+        case _:
+            return _rare(noted, who)
+
+
+def _of_order(noted: Noted | Event) -> str:
+    data = noted.data or {}
+    order = f"an order of {formatting.count(data.get('calls', 0), 'call')}"
+    priced = f"{order}, {formatting.money(data.get('estimate', 0))}"
+    match noted.verb:
+        case Verb.DOUBT:
+            return f"{priced}, is in doubt: {noted.reason}. It is unknown whether it was charged"
+        case Verb.VOID:
+            return f"{order} was not charged: {noted.reason}"
+        case Verb.PARK:
+            return f"{priced}, is parked until someone resolves it: {noted.reason}"
+        case _:
+            if noted.reason == CallState.VOID:
+                return f"{order} was resolved as not charged"
+            return f"{order} was resolved as charged, or possibly charged: it is resent with its key"
+
+
+def _rare(noted: Noted | Event, who: str) -> str:
+    match noted.verb:
+        case Verb.CANCEL:
+            return f"cancelled by {who}"
+        case Verb.DELETE:
+            return f"deleted by {who}"
+        case Verb.MOVE:
+            data = noted.data or {}
+            return f"{who} moved it from {data.get('from')} to {data.get('to')}"
+        case Verb.IMPORT:
+            return "imported as published" if noted.reason == "active" else "imported as not indexed"
+        case Verb.REPAIR:
+            lost = noted.data or {}
+            return (
+                f"{lost.get('missing_chunks', 0)} chunks and {lost.get('missing_vectors', 0)} vectors were "
+                "missing from what is published; a new generation was requested"
+            )
+        case Verb.PRUNE:
+            return f"{formatting.count((noted.data or {}).get('chunks', 0), 'obsolete chunk')} removed"
+        case _:
+            return f"{noted.verb.replace('_', ' ')}: {noted.reason.replace('_', ' ')} ({who})"
+
+
+class Step(StrEnum):
+    """The safe thing to do next."""
+
+    NOTHING = "nothing"
+    INDEX = "index"
+    UPLOAD = "upload"
+    RETRY = "retry"
+    CANCEL = "cancel"
+    RESOLVE = "resolve"
+    RAISE_BUDGET = "raise_budget"
+    START_WORKER = "start_worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Why a head is as it is, what is safe to do next, and that as a sentence.
+
+    `stands_still` is true of work that was begun and that nobody holds at the moment.
+    """
+
+    sentence: str
+    step: Step
+    todo: str
+    stands_still: bool = False
+
+
+def visible(head: Head) -> str:
+    """Which generation readers see."""
+    if head.deleted:
+        return f"it was deleted by generation {head.generation}"
+    if not head.visible:
+        return "nothing is published yet"
+    seen = "searchable" if head.kind == subjects.INDEX else "published"
+    if head.published_generation == head.generation:
+        return f"generation {head.generation} is {seen}"
+    return f"generation {head.published_generation} stays {seen}, generation {head.generation} was requested"
+
+
+def advise(
+    story: Story,
+    orders: Sequence[OpenOrder] = (),
+    *,
+    at_work: bool = True,
+    now: float | None = None,
+    troubles: Sequence[Trouble] = (),
+    document: Document | None = None,
+) -> Advice:
+    """Why the head of the story is as it is. `orders` are its unsettled ones; `at_work`: is a worker?
+
+    Without the time `now` of the database a lease is taken to be good. `troubles` are what providers do not
+    answer; only that of its own is told.
+    """
+    head = story.head
+    if document is not None and not document.has_content and head.kind == subjects.INDEX:
+        return _without_content(document)
+    mine = _trouble(story, troubles)
+    if mine is not None and head.status in LIVE:
+        return Advice(
+            f"Waiting for the {mine.sentence}.",
+            Step.CANCEL,
+            "It continues by itself once the provider responds. Check its URL, its key and whether it is up.",
+            stands_still=True,
+        )
+    if any(order.state == CallState.PARKED for order in orders):
+        return Advice(
+            "Waiting for you: a paid order is parked because it is unknown whether it was charged.",
+            Step.RESOLVE,
+            "Check the provider's bill, then say whether it was charged.",
+            stands_still=True,
+        )
+    match head.status:
+        case Status.FAILED:
+            return _failed(story)
+        case Status.QUEUED:
+            return _queued(story, at_work=at_work)
+        case Status.RUNNING:
+            return _running(story, at_work=at_work, now=now or 0.0)
+        case Status.SUCCESS if head.visible and head.published_generation != head.generation:
+            return _kept(story)
+        case Status.SUCCESS:
+            done = "Ready" if head.kind == subjects.INDEX else "Done"
+            sentence = visible(head)
+            return Advice(f"{done}. {sentence[:1].upper()}{sentence[1:]}.", Step.NOTHING, "Nothing to do.")
+        case _:
+            return _idle(story)
+
+
+def _trouble(story: Story, troubles: Sequence[Trouble]) -> Trouble | None:
+    """What the provider of the latest run does not answer."""
+    provider = story.runs[0].options.get("provider") if story.runs else None
+    return next((each for each in troubles if each.provider == provider), None)
+
+
+def about(db: Database, document: Document, story: Story | None) -> Advice:
+    """Why a document is as it is, by all that is known of it now."""
+    if story is None:
+        if not document.has_content:
+            return _without_content(document)
+        return Advice("Not indexed yet.", Step.INDEX, "Index it when you are ready.")
+    orders = [each for each in billing.open_orders(db, document.tenant) if each.run_id in story.tasks]
+    at_work = any(each.state is WorkerState.WORKING for each in workers.known(db))
+    known = provider_troubles.all_of(db)
+    now = reads.moment(db)
+    return advise(story, orders, at_work=at_work, now=now, troubles=known, document=document)
+
+
+def _without_content(document: Document) -> Advice:
+    step = Step.UPLOAD if document.url is None else Step.INDEX
+    return Advice(missing_content.sentence(document), step, missing_content.way_out(document))
+
+
+def _kept(story: Story) -> Advice:
+    """For a head whose published generation answers although a newer one was asked for and has ended."""
+    head = story.head
+    ended = story.runs[0].run.status if story.runs else Status.CANCELLED
+    seen = "searchable" if head.kind == subjects.INDEX else "published"
+    return Advice(
+        f"Generation {head.generation} was {ended}. Generation {head.published_generation} is still {seen}.",
+        Step.RETRY,
+        "Retry to get the newer content or options; what was already paid for is kept.",
+    )
+
+
+def _failed(story: Story) -> Advice:
+    run = story.runs[0].run if story.runs else None
+    unknown = "the reason is unknown"
+    message = (run.error_message or run.error_code or unknown) if run is not None else unknown
+    seen = "searchable" if story.head.kind == subjects.INDEX else "published"
+    stays = f" Generation {story.head.published_generation} is still {seen}." if story.head.visible else ""
+    return Advice(
+        f"Failed: {message.rstrip('.')}.{stays}",
+        Step.RETRY,
+        "Fix the cause, then retry: what was already paid for is kept.",
+    )
+
+
+def _open_tasks(story: Story) -> list[TaskDetail]:
+    run = story.runs[0].run if story.runs else None
+    found = story.tasks.get(run.id, ()) if run is not None else ()
+    return [each for each in found if each.task.state in OPEN]
+
+
+def _waits(story: Story) -> Advice | None:
+    """What the work waits for, when no part of it is held or queued."""
+    reasons = {each.task.waiting_for for each in _open_tasks(story) if each.task.state is TaskState.WAITING}
+    if "parked" in reasons:
+        sentence, todo = f"Waiting for {wait('parked')}.", "Say whether the order was charged."
+        return Advice(sentence, Step.RESOLVE, todo, stands_still=True)
+    if "budget" in reasons:
+        return Advice(
+            "Its budget is used up: nothing is spent until you raise it.",
+            Step.RAISE_BUDGET,
+            "Raise the budget, and it continues right away.",
+            stands_still=True,
+        )
+    if reasons:
+        causes = " and ".join(sorted(wait(each) for each in reasons))
+        todo = "Nothing to do: it continues by itself."
+        return Advice(f"Waiting for {causes}.", Step.CANCEL, todo, stands_still=True)
+    return None
+
+
+def _queued(story: Story, *, at_work: bool) -> Advice:
+    if not at_work:
+        return Advice(
+            "Waiting for a worker, but none is online.",
+            Step.START_WORKER,
+            "Start one with: holdfast worker. Accepted work is not lost.",
+        )
+    return _waits(story) or Advice(
+        "Waiting for a free worker.", Step.CANCEL, "Nothing to do: it starts when a worker is free."
+    )
+
+
+def _lost(held: Sequence[Task], *, at_work: bool, now: float) -> Advice:
+    """For work whose holders have all let their leases expire."""
+    owners = ", ".join(sorted({task.owner or "a worker" for task in held}))
+    # A holder was last heard of when it renewed its lease, which is longer ago than its end.
+    ago = formatting.span(now - max(task.lease_until for task in held))
+    silent = f"{owners} stopped responding more than {ago} ago (lease expired)"
+    progress = "Finished slices and paid calls are kept."
+    if at_work:
+        todo = f"Nothing to do: another worker takes over within seconds. {progress}"
+        return Advice(f"{silent}.", Step.CANCEL, todo, stands_still=True)
+    todo = f"Start one with: holdfast worker. {progress}"
+    return Advice(f"{silent}, and no worker is online.", Step.START_WORKER, todo, stands_still=True)
+
+
+def _running(story: Story, *, at_work: bool, now: float) -> Advice:
+    open_tasks = _open_tasks(story)
+    held = [each.task for each in open_tasks if each.task.state is TaskState.RUNNING]
+    ours = [entry for entry in story.journal if entry.generation == story.head.generation]
+    expired = bool(ours) and ours[-1].verb == Verb.EXPIRE
+    if held and all(task.lease_until < now for task in held):
+        return _lost(held, at_work=at_work, now=now)
+    if held:
+        owners = sorted({task.owner or "a worker" for task in held})
+        verb = "is" if len(owners) == 1 else "are"
+        return Advice(
+            f"{', '.join(owners)} {verb} working on it (lease renewed every few seconds).",
+            Step.CANCEL,
+            "Nothing to do: if a worker dies, another one takes over.",
+        )
+    if (waits := _waits(story)) is not None:
+        return waits
+    if not at_work:
+        return _queued(story, at_work=False)
+    why = "the worker that had it was lost" if expired else "the rest of it is queued"
+    return Advice(
+        f"Waiting for a free worker: {why}. Finished slices and paid calls are kept.",
+        Step.CANCEL,
+        "Nothing to do: it continues by itself.",
+        stands_still=True,
+    )
+
+
+def _idle(story: Story) -> Advice:
+    last = story.runs[0].run.status if story.runs else None
+    if last is Status.CANCELLED:
+        return Advice("Cancelled before anything was published.", Step.RETRY, "Retry when you are ready.")
+    word = shown(story.head.kind, story.head.status).replace("_", " ")
+    return Advice(f"{word.capitalize()}.", Step.INDEX, "Index it when you are ready.")

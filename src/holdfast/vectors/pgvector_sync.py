@@ -1,0 +1,165 @@
+"""Keeps the tables of pgvector in step with what is published: behind the publications, never in their way.
+
+An HNSW index takes about a millisecond for each vector, which no publication should wait for; until a vector
+is there, readers compare it in memory. Nothing depends on this work: it is a copy, it may stop anywhere, and
+the next round goes on from what is there.
+
+It runs in a thread of its own, for the first index of a large collection takes minutes and the sweep, which
+starts it, has leases to look after.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sqlalchemy import exc
+
+from holdfast.core.errors import StoreUnavailableError
+from holdfast.extras import LazyModule
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.search import search_reads as stored
+from holdfast.store.search import vector_tables as tables
+from holdfast.vectors.encoding import normalised
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
+
+# Chunks below which a collection is compared in memory, whatever is asked for: it is as quick.
+SMALL = 2000
+# Bytes of vectors up to which `auto` keeps a collection in memory: a quarter of a million of 256 dimensions.
+LARGE = 256 << 20
+HEADS_AT_ONCE = 50
+# Seconds until a database that has no extension, or gives no right to it, is asked again.
+AGAIN_AFTER = 600.0
+
+log = logging.getLogger(__name__)
+
+
+class Filling:
+    """The duty of the sweep. `least` is in chunks, `large` in bytes: both must be reached."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        least: int = SMALL,
+        large: int = LARGE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._db = db
+        self._least = least
+        self._large = large
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+        self._clock = clock
+        self._again_at = 0.0
+        # The stamps as of which every collection was looked at.
+        self._seen: dict[tuple[str, str], int] = {}
+        self._are_there = False
+
+    def __call__(self) -> int:
+        """A round is under way, begun now if there was none."""
+        if not self._stopping and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._try, name="vectors", daemon=True)
+            self._thread.start()
+        return 0
+
+    def close(self, patience: float = 5.0) -> None:
+        """No round begins any more; one under way stops after its batch, if that ends in time."""
+        self._stopping = True
+        if self._thread is not None:
+            self._thread.join(patience)
+
+    def _try(self) -> None:
+        try:
+            self.round()
+        except tables.BusyError:
+            log.debug("another process fills the tables of pgvector")
+        except (StoreUnavailableError, exc.SQLAlchemyError) as error:
+            log.warning("the tables of pgvector were not filled, the next round goes on: %s", error)
+
+    def round(self) -> int:
+        """Every collection that is large enough is in the tables as it was seen; how many vectors came.
+
+        Only collections that were published to since the last round are looked at.
+        """
+        were_there, self._are_there = self._are_there, self._db.read(tables.are_there)
+        if were_there and not self._are_there:
+            self._seen = {}  # whatever was in them is gone
+        stamps = tables.publish_seqs(self._db)
+        changed = {name: seq for name, seq in stamps.items() if self._seen.get(name) != seq}
+        if not changed or self._clock() < self._again_at:
+            return 0
+        chunks = {name: tables.chunks_of(self._db, *name) for name in changed}
+        filled = 0
+        if self._are_wanted(max(chunks.values())):
+            if not tables.prepare(self._db):
+                self._again_at = self._clock() + AGAIN_AFTER
+                return 0
+            self._are_there = True
+            for name in changed:
+                filled += self._filled(tables.due(self._db, *name, chunks[name]))
+                if self._stopping:
+                    return filled
+        self._seen = stamps
+        return filled
+
+    def _are_wanted(self, chunks: int) -> bool:
+        """True when the tables are there, or a collection of so many chunks is the first that needs them."""
+        least = max(self._least, self._large // (4 * tables.MOST_DIMENSIONS))
+        return chunks >= least or tables.are_begun(self._db)
+
+    def _filled(self, one: tables.Due | None) -> int:
+        """How many vectors of the collection came; none if it is up to date, or compared in memory."""
+        if one is None or self._stopping:
+            return 0
+        large = one.chunks >= self._least and 4 * one.chunks * one.dimensions >= self._large
+        return self._fill(one) if one.is_kept or large else 0
+
+    def _fill(self, one: tables.Due) -> int:
+        name = (one.tenant, one.collection)
+        filled = 0
+        while True:
+            found, rows = self._db.read(lambda tx: _seen(tx, *name))
+            if self._stopping:
+                return filled
+            if not found.missing and not found.stale:
+                break
+            tables.put(self._db, *name, found, rows)
+            filled += len(rows)
+        if one.chunks:
+            tables.settle(self._db, *name, found.publish_seq)
+        else:
+            tables.forget(self._db, *name)
+        if filled:
+            log.info(
+                "collection %s of tenant %s: %d vectors are in pgvector", one.collection, one.tenant, filled
+            )
+        return filled
+
+
+def _seen(tx: Tx, tenant: str, collection: str) -> tuple[tables.Gap, list[tables.Row]]:
+    """What is missing, and its vectors, by one snapshot."""
+    found = tables.gap(tx, tenant, collection, HEADS_AT_ONCE)
+    rows: list[tables.Row] = []
+    for batch in stored.vectors_of(tx, list(found.missing)):
+        rows += [row for one in batch if (row := _row(one)) is not None]
+    return found, rows
+
+
+def _row(one: stored.StoredVector) -> tables.Row | None:
+    """The vector as the tables take it; None for what is none, has no direction, or is too long for HNSW."""
+    if not one.vector or len(one.vector) % 4 or len(one.vector) > 4 * tables.MOST_DIMENSIONS:
+        return None
+    scaled = normalised(np.frombuffer(one.vector, dtype="<f4").astype(np.float32, copy=False))
+    return (
+        tables.Row(one.head_id, one.chunk_id, one.provider, one.model, scaled.astype(">f2").tobytes())
+        if scaled.any()
+        else None
+    )

@@ -1,0 +1,65 @@
+"""Search: the passages that answer, with the words of the question marked."""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from anyio import to_thread
+from fastapi import Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from holdfast.core.records import TENANT
+from holdfast.search.searcher import Found
+from holdfast.service.access import Identity
+from holdfast.web import rendering, slow_requests
+from holdfast.web.parts import Its, ItsOf
+
+LONGEST = 10_000
+HITS = 20
+
+router = rendering.router()
+
+
+@router.get("/search")
+async def search(
+    request: Request,
+    its: ItsOf,
+    who: rendering.Who,
+    q: Annotated[str, Query(max_length=LONGEST)] = "",
+    collection: str = "",
+    suggest: Annotated[str, Query(max_length=LONGEST)] = "",
+) -> Response:
+    """Show what answers a question. Nothing is looked for, or paid, before somebody asks.
+
+    A link of another site may bring a question along. It stands in its field until the reader sends it, under
+    an address that asks nothing however often it is loaded.
+    """
+    if q.strip() and not its.is_ours(request):
+        suggested = urlencode({"suggest": q, "collection": collection}, errors="replace")
+        return RedirectResponse(f"/search?{suggested}", 303)
+    if not its.searching.waits:
+        return await to_thread.run_sync(_answered, request, its, who, (q, suggest), collection)
+    async with slow_requests.places(slow_requests.Pool.QUESTIONS).place(who.tenant) as limiter:
+        return await to_thread.run_sync(
+            _answered, request, its, who, (q, suggest), collection, limiter=limiter
+        )
+
+
+def _answered(request: Request, its: Its, who: Identity, words: tuple[str, str], collection: str) -> Response:
+    q, suggest = words
+    known = its.library.collections(who.tenant)
+    chosen = next((each for each in known if each.id == collection), known[0] if known else None)
+    found: Found | None = None
+    if q.strip() and chosen is not None and TENANT.fullmatch(chosen.id):
+        found = its.searching.search(who.tenant, chosen.id, q, k=HITS)
+    return rendering.page(
+        request,
+        its,
+        who,
+        "search.html",
+        "Search",
+        q=q,
+        chosen=chosen,
+        collections=known,
+        found=found,
+        suggest=suggest,
+    )

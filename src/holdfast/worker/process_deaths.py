@@ -1,0 +1,122 @@
+"""Processes of a worker that died with a task in hand: their parent sees it, and says so in the database.
+
+The task is then due again at once instead of when its lease has run out, the orders of the dead process are
+in doubt at once, and the death counts as an attempt: that the one process that ran it died says much about
+the task. When the whole worker dies nobody is left to say so, and that says little.
+"""
+
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.core import decide
+from holdfast.core.errors import HoldfastError
+from holdfast.core.states import Loss
+from holdfast.engine import processes, wakeups
+from holdfast.store.base.database import Database
+from holdfast.store.protocol import losses
+from holdfast.worker.shared_state import Board, Left, Mark
+
+RETRY_EVERY = 1.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A process that died, and the claim that it had in hand."""
+
+    pid: int
+    began: int
+    task_id: int
+    epoch: int
+
+    @property
+    def process(self) -> str:
+        """The name of the process; "" where the system gives none."""
+        return processes.name(self.pid, self.began)
+
+    def has_happened(self) -> bool:
+        """True when the process is gone. It is a child of this one, so its id is not given away before."""
+        if name := self.process:
+            return processes.has_died(name)
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+
+class Deaths:
+    """Finds who died, and tells of it in a thread of its own: a database may hold that up."""
+
+    def __init__(
+        self, board: Board, sender: wakeups.Sender, caps: decide.Caps, open_database: Callable[[], Database]
+    ) -> None:
+        self._board = board
+        self._sender = sender
+        self._caps = caps
+        self._open_database = open_database
+        self._found: set[Death] = set()
+        self._to_tell: queue.SimpleQueue[tuple[Death, Loss]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    def look(self, *, draining: bool) -> list[Death]:
+        """Those who have died since the last look; each is told of. Nothing here waits for anything.
+
+        In a worker that is stopping a death says nothing about the task.
+        """
+        new = [death for death in self._candidates() if death not in self._found and death.has_happened()]
+        for death in new:
+            self._found.add(death)
+            log.warning("process %s died with task %s in hand", death.pid, death.task_id)
+            self._to_tell.put((death, Loss.WORKER_DIED if draining else Loss.PROCESS_DIED))
+        if new and self._thread is None:
+            self._thread = threading.Thread(target=self._tell_all, name="holdfast-deaths", daemon=True)
+            self._thread.start()
+        return new
+
+    def _candidates(self) -> list[Death]:
+        rows = self._board.rows
+        found = [Death(*(int(row[name]) for name in names)) for row in rows for names in _WHO]
+        return [death for death in found if death.pid and death.task_id]
+
+    def stop(self) -> None:
+        """Nothing more is told."""
+        self._stop.set()
+
+    def _tell_all(self) -> None:
+        db = self._open_database()
+        try:
+            while not self._stop.is_set():
+                try:
+                    death, loss = self._to_tell.get(timeout=RETRY_EVERY)
+                except queue.Empty:
+                    continue
+                self._tell(db, death, loss)
+        finally:
+            db.close()
+
+    def _tell(self, db: Database, death: Death, loss: Loss) -> None:
+        """Tried until it is told; if that takes longer than the lease, the epoch has risen meanwhile."""
+        while not self._stop.is_set():
+            try:
+                due = losses.lose(
+                    db, death.task_id, death.epoch, loss=loss, caps=self._caps, process=death.process
+                )
+            except HoldfastError as error:
+                log.warning("the death of process %s cannot be told now: %s", death.pid, error.message)
+                self._stop.wait(RETRY_EVERY)
+            else:
+                wakeups.wake_lanes(self._sender, due)
+                return
+
+
+_WHO = (
+    (Mark.PID, Mark.BEGAN, Mark.TASK, Mark.EPOCH),
+    (Left.PID, Left.BEGAN, Left.TASK, Left.EPOCH),
+)

@@ -1,0 +1,335 @@
+"""What the main process of a worker does beside consuming: sweep, watch its children, tell of itself.
+
+Each has a thread of its own, because each can be held up by something else: the sweep by what the database
+keeps from it, the duties that take long by themselves, the heartbeat (on a connection of its own) only by a
+database that does not answer, the watch over children by nothing at all.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast import __version__, bootstrap
+from holdfast.core import decide
+from holdfast.core.errors import HoldfastError
+from holdfast.engine import wakeups
+from holdfast.engine.duty_threads import Apart
+from holdfast.providers.base import boot_time
+from holdfast.settings import Settings
+from holdfast.store.base.database import Database
+from holdfast.store.features import open_database
+from holdfast.store.protocol import workers
+from holdfast.store.protocol.workers import WorkerState
+from holdfast.worker.process_deaths import Deaths
+from holdfast.worker.shared_state import COUNTS, Board, Count, Mark, Row
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a main process looks, and how patient it is, in seconds."""
+
+    report_every: float = 3.0
+    look_every: float = 0.5
+    # A child that is past its hard limit is given this long to notice it by itself.
+    hard_grace: float = 5.0
+    # Work that is due for this long while this worker has a free process and claims nothing: it is deaf.
+    deaf_after: float = 30.0
+    # Sooner than that it connects to its broker anew; if that does not help so often, it ends.
+    cure_after: float = 10.0
+    most_cures: int = 12
+    # A drain that is over its time is given this long to end by itself.
+    stop_grace: float = 3.5
+    # Nothing is in hand any more, and only a broker or a database that does not answer holds up the end.
+    settled_grace: float = 6.0
+    farewell: float = 1.0
+
+
+@dataclass(slots=True)
+class Progress:
+    """When things last happened in this worker, by the boot-time clock; 0 is never."""
+
+    began: float
+    swept: float = 0.0
+    looked: float = 0.0
+    connected: float = 0.0
+    database: bool = False
+    broker: bool = False
+    deaf: bool = False
+    draining: bool = False
+    killed: int = 0
+    sweeps: int = 0
+    sweeps_won: int = 0
+    strangers: int = 0
+    connections: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a worker is called and where it is."""
+
+    id: str
+    name: str
+    broker: str
+    lanes: tuple[str, ...]
+    pipelines: tuple[str, ...]
+    processes: int
+    health: str = ""
+
+
+class Overseer:
+    """The side duties of a main process. `start` after the pool has forked its first children."""
+
+    def __init__(
+        self, settings: Settings, card: Card, board: Board, sender: wakeups.Sender, pace: Pace | None = None
+    ) -> None:
+        self.pace = pace or Pace()
+        self.settings = settings
+        self.card = card
+        self.board = board
+        self.progress = Progress(boot_time())
+        self.is_connected: Callable[[], bool] = lambda: False
+        self.strangers: Callable[[], int] = lambda: 0
+        self.reconnect: Callable[[], None] = lambda: None
+        self._sender = sender
+        self._stop = threading.Event()
+        self._over = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._runtime: bootstrap.Runtime | None = None
+        self._killed: set[int] = set()
+        self._apart: Apart | None = None
+        self._voice: Database | None = None
+        caps = decide.Caps(settings.attempt_cap, settings.loss_cap)
+        self._deaths = Deaths(board, sender, caps, self._database)
+        self._cures = 0
+
+    def _database(self) -> Database:
+        url = self.settings.database_url.get_secret_value()
+        return open_database(url, pool_size=1, prepare=self.settings.database_prepare, patience=5.0)
+
+    def start(self) -> None:
+        """The sweep, the heartbeat and the watch over children have begun."""
+        for name, body in (("sweep", self._sweep), ("heartbeat", self._beat), ("watch", self._watch)):
+            thread = threading.Thread(target=body, name=f"holdfast-{name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def drain(self) -> None:
+        """The worker is stopping: say so, and allow it the drain time and no more."""
+        self.progress.draining = True
+
+    def stop(self) -> None:
+        """The threads have ended, and the worker is reported as stopped.
+
+        The watch ends last: whatever holds this up, it ends the process in time.
+        """
+        self.drain()
+        self._stop.set()
+        ended = self._apart is None or self._apart.stop()
+        for thread in self._threads[:-1]:
+            thread.join(timeout=2)
+        if not any(thread.is_alive() for thread in self._threads[1:-1]):  # else the database holds it up
+            self._say_farewell()
+        if self._runtime is not None and ended and not any(each.is_alive() for each in self._threads[:-1]):
+            self._runtime.close()
+        if self._voice is not None:
+            self._voice.close()
+        self._over.set()
+        self._deaths.stop()
+        for thread in self._threads[-1:]:
+            thread.join(timeout=5)
+
+    def _say_farewell(self) -> None:
+        """The worker is known to have stopped, if the database answers: nobody waits for one that is away."""
+        if self._voice is not None and self.progress.database:
+            with contextlib.suppress(HoldfastError):
+                self._report(self._voice, WorkerState.STOPPED)
+
+    @property
+    def wake_ups_not_sent(self) -> int:
+        """How many wake-ups the sweep of this worker could not hand to a broker."""
+        return getattr(self._sender, "failed", 0)
+
+    def total(self, name: str) -> int:
+        """A count over all children that ever were, with the strange messages that reached none of them."""
+        return self.board.total(name) + (self.progress.strangers if name == Count.STRANGE else 0)
+
+    def _sweep(self) -> None:
+        interval = self.settings.sweep_interval
+        wait = 0.0
+        while not self._stop.wait(wait):
+            wait = interval
+            try:
+                runtime = self._open()
+                swept = runtime.engine.sweep()
+                wait = interval * (0.92 + runtime.engine.host.jitter() * 0.16)  # never before its turn is due
+                self.progress.sweeps += 1
+                self.progress.sweeps_won += bool(swept.won)
+                self.progress.error = ""
+                self.progress.swept = boot_time()
+                self.progress.database = True
+            except HoldfastError as error:
+                self._away(error.message)
+            except Exception as error:  # outermost loop: a sweep that ends is a worker that forgets
+                log.exception("the sweep failed and goes on")
+                self._away(f"{type(error).__name__}: {error}")
+
+    def _away(self, message: str) -> None:
+        if self.progress.database or not self.progress.error:
+            log.warning("no sweep: %s", message)
+        self.progress.database = False
+        self.progress.error = message
+
+    def _open(self) -> bootstrap.Runtime:
+        if self._runtime is None:
+            runtime = bootstrap.open_runtime(self.settings, (), sender=self._sender, owner=self.card.name)
+            # A duty that takes long holds up neither the leases of the dead nor the others.
+            self._apart = runtime.engine.sweeper.apart = Apart(runtime.engine.sweeper.overran)
+            self._runtime = runtime
+        return self._runtime
+
+    def _beat(self) -> None:
+        """The worker tells of itself, whatever the sweep is doing."""
+        wait = 0.0
+        while not self._stop.wait(wait):
+            wait = self.pace.report_every
+            if self._runtime is None:  # whoever opens it has seen that the database can be used
+                wait = self.pace.look_every
+                continue
+            try:
+                self._tell(self._own_connection())
+            except HoldfastError as error:
+                log.warning("no heartbeat: %s", error.message)
+            except Exception:  # outermost loop: a worker that is silent counts as lost
+                log.exception("the heartbeat failed and goes on")
+
+    def _own_connection(self) -> Database:
+        if self._voice is None:
+            self._voice = open_database(
+                self.settings.database_url.get_secret_value(),
+                pool_size=1,
+                prepare=self.settings.database_prepare,
+                patience=self.pace.report_every,
+            )
+        return self._voice
+
+    def _tell(self, db: Database) -> None:
+        self._listen(db, boot_time())
+        state = WorkerState.SICK if self.progress.deaf else WorkerState.WORKING
+        if self.progress.draining:
+            state = WorkerState.DRAINING
+        self._report(db, state)
+
+    def _listen(self, db: Database, now: float) -> None:
+        """Find out whether this worker still hears its broker, and make it connect anew if it does not.
+
+        Redis that was away while every process was busy leaves a consumer that never asks again: the lost
+        acknowledgements still count as messages in hand.
+        """
+        if not self._is_deaf(db, now, self.pace.cure_after):
+            self.progress.deaf = False
+            self._cures = 0
+            return
+        self.progress.deaf = self._is_deaf(db, now, self.pace.deaf_after)
+        self._cures += 1
+        if self._cures > self.pace.most_cures:
+            log.error("work is due and this worker hears nothing; it ends, to be started again")
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        log.warning("work is due and this worker takes none; connecting to the broker anew")
+        self.reconnect()
+
+    def _is_deaf(self, db: Database, now: float, patience: float) -> bool:
+        """True when there is work that this worker should have taken and did not.
+
+        Not while the broker is away: then nobody can be woken, and a restart would not bring it back.
+        """
+        if self.progress.draining or not self.progress.broker:
+            return False
+        card = self.card
+        quiet = now - max(self.board.latest(Mark.LAST_CLAIM), self.progress.began) > patience
+        if not quiet or all(row.busy for row in self.board.taken()):
+            return False
+        return workers.work_waits(db, lanes=card.lanes, pipelines=card.pipelines, patience=patience)
+
+    def _report(self, db: Database, state: WorkerState) -> None:
+        card = self.card
+        counts = {name: self.total(name) for name in COUNTS}
+        told = workers.Worker(
+            id=card.id,
+            name=card.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            broker=card.broker,
+            health=card.health,
+            lanes=card.lanes,
+            pipelines=card.pipelines,
+            processes=len(self.board.taken()) or card.processes,
+            busy=sum(row.busy for row in self.board.taken()),
+            state=state,
+            counts=counts,
+        )
+        workers.report(db, told)
+
+    def _watch(self) -> None:
+        """Children that hang past their hard limit are killed; a drain that lasts too long is cut off."""
+        since = 0.0
+        while not self._over.wait(self.pace.look_every):
+            now = boot_time()
+            self.progress.looked = now
+            connected = self.is_connected()
+            self.progress.connections += connected and not self.progress.broker
+            self.progress.broker = connected
+            self.progress.strangers = self.strangers()
+            for row in self.board.taken():
+                self._look_at(row, now)
+            self._deaths.look(draining=self.progress.draining)
+            if self.progress.draining:
+                if not since:
+                    log.info("told to stop: draining for at most %g s", self.settings.drain_timeout)
+                since = since or now
+                self._look_at_drain(now - since)
+
+    def _look_at_drain(self, lasted: float) -> None:
+        # Paid answers are waited for: an order is longer than a drain may be, but not than its own deadline.
+        if (
+            max((row[Mark.ORDERS_UNTIL] for row in self.board.taken()), default=0.0)
+            > boot_time() - self.pace.stop_grace
+        ):
+            return
+        if lasted > self.settings.drain_timeout + self.pace.stop_grace:
+            log.error("the drain did not end within %g s; ending now", self.settings.drain_timeout)
+            self._cut_off()
+        elif lasted > self.pace.settled_grace and not any(row.busy for row in self.board.taken()):
+            log.warning("nothing is in hand any more, but broker or database do not let go; ending now")
+            self._cut_off()
+
+    def _look_at(self, row: Row, now: float) -> None:
+        pid, hard_at = row.pid, row[Mark.HARD_AT]
+        if hard_at and now > hard_at + self.pace.hard_grace and pid not in self._killed:
+            self._killed.add(pid)  # until the pool has buried it, it still looks alive
+            log.error(
+                "process %s is killed: task %d is past its hard time limit and does not stop",
+                pid,
+                row[Mark.TASK],
+            )
+            self.progress.killed += 1
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _cut_off(self) -> None:
+        for row in self.board.taken():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(row.pid, signal.SIGKILL)
+        farewell = threading.Thread(target=self._say_farewell, name="holdfast-farewell", daemon=True)
+        farewell.start()
+        farewell.join(self.pace.farewell)
+        os._exit(0)
