@@ -16,6 +16,7 @@ MODULES = {
     "celery": ("amqp", "billiard", "celery", "kombu"),
     "server": (
         "PIL",
+        "Stemmer",
         "charset_normalizer",
         "docx",
         "fastapi",

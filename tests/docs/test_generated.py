@@ -82,6 +82,7 @@ IMPORTED_AS = {
     "pillow": "PIL",
     "python-calamine": "python_calamine",
     "python-docx": "docx",
+    "pystemmer": "Stemmer",
     "python-multipart": "starlette.formparsers",
     "python-pptx": "pptx",
 }

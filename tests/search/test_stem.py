@@ -1,10 +1,15 @@
 """Endings: what should meet meets, and what should not does not."""
 
+from itertools import product
+from string import ascii_lowercase
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.stem import stem
+from holdfast.search.stem import keeps_its_beginning, stem
+
+ENDINGS = ("ing", "ings", "ed", "eds", "ies", "ied", "ly", "eedly", "ingly", "er", "y", "'s")
 
 
 @pytest.mark.parametrize(
@@ -27,6 +32,7 @@ from holdfast.search.stem import stem
         "vaccine vaccines vaccination vaccinated",
         "relate related relation relational",
         "happy happiness happily",
+        "tie ties tied tying",
         "nation national nationalize",
         "hope hopes hoping hopeful hopefully",
         "fail failed failing fails",
@@ -54,6 +60,9 @@ def test_forms_of_one_word_share_a_stem(family):
         "hop hope",
         "bed be bee",
         "sing sin",
+        "ear early",
+        "on only",
+        "even evening",
     ],
 )
 def test_strangers_are_kept_apart(strangers):
@@ -66,6 +75,13 @@ def test_strangers_are_kept_apart(strangers):
 def test_what_is_no_english_word_stays_as_it_is(word):
     """Short words, numbers and other alphabets."""
     assert stem(word) == word
+
+
+def test_the_first_letters_of_a_stem_are_those_of_the_word_where_it_is_said_so():
+    """Every word of two letters and an ending, for short words are where the rules change most."""
+    letters = [one + other for one, other in product(ascii_lowercase, repeat=2)]
+    for word in (start + more + end for start in letters for more in ("", "y", "e") for end in ENDINGS):
+        assert not keeps_its_beginning(word) or stem(word)[:2] == word[:2]
 
 
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=30))

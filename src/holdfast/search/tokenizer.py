@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 from holdfast.search import letter_folding, term_counts
 from holdfast.search.stem import keeps_its_beginning, stem
 
-VERSION = "1"
+VERSION = "2"
 LONGEST = 40
 MOST_TERMS = 6000  # of one text: so many of the longest, in four bytes a letter, still fit a tsvector
 _REMEMBERED = 200_000
