@@ -22,6 +22,7 @@ MODULES = {
         "fastapi",
         "httptools",
         "jinja2",
+        "jsonschema",
         "numpy",
         "pptx",
         "prometheus_client",

@@ -60,6 +60,21 @@ def test_fields_by_their_patterns(plain):
     assert found["sources"]["invoice"]["page"] == 1
 
 
+def test_the_stand_in_follows_references(plain):
+    """As Pydantic writes a model in a model, and a field that may be null."""
+    plain.client.indexed(INVOICE)
+    seller = {"type": "object", "properties": {"contact": {"type": "string", "format": "email"}}}
+    properties = {
+        "seller": {"$ref": "#/$defs/Seller"},
+        "total": {"anyOf": [{"type": "null"}, {"type": "number"}]},
+    }
+    schema = {"type": "object", "properties": properties, "$defs": {"Seller": seller}}
+    response = ask(plain.client, "extract", schema=schema)
+    plain.work()
+    (result,) = results(plain.client, response.json["job_id"])
+    assert result["fields"] == {"seller": {"contact": "bob@example.org"}, "total": 1234.5}
+
+
 @pytest.fixture
 def holdfast(monkeypatch, capsys, tmp_path):
     """`holdfast("jobs")` runs a command in this process; answers exit code, output and complaint."""

@@ -1,10 +1,12 @@
 """The parts of jobs that need no database: reading answers, picking chunks, testing schemas, copying."""
 
+import functools
 import json
 
 import pytest
 
-from holdfast.core.errors import WorkError
+from holdfast.core import keys
+from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.engine.kinds import Supplies
 from holdfast.kinds import chunk_sampling, model_calls, qa, schemas
 from holdfast.kinds.model_calls import Model
@@ -137,6 +139,47 @@ def test_an_answer_is_held_against_its_schema(value, schema, fault):
     found = schemas.faults(value, schema)
     assert (fault is None) == (found == [])
     assert fault is None or fault in found[0]
+
+
+HOSTILE = [
+    ({"pattern": r"(a+)+$"}, "a" * 9000 + "b", "must match the pattern"),
+    ({"pattern": "^a*$"}, "a" * 1_000_000, "must match the pattern"),
+    ({"items": {"enum": list(range(5000))}}, [4999] * 5000, "too large"),
+    ({"$ref": "#/$defs/0"}, 1, "too large"),
+    ({"$ref": "#/$defs/deep"}, None, "too deeply nested"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "fault"), HOSTILE)
+def test_no_schema_makes_a_test_run_for_long(field, value, fault):
+    """Patterns, long lists, two ways at each of thirty steps and a very deep answer all end."""
+    ways = {str(n): {"anyOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(30)}
+    if value is None:
+        value = functools.reduce(lambda inner, _: [inner], range(900), [])
+    definitions = {**ways, "30": {"type": "null"}, "deep": {"items": {"$ref": "#/$defs/deep"}}}
+    schema = schemas.checked({"type": "object", "properties": {"a": field}, "$defs": definitions})
+    assert fault in schemas.faults({"a": value}, schema)[0]
+
+
+@pytest.mark.parametrize("inner", [{"$ref": "#/$defs/a"}, {"anyOf": [{"not": {"$ref": "#/$defs/a"}}]}])
+def test_a_definition_that_is_only_itself_is_refused(inner):
+    """It would test the same value for ever; a list of itself is fine."""
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}
+    with pytest.raises(BadRequestError, match="refers to itself"):
+        schemas.checked({**schema, "$defs": {"a": inner}})
+    schemas.checked({**schema, "$defs": {"a": {"items": inner}}})
+
+
+def test_a_decimal_of_pydantic_is_matched():
+    """Its pattern begins with what must not be there, which takes two linear matches."""
+    pattern = {"pattern": r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$"}
+    assert [bool(schemas.faults(text, pattern)) for text in ("1.50", "-3", "", "-.", "x")] == [0, 0, 1, 1, 1]
+
+
+def test_the_key_of_a_job_is_what_it_was():
+    """A schema that was taken before comes back as it is, so that its calls keep their keys."""
+    schema = {"type": "object", "properties": {"a": {"type": ["string", "null"], "title": "A"}}}
+    assert keys.digest(keys.canonical(schemas.checked(schema))).startswith("55642c3a0573c4c4")
 
 
 def test_a_schema_of_a_thousand_faults_tells_ten():

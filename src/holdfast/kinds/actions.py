@@ -109,7 +109,7 @@ def options(sort: str, params: Mapping[str, Any], analysers: Sequence[str]) -> d
         )
         raise BadRequestError(message, code="unknown_analyser")
     if sort == "extract":
-        schemas.checked(params["schema"])
+        params = {**params, "schema": schemas.checked(params["schema"])}
     if sort == "webhook":
         checked_url(params["url"])
     return {"sort": sort, **params}

@@ -147,8 +147,7 @@ def _read(result: bytes, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _counts(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
     """False for null where the schema allows none: models write it for what they have not found."""
-    wanted = schema["properties"].get(name)
-    return value is not None or (wanted is not None and not schemas.faults(None, wanted))
+    return value is not None or schemas.allows_null(name, schema)
 
 
 def _invalid(wrong: Sequence[str]) -> WorkError:

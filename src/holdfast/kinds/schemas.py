@@ -1,53 +1,129 @@
-"""The part of JSON Schema that `extract` understands: `checked` refuses the rest, `faults` tests an answer.
+"""JSON Schema as `extract` takes it: `checked` refuses what cannot be kept, `faults` tests an answer.
 
-A schema comes from a stranger and an answer from a model, so nothing here follows a reference, fetches an
-address or runs a pattern (a pattern can be made to run for hours). A word that would be ignored is refused:
-whoever wrote it believes that it is kept.
+`jsonschema` does the testing. A schema comes from a stranger and an answer from a model, so what the library
+leaves open is bounded here: a reference leads into the schema itself, a pattern is matched by the regular
+expressions of Pydantic (linear time, no look-around), and the steps of one test are counted. A keyword that
+would be ignored is refused: whoever wrote it believes that it is kept.
 """
 
 import datetime as dt
+import ipaddress
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from functools import cache, lru_cache, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pydantic_core
+from pydantic_core import core_schema
 
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError
+from holdfast.extras import LazyModule
+
+if TYPE_CHECKING:
+    import jsonschema
+else:
+    jsonschema = LazyModule("jsonschema")
 
 MOST_BYTES = 32 * 1024
 MOST_DEPTH = 8
 MOST_PROPERTIES = 200
+MOST_PATTERNS = 20
+MOST_PATTERN = 500
+MOST_MATCHED = 10_000  # characters of a text with a pattern
 MOST_FAULTS = 10
+MOST_STEPS = 100_000  # of one test: one to two seconds
 
-NOTES = frozenset({"title", "description", "default", "examples", "$schema", "$id", "$comment"})
-BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
-LENGTHS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
-PARTS = frozenset({"type", "enum", "const", "format", "properties", "required", "additionalProperties"})
-KNOWN = NOTES | BOUNDS | LENGTHS | PARTS | {"items", "uniqueItems"}
-FORMATS = frozenset({"date", "date-time", "email", "uri"})
+TYPES = ("object", "array", "string", "boolean", "null", "number", "integer")
+# What a failed keyword says; the others are in `_sentence`.
+SENTENCES: dict[str, str] = {
+    "const": "must be {value}",
+    "enum": "must be one of {value}",
+    "exclusiveMaximum": "must be less than {value}",
+    "exclusiveMinimum": "must be more than {value}",
+    "format": "must be a {value}",
+    "maximum": "must be at most {value}",
+    "maxItems": "must have at most {value} items",
+    "maxLength": "must have at most {value} characters",
+    "maxProperties": "must have at most {value} fields",
+    "minimum": "must be at least {value}",
+    "minItems": "must have at least {value} items",
+    "minLength": "must have at least {value} characters",
+    "minProperties": "must have at least {value} fields",
+    "multipleOf": "must be a multiple of {value}",
+    "not": "must not match {value}",
+    "oneOf": "must match exactly one of {value}",
+    "pattern": "must match the pattern {value}",
+    "uniqueItems": "must not have the same item twice",
+}
+_NOTES = "title description default examples deprecated readOnly writeOnly discriminator $schema $id $comment"
+NOTES = frozenset(_NOTES.split())
+# By keyword, where schemas stand in its value.
+ONE = frozenset({"items", "additionalProperties", "propertyNames", "not"})
+LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+NAMED = frozenset({"properties", "$defs", "definitions"})
+# These test the same value again; a reference that comes back by them alone would never end.
+SAME_VALUE = frozenset({"anyOf", "oneOf", "allOf", "not"})
+OURS = frozenset({"$ref", "pattern", "format", "required", "uniqueItems"})
+LIBRARY = (SENTENCES.keys() | ONE | LISTS | {"type", "properties"}) - OURS
+KNOWN = NOTES | NAMED | LIBRARY | OURS
+
+# As Pydantic writes a Decimal: not nothing but signs and points.
+_NO_MATCH_FIRST = re.compile(r"\^\(\?!([^()]*)\)(.*)", re.DOTALL)
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s.]{1,63}(?:\.[^@\s.]{1,63}){1,8}")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:[^\s]{1,4000}")
-
-TYPES: dict[str, Callable[[Any], bool]] = {
-    "object": lambda value: isinstance(value, dict),
-    "array": lambda value: isinstance(value, list),
-    "string": lambda value: isinstance(value, str),
-    "boolean": lambda value: isinstance(value, bool),
-    "null": lambda value: value is None,
-    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-    "integer": lambda value: (
-        (isinstance(value, int) and not isinstance(value, bool))
-        or (isinstance(value, float) and value.is_integer())
-    ),
+_DURATION = re.compile(
+    r"-?P(?=.)(?:\d{1,9}Y)?(?:\d{1,9}M)?(?:\d{1,9}W)?(?:\d{1,9}D)?"
+    r"(?:T(?=.)(?:\d{1,9}H)?(?:\d{1,9}M)?(?:\d{1,9}(?:\.\d{1,9})?S)?)?"
+)
+FORMATS: dict[str, Callable[[str], object]] = {
+    "date": lambda text: len(text) == len("2026-11-15") and dt.date.fromisoformat(text),
+    "date-time": lambda text: "T" in text.upper() and dt.datetime.fromisoformat(text),
+    "time": dt.time.fromisoformat,
+    "duration": _DURATION.fullmatch,
+    "email": _EMAIL.fullmatch,
+    "uri": _URI.fullmatch,
+    "uuid": lambda text: len(text) == len(str(uuid.NAMESPACE_DNS)) and uuid.UUID(text),
+    "ipv4": ipaddress.IPv4Address,
+    "ipv6": ipaddress.IPv6Address,
 }
+
+_steps_left: ContextVar[list[int]] = ContextVar("steps_left")
+
+
+class _TooManyStepsError(Exception):
+    """A test took more than MOST_STEPS."""
 
 
 def checked(schema: object) -> dict[str, Any]:
-    """The schema of an object, if every word of it is understood; otherwise BadRequestError."""
+    """The schema of an object, if every keyword of it is understood; otherwise BadRequestError.
+
+    A schema that is a reference to one of its own definitions (Pydantic writes so for a model that contains
+    itself) comes back as that definition.
+    """
+    if isinstance(schema, dict) and isinstance(schema.get("$ref"), str) and "properties" not in schema:
+        definition = _definitions(schema).get(schema["$ref"])
+        if isinstance(definition, dict):
+            schema = {**{name: value for name, value in schema.items() if name != "$ref"}, **definition}
     if not isinstance(schema, dict) or schema.get("type") != "object" or not schema.get("properties"):
         raise _bad('it must be an object with "type": "object" and its "properties"')
     if len(keys.canonical(schema).encode("utf-8", "surrogatepass")) > MOST_BYTES:
         raise _bad(f"it is larger than {MOST_BYTES} bytes")
-    _check(schema, "schema", MOST_DEPTH)
+    layers = list(_walk(schema, "schema", MOST_DEPTH))
+    for where, layer in layers:
+        types = layer.get("type", [])
+        if any(each not in TYPES for each in (types if isinstance(types, list) else [types])):
+            raise _bad(f"{where}.type must be one of {', '.join(TYPES)}, or a list of them")
+    if (error := jsonschema.exceptions.best_match(_specification().iter_errors(schema))) is not None:
+        raise _bad(_sentence(error, "schema"))
+    patterns: set[str] = set()
+    for where, layer in layers:
+        _check(layer, where, schema, patterns)
+    _check_ends(schema)
     return schema
 
 
@@ -55,50 +131,109 @@ def _bad(what: str) -> BadRequestError:
     return BadRequestError(f"the schema cannot be used: {what}", code="bad_schema")
 
 
-def _check(schema: object, where: str, depth: int) -> None:
+@cache
+def _specification() -> Any:
+    """What every schema must follow. Its own patterns are simple, its references included."""
+    return jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
+
+
+def _definitions(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The definitions of a schema by the reference that leads to each."""
+    return {
+        f"#/{word}/{name}": definition
+        for word in ("$defs", "definitions")
+        if isinstance(schema.get(word), dict)
+        for name, definition in schema[word].items()
+    }
+
+
+def _walk(schema: object, where: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema within a schema, itself first, and where it stands."""
     if not isinstance(schema, dict):
         raise _bad(f"{where} is not an object")
     if not depth:
         raise _bad(f"{where} is nested deeper than {MOST_DEPTH}")
+    yield where, schema
+    for word, inner in _inner(schema, where):
+        yield from _walk(inner, word[:200], depth - 1)
+
+
+def _inner(schema: Mapping[str, Any], where: str) -> Iterator[tuple[str, object]]:
+    for word in schema:
+        value = schema[word]
+        if word in ONE and not (word == "additionalProperties" and isinstance(value, bool)):
+            yield f"{where}.{word}", value
+        elif word in LISTS and isinstance(value, list):
+            yield from ((f"{where}.{word}[{number}]", inner) for number, inner in enumerate(value))
+        elif word in NAMED and isinstance(value, dict):
+            prefix = where if word == "properties" else f"{where}.{word}"
+            yield from ((f"{prefix}.{name}", inner) for name, inner in value.items())
+
+
+def _check(schema: dict[str, Any], where: str, root: Mapping[str, Any], patterns: set[str]) -> None:
     if unknown := sorted(set(schema) - KNOWN):
         raise _bad(
             f"{where} has {unknown[0]!r}, which is not supported; known are {', '.join(sorted(KNOWN))}"
         )
-    _check_values(schema, where)
-    properties = schema.get("properties", {})
-    if not isinstance(properties, dict) or len(properties) > MOST_PROPERTIES:
+    if schema is not root and not {"$defs", "definitions"}.isdisjoint(schema):
+        raise _bad(f"{where} has definitions; they belong to the outermost schema")
+    if len(schema.get("properties") or ()) > MOST_PROPERTIES:
         raise _bad(f"{where}.properties must be an object of at most {MOST_PROPERTIES} fields")
-    for name, inner in properties.items():
-        _check(inner, f"{where}.{name}"[:200], depth - 1)
-    if "items" in schema:
-        _check(schema["items"], f"{where}.items"[:200], depth - 1)
-
-
-def _check_values(schema: Mapping[str, Any], where: str) -> None:
-    sorts = schema.get("type", [])
-    for sort in sorts if isinstance(sorts, list) else [sorts]:
-        if not isinstance(sort, str) or sort not in TYPES:
-            raise _bad(f"{where}.type must be one of {', '.join(TYPES)}, or a list of them")
-    for name in sorted(BOUNDS & schema.keys()):
-        if not TYPES["number"](schema[name]):
-            raise _bad(f"{where}.{name} must be a number")
-    for name in sorted(LENGTHS & schema.keys()):
-        if type(schema[name]) is not int or schema[name] < 0:
-            raise _bad(f"{where}.{name} must be a whole number from 0")
-    for name in sorted({"additionalProperties", "uniqueItems"} & schema.keys()):
-        if not isinstance(schema[name], bool):
-            raise _bad(f"{where}.{name} must be true or false")
-    _check_lists(schema, where)
-
-
-def _check_lists(schema: Mapping[str, Any], where: str) -> None:
-    if "enum" in schema and (not isinstance(schema["enum"], list) or not schema["enum"]):
+    reference = schema.get("$ref")
+    if reference is not None and reference not in _definitions(root):
+        raise _bad(f"{where}.$ref must lead to a definition of this schema, as '#/$defs/NAME'")
+    if "enum" in schema and not schema["enum"]:
         raise _bad(f"{where}.enum must be a list of values")
     if "format" in schema and schema["format"] not in FORMATS:
         raise _bad(f"{where}.format must be one of {', '.join(sorted(FORMATS))}")
-    required = schema.get("required", [])
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        raise _bad(f"{where}.required must be a list of names")
+    if isinstance(schema.get("pattern"), str):
+        patterns.add(schema["pattern"])
+        _check_pattern(schema["pattern"], where, len(patterns))
+
+
+def _check_pattern(pattern: str, where: str, number: int) -> None:
+    if number > MOST_PATTERNS or len(pattern) > MOST_PATTERN:
+        raise _bad(
+            f"{where}.pattern is too much; at most {MOST_PATTERNS} patterns of {MOST_PATTERN} characters"
+        )
+    try:
+        _matcher(pattern)
+    except pydantic_core.SchemaError as error:
+        reason = str(error).rstrip(".").rpartition("error: ")[2].splitlines()[-1].strip()
+        raise _bad(f"{where}.pattern cannot be matched in bounded time: {reason}") from error
+
+
+@lru_cache(maxsize=256)
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """A question whether a text has a match, in time linear in the text; SchemaError for what cannot be."""
+    if (parts := _NO_MATCH_FIRST.fullmatch(pattern)) is not None:
+        unwanted, wanted = _matcher(f"^(?:{parts[1]})"), _matcher(f"^{parts[2]}")
+        return lambda text: wanted(text) and not unwanted(text)
+    validator = pydantic_core.SchemaValidator(core_schema.str_schema(pattern=pattern))
+    return validator.isinstance_python
+
+
+def _check_ends(root: Mapping[str, Any]) -> None:
+    """Every chain of references comes to an end before the same value is tested by one of them again."""
+    definitions = _definitions(root)
+    finished: set[str] = set()
+
+    def visit(schema: object, on_the_way: tuple[str, ...]) -> None:
+        if not isinstance(schema, dict):
+            return
+        reference = schema.get("$ref")
+        if reference in on_the_way:
+            raise _bad(f"{reference} refers to itself without an end")
+        if reference is not None and reference not in finished:
+            visit(definitions[reference], (*on_the_way, reference))
+            finished.add(reference)
+        for word in SAME_VALUE & schema.keys():
+            for inner in schema[word] if isinstance(schema[word], list) else [schema[word]]:
+                visit(inner, on_the_way)
+
+    for reference, definition in definitions.items():
+        visit(definition, (reference,))
+        finished.add(reference)
 
 
 def without_required(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,96 +241,134 @@ def without_required(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in schema.items() if name != "required"}
 
 
+def allows_null(name: str, schema: Mapping[str, Any]) -> bool:
+    """True when a field of the outermost object may be null."""
+    field = schema["properties"].get(name)
+    if field is None:
+        return False
+    return not faults(
+        None, {"$defs": schema.get("$defs", {}), "definitions": schema.get("definitions", {}), **field}
+    )
+
+
 def faults(value: object, schema: Mapping[str, Any]) -> list[str]:
     """What is wrong with `value` by a checked schema, in words for a model; empty when nothing is."""
-    found: list[str] = []
-    _test(value, schema, "answer", found)
-    return found[:MOST_FAULTS]
-
-
-def _test(value: Any, schema: Mapping[str, Any], where: str, found: list[str]) -> None:
-    if len(found) >= MOST_FAULTS:
-        return
-    sorts = schema.get("type")
-    wanted = sorts if isinstance(sorts, list) else [sorts] if sorts else []
-    if wanted and not any(TYPES[sort](value) for sort in wanted):
-        found.append(f"{where} must be of type {' or '.join(wanted)}")
-        return
-    if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
-        found.append(f"{where} must be one of {keys.canonical(schema['enum'])[:300]}")
-    if "const" in schema and not _same(value, schema["const"]):
-        found.append(f"{where} must be {keys.canonical(schema['const'])[:300]}")
-    if isinstance(value, dict):
-        _test_object(value, schema, where, found)
-    elif isinstance(value, list):
-        _test_list(value, schema, where, found)
-    elif isinstance(value, str):
-        _test_text(value, schema, where, found)
-    elif TYPES["number"](value):
-        _test_number(value, schema, where, found)
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: true is not 1."""
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
-def _test_object(value: Mapping[str, Any], schema: Mapping[str, Any], where: str, found: list[str]) -> None:
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    found += [f"{where}.{name} is required" for name in schema.get("required", []) if name not in value]
-    if schema.get("additionalProperties") is False and (more := sorted(set(value) - set(properties))):
-        found.append(f"{where} must not have {', '.join(more)[:200]}")
-    for name, inner in properties.items():
-        if name in value:
-            _test(value[name], inner, f"{where}.{name}", found)
-
-
-def _test_list(value: Sequence[Any], schema: Mapping[str, Any], where: str, found: list[str]) -> None:
-    _test_length(len(value), schema, ("minItems", "maxItems"), f"{where} must have", "items", found)
-    if schema.get("uniqueItems") and len({keys.canonical(each) for each in value}) < len(value):
-        found.append(f"{where} must not have the same item twice")
-    if "items" in schema:
-        for number, each in enumerate(value):
-            _test(each, schema["items"], f"{where}[{number}]", found)
-
-
-def _test_text(value: str, schema: Mapping[str, Any], where: str, found: list[str]) -> None:
-    _test_length(len(value), schema, ("minLength", "maxLength"), f"{where} must have", "characters", found)
-    form = schema.get("format")
-    if form is not None and not _has_form(value, form):
-        found.append(f"{where} must be a {form}")
-
-
-def _has_form(value: str, form: str) -> bool:
+    _steps_left.set([MOST_STEPS])
     try:
-        if form == "date":
-            return bool(dt.date.fromisoformat(value)) and len(value) == len("2026-11-15")
-        if form == "date-time":
-            return bool(dt.datetime.fromisoformat(value)) and "T" in value.upper()
-    except ValueError:
-        return False
-    return bool((_EMAIL if form == "email" else _URI).fullmatch(value))
+        errors = islice(_tester(keys.canonical(dict(schema))).iter_errors(value), MOST_FAULTS)
+        return [_sentence(error, "answer") for error in errors]
+    except (_TooManyStepsError, RecursionError):
+        return ["answer is too large or too deeply nested to be checked against the schema"]
+    except OverflowError:
+        return ["answer has a number that is too large"]
 
 
-def _test_number(value: float, schema: Mapping[str, Any], where: str, found: list[str]) -> None:
-    rules: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
-        ("minimum", "at least", lambda bound, given: given >= bound),
-        ("maximum", "at most", lambda bound, given: given <= bound),
-        ("exclusiveMinimum", "more than", lambda bound, given: given > bound),
-        ("exclusiveMaximum", "less than", lambda bound, given: given < bound),
+@lru_cache(maxsize=32)
+def _tester(text: str) -> Any:
+    """The validator for a schema in its canonical spelling."""
+    schema = json.loads(text)
+    library = jsonschema.Draft202012Validator.VALIDATORS
+    ours = {
+        "$ref": partial(_follow, {name: _bare(each) for name, each in _definitions(schema).items()}),
+        "pattern": _match,
+        "format": _test_format,
+        "required": _test_required,
+        "uniqueItems": _test_unique,
+    }
+    rules = {
+        word: _counted(rule) for word, rule in {**{word: library[word] for word in LIBRARY}, **ours}.items()
+    }
+    # `extend` and `$schema` would bring rules back that are left out here.
+    validator = jsonschema.validators.create(
+        meta_schema={}, validators=rules, type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER
     )
-    found += [
-        f"{where} must be {words} {schema[name]}"
-        for name, words, holds in rules
-        if name in schema and not holds(schema[name], value)
-    ]
+    return validator(_bare(schema))
 
 
-def _test_length(
-    length: int, schema: Mapping[str, Any], names: tuple[str, str], opening: str, unit: str, found: list[str]
-) -> None:
-    least, most = (schema.get(name) for name in names)
-    if least is not None and length < least:
-        found.append(f"{opening} at least {least} {unit}")
-    if most is not None and length > most:
-        found.append(f"{opening} at most {most} {unit}")
+def _bare(schema: Any) -> Any:
+    """The schema without notes and definitions: `$id` and `$schema` would change how the rest is read."""
+    kept: dict[str, Any] = {}
+    for word, value in schema.items():
+        if word in ONE and isinstance(value, dict):
+            kept[word] = _bare(value)
+        elif word in LISTS:
+            kept[word] = [_bare(each) for each in value]
+        elif word == "properties":
+            kept[word] = {name: _bare(each) for name, each in value.items()}
+        elif word not in NOTES | NAMED:
+            kept[word] = value
+    return kept
+
+
+Rule = Callable[[Any, Any, Any, Mapping[str, Any]], Iterator[Any] | None]
+
+
+def _counted(rule: Rule) -> Rule:
+    def counted(validator: Any, value: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
+        _count(1 + (len(value) if isinstance(value, list) else 0))
+        yield from rule(validator, value, instance, schema) or ()
+
+    return counted
+
+
+def _count(steps: int) -> None:
+    left = _steps_left.get()
+    left[0] -= steps
+    if left[0] < 0:
+        raise _TooManyStepsError
+
+
+def _follow(
+    definitions: Mapping[str, Any], validator: Any, reference: str, instance: Any, _schema: Any
+) -> Any:
+    return validator.descend(instance, definitions[reference])
+
+
+def _match(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
+    if isinstance(instance, str):
+        _count(min(len(instance), MOST_MATCHED))
+        if len(instance) > MOST_MATCHED or not _matcher(pattern)(instance):
+            yield jsonschema.ValidationError("pattern")
+
+
+def _test_format(_validator: Any, form: str, instance: Any, _schema: Any) -> Iterator[Any]:
+    if isinstance(instance, str):
+        try:
+            fits = bool(FORMATS[form](instance))
+        except ValueError:
+            fits = False
+        if not fits:
+            yield jsonschema.ValidationError("format")
+
+
+def _test_required(_validator: Any, names: list[str], instance: Any, _schema: Any) -> Iterator[Any]:
+    if isinstance(instance, dict):
+        yield from (jsonschema.ValidationError(name) for name in names if name not in instance)
+
+
+def _test_unique(_validator: Any, unique: bool, instance: Any, _schema: Any) -> Iterator[Any]:
+    if unique and isinstance(instance, list):
+        _count(len(instance))
+        if len({keys.canonical(each) for each in instance}) < len(instance):
+            yield jsonschema.ValidationError("uniqueItems")
+
+
+def _sentence(error: Any, start: str) -> str:
+    """What is wrong, and where, in words that a model can follow."""
+    error = jsonschema.exceptions.best_match([error])
+    where = start + "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path
+    )
+    word, value = error.validator, error.validator_value
+    match word:
+        case "type":
+            return f"{where} must be of type {' or '.join([value] if isinstance(value, str) else value)}"
+        case "required":
+            return f"{where}.{error.message} is required"
+        case "additionalProperties":
+            more = sorted(set(error.instance) - set(error.schema.get("properties", {})))
+            return f"{where} must not have {', '.join(more)[:200]}"
+        case "anyOf":
+            return f"{where} must match one of {keys.canonical(value)[:300]}"
+    spelled = value if isinstance(value, str) else keys.canonical(value)
+    return f"{where} {SENTENCES.get(word, 'does not fit').format(value=spelled[:300])}"

@@ -7,13 +7,14 @@ import contextlib
 import datetime as dt
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 MOST_SENTENCES = 2000
 SENTENCE_WORDS = range(4, 61)
 MOST_VALUE = 500
 MOST_DEPTH = 8
+MOST_FIELDS = 2000
 MOST_SUBJECT = 12
 
 _BREAK = re.compile("(?<=[.!?])[\"')\\]]*\\s+|(?<=[\u3002\uff01\uff1f])|\n+")
@@ -135,8 +136,29 @@ def _lowered(subject: str) -> str:
 
 def fields(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """What patterns find of the schema's fields; a field that they do not find is not there."""
-    labelled = _labelled(text)
-    return _object(text, labelled, schema, MOST_DEPTH)
+    definitions = {
+        f"#/{word}/{name}": definition
+        for word in ("$defs", "definitions")
+        for name, definition in (schema.get(word) or {}).items()
+    }
+    return _object(_Source(text, _labelled(text), definitions, iter(range(MOST_FIELDS))), schema, MOST_DEPTH)
+
+
+class _Source(NamedTuple):
+    """What fields are read from, and the definitions that their schemas refer to."""
+
+    text: str
+    labelled: Mapping[str, str]
+    definitions: Mapping[str, Any]
+    fields_left: Iterator[int]
+
+    def plain(self, schema: Mapping[str, Any], depth: int = 2 * MOST_DEPTH) -> Mapping[str, Any]:
+        """The schema that a reference leads to; of several that may match, the first that is not null."""
+        choices = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf") or ()
+        inner = next((each for each in choices if each.get("type") != "null"), None)
+        if "$ref" in schema:
+            inner = self.definitions.get(schema["$ref"])
+        return {**schema, **self.plain(inner, depth - 1)} if isinstance(inner, dict) and depth else schema
 
 
 def _labelled(text: str) -> dict[str, str]:
@@ -155,28 +177,29 @@ def _name(label: str) -> str:
     return " ".join(word.lower() for word in re.findall(r"[^\W_]+", spaced))
 
 
-def _object(text: str, labelled: Mapping[str, str], schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _object(source: _Source, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     properties = schema.get("properties")
     for name, wanted in properties.items() if isinstance(properties, dict) and depth else ():
-        if isinstance(wanted, dict):
-            value = _value(text, labelled, name, wanted, depth)
+        if isinstance(wanted, dict) and next(source.fields_left, None) is not None:
+            value = _value(source, name, source.plain(wanted), depth)
             if value is not None:
                 found[name] = value
     return found
 
 
-def _value(text: str, labelled: Mapping[str, str], name: str, schema: Mapping[str, Any], depth: int) -> Any:
+def _value(source: _Source, name: str, schema: Mapping[str, Any], depth: int) -> Any:
+    text, labelled = source.text, source.labelled
     sorts = schema.get("type")
     sort = next((each for each in sorts if each != "null"), None) if isinstance(sorts, list) else sorts
     if sort == "object":
-        return _object(text, labelled, schema, depth - 1) or None
+        return _object(source, schema, depth - 1) or None
     said = labelled.get(_name(name)) or labelled.get(_name(str(schema.get("title") or "")))
     if isinstance(schema.get("enum"), list):
         return _one_of(schema["enum"], said if said is not None else text)
     if sort == "array":
         items = schema.get("items")
-        return _several(text, said, name, items if isinstance(items, dict) else {})
+        return _several(text, said, name, source.plain(items) if isinstance(items, dict) else {})
     if sort in {"number", "integer"}:
         return _number(text, said, name, whole=sort == "integer")
     if sort == "boolean":
