@@ -9,7 +9,7 @@ import sys
 
 from bench import marks
 from holdfast.core.records import Ask
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind, Result
 from holdfast.engine.work import Work
 from holdfast.leases.sql import SqlLeases
@@ -28,7 +28,7 @@ def engine(url: str, started: marks.Marks | None = None, *, prepare: bool = Fals
 
     db = open_database(url, pool_size=2, prepare=prepare)
     leases = SqlLeases(open_database(url, pool_size=1, prepare=prepare))
-    return Engine(db, Parts(kinds=[Kind(KIND, run)], leases=leases))
+    return Engine(db, EngineDependencies(kinds=[Kind(KIND, run)], leases=leases))
 
 
 def ask(job: int, tenant: str = "default") -> Ask:

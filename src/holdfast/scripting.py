@@ -11,7 +11,7 @@ from typing import Self
 from holdfast.core.errors import NotFoundError, SchemaError
 from holdfast.core.records import Ask, Chunk, Landed, RequestResult
 from holdfast.core.states import Lane
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind
 from holdfast.ledger.prices import dollars
 from holdfast.providers.base import Provider
@@ -61,7 +61,7 @@ class Holdfast:
 
     def __init__(self, database: Database, kinds: Sequence[Kind], providers: Mapping[str, Provider]) -> None:
         self._database = database
-        self._engine = Engine(database, Parts(kinds=kinds, providers=providers))
+        self._engine = Engine(database, EngineDependencies(kinds=kinds, providers=providers))
 
     def request(
         self,

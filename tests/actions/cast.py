@@ -10,12 +10,12 @@ from holdfast import faults
 from holdfast.core import retry
 from holdfast.core.errors import WorkError
 from holdfast.core.records import Ask, Chunk
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind
-from holdfast.engine.sweep import Duty, Rules
+from holdfast.engine.sweep import Duty, SweepRules
 from holdfast.kinds import webhook
-from holdfast.leases.base import Terms
+from holdfast.leases.base import LeaseTerms
 from holdfast.leases.sql import SqlLeases
 from holdfast.service.actions import Visits
 from holdfast.store.base.database import Database
@@ -30,7 +30,7 @@ CONTEXT.set_forkserver_preload(["pytest", "tests.races.actor", "tests.actions.ca
 TENANTS = ("one", "two")
 SECRET = "a secret of the receiver"
 DEADLINE = 120.0
-RULES = webhook.Rules(
+RULES = webhook.DeliveryRules(
     seconds=10.0, backoff=retry.Backoff(first=0.02, factor=1.0, most=0.02), allow_private=True
 )
 
@@ -56,11 +56,11 @@ def engine(url: str) -> Engine:
         Kind("note", noted),
         webhook.Webhook(db, host, RULES).kind(),
     ]
-    parts = Parts(
+    parts = EngineDependencies(
         kinds=kinds,
         host=host,
-        leases=SqlLeases(db, Terms(2.0, 0.5, 0.3)),
-        rules=Rules(interval=0.5, tidy_every=0.5, attempt_cap=50),
+        leases=SqlLeases(db, LeaseTerms(2.0, 0.5, 0.3)),
+        rules=SweepRules(interval=0.5, tidy_every=0.5, attempt_cap=50),
         duties=(Duty("visits", 0.5, Visits(db)),),
     )
     return Engine(db, parts)

@@ -7,11 +7,11 @@ import pytest
 
 from holdfast import faults
 from holdfast.core.records import Ask, Chunk
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind, Supplies
-from holdfast.engine.sweep import Rules
+from holdfast.engine.sweep import SweepRules
 from holdfast.kinds import actions as kinds
-from holdfast.leases.base import Terms
+from holdfast.leases.base import LeaseTerms
 from holdfast.leases.sql import SqlLeases
 from holdfast.store.features import open_database
 from holdfast.store.follow_ups import actions, follow_ups
@@ -33,15 +33,15 @@ class Study:
     def hire(self):
         """A process."""
         supplies = Supplies(llm="meter", llm_model=MODEL)
-        follow_up = kinds.Action(self.db, supplies, search=self.search)
+        follow_up = kinds.ActionRunner(self.db, supplies, search=self.search)
         return Engine(
             self.db,
-            Parts(
+            EngineDependencies(
                 kinds=[Kind("index", read_aloud), follow_up.kind()],
                 providers={"meter": self.provider},
                 prices=PRICES,
-                leases=SqlLeases(self.db, Terms(1.0, 0.3, 0.2)),
-                rules=Rules(interval=0.05, tidy_every=60.0),
+                leases=SqlLeases(self.db, LeaseTerms(1.0, 0.3, 0.2)),
+                rules=SweepRules(interval=0.05, tidy_every=60.0),
             ),
         )
 

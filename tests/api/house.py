@@ -135,7 +135,7 @@ def _openapi(made: FastAPI) -> dict[str, Any]:
     return _DESCRIBED
 
 
-class Prompt(server.Server):
+class Prompt(server.ApiServer):
     """Begins to end when it is told to: Uvicorn looks ten times a second, and hundreds of houses end."""
 
     _told: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None

@@ -182,7 +182,7 @@ def test_what_counts_is_how_much_came_in_the_time_that_was_waited(monkeypatch, p
         return {"type": "http.request", "body": b"x" * piece, "more_body": True}
 
     async def taken():
-        passage = limits.Passage(limits.Limits(10 * MIB, MIB, 30.0, MIB), receive, receive)
+        passage = limits.LimitedRequest(limits.BodyLimits(10 * MIB, MIB, 30.0, MIB), receive, receive)
         passage.take(limits.BodyKind.CONTENT, "multipart/form-data")
         for number in range(100):
             try:

@@ -197,4 +197,4 @@ def test_what_is_put_before_a_protocol_has_names_of_its_own():
     """Both are one object: a timer of one name was stopped by the other."""
     own = {name for name in vars(connections.Bounded) if name.startswith("_") and not name.endswith("__")}
     assert own
-    assert not own & {name for sort in http_headers.Prompt.__mro__ for name in vars(sort)}
+    assert not own & {name for sort in http_headers.HeaderDeadline.__mro__ for name in vars(sort)}

@@ -90,7 +90,7 @@ def test_a_port_that_is_taken_is_told(holdfast):
 def test_what_was_loaded_at_the_start_is_not_looked_through_for_garbage_again(holdfast, monkeypatch):
     """A look through all of it would stop every request for longer than most of them take."""
     frozen = []
-    monkeypatch.setattr(server.Server, "run", lambda *_, **__: frozen.append(gc.get_freeze_count()))
+    monkeypatch.setattr(server.ApiServer, "run", lambda *_, **__: frozen.append(gc.get_freeze_count()))
     thresholds = gc.get_threshold()
     try:
         code, _, _ = holdfast("api", "--port", "0")

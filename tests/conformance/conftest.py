@@ -20,7 +20,7 @@ from holdfast.store.protocol import claims, requests
 from holdfast.store.protocol import tasks as fenced
 from holdfast.store.views import reads
 
-PATIENCE = decide.Patience()
+PATIENCE = decide.SilenceLimits()
 TTL = 60.0
 
 

@@ -8,8 +8,8 @@ from sqlalchemy import func, literal, select, text
 
 from holdfast.core.errors import StoreTimeoutError
 from holdfast.engine.duty_threads import Apart
-from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.sweep import Duty, Rules
+from holdfast.engine.engine import Engine, EngineDependencies
+from holdfast.engine.sweep import Duty, SweepRules
 from holdfast.store.base import dialect, time_limits
 from holdfast.store.base.schema import duties, tasks
 from holdfast.store.protocol import duty_schedule
@@ -20,7 +20,7 @@ ENDLESS = {
     False: text("WITH RECURSIVE g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g) SELECT max(n) FROM g"),
 }
 ONE = select(literal(1).label("one"))
-RULES = Rules(interval=0.0, tidy_every=0.0)
+RULES = SweepRules(interval=0.0, tidy_every=0.0)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def endless(world):
 
 
 def engine(world, *beside, **rules):
-    return Engine(world.db, Parts(rules=RULES, duties=beside))
+    return Engine(world.db, EngineDependencies(rules=RULES, duties=beside))
 
 
 def health(world, name):
@@ -116,7 +116,7 @@ def test_duties_that_wait_for_their_turn_do_not_begin_when_it_is_told_to_stop():
 def test_a_clock_that_is_set_back_keeps_no_duty_waiting_and_no_lease_alive(world):
     """It shows the time of an hour ago: all duties have their turn, and a dead holder loses its task soon."""
     world.start()
-    sweeping = Engine(world.db, Parts(rules=Rules(interval=60.0, tidy_every=60.0)))
+    sweeping = Engine(world.db, EngineDependencies(rules=SweepRules(interval=60.0, tidy_every=60.0)))
     sweeping.sweep()
     for name in ("next_at", "last_at", "succeeded_at", "enrolled_at"):
         world.write(duties.update().values({name: duties.c[name] + 3600.0}))

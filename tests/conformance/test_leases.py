@@ -28,7 +28,7 @@ RULES = claims.LockHeld(attempt_cap=9)
 
 
 def terms(ttl):
-    return base.Terms(ttl, renew_every=ttl / 3, margin=ttl / 4)
+    return base.LeaseTerms(ttl, renew_every=ttl / 3, margin=ttl / 4)
 
 
 def eventually(predicate, seconds=10.0):
@@ -51,7 +51,7 @@ class Bench:
 
     def queue(self):
         ask = Ask(kind="index", subject=f"document:{next(self.numbers)}")
-        assert requests.request(self.db, ask, run_id=self.db.token(), patience=decide.Patience()).created
+        assert requests.request(self.db, ask, run_id=self.db.token(), patience=decide.SilenceLimits()).created
 
     def claim(self, leases, owner="worker"):
         """The only queued task, claimed and leased."""
@@ -235,7 +235,7 @@ def test_a_wrong_local_clock_neither_ends_nor_prolongs_a_lease(bench, monkeypatc
 @pytest.mark.g2
 def test_the_holder_stops_believing_before_the_server_stops_granting(bench):
     """When the trust window of a claim ends, its lease still lives; so no instant has two believers."""
-    leases = bench.keep(base.Terms(3.0, renew_every=0.2, margin=2.7))
+    leases = bench.keep(base.LeaseTerms(3.0, renew_every=0.2, margin=2.7))
     sent_at = time.monotonic()
     claim = bench.take(leases)
     eventually(lambda: time.monotonic() >= leases.terms.trusted_until(sent_at))
@@ -278,7 +278,7 @@ def test_a_keeper_that_is_away_is_an_error_not_an_answer(bench):
 def test_terms_that_could_not_keep_a_lease_are_refused(wrong):
     """A lease needs two renewals in its time, and a margin inside it."""
     with pytest.raises(BadRequestError) as caught:
-        base.Terms(*wrong)
+        base.LeaseTerms(*wrong)
     assert caught.value.code == "bad_lease_terms"
 
 

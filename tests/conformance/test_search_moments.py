@@ -200,7 +200,7 @@ def test_titles_that_did_not_change_are_not_read_again(world, shelf, monkeypatch
     searcher = Searcher(world.db)
     searcher.search("acme", "c", "copper")
     world.write(update(documents).values(updated_at=now() - 3600))
-    searcher._titles = titles.Keeper()
+    searcher._titles = titles.TitleCache()
     searcher.search("acme", "c", "copper")
     seen = []
     plain = title_reads.titles

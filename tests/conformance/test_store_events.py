@@ -64,7 +64,7 @@ def test_an_entry_that_is_committed_late_is_missed_by_nobody(db, late):
     assert events.page(db, "default") == ()
     assert events.of_head(db, 1) == ()
     assert events.latest(db) == BEGINNING
-    assert event_counts.since(db, event_counts.Place()).decisions == {}
+    assert event_counts.since(db, event_counts.CountPosition()).decisions == {}
     place = event_counts.here(db)
     late()
     settled(db, 2)

@@ -7,9 +7,9 @@ from holdfast import settings
 from holdfast.api.metrics import Counting
 from holdfast.engine import wakeups
 from holdfast.store.features import open_database
-from holdfast.worker.health import Health
+from holdfast.worker.health import WorkerHealth
 from holdfast.worker.shared_state import Board, Mark
-from holdfast.worker.supervisor import Card, Overseer
+from holdfast.worker.supervisor import Overseer, WorkerIdentity
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/metrics.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) ?\| .*\w.* \|$", re.MULTILINE)
@@ -38,10 +38,10 @@ def test_the_page_tells_every_metric_of_the_api(sqlite_url):
 
 def test_the_page_tells_every_metric_of_a_worker(tmp_path):
     """The same for the port of a worker."""
-    card = Card("id", "name", "broker", ("bulk",), (), 1)
+    card = WorkerIdentity("id", "name", "broker", ("bulk",), (), 1)
     board = Board(1)
     for mark in Mark:
         board.rows[0][mark] = 1.0
     overseer = Overseer(settings.Settings(data_dir=tmp_path), card, board, wakeups.Nobody())
     overseer.progress.swept = 1.0
-    assert exposed(Health(overseer)) == documented("A worker")
+    assert exposed(WorkerHealth(overseer)) == documented("A worker")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from moto.server import ThreadedMotoServer
 
 from holdfast.documents import blobs_s3
-from holdfast.documents.blobs_s3 import Place
+from holdfast.documents.blobs_s3 import BucketLocation
 
 
 @contextlib.contextmanager
@@ -21,9 +21,9 @@ def serving() -> Iterator[str]:
         server.stop()
 
 
-def made(endpoint: str, prefix: str = "some/prefix/") -> Place:
+def made(endpoint: str, prefix: str = "some/prefix/") -> BucketLocation:
     """A fresh bucket of the server."""
-    place = Place(f"b{os.urandom(6).hex()}", prefix, endpoint, None, "key", "secret")
+    place = BucketLocation(f"b{os.urandom(6).hex()}", prefix, endpoint, None, "key", "secret")
     client = blobs_s3._client(place)
     client.create_bucket(Bucket=place.bucket)
     client.close()

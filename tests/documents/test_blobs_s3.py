@@ -15,7 +15,7 @@ import pytest
 from holdfast.core.errors import BadRequestError, StoreUnavailableError, WorkError
 from holdfast.documents import blobs_s3
 from holdfast.documents.blobs import Blob
-from holdfast.documents.blobs_s3 import Place, S3Blobs
+from holdfast.documents.blobs_s3 import BucketLocation, S3Blobs
 from tests.documents import bucket
 
 HELLO = Blob(hashlib.sha256(b"hello").hexdigest(), 5)
@@ -187,8 +187,8 @@ def test_a_bucket_that_is_not_there_is_told(where, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     for place in (
-        Place("none", "", where.endpoint, None, "key", "secret"),
-        Place("none", "", f"http://127.0.0.1:{port}", None, "key", "secret"),
+        BucketLocation("none", "", where.endpoint, None, "key", "secret"),
+        BucketLocation("none", "", f"http://127.0.0.1:{port}", None, "key", "secret"),
     ):
         blobs = S3Blobs(place, tmp_path / "cache")
         with pytest.raises(StoreUnavailableError) as caught:
@@ -210,8 +210,8 @@ def test_an_address_that_names_no_bucket_is_refused(url):
 def test_an_address_names_bucket_prefix_server_and_region():
     """What is left out is left to the client."""
     found = blobs_s3.place("s3://bucket/a/b/?endpoint=http://127.0.0.1:9000&region=here", "k", "s")
-    assert found == Place("bucket", "a/b/", "http://127.0.0.1:9000", "here", "k", "s")
-    assert blobs_s3.place("s3://bucket") == Place("bucket")
+    assert found == BucketLocation("bucket", "a/b/", "http://127.0.0.1:9000", "here", "k", "s")
+    assert blobs_s3.place("s3://bucket") == BucketLocation("bucket")
 
 
 FORKS = """

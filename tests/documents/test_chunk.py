@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import BadRequestError
 from holdfast.documents import chunk
-from holdfast.documents.chunk import ChunkOptions, Piece
+from holdfast.documents.chunk import ChunkOptions, ChunkText
 from holdfast.documents.parse import texts
-from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.parse.records import Page, Role, TextBlock
 from tests.documents.prose import Prose
 
 TEXT = st.text(
@@ -19,7 +19,7 @@ TEXT = st.text(
 
 
 def paragraphs(*values, number=1):
-    return Page(number, tuple(Block(Role.PARAGRAPH, value) for value in values))
+    return Page(number, tuple(TextBlock(Role.PARAGRAPH, value) for value in values))
 
 
 def squeezed(text):
@@ -52,7 +52,7 @@ def test_chunks_are_not_scraps():
 def test_no_chunk_crosses_a_page():
     """Two pages that would fit into one chunk are two, each with its number."""
     pages = [paragraphs("one", number=3), paragraphs("two", number=4)]
-    assert chunk.cut(pages, ChunkOptions()) == [Piece("one", 3, ()), Piece("two", 4, ())]
+    assert chunk.cut(pages, ChunkOptions()) == [ChunkText("one", 3, ()), ChunkText("two", 4, ())]
 
 
 def test_a_heading_is_the_best_place_for_a_cut():
@@ -75,8 +75,11 @@ def test_a_heading_is_never_left_behind():
 
 def test_a_heading_after_a_scrap_is_not_left_behind_either():
     """Where a cut before the heading would leave too little, there is none after it."""
-    blocks = [Block(Role.PARAGRAPH, "A scrap of text."), Block(Role.HEADING, "A heading of some length", 2)]
-    blocks.append(Block(Role.PARAGRAPH, " ".join(Prose(9).paragraphs(3))))
+    blocks = [
+        TextBlock(Role.PARAGRAPH, "A scrap of text."),
+        TextBlock(Role.HEADING, "A heading of some length", 2),
+    ]
+    blocks.append(TextBlock(Role.PARAGRAPH, " ".join(Prose(9).paragraphs(3))))
     first = chunk.cut([Page(1, tuple(blocks))], ChunkOptions(64))[0]
     assert not first.text.endswith("A heading of some length")
 
@@ -84,8 +87,9 @@ def test_a_heading_after_a_scrap_is_not_left_behind_either():
 def test_a_chunk_knows_the_headings_above_it():
     """Deeper headings end with their section; a page goes on under the headings of the one before."""
     blocks = [
-        Block(Role.HEADING, "Book", 1), Block(Role.HEADING, "Deep", 3), Block(Role.PARAGRAPH, "a" * 60),
-        Block(Role.HEADING, "Chapter", 2), Block(Role.PARAGRAPH, "b" * 60),
+        TextBlock(Role.HEADING, "Book", 1), TextBlock(Role.HEADING, "Deep", 3),
+        TextBlock(Role.PARAGRAPH, "a" * 60),
+        TextBlock(Role.HEADING, "Chapter", 2), TextBlock(Role.PARAGRAPH, "b" * 60),
     ]  # fmt: skip
     pages = [Page(1, tuple(blocks)), paragraphs("c", number=2)]
     found = [(piece.text[-1], piece.headings) for piece in chunk.cut(pages, ChunkOptions(20))]
@@ -125,7 +129,7 @@ def test_marks_stay_with_their_letters():
 
 def test_rows_of_a_table_stand_under_each_other():
     """Rows and list items are one line each; paragraphs are parted by a blank line."""
-    blocks = [Block(Role.ROW, "a: 1"), Block(Role.ROW, "a: 2"), Block(Role.PARAGRAPH, "end")]
+    blocks = [TextBlock(Role.ROW, "a: 1"), TextBlock(Role.ROW, "a: 2"), TextBlock(Role.PARAGRAPH, "end")]
     assert chunk.cut([Page(1, tuple(blocks))], ChunkOptions())[0].text == "a: 1\na: 2\n\nend"
 
 

@@ -5,7 +5,7 @@ import pytest
 from holdfast.documents import chunk
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import texts
-from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.parse.records import Page, Role, TextBlock
 from tests.documents.prose import Prose
 
 EDITS = {
@@ -40,7 +40,7 @@ def pages_of(parts):
     """Pages that end where the author ended them, about eight paragraphs each."""
     found, held = [], []
     for part in parts:
-        held.append(Block(Role.PARAGRAPH, part))
+        held.append(TextBlock(Role.PARAGRAPH, part))
         if is_start(part):
             found.append(Page(len(found) + 1, tuple(held)))
             held = []
@@ -58,7 +58,7 @@ def one_paragraph(parts):
 def rows(parts):
     """A sheet: every sentence a row."""
     sentences = [sentence for part in parts for sentence in part.split(". ")]
-    return [Page(1, tuple(Block(Role.ROW, f"id: {s[:20]}; text: {s}") for s in sentences))]
+    return [Page(1, tuple(TextBlock(Role.ROW, f"id: {s[:20]}; text: {s}") for s in sentences))]
 
 
 def holds(text, edit, around):
@@ -133,9 +133,9 @@ def test_no_edit_is_felt_far_away():
 def test_a_page_put_in_front_changes_no_other_page(size):
     """Pages are cut by themselves: the old ones are all known, only their numbers are new."""
     prose = Prose(7)
-    pages = [Page(n, tuple(Block(Role.PARAGRAPH, p) for p in prose.paragraphs(9))) for n in range(1, 60)]
+    pages = [Page(n, tuple(TextBlock(Role.PARAGRAPH, p) for p in prose.paragraphs(9))) for n in range(1, 60)]
     moved = [Page(page.number + 1, page.blocks) for page in pages]
-    front = Page(1, (Block(Role.PARAGRAPH, "A new page."),))
+    front = Page(1, (TextBlock(Role.PARAGRAPH, "A new page."),))
     known = {piece.text for piece in chunk.cut(pages, ChunkOptions(size))}
     found = [
         piece.text for piece in chunk.cut([front, *moved], ChunkOptions(size)) if piece.text not in known

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.core.errors import WorkError
 from holdfast.documents import addresses
-from holdfast.documents.fetch import Fetched, FetchLimits, Unchanged, Validators, fetch
+from holdfast.documents.fetch import Fetched, FetchLimits, NotModified, Validators, fetch
 
 LOCAL = FetchLimits(allow_private=True, seconds=10.0)
 
@@ -91,7 +91,7 @@ def test_a_version_that_is_known_is_not_sent_again(site):
     """The validators are shown to the server, and 304 means unchanged."""
     url = site.page("/a", status=304)
     known = Validators('"1"', "yesterday")
-    assert get(url, known=known) == (Unchanged(known), b"")
+    assert get(url, known=known) == (NotModified(known), b"")
     headers = site.asked[0][1]
     assert (headers["If-None-Match"], headers["If-Modified-Since"]) == ('"1"', "yesterday")
 

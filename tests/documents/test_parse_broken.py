@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse.parser import Parser
-from holdfast.documents.parse.records import MIB, Format, Limits, Slice
+from holdfast.documents.parse.records import MIB, Format, ParseLimits, UnitRange
 from tests.documents import files, pdfs
 
 HELLO = pdfs.make(["Hello there"])
@@ -87,7 +87,7 @@ def test_an_archive_bomb_is_not_unpacked(failing):
 
 def test_an_archive_may_not_expand_beyond_the_limit(keep):
     """Honest compression counts too, when it comes to more than is allowed."""
-    small = Parser(Limits(expanded=10_000))
+    small = Parser(ParseLimits(expanded=10_000))
     with pytest.raises(WorkError) as caught:
         small.outline(keep(files.word()))
     small.close()
@@ -121,11 +121,11 @@ def test_external_entities_are_not_read(read, failing, keep):
 @pytest.mark.parametrize(
     ("limits", "data", "name", "code"),
     [
-        (Limits(bytes=100), b"a" * 101, "a.txt", "too_large"),
-        (Limits(text_bytes=100), b"a" * 101, "a.txt", "too_large"),
-        (Limits(pages=2), pdfs.make(["a", "b", "c"]), "a.pdf", "too_many_pages"),
-        (Limits(cells=9), files.workbook({"A": [[1, 2]] * 5}), "a.xlsx", "too_large"),
-        (Limits(cells=9), b"a,b\n" * 5, "a.csv", "too_large"),
+        (ParseLimits(bytes=100), b"a" * 101, "a.txt", "too_large"),
+        (ParseLimits(text_bytes=100), b"a" * 101, "a.txt", "too_large"),
+        (ParseLimits(pages=2), pdfs.make(["a", "b", "c"]), "a.pdf", "too_many_pages"),
+        (ParseLimits(cells=9), files.workbook({"A": [[1, 2]] * 5}), "a.xlsx", "too_large"),
+        (ParseLimits(cells=9), b"a,b\n" * 5, "a.csv", "too_large"),
     ],
     ids=["bytes", "text bytes", "pages", "cells", "csv cells"],
 )
@@ -148,5 +148,5 @@ def test_a_damaged_page_among_good_ones_is_left_empty(parser, keep):
     """One page whose content is gone does not take the others with it."""
     data = pdfs.make(["first page", "second page"])
     path = keep(data.replace(b"/Contents 3 0 R", b"/Contents 99 0 R"))
-    pages = parser.read(path, Format.PDF, Slice(1, 2))
+    pages = parser.read(path, Format.PDF, UnitRange(1, 2))
     assert [[block.text for block in page.blocks] for page in pages] == [[], ["second page"]]

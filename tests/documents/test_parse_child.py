@@ -15,10 +15,10 @@ import pytest
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse import children, wire
 from holdfast.documents.parse.parser import Parser
-from holdfast.documents.parse.records import MIB, Format, Limits, Slice
+from holdfast.documents.parse.records import MIB, Format, ParseLimits, UnitRange
 from tests.documents import files, pdfs
 
-ALL = Slice(1, 1)
+ALL = UnitRange(1, 1)
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def make():
     made = []
 
     def maker(**limits):
-        made.append(Parser(Limits(**limits)))
+        made.append(Parser(ParseLimits(**limits)))
         return made[-1]
 
     yield maker
@@ -94,7 +94,7 @@ def test_a_document_that_takes_too_long_is_stopped(make, page):
     """The child is ended at the limit, the error says so, and the next document finds a new child."""
     parser = make()
     assert hello(parser, page)
-    parser._child._limits = Limits(seconds=0.2)
+    parser._child._limits = ParseLimits(seconds=0.2)
     stuck = pid(parser)
     os.kill(stuck, signal.SIGSTOP)
     assert code_of(parser.read, page, Format.HTML, ALL) == "parse_timeout"
@@ -148,7 +148,7 @@ def test_a_crash_near_the_limit_of_memory_is_for_want_of_it(make, page, monkeypa
         child._largest = child._limits.memory
         seen.set()
 
-    monkeypatch.setattr(children.Child, "_look", look)
+    monkeypatch.setattr(children.ParserProcess, "_look", look)
     parser = make()
     assert hello(parser, page)
     seen.clear()
@@ -174,7 +174,7 @@ def test_an_answer_nobody_waited_for_is_not_given_to_the_next_document(make, kee
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(children.Child, "_look", interrupt)
+        patch.setattr(children.ParserProcess, "_look", interrupt)
         with pytest.raises(KeyboardInterrupt):
             parser.read(other, Format.HTML, ALL)
     assert hello(parser, page)
@@ -244,7 +244,7 @@ def test_a_parser_that_cannot_run_is_not_the_fault_of_the_document(make, page, m
 def test_a_child_that_died_before_it_was_asked_is_heard_all_the_same(monkeypatch):
     """It may start and fail while its owner waits for the processor: why it did is not thrown away."""
     monkeypatch.setattr(children, "_BOOT", "raise ImportError('no such parser')")
-    child = children.Child(Limits())
+    child = children.ParserProcess(ParseLimits())
     child._process.wait(60)
     with pytest.raises(children.DiedError) as caught:
         child.ask({})
@@ -367,7 +367,7 @@ def test_a_pdf_of_2000_pages_is_read_in_bounded_memory(make, keep):
     parser = make()
     assert parser.outline(path).units == 2000
     for first in range(1, 2001, 12):
-        pages = parser.read(path, Format.PDF, Slice(first, first + 11))
+        pages = parser.read(path, Format.PDF, UnitRange(first, first + 11))
         assert pages[0].blocks[0].text.startswith(f"Page {first - 1} ")
     status = Path(f"/proc/{pid(parser)}/status").read_text()
     assert int(status.split("VmHWM:")[1].split()[0]) < 150 * 1024

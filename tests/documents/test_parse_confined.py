@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.documents.parse import children, sandbox
 from holdfast.documents.parse.parser import Parser
-from holdfast.documents.parse.records import MIB, Limits
+from holdfast.documents.parse.records import MIB, ParseLimits
 
 # A real child that carries out what it is told instead of parsing.
 TAKEN_OVER = """
@@ -28,7 +28,7 @@ def inside(monkeypatch):
     """`inside(code)` is the `result` of the code in a child; an error is its name."""
     monkeypatch.setattr(children, "_BOOT", TAKEN_OVER)
     monkeypatch.setenv("HOLDFAST_EMBEDDING_API_KEY", "sk-secret")
-    parser = Parser(Limits(memory=300 * MIB))
+    parser = Parser(ParseLimits(memory=300 * MIB))
 
     def run(code):
         indented = "\n".join(f"    {line}" for line in code.splitlines())

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from holdfast.documents.parse.records import Block, Format, Role, Unit
+from holdfast.documents.parse.records import Format, Role, TextBlock, Unit
 from tests.documents import files, pdfs
 
 PAGE = b"""<!doctype html><html><head><title> The  page </title><style>p {}</style></head><body>
@@ -64,10 +64,10 @@ def test_a_pdf_keeps_headings_and_paragraphs(read):
     outline, pages = read(pdfs.make([page, "Second page"], title="Größe"))
     assert (outline.unit, outline.units, outline.title) == (Unit.PAGE, 2, "Größe")
     assert blocks(pages[:1]) == [
-        Block(Role.HEADING, "The Title", 1),
-        Block(Role.PARAGRAPH, "A broken paragraph goes on to its end."),
-        Block(Role.PARAGRAPH, "Another one."),
-        Block(Role.HEADING, "Part one", 2),
+        TextBlock(Role.HEADING, "The Title", 1),
+        TextBlock(Role.PARAGRAPH, "A broken paragraph goes on to its end."),
+        TextBlock(Role.PARAGRAPH, "Another one."),
+        TextBlock(Role.HEADING, "Part one", 2),
     ]
     assert [page.number for page in pages] == [1, 2]
 
@@ -107,7 +107,7 @@ def test_a_docx_keeps_headings_lists_tables_and_scripts(read):
     table = [["Name", "City"], ["Ada", "London"]]
     outline, pages = read(files.word(title="Report", parts=parts, table=table))
     assert (outline.unit, outline.units, outline.title) == (Unit.PART, 2, "Report")
-    assert blocks(pages[:1])[0] == Block(Role.HEADING, "Intro", 1)
+    assert blocks(pages[:1])[0] == TextBlock(Role.HEADING, "Intro", 1)
     assert texts(pages) == [
         "Intro", files.HEBREW, files.CHINESE, "More", files.ARABIC, "Name: Ada; City: London",
     ]  # fmt: skip

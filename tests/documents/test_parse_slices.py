@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.documents.parse import records
-from holdfast.documents.parse.records import Block, Format, Outline, Page, Role, Slice, Unit
+from holdfast.documents.parse.records import Format, Outline, Page, Role, TextBlock, Unit, UnitRange
 from tests.documents import files, pdfs
 
 
@@ -26,7 +26,7 @@ def sheet(*heights):
 )
 def test_a_document_is_cut_by_its_units(outline, expected):
     """PDFs by twelve pages, sheets by three thousand rows with small ones together, all else whole."""
-    assert records.slices(outline, pages=12, rows=3000) == tuple(Slice(*pair) for pair in expected)
+    assert records.slices(outline, pages=12, rows=3000) == tuple(UnitRange(*pair) for pair in expected)
 
 
 def test_slices_of_a_pdf_are_its_pages(parser, keep):
@@ -63,7 +63,7 @@ def test_slices_of_a_sheet_have_every_row_once_with_its_header(parser, keep, kin
 def test_a_slice_may_span_sheets(parser, keep):
     """Small sheets read together are still pages of their own."""
     path = keep(files.workbook({"A": [["x", "y"], [1, 2]], "B": [["z", "w"], [3, 4]]}))
-    pages = parser.read(path, Format.XLSX, Slice(2, 4))
+    pages = parser.read(path, Format.XLSX, UnitRange(2, 4))
     assert [(page.label, [block.text for block in page.blocks]) for page in pages] == [
         ("A", ["x: 1; y: 2"]),
         ("B", ["z: 3; w: 4"]),
@@ -74,10 +74,10 @@ def test_a_file_that_was_replaced_is_read_anew(parser, keep):
     """What the child remembers is the file, not its name."""
     for word in ("first", "second"):
         path = keep(f"<html><body><p>{word} version</p></body></html>".encode())
-        assert parser.read(path, Format.HTML, Slice(1, 1))[0].blocks[0].text == f"{word} version"
+        assert parser.read(path, Format.HTML, UnitRange(1, 1))[0].blocks[0].text == f"{word} version"
 
 
-PAGES = [Page(1, (Block(Role.HEADING, "T", 1), Block(Role.PARAGRAPH, "text")), "label")]
+PAGES = [Page(1, (TextBlock(Role.HEADING, "T", 1), TextBlock(Role.PARAGRAPH, "text")), "label")]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ PAGES = [Page(1, (Block(Role.HEADING, "T", 1), Block(Role.PARAGRAPH, "text")), "
         [Page(2, PAGES[0].blocks, "label")],
         [Page(1, PAGES[0].blocks, "other")],
         [Page(1, PAGES[0].blocks[:1], "label")],
-        [Page(1, (Block(Role.HEADING, "T", 2), PAGES[0].blocks[1]), "label")],
-        [Page(1, (PAGES[0].blocks[0], Block(Role.LIST, "text")), "label")],
+        [Page(1, (TextBlock(Role.HEADING, "T", 2), PAGES[0].blocks[1]), "label")],
+        [Page(1, (PAGES[0].blocks[0], TextBlock(Role.LIST, "text")), "label")],
         [*PAGES, Page(2, ())],
     ],
     ids=["number", "label", "blocks", "level", "role", "pages"],

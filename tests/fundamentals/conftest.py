@@ -8,9 +8,9 @@ from sqlalchemy import Double, select, update
 
 from holdfast.core.records import Ask, Claim, Head
 from holdfast.core.states import Lane, TaskState
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind
-from holdfast.engine.sweep import Rules
+from holdfast.engine.sweep import SweepRules
 from holdfast.engine.wakeups import Recorder
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import duties, journal, metadata, tasks
@@ -29,8 +29,12 @@ class Story:
 
     def engine(self, *kinds: Kind, **parts: Any) -> Engine:
         """One process. Its sweep is always due, for the stories decide when time passes."""
-        default = {"sender": self.sender, "rules": Rules(interval=0.0, tidy_every=0.0), "owner": "worker"}
-        return Engine(self.db, Parts(kinds=kinds, **{"prices": PRICES} | default | parts))
+        default = {
+            "sender": self.sender,
+            "rules": SweepRules(interval=0.0, tidy_every=0.0),
+            "owner": "worker",
+        }
+        return Engine(self.db, EngineDependencies(kinds=kinds, **{"prices": PRICES} | default | parts))
 
     def ask(self, subject: str = "document:1", **changes: Any) -> Ask:
         return Ask(**{"kind": "index", "subject": subject, "content": "a", **changes})

@@ -13,7 +13,7 @@ from holdfast import __version__, cli
 from holdfast.core.errors import WorkError
 from holdfast.core.records import Ask
 from holdfast.core.states import CallState
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind
 from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Call
@@ -37,7 +37,7 @@ def house(database_url, monkeypatch, tmp_path):
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", database_url)
     database = open_database(database_url)
     with Meter() as meter, closing(meter.provider(meter.profile(deadline=1.0))) as provider:
-        parts = Parts(
+        parts = EngineDependencies(
             kinds=[Kind("index", run=run), Kind("qa", run=run)],
             providers={"meter": provider},
             prices=PRICES,

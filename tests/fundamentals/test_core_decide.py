@@ -12,7 +12,7 @@ from holdfast.core.records import Ask, Claim, Fenced, Head, Landed, RunRecord, T
 from holdfast.core.states import LIVE, CallState, Disposition, Lane, Loss, Skip, Status, TaskState
 
 NOW = 1_000_000.0
-PATIENCE = decide.Patience(queued=600.0, running=2700.0)
+PATIENCE = decide.SilenceLimits(queued=600.0, running=2700.0)
 ASK = Ask(kind="index", subject="document:42", content="a", options={"size": 512}, pipeline="p1")
 OTHER = dataclasses.replace(ASK, content="b")
 QUIET = decide.Life(0.0, live_lease=False, last_sign_at=0.0)
@@ -311,7 +311,7 @@ def test_a_task_that_dies_for_ever_is_abandoned_after_cap_barren_deaths(deaths, 
             return
 
 
-WAITS = decide.Waits(settle=30.0, silent=2.0)
+WAITS = decide.RivalWaits(settle=30.0, silent=2.0)
 
 
 def recovered(state=CallState.SENT, **facts):
@@ -372,7 +372,7 @@ def test_an_order_that_has_ended_or_is_known_to_be_in_doubt_is_left_alone(state)
 
 def delivered(task, status=Status.RUNNING, current=3, alive=False, cap=3):
     found = dataclasses.replace(TASK, **task) if task is not None else None
-    return decide.deliver(decide.Delivery(found, status, current, alive, cap), NOW)
+    return decide.deliver(decide.NamedDelivery(found, status, current, alive, cap), NOW)
 
 
 @pytest.mark.g6

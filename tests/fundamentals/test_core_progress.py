@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import progress
-from holdfast.core.progress import Rolled, Step
+from holdfast.core.progress import Rolled, TaskProgress
 from holdfast.core.states import TaskState
 
 COUNTS = st.integers(-5, 1000)
@@ -17,7 +17,7 @@ REPORT = st.tuples(COUNTS, COUNTS)
 @st.composite
 def steps(draw):
     done, total = progress.forward((0, 0), draw(REPORT))
-    return Step(draw(st.sampled_from(TaskState)), done, total, draw(st.integers(0, 20)))
+    return TaskProgress(draw(st.sampled_from(TaskState)), done, total, draw(st.integers(0, 20)))
 
 
 @given(st.lists(REPORT, min_size=1))
@@ -55,7 +55,7 @@ def test_a_slice_that_moves_on_never_lowers_the_share(found, data):
     step = found[place]
     done = data.draw(st.integers(step.done, step.total))
     state = data.draw(st.sampled_from([step.state, TaskState.DONE]))
-    moved = [*found[:place], Step(state, done, step.total, step.weight), *found[place + 1 :]]
+    moved = [*found[:place], TaskProgress(state, done, step.total, step.weight), *found[place + 1 :]]
     before, after = (progress.roll_up(each, planned=True) for each in (found, moved))
     assert after.share >= before.share - 1e-12
     assert after.done >= before.done
@@ -65,36 +65,48 @@ def test_a_slice_that_moves_on_never_lowers_the_share(found, data):
     ("found", "planned", "rolled"),
     [
         ([], False, Rolled(0.0, 0, 0, failed=False, complete=False)),
-        ([Step(TaskState.QUEUED, 0, 0)], True, Rolled(0.0, 0, 0, failed=False, complete=False, parts=1)),
-        ([Step(TaskState.RUNNING, 3, 12)], True, Rolled(0.25, 3, 12, failed=False, complete=False, parts=1)),
+        (
+            [TaskProgress(TaskState.QUEUED, 0, 0)],
+            True,
+            Rolled(0.0, 0, 0, failed=False, complete=False, parts=1),
+        ),
+        (
+            [TaskProgress(TaskState.RUNNING, 3, 12)],
+            True,
+            Rolled(0.25, 3, 12, failed=False, complete=False, parts=1),
+        ),
         # Planned and done is done; done before the plan is known is not.
         (
-            [Step(TaskState.DONE, 12, 12)],
+            [TaskProgress(TaskState.DONE, 12, 12)],
             True,
             Rolled(1.0, 12, 12, failed=False, complete=True, parts_done=1, parts=1),
         ),
         (
-            [Step(TaskState.DONE, 12, 12)],
+            [TaskProgress(TaskState.DONE, 12, 12)],
             False,
             Rolled(0.999, 12, 12, failed=False, complete=False, parts_done=1, parts=1),
         ),
         # A done slice counts whole, whatever its last report said.
         (
-            [Step(TaskState.DONE, 5, 12)],
+            [TaskProgress(TaskState.DONE, 5, 12)],
             True,
             Rolled(1.0, 12, 12, failed=False, complete=True, parts_done=1, parts=1),
         ),
         # Weights: one heavy slice done of four parts.
         (
-            [Step(TaskState.DONE, 9, 9, weight=3), Step(TaskState.QUEUED, 0, 3)],
+            [TaskProgress(TaskState.DONE, 9, 9, weight=3), TaskProgress(TaskState.QUEUED, 0, 3)],
             True,
             Rolled(0.75, 9, 12, failed=False, complete=False, parts_done=1, parts=2),
         ),
         # All reported, none finished: almost.
-        ([Step(TaskState.RUNNING, 4, 4)], True, Rolled(0.999, 4, 4, failed=False, complete=False, parts=1)),
+        (
+            [TaskProgress(TaskState.RUNNING, 4, 4)],
+            True,
+            Rolled(0.999, 4, 4, failed=False, complete=False, parts=1),
+        ),
         # One failed slice fails the run, however much is done.
         (
-            [Step(TaskState.DONE, 1, 1), Step(TaskState.FAILED, 0, 1)],
+            [TaskProgress(TaskState.DONE, 1, 1), TaskProgress(TaskState.FAILED, 0, 1)],
             True,
             Rolled(0.5, 1, 2, failed=True, complete=False, parts_done=1, parts=2),
         ),

@@ -141,7 +141,7 @@ def test_a_tenant_without_money_is_refused_before_anything_starts(story):
     assert engine.request(story.ask()).created
 
 
-PATIENCE = decide.Patience(queued=600.0, running=2700.0)
+PATIENCE = decide.SilenceLimits(queued=600.0, running=2700.0)
 
 
 @pytest.mark.g4

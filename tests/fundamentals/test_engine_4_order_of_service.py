@@ -10,7 +10,7 @@ from holdfast.core.states import Skip, Status
 from holdfast.engine import wakeups
 from holdfast.engine.events import Ending
 from holdfast.engine.kinds import Kind
-from holdfast.engine.sweep import Rules
+from holdfast.engine.sweep import SweepRules
 from holdfast.store.base.schema import tasks
 
 INDEX = Kind("index", lambda work: None)
@@ -185,7 +185,7 @@ def test_a_delivery_may_take_over_an_expired_lease(story):
     answer = engine.request(story.ask())
     story.dead_worker(engine)
     story.pass_time(60)
-    strict = story.engine(INDEX, rules=Rules(interval=0.0, loss_cap=1))
+    strict = story.engine(INDEX, rules=SweepRules(interval=0.0, loss_cap=1))
     assert strict.deliver(only_task(story, answer)).reason is Skip.EXHAUSTED
     assert engine.deliver(only_task(story, answer)).ending is Ending.PUBLISHED
     assert story.db.look(select(tasks.c.losses))[0].losses == 1

@@ -9,7 +9,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.documents import chunk, text_units
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import encodings, html, pdf, sheets, sniff, tables, texts
-from holdfast.documents.parse.records import Block, Format, Limits, Page, Role
+from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
 from holdfast.kinds import qa
 from holdfast.providers import extractive
 from holdfast.search import letter_folding, snippet, stem, titles, tokenizer
@@ -51,11 +51,13 @@ def _cut(parse: Callable[[str], list[Page]], options: ChunkOptions) -> Target:
 
 
 def _block(role: Role) -> Callable[[str], list[Page]]:
-    return lambda text: [Page(1, (Block(role, plain(text), 0),))]
+    return lambda text: [Page(1, (TextBlock(role, plain(text), 0),))]
 
 
 def _lines(role: Role) -> Callable[[str], list[Page]]:
-    return lambda text: [Page(1, tuple(Block(role, line, len(line) % 6) for line in plain(text).split("\n")))]
+    return lambda text: [
+        Page(1, tuple(TextBlock(role, line, len(line) % 6) for line in plain(text).split("\n")))
+    ]
 
 
 def _increasing(text: str) -> list[Page]:
@@ -65,7 +67,7 @@ def _increasing(text: str) -> list[Page]:
     ranked = sorted(
         parts, key=lambda part: text_units.crc32(part[: text_units.DECIDING].encode("utf-8", "surrogatepass"))
     )
-    return [Page(1, tuple(Block(Role.PARAGRAPH, part) for part in ranked))]
+    return [Page(1, tuple(TextBlock(Role.PARAGRAPH, part) for part in ranked))]
 
 
 def _file(read: Callable[[Path], object]) -> Target:
@@ -81,7 +83,7 @@ def _file(read: Callable[[Path], object]) -> Target:
 
 
 def _delimited(path: Path) -> object:
-    rows = sheets.Rows(path, Format.CSV, Limits())
+    rows = sheets.Rows(path, Format.CSV, ParseLimits())
     return rows.read(rows.outline().whole)
 
 

@@ -13,9 +13,9 @@ from holdfast.core.states import Lane
 from holdfast.documents.blobs import LocalBlobs
 from holdfast.documents.fetch import FetchLimits
 from holdfast.documents.parse.parser import Parser
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.events import Done
-from holdfast.engine.sweep import Rules
+from holdfast.engine.sweep import SweepRules
 from holdfast.engine.wakeups import Recorder
 from holdfast.kinds import index
 from holdfast.ledger.exchanges import Policy
@@ -80,12 +80,12 @@ class House:
         db = self._database()
         provider = self.meter.provider()
         self._undo.callback(provider.close)
-        parts = Parts(
+        parts = EngineDependencies(
             kinds=[index.Index(db, self.shelf, parser or self.parser).kind()],
             providers={"meter": provider},
             prices=PRICES,
             sender=self.sender,
-            rules=Rules(interval=0.0, tidy_every=0.0),
+            rules=SweepRules(interval=0.0, tidy_every=0.0),
             policy=Policy(poll=0.01, nap=0.02),
             owner=owner,
         )

@@ -65,7 +65,9 @@ def test_while_the_bucket_is_away_nothing_is_taken_in_and_what_waits_is_done_lat
     there = worker.shelf._where
     for shelf in (web.shelf, worker.shelf):
         shelf.close()
-        shelf._where = blobs_s3.Place(there.bucket, there.prefix, "http://127.0.0.1:9", None, "key", "secret")
+        shelf._where = blobs_s3.BucketLocation(
+            there.bucket, there.prefix, "http://127.0.0.1:9", None, "key", "secret"
+        )
     with pytest.raises(StoreUnavailableError):
         library.add(WISH, "books", [Upload(b"Tin.", "b.txt")])
     worker.engine.work_off(most=1)

@@ -151,7 +151,7 @@ def test_files_with_the_same_name_in_two_folders_keep_their_documents(staff, tmp
     db = open_database(settings.load().database_url.get_secret_value())
     digests = {each.digest for each in documents.page(db, "default", "default")}
     db.close()
-    kept = {folder._digest(folder.File("", tmp_path / name / "readme.md")) for name in ("one", "two")}
+    kept = {folder._digest(folder.FolderFile("", tmp_path / name / "readme.md")) for name in ("one", "two")}
     assert digests == kept
 
 

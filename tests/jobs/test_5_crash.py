@@ -4,7 +4,7 @@ import pytest
 
 from holdfast import bootstrap
 from holdfast.core.states import LIVE, Status, TaskState
-from holdfast.service.jobs import Order
+from holdfast.service.jobs import JobRequest
 from holdfast.service.library import Upload, Wish
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
@@ -54,7 +54,7 @@ def test_a_worker_killed_in_the_middle_of_a_job(mill, meter):
     runtime, worker = mill
     jobs = bootstrap.jobs(runtime)
     shelf = bootstrap.library(runtime).collection("default", "shelf")
-    run_id = jobs.on_collection(Wish(), shelf, Order("qa", {"limit": 1000, "per_chunk": 1})).run_id
+    run_id = jobs.on_collection(Wish(), shelf, JobRequest("qa", {"limit": 1000, "per_chunk": 1})).run_id
     meter.plan(latency=0.1)
 
     def finished():

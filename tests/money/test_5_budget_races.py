@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from holdfast import faults
-from holdfast.engine.sweep import Rules
+from holdfast.engine.sweep import SweepRules
 from holdfast.ledger.exchanges import Policy
 from holdfast.service.billing import Billing
 from holdfast.store.money import budgets
@@ -93,7 +93,7 @@ def published(arena):
 def part(arena, meter, **more):
     patient = Policy(poll=0.01, wait=10.0, budget_delay=3600.0)
     # The oldest task is claimed by whoever comes next: four deaths in a row would be put down to the task.
-    rules = Rules(interval=0.1, tidy_every=0.1, attempt_cap=100)
+    rules = SweepRules(interval=0.1, tidy_every=0.1, attempt_cap=100)
     given = {"terms": actor.SHORT, "policy": patient, "rules": rules}
     return actor.Part(arena.url, meter.base_url, **given | more)
 

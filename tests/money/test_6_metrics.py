@@ -94,7 +94,7 @@ def test_a_scrape_counts_on_from_where_the_last_one_ended(house, client):
     scrape(client)
     place = event_counts.here(house.runtime.db)
     assert event_counts.since(house.runtime.db, place).decisions == {}
-    first = event_counts.since(house.runtime.db, event_counts.Place())
+    first = event_counts.since(house.runtime.db, event_counts.CountPosition())
     assert first.place.entry == place.entry
     assert sum(first.decisions.values()) == newest
 

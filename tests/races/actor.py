@@ -17,10 +17,10 @@ from typing import Any
 
 from holdfast import faults
 from holdfast.core.records import Ask, Chunk, Slice
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind
-from holdfast.engine.sweep import Rules
-from holdfast.leases.base import Terms
+from holdfast.engine.sweep import SweepRules
+from holdfast.leases.base import LeaseTerms
 from holdfast.leases.redis import RedisLeases
 from holdfast.leases.sql import SqlLeases
 from holdfast.ledger.exchanges import Policy
@@ -38,8 +38,8 @@ DEADLINE = 20.0
 HEARD_WITHIN = (
     60.0  # the first process of a run waits until all is imported; only what has failed takes as long
 )
-LONG = Terms(60.0, 20.0, 5.0)
-SHORT = Terms(1.0, 0.3, 0.2)
+LONG = LeaseTerms(60.0, 20.0, 5.0)
+SHORT = LeaseTerms(1.0, 0.3, 0.2)
 KILL, WAIT = "kill", "wait"
 
 
@@ -53,7 +53,7 @@ class Part:
     url: str
     base_url: str = "http://127.0.0.1:9/v1"
     keyed: bool = True
-    terms: Terms = LONG
+    terms: LeaseTerms = LONG
     deadline: float = 30.0
     at: str = ""
     do: str = KILL
@@ -64,7 +64,7 @@ class Part:
     tireless: bool = False
     idle_limit: int | None = None
     policy: Policy = field(default_factory=lambda: Policy(poll=0.01, wait=DEADLINE))
-    rules: Rules = field(default_factory=lambda: Rules(interval=0.1, tidy_every=0.1))
+    rules: SweepRules = field(default_factory=lambda: SweepRules(interval=0.1, tidy_every=0.1))
 
 
 def words(work: Any) -> list[str]:
@@ -107,7 +107,9 @@ def engine(part: Part, provider: Any, **parts: Any) -> Engine:
     db = open_database(part.url, pool_size=4)
     leases = RedisLeases(part.redis_url, part.terms) if part.redis_url else SqlLeases(db, part.terms)
     given = {"kinds": KINDS, "policy": part.policy, "rules": part.rules, "owner": part.owner} | parts
-    return Engine(db, Parts(providers={"meter": provider}, leases=leases, **{"prices": PRICES} | given))
+    return Engine(
+        db, EngineDependencies(providers={"meter": provider}, leases=leases, **{"prices": PRICES} | given)
+    )
 
 
 def client(part: Part) -> OpenAIProvider:

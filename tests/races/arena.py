@@ -23,7 +23,7 @@ from holdfast.store.protocol import claims, duties, requests
 from holdfast.store.views import reads
 
 DEADLINE = 60.0
-PATIENCE = decide.Patience()
+PATIENCE = decide.SilenceLimits()
 SUBJECT = "document:1"
 UNPROVEN = ("journal", "duties", "turns", "carriers")
 """Tables that tell of work but do not carry it: a refused write may leave a note there."""
@@ -278,8 +278,8 @@ class Arena:
         """An order of `claim` for these texts, with its price reserved and marked sent."""
         return calls.send_at_once(self.db, claim, self._draft(texts, keyed=True, weight=10))
 
-    def _draft(self, texts: Sequence[str], keyed: bool, weight: int) -> calls.Draft:
-        return calls.Draft(
+    def _draft(self, texts: Sequence[str], keyed: bool, weight: int) -> calls.OrderDraft:
+        return calls.OrderDraft(
             id=self.db.token(),
             provider="meter",
             endpoint="embeddings",

@@ -11,7 +11,7 @@ from tests.races.arena import SUBJECT, eventually
 
 pytestmark = pytest.mark.g1
 
-STUCK = decide.Patience(queued=1.0, running=1.0)
+STUCK = decide.SilenceLimits(queued=1.0, running=1.0)
 
 
 def live_runs(arena):

@@ -13,10 +13,10 @@ from holdfast.core import decide
 from holdfast.core.records import Chunk, Fenced, Slice, Spent
 from holdfast.core.states import Disposition, Loss
 from holdfast.engine import events, sweep
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind
-from holdfast.engine.sweep import Rules
-from holdfast.leases.base import Terms
+from holdfast.engine.sweep import SweepRules
+from holdfast.leases.base import LeaseTerms
 from holdfast.leases.redis import RedisLeases, connect
 from holdfast.store.base import dialect, stalled_sessions
 from holdfast.store.money import budgets
@@ -27,9 +27,9 @@ from tests.races.arena import DEADLINE, eventually
 
 pytestmark = pytest.mark.g7
 
-SWEEP = Rules(interval=0.2, tidy_every=60.0)
+SWEEP = SweepRules(interval=0.2, tidy_every=60.0)
 SLACK = 3.0  # seconds that a machine with other things to do may take for a few statements
-STUCK = decide.Patience(queued=1.0, running=1.0)
+STUCK = decide.SilenceLimits(queued=1.0, running=1.0)
 
 
 class Survivor:
@@ -121,7 +121,7 @@ def test_a_database_lease_that_ran_out_is_not_expired_while_redis_says_it_lives(
     """With leases in Redis the row's own time means nothing: the sweep asks before it takes."""
     client = connect(redis_url)
     with closing(client):
-        leases = RedisLeases(client, Terms(60.0, 20.0, 5.0))
+        leases = RedisLeases(client, LeaseTerms(60.0, 20.0, 5.0))
         claim = arena.taken()
         assert leases.open(claim)
         arena.run_out(claim)
@@ -134,7 +134,7 @@ def test_a_slow_holder_that_renews_is_never_called_dead(arena, keyed_meter):
     """Longer than its lease without a write: neither a sweep nor a request takes it away."""
     gate = threading.Event()
     slow = Kind("slow", lambda work: {"waited": gate.wait(DEADLINE)})
-    terms = Terms(2.0, 0.15, 0.2)  # a machine that stands still for a second does not end it
+    terms = LeaseTerms(2.0, 0.15, 0.2)  # a machine that stands still for a second does not end it
     arena.ask(kind="slow", pipeline="slow@1")
     with Survivor(arena, keyed_meter, terms=terms, kinds=(slow,)) as holder:
         try:
@@ -385,7 +385,7 @@ def test_a_sweep_that_meets_a_row_of_a_frozen_session_goes_on_and_ends_it(pg_are
     """The only sweeper of all does not wait for what it alone can free: a later round frees it."""
     budgets.set_budget(pg_arena.db, tenant="default", scope="tenant", hard=1000)
     monkeypatch.setattr(stalled_sessions, "waiting", lambda _db: true())
-    engine = Engine(pg_arena.db, Parts(rules=Rules(interval=0.0, tidy_every=0.0)))
+    engine = Engine(pg_arena.db, EngineDependencies(rules=SweepRules(interval=0.0, tidy_every=0.0)))
     long, ended = iter((60.0, 0.5)), []
     end = stalled_sessions.end
     monkeypatch.setattr(sweep, "ROW_WAIT", 0.2)

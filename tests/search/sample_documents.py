@@ -19,7 +19,7 @@ from holdfast.store.protocol import claims, requests
 from holdfast.store.protocol import tasks as fenced
 from holdfast.store.search import search_reads as stored
 
-PATIENCE = decide.Patience()
+PATIENCE = decide.SilenceLimits()
 
 
 def meaning(text: str, dimensions: int = 32) -> np.ndarray:

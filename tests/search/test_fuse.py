@@ -2,7 +2,7 @@
 
 import random
 
-from holdfast.search.fusion import COSINES, WEIGHTS, ZERO_AT, Part, fuse
+from holdfast.search.fusion import COSINES, WEIGHTS, ZERO_AT, LegScore, fuse
 from holdfast.vectors.base import Ranked
 
 
@@ -36,7 +36,7 @@ def test_every_hit_says_which_legs_found_it_and_where():
     """Rank from one, and the leg's own score."""
     best = fuse({"keyword": ranking(3, 8), "vector": ranking(8)}, 1)[0]
     assert best.chunk_id == 8
-    assert best.parts == (Part("keyword", 2, 9.0), Part("vector", 1, 10.0))
+    assert best.parts == (LegScore("keyword", 2, 9.0), LegScore("vector", 1, 10.0))
 
 
 def test_equals_come_in_the_order_of_legs_and_ids():

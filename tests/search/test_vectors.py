@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast import vectors
 from holdfast.vectors import matrix
 from holdfast.vectors.matrix import Matrix
-from holdfast.vectors.snapshot_cache import Kept
+from holdfast.vectors.snapshot_cache import SnapshotCache
 
 
 def made(head, number, seed, dimensions=8):
@@ -113,7 +113,7 @@ class Thing:
 
 def test_the_least_recently_used_collections_go_when_the_budget_is_full():
     """What is asked for stays, and the last one is kept whatever its size."""
-    kept = Kept(25)
+    kept = SnapshotCache(25)
     for name in ("a", "b", "a", "c"):
         kept.at(("t", name), 1, lambda old: old or Thing(1))
     made = []
@@ -126,7 +126,7 @@ def test_the_least_recently_used_collections_go_when_the_budget_is_full():
 
 def test_an_older_stamp_is_served_but_not_kept():
     """What is kept never goes back in time."""
-    kept = Kept(100)
+    kept = SnapshotCache(100)
     name = ("t", "c")
     kept.at(name, 5, lambda _old: Thing(5))
     assert kept.at(name, 4, lambda old: Thing(old.publish_seq - 1)).publish_seq == 4
@@ -135,7 +135,7 @@ def test_an_older_stamp_is_served_but_not_kept():
 
 def test_a_failed_load_is_not_kept_and_blocks_nobody():
     """The next reader tries again."""
-    kept = Kept(100)
+    kept = SnapshotCache(100)
     with pytest.raises(ZeroDivisionError):
         kept.at(("t", "c"), 1, lambda _old: 1 // 0)
     answers = []

@@ -9,8 +9,8 @@ from holdfast.core import decide
 from holdfast.core.errors import BadRequestError, StoreUnavailableError
 from holdfast.core.records import Skipped
 from holdfast.core.states import Loss
-from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.sweep import Duty, Rules
+from holdfast.engine.engine import Engine, EngineDependencies
+from holdfast.engine.sweep import Duty, SweepRules
 from holdfast.leases.sql import SqlLeases
 from holdfast.store.protocol import losses
 from holdfast.testing.prices import PRICES
@@ -128,7 +128,7 @@ class Town:
 
     def _engine(self, process: Process, database: Any, watch: Any) -> Engine:
         scenario = self.scenario
-        parts = Parts(
+        parts = EngineDependencies(
             kinds=self._kinds,
             providers={"sim": Line(self.service)},
             prices=PRICES,
@@ -139,7 +139,7 @@ class Town:
             watch=watch,
             policy=scenario.policy,
             patience=scenario.patience,
-            rules=Rules(
+            rules=SweepRules(
                 interval=scenario.sweep_every,
                 tidy_every=scenario.tidy_every,
                 history_every=10.0,

@@ -3,9 +3,9 @@
 import random
 from dataclasses import dataclass, field
 
-from holdfast.core.decide import Patience
+from holdfast.core.decide import SilenceLimits
 from holdfast.core.retry import Backoff
-from holdfast.leases.base import Terms
+from holdfast.leases.base import LeaseTerms
 from holdfast.ledger.exchanges import Policy
 from holdfast.providers.base import Profile
 
@@ -147,10 +147,10 @@ class Scenario:
     workers: int
     clients: int
     tight: bool
-    terms: Terms
+    terms: LeaseTerms
     profile: Profile
     policy: Policy
-    patience: Patience
+    patience: SilenceLimits
     tidy_every: float
     sweep_every: float
     poll: float
@@ -179,10 +179,10 @@ def draw(seed: int) -> Scenario:
         workers=rng.choice((1, 2, 2, 2, 3)),
         clients=rng.choice((1, 2)),
         tight=rng.random() < 0.6,
-        terms=Terms(ttl=ttl, renew_every=ttl / 3, margin=ttl / 6),
+        terms=LeaseTerms(ttl=ttl, renew_every=ttl / 3, margin=ttl / 6),
         profile=_profile(rng, keyed=keyed, on_board="on_board" in features),
         policy=_policy(rng, park="park" in features),
-        patience=Patience(1.0, 3.0) if "takeover" in features else Patience(),
+        patience=SilenceLimits(1.0, 3.0) if "takeover" in features else SilenceLimits(),
         tidy_every=4.0 if "tidy" in features else 30.0,
         sweep_every=rng.choice((2.0, 4.0, 4.0)),
         poll=rng.choice((5.0, 20.0)),

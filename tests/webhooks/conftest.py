@@ -8,10 +8,10 @@ from sqlalchemy import select
 
 from holdfast.core import retry
 from holdfast.core.records import Ask, Chunk
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind
-from holdfast.engine.sweep import Rules
+from holdfast.engine.sweep import SweepRules
 from holdfast.engine.wakeups import Recorder
 from holdfast.kinds import webhook
 from holdfast.store.base.database import Database
@@ -21,7 +21,7 @@ from holdfast.store.follow_ups import actions, deliveries, delivery_attempts
 from tests.webhooks.receiver import Receiver
 
 SECRET = "a secret of the receiver"
-QUICK = webhook.Rules(
+QUICK = webhook.DeliveryRules(
     seconds=10.0, backoff=retry.Backoff(first=0.01, factor=1.0, most=0.01), allow_private=True
 )
 
@@ -36,20 +36,20 @@ def read_aloud(work: Any) -> None:
 class Office:
     """One database, one engine, and what people do with them."""
 
-    def __init__(self, db: Database, rules: webhook.Rules = QUICK) -> None:
+    def __init__(self, db: Database, rules: webhook.DeliveryRules = QUICK) -> None:
         self.db = db
         self.sender = Recorder()
         self.engine = self.hire(rules)
 
-    def hire(self, rules: webhook.Rules) -> Engine:
+    def hire(self, rules: webhook.DeliveryRules) -> Engine:
         host = ThreadHost()
         kinds = [
             Kind("index", read_aloud),
             Kind("job", read_aloud),
             webhook.Webhook(self.db, host, rules).kind(),
         ]
-        every = Rules(interval=0.02, tidy_every=60.0)
-        return Engine(self.db, Parts(kinds=kinds, host=host, sender=self.sender, rules=every))
+        every = SweepRules(interval=0.02, tidy_every=60.0)
+        return Engine(self.db, EngineDependencies(kinds=kinds, host=host, sender=self.sender, rules=every))
 
     def hook(self, url: str, *, tenant: str = "default", collection: str = "books", **more: Any) -> int:
         """The collection tells this address of each ready document."""
@@ -105,5 +105,5 @@ def small(sqlite_url: str) -> Iterator[Office]:
 def strict(sqlite_url: str) -> Iterator[Callable[..., Office]]:
     """An office with rules of its own."""
     db = open_database(sqlite_url)
-    yield lambda **changes: Office(db, webhook.Rules(**changes))
+    yield lambda **changes: Office(db, webhook.DeliveryRules(**changes))
     db.close()

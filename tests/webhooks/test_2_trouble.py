@@ -148,7 +148,7 @@ def test_a_slow_receiver_holds_nobody_else_up(office, receiver):
     office.engine.work_off(lanes=["bulk"])
     slow = threading.Thread(target=office.engine.executor.run_next, args=(["follow-up"],))
     slow.start()
-    other = Office(office.db, webhook.Rules(backoff=SOON, allow_private=True))
+    other = Office(office.db, webhook.DeliveryRules(backoff=SOON, allow_private=True))
     until(lambda: receiver.came, 30, "the first delivery is under way")
     other.engine.executor.run_next(["follow-up"])
     assert sorted(each.state for each in office.sent()) == ["delivered", "pending"]

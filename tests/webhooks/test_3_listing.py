@@ -19,7 +19,7 @@ NEVER = retry.Backoff(first=1000.0, factor=1.0, most=1000.0)
 def office(database_url):
     """Whoever does not take an event at once is not asked again for a long time."""
     db = open_database(database_url)
-    yield Office(db, webhook.Rules(seconds=10.0, backoff=NEVER, allow_private=True))
+    yield Office(db, webhook.DeliveryRules(seconds=10.0, backoff=NEVER, allow_private=True))
     db.close()
 
 

@@ -23,9 +23,9 @@ from holdfast.store.base.schema import workers
 from holdfast.store.protocol.workers import WorkerState
 from holdfast.store.protocol.workers import known as known_workers
 from holdfast.worker import supervisor as watching
-from holdfast.worker.health import Health, Patience, Server
+from holdfast.worker.health import HealthLimits, HealthServer, WorkerHealth
 from holdfast.worker.shared_state import Board, Mark
-from holdfast.worker.supervisor import Card, Overseer, Pace
+from holdfast.worker.supervisor import Overseer, Pace, WorkerIdentity
 from tests.acceptance.patience import until
 
 DETAILS = {
@@ -49,14 +49,14 @@ QUICK = Pace(
     report_every=0.0, look_every=0.02, hard_grace=0.1, cure_after=0.1, deaf_after=0.2, most_cures=1_000_000
 )
 # A machine that stands still for a second is no fault of the worker's. A fault that is told of shows soon.
-PATIENT = Patience(sweep=30.0, look=30.0, start=0.0)
+PATIENT = HealthLimits(sweep=30.0, look=30.0, start=0.0)
 IMPATIENT = replace(PATIENT, sweep=0.5)
 
 
 @pytest.fixture
 def overseer(premises):
     """The side duties of a worker whose only process is this one; the broker is connected."""
-    card = Card("id", "w", "filesystem:///x", tuple(LANE_RANK), ("nap@1",), 1, "http://127.0.0.1:1")
+    card = WorkerIdentity("id", "w", "filesystem:///x", tuple(LANE_RANK), ("nap@1",), 1, "http://127.0.0.1:1")
     board = Board(2)
     board.rows[0].enter()
     made = Overseer(premises.settings(sweep_interval=0.05), card, board, wakeups.Nobody(), QUICK)
@@ -69,13 +69,13 @@ def overseer(premises):
 @pytest.fixture
 def health(overseer):
     """Who judges it, patiently."""
-    return Health(overseer, PATIENT)
+    return WorkerHealth(overseer, PATIENT)
 
 
 @pytest.fixture
 def answers(health):
     """`answers("/readyz")`: status, content type and body of the health port."""
-    server = Server("127.0.0.1", 0)
+    server = HealthServer("127.0.0.1", 0)
     server.start(health)
 
     def get(path):
@@ -285,6 +285,6 @@ def test_a_sweep_that_hangs_does_not_make_a_working_worker_look_lost(
 def test_a_server_that_never_started_can_be_stopped():
     """A worker that fails before its pool is up must end, not wait for its own health."""
     done = threading.Event()
-    thread = threading.Thread(target=lambda: (Server("127.0.0.1", 0).stop(), done.set()), daemon=True)
+    thread = threading.Thread(target=lambda: (HealthServer("127.0.0.1", 0).stop(), done.set()), daemon=True)
     thread.start()
     assert done.wait(60)

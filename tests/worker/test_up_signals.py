@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.cli import component_logs
 from holdfast.cli.exit_codes import Exit
-from holdfast.cli.supervisor import Part, Supervisor
+from holdfast.cli.supervisor import Component, Supervisor
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["holdfast.cli.supervisor"])
@@ -43,7 +43,7 @@ def _interrupting(moment: int, met: list[int]) -> Callable[[FrameType, str, Any]
 def _live(moment: int) -> None:
     """The life of a process that supervises one part and is told to stop twice; its exit code tells."""
     with subprocess.Popen(["sleep", "60"]) as part:
-        supervisor = Supervisor([Part("part", (), process=part)], component_logs.TextLines())
+        supervisor = Supervisor([Component("part", (), process=part)], component_logs.TextLines())
         teller = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
         met = [0]
         sys.settrace(_interrupting(moment, met))

@@ -9,7 +9,7 @@ from holdfast.api import estimates, parts, routing, schemas_actions
 from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDocument, Reader
 from holdfast.api.collections import wish
 from holdfast.api.errors import ConflictError, Problem
-from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
 from holdfast.api.parts import PartsOf
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.service.access import Scope
@@ -36,24 +36,24 @@ def add_action(
 ) -> Response:
     """Tell a collection what to do with each document that becomes ready, and with those that are."""
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         asked = {"sort": body.sort, "params": body.params}
         estimates.check(body.estimate, found.id, action=asked)
         added = its.actions.add(
             wish(caller), found.id, body.sort, body.params, name=body.name, existing=body.existing == "run"
         )
-        shown = schemas_actions.Action.of(added.action)
+        shown = schemas_actions.ActionResponse.of(added.action)
         told = schemas_actions.AddedAction(action=shown, secret=added.secret, existing_documents=added.ready)
-        return Reply(201 if added.created else 200, told)
+        return RouteReply(201 if added.created else 200, told)
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 @router.get("/collections/{collection_id}/actions")
-def all_actions(its: PartsOf, caller: Reader, found: ItsCollection) -> schemas_actions.Actions:
+def all_actions(its: PartsOf, caller: Reader, found: ItsCollection) -> schemas_actions.ActionList:
     """List the actions of a collection, with how far their follow-ups are."""
     listed = its.actions.all(caller.tenant, found.id)
-    return schemas_actions.Actions(actions=[schemas_actions.Action.of(each) for each in listed])
+    return schemas_actions.ActionList(actions=[schemas_actions.ActionResponse.of(each) for each in listed])
 
 
 def _number(action_id: str) -> int:
@@ -68,26 +68,28 @@ def remove_action(
 ) -> schemas_actions.RemovedAction:
     """Remove an action; its follow-ups and deliveries that have not ended are cancelled."""
     removed = its.actions.remove(wish(caller), found.id, _number(action_id))
-    return schemas_actions.RemovedAction(action=schemas_actions.Action.of(removed))
+    return schemas_actions.RemovedAction(action=schemas_actions.ActionResponse.of(removed))
 
 
 @router.post("/collections/{collection_id}/actions/{action_id}/test", status_code=202)
 def test_action(
     action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnCollection
-) -> schemas_actions.Delivery:
+) -> schemas_actions.DeliveryResponse:
     """Send a signed `webhook.test` to the address of a webhook, as a delivery like any other.
 
     While an earlier test is on its way, that one is tried at once and answered here.
     """
     event_id = its.actions.test(wish(caller), found.id, _number(action_id))
-    return schemas_actions.Delivery.of(its.deliveries.one(caller.tenant, event_id))
+    return schemas_actions.DeliveryResponse.of(its.deliveries.one(caller.tenant, event_id))
 
 
 @router.get("/documents/{document_id}/actions")
-def document_actions(its: PartsOf, caller: Reader, found: ItsDocument) -> schemas_actions.FollowUps:
+def document_actions(its: PartsOf, caller: Reader, found: ItsDocument) -> schemas_actions.FollowUpList:
     """Show what actions did with a document: state, result and cost of each follow-up."""
     listed = its.actions.of_document(found, caller.tenant)
-    return schemas_actions.FollowUps(follow_ups=[schemas_actions.FollowUp.of(each) for each in listed])
+    return schemas_actions.FollowUpList(
+        follow_ups=[schemas_actions.FollowUpResponse.of(each) for each in listed]
+    )
 
 
 @router.get("/deliveries")
@@ -99,15 +101,15 @@ def all_deliveries(
     ] = None,
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
-) -> schemas_actions.Deliveries:
+) -> schemas_actions.DeliveryList:
     """List what was sent, or is to be sent, to other people's addresses, the newest first."""
     before = parts.numbers(cursor, 1)
     listed = its.deliveries.page(
         caller.tenant, state=state, before=before[0] if before is not None else None, limit=limit
     )
     following = str(listed[-1].head_id) if len(listed) == limit else None
-    return schemas_actions.Deliveries(
-        deliveries=[schemas_actions.Delivery.of(each) for each in listed], next=following
+    return schemas_actions.DeliveryList(
+        deliveries=[schemas_actions.DeliveryResponse.of(each) for each in listed], next=following
     )
 
 
@@ -118,18 +120,18 @@ def all_deliveries(
 )
 def retry_follow_up(
     action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnDocument
-) -> schemas_actions.FollowUp:
+) -> schemas_actions.FollowUpResponse:
     """Do once more what an action failed to do with a document; what was paid for is kept."""
     try:
-        return schemas_actions.FollowUp.of(its.actions.retry(wish(caller), found, _number(action_id)))
+        return schemas_actions.FollowUpResponse.of(its.actions.retry(wish(caller), found, _number(action_id)))
     except BadRequestError as error:
         raise ConflictError(error.message, code=error.code) from error
 
 
 @router.get("/deliveries/{delivery_id}")
-def one_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas_actions.Delivery:
+def one_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas_actions.DeliveryResponse:
     """Show a delivery."""
-    return schemas_actions.Delivery.of(its.deliveries.one(caller.tenant, delivery_id))
+    return schemas_actions.DeliveryResponse.of(its.deliveries.one(caller.tenant, delivery_id))
 
 
 @router.post(
@@ -137,10 +139,10 @@ def one_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas
     status_code=202,
     responses={409: {"model": Problem, "description": "It is being sent."}},
 )
-def resend_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas_actions.Delivery:
+def resend_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas_actions.DeliveryResponse:
     """Send an event once more, at once, with the same id and the same body."""
     its.deliveries.one(caller.tenant, delivery_id)
     caller.require(Scope.WRITE)
     if not its.deliveries.resend(wish(caller), delivery_id):
         raise ConflictError("this delivery is queued or being sent; look at it again", code="delivery_busy")
-    return schemas_actions.Delivery.of(its.deliveries.one(caller.tenant, delivery_id))
+    return schemas_actions.DeliveryResponse.of(its.deliveries.one(caller.tenant, delivery_id))

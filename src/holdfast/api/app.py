@@ -25,7 +25,7 @@ from holdfast.api import (
 )
 from holdfast.api.event_feed import Feed
 from holdfast.api.idempotency import Once
-from holdfast.api.limits import Gate, Limits
+from holdfast.api.limits import BodyLimits, Gate
 from holdfast.api.metrics import Counting
 from holdfast.api.parts import Depths, Parts
 from holdfast.api.rate_limits import Allowance, Turnstile
@@ -120,7 +120,7 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
     app.state.pages = _pages(parts)
     for router in routes.routers():
         app.include_router(router)
-    limits = Limits(settings.most_bytes, settings.most_json, settings.body_pause, settings.most_import)
+    limits = BodyLimits(settings.most_bytes, settings.most_json, settings.body_pause, settings.most_import)
     gate = Gate(connections.Room(app), limits, parts.counting.note)
     most = connections.most(settings.api_clients)
     return Built(app, gate, parts.feed, parts.counting, settings.api_threads, most)

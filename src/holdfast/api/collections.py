@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from holdfast.api import estimates, routing, schemas_documents
 from holdfast.api.access import ItsCollection, OwnCollection, Reader, Writer
 from holdfast.api.errors import ConflictError, Problem
-from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.core.errors import NotFoundError
 from holdfast.service.access import Identity
@@ -33,9 +33,9 @@ def _found(parts: Parts, tenant: str, collection_id: str) -> Collection | None:
 @router.post(
     "/collections",
     status_code=201,
-    response_model=schemas_documents.Collection,
+    response_model=schemas_documents.CollectionResponse,
     responses={
-        200: {"model": schemas_documents.Collection, "description": "It was there, as asked for."},
+        200: {"model": schemas_documents.CollectionResponse, "description": "It was there, as asked for."},
         409: {"model": Problem, "description": "It is there, with another title or other options."},
     },
 )
@@ -48,7 +48,7 @@ def make_collection(
 ) -> Response:
     """Make a collection."""
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         name = body.id or secrets.token_hex(8)
         before = _found(parts, caller.tenant, name)
         made = before or parts.library.make_collection(
@@ -58,8 +58,9 @@ def make_collection(
         if before is not None and differs:
             message = f"collection {name} is there, with another title or other options; PATCH changes it"
             raise ConflictError(message, code="collection_exists")
-        return Reply(
-            201 if before is None else 200, schemas_documents.Collection.of(made, parts.library.choices(made))
+        return RouteReply(
+            201 if before is None else 200,
+            schemas_documents.CollectionResponse.of(made, parts.library.choices(made)),
         )
 
     return parts.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
@@ -70,14 +71,16 @@ def all_collections(parts: PartsOf, caller: Reader) -> schemas_documents.Collect
     """List the collections, by id."""
     found = parts.library.collections(caller.tenant)
     return schemas_documents.Collections(
-        collections=[schemas_documents.Collection.of(each, parts.library.choices(each)) for each in found]
+        collections=[
+            schemas_documents.CollectionResponse.of(each, parts.library.choices(each)) for each in found
+        ]
     )
 
 
 @router.get("/collections/{collection_id}")
-def one_collection(parts: PartsOf, found: ItsCollection) -> schemas_documents.Collection:
+def one_collection(parts: PartsOf, found: ItsCollection) -> schemas_documents.CollectionResponse:
     """Show a collection."""
-    return schemas_documents.Collection.of(found, parts.library.choices(found))
+    return schemas_documents.CollectionResponse.of(found, parts.library.choices(found))
 
 
 @router.patch(
@@ -94,7 +97,9 @@ def change_collection(
     estimates.check(body.estimate, found.id, options=body.options or {})
     mine = Wish(caller.tenant, caller.actor, max_cost=schemas_documents.nano_dollars(body.max_cost))
     changed = parts.library.change_collection(mine, found.id, title=body.title, options=body.options)
-    told = schemas_documents.Collection.of(changed.collection, parts.library.choices(changed.collection))
+    told = schemas_documents.CollectionResponse.of(
+        changed.collection, parts.library.choices(changed.collection)
+    )
     return schemas_documents.ChangedCollection(
         collection=told, requested=changed.asked, to_follow=changed.to_follow
     )

@@ -37,7 +37,7 @@ def page_of(found: tuple[Event, ...], after: Position, end: Position | None = No
     """A page of the journal for the wire; `end` is where to go on, if that is not after its last entry."""
     last = end or (found[-1].position if found else after)
     return schemas_history.Events(
-        events=[schemas_history.Event.of(each) for each in found], next=cursor_of(last)
+        events=[schemas_history.EventResponse.of(each) for each in found], next=cursor_of(last)
     )
 
 
@@ -72,7 +72,7 @@ def document_chunks(
         message = f"generation {generation} has been published since; start again without a cursor"
         raise ConflictError(message, code="stale_cursor")
     pieces = [
-        schemas_history.Chunk(
+        schemas_history.ChunkResponse(
             slice=each.slice, position=each.chunk.position, page=each.chunk.page, text=each.chunk.text
         )
         for each in (page.chunks if page is not None else ())
@@ -130,7 +130,7 @@ def why_document(
     story = reads.story(its.runtime.db, head_id) if head_id is not None else None
     advice = explanations.about(its.runtime.db, found, story)
     chapters = [
-        schemas_history.Chapter(
+        schemas_history.GenerationResponse(
             run=schemas_history.RunView.of(each),
             tasks=[_slice(task) for task in story.tasks.get(each.run.id, ())],
         )
@@ -147,13 +147,15 @@ def why_document(
         index_generation=head.generation if head else found.generation,
         published_generation=head.published_generation if head and head.visible else 0,
         generations=chapters,
-        journal=[schemas_history.Event.noted(each, found) for each in (story.journal if story else ())],
+        journal=[
+            schemas_history.EventResponse.noted(each, found) for each in (story.journal if story else ())
+        ],
     )
 
 
-def _slice(found: TaskDetail) -> schemas_history.Slice:
+def _slice(found: TaskDetail) -> schemas_history.SliceResponse:
     task = found.task
-    return schemas_history.Slice(
+    return schemas_history.SliceResponse(
         ordinal=task.ordinal,
         state=task.state,
         epoch=task.epoch,

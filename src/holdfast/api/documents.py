@@ -18,7 +18,7 @@ from holdfast.api.access import (
 from holdfast.api.collections import wish
 from holdfast.api.dependencies import Before
 from holdfast.api.errors import ConflictError, Problem, problem
-from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
 from holdfast.api.limits import BodyKind
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.upload_bodies import ContentBody, DocumentBody
@@ -32,7 +32,7 @@ from holdfast.service.conditions import Condition
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, place_of
 from holdfast.service.library import Taking
 from holdfast.store.base.text import plain
-from holdfast.store.library.document_lists import Sort, Wanted
+from holdfast.store.library.document_lists import DocumentQuery, SortKey
 from holdfast.store.library.documents import Document
 from holdfast.web.slow_requests import Pool
 
@@ -52,7 +52,7 @@ IfMatch = Annotated[
 ]
 TAKEN: dict[int | str, dict[str, Any]] = {
     200: {
-        "model": schemas_documents.Taking,
+        "model": schemas_documents.UploadResponse,
         "description": "Nothing is to be done: `unchanged`, or `duplicate`.",
     },
     402: {"model": Problem, "description": "The budget is used up."},
@@ -92,38 +92,38 @@ def condition(
     return Condition(caller.tenant, caller.actor, lane, priority, max_cost, generation=expected(given))
 
 
-def taken(its: Parts, taking: Taking) -> Reply:
+def taken(its: Parts, taking: Taking) -> RouteReply:
     """The answer to content that was handed in: bytes that are there already are no fault of the caller."""
     answer = taking.answer
     view = its.viewing.view(taking.document)
     if answer.disposition is Disposition.REFUSED:
         code, message = refusal(answer.reason)
         told = problem(code=code, message=message, document_id=taking.document.id)
-        return Reply(402, told)
+        return RouteReply(402, told)
     run = None
     if answer.run_id is not None and answer.status is not None:
         word = shown(subjects.INDEX, answer.status)
         run = schemas_documents.RunBrief(id=answer.run_id, generation=answer.generation, status=word)
-    body = schemas_documents.Taking(
-        document=schemas_documents.Document.of(view), run=run, disposition=answer.disposition
+    body = schemas_documents.UploadResponse(
+        document=schemas_documents.DocumentResponse.of(view), run=run, disposition=answer.disposition
     )
-    return Reply(202 if answer.created else 200, body)
+    return RouteReply(202 if answer.created else 200, body)
 
 
-def _asked(its: Parts, taking: Taking) -> Reply:
+def _asked(its: Parts, taking: Taking) -> RouteReply:
     """The answer to a request for work: what is under way already stands against it."""
     if taking.disposition is not Disposition.DUPLICATE:
         return taken(its, taking)
     view = its.viewing.view(taking.document)
     active = schemas_documents.Active.of(view)
     told = problem(code="duplicate", message=view.in_progress, active=active, document_id=taking.document.id)
-    return Reply(409, told)
+    return RouteReply(409, told)
 
 
 @router.post(
     "/collections/{collection_id}/documents",
     status_code=202,
-    response_model=schemas_documents.Taking,
+    response_model=schemas_documents.UploadResponse,
     responses=TAKEN,
     openapi_extra=upload_bodies.described(schemas_documents.NewDocument),
 )
@@ -139,7 +139,7 @@ def add_document(
     """Hand in a file, a text or an address; bytes that the collection has already answer 200."""
     mine = condition(caller, handed.lane, handed.priority, None, handed.max_cost)
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         if handed.url is not None:
             return taken(its, its.library.add_url(mine, collection.id, handed.url, title=handed.title))
         return taken(its, its.library.add_to(mine, collection, [handed.upload()])[0])
@@ -160,8 +160,8 @@ def some_documents(
     ] = None,
 ) -> Response:
     """List the documents of a collection, by id unless another order is asked for."""
-    order = Sort(sort.removeprefix("-"))
-    wanted = Wanted(
+    order = SortKey(sort.removeprefix("-"))
+    wanted = DocumentQuery(
         collection.tenant,
         collection.id,
         order,
@@ -175,15 +175,18 @@ def some_documents(
     return Response(schemas_documents.Documents.written(found, follows), media_type=JSONResponse.media_type)
 
 
-@router.get("/documents/{document_id}", response_model=schemas_documents.Document)
+@router.get("/documents/{document_id}", response_model=schemas_documents.DocumentResponse)
 def one_document(its: PartsOf, found: ItsDocument) -> Response:
     """Show a document and how its indexing stands; `ETag` is its generation."""
-    told = schemas_documents.Document.of(its.viewing.view(found)).model_dump_json()
+    told = schemas_documents.DocumentResponse.of(its.viewing.view(found)).model_dump_json()
     return Response(told, headers={"ETag": f'"{found.generation}"'}, media_type=JSONResponse.media_type)
 
 
 @router.patch(
-    "/documents/{document_id}", status_code=202, response_model=schemas_documents.Taking, responses=ASKED
+    "/documents/{document_id}",
+    status_code=202,
+    response_model=schemas_documents.UploadResponse,
+    responses=ASKED,
 )
 def change_document(
     request: Request,
@@ -199,7 +202,7 @@ def change_document(
         caller, body.lane, body.priority, if_match, schemas_documents.nano_dollars(body.max_cost)
     )
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         mine.check(found.generation)
         return taken(its, its.library.change_document(mine, found.id, title=body.title, options=body.options))
 
@@ -215,7 +218,7 @@ def delete_document(its: PartsOf, caller: Reader, found: OwnDocument) -> None:
 @router.put(
     "/documents/{document_id}/content",
     status_code=202,
-    response_model=schemas_documents.Taking,
+    response_model=schemas_documents.UploadResponse,
     responses=ASKED,
     openapi_extra=upload_bodies.described(schemas_documents.NewContent),
 )
@@ -232,7 +235,7 @@ def put_content(
     """Give a document new content; the old generation answers until the new one is indexed."""
     mine = condition(caller, handed.lane, handed.priority, if_match, handed.max_cost)
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         return _asked(its, its.library.put_content(mine, found.id, handed.upload()))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
@@ -241,7 +244,7 @@ def put_content(
 @router.post(
     "/documents/{document_id}/refresh",
     status_code=202,
-    response_model=schemas_documents.Taking,
+    response_model=schemas_documents.UploadResponse,
     responses=ASKED,
 )
 @routing.waits(Pool.FETCHES)
@@ -259,7 +262,7 @@ def refresh_document(
     mine = condition(caller, schemas_documents.IndexRequest().lane, 5, if_match, most)
     means = [] if body is None else [body.model_dump_json()]
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         return _asked(its, its.library.refresh(mine, found.id))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, *means), do)
@@ -268,7 +271,7 @@ def refresh_document(
 @router.post(
     "/documents/{document_id}/index",
     status_code=202,
-    response_model=schemas_documents.Taking,
+    response_model=schemas_documents.UploadResponse,
     responses=ASKED,
 )
 def index_document(
@@ -285,7 +288,7 @@ def index_document(
         caller, body.lane, body.priority, if_match, schemas_documents.nano_dollars(body.max_cost)
     )
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         if body.mode == "replace":
             mine.check(found.generation)
             _end(its, caller, found)
@@ -321,14 +324,15 @@ def cancel_document(
     """End the live run of a document; what is published stays."""
     mine = condition(caller, schemas_documents.IndexRequest().lane, 5, if_match)
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         mine.check(found.generation)
         if not _end(its, caller, found):
             message = f"{found.title} has no live run to cancel; it is {shown(subjects.INDEX, found.status)}"
             raise ConflictError(message, code="nothing_to_cancel")
         view = its.viewing.view(its.library.document(caller.tenant, found.id))
-        return Reply(
-            200, schemas_documents.Cancelled(document=schemas_documents.Document.of(view), cancelled=True)
+        return RouteReply(
+            200,
+            schemas_documents.Cancelled(document=schemas_documents.DocumentResponse.of(view), cancelled=True),
         )
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)

@@ -107,7 +107,7 @@ BY_CLASS: tuple[tuple[type[HoldfastError], int], ...] = (
 )
 
 
-class Word(NamedTuple):
+class RefusalText(NamedTuple):
     """What a refusal of the framework is called, and said; without a message, what it says itself."""
 
     code: str
@@ -115,11 +115,13 @@ class Word(NamedTuple):
 
 
 BY_STATUS = {
-    404: Word(code="not_found", message="there is nothing here; /api/v1/openapi.json lists what there is"),
-    405: Word(code="method_not_allowed", message="there is something here, but not by this method"),
-    408: Word(code="too_slow"),
-    413: Word(code="too_large"),
-    429: Word(code="too_many_listeners"),
+    404: RefusalText(
+        code="not_found", message="there is nothing here; /api/v1/openapi.json lists what there is"
+    ),
+    405: RefusalText(code="method_not_allowed", message="there is something here, but not by this method"),
+    408: RefusalText(code="too_slow"),
+    413: RefusalText(code="too_large"),
+    429: RefusalText(code="too_many_listeners"),
 }
 
 
@@ -184,7 +186,7 @@ async def on_http(request: Request, error: Exception) -> Response:
         raise error
     if error.status_code in {404, 405} and rendering.is_for_people(request):
         return await to_thread.run_sync(rendering.unknown, request)
-    word = BY_STATUS.get(error.status_code, Word(code="bad_request"))
+    word = BY_STATUS.get(error.status_code, RefusalText(code="bad_request"))
     told = problem(code=word.code, message=word.message or str(error.detail))
     made = answer(error.status_code, told)
     made.headers.update(dict(error.headers or {}))

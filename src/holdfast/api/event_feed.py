@@ -22,7 +22,7 @@ from holdfast.service.access import Credential, Identity
 from holdfast.store.base.database import Database
 from holdfast.store.protocol import workers
 from holdfast.store.views import events
-from holdfast.store.views.events import Event, Position, Standing
+from holdfast.store.views.events import Event, Position, RunStanding
 
 EVERY = 0.25
 # Who hears nothing for several of these may take the connection, or this process, to be dead.
@@ -42,7 +42,7 @@ class Crew:
     states: dict[str, int]
 
 
-Happening = Event | Standing | Crew
+Happening = Event | RunStanding | Crew
 
 
 class FullError(Exception):
@@ -218,7 +218,7 @@ class Feed:
         match happening:
             case Event():
                 tenant: str | None = happening.tenant
-            case Standing():
+            case RunStanding():
                 tenant = happening.run.tenant
             case _:
                 tenant = None
@@ -269,7 +269,7 @@ class Watch:
         return [self._crew] if before is not None and before != self._crew else []
 
 
-def _measure(one: Standing) -> tuple[object, ...]:
+def _measure(one: RunStanding) -> tuple[object, ...]:
     return (
         one.run.status,
         one.rolled.done,

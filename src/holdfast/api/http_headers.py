@@ -37,7 +37,7 @@ LONG = errors.spoken(
 )
 
 
-class Prompt(HttpToolsProtocol):
+class HeaderDeadline(HttpToolsProtocol):
     """One connection. Its next request has all of its head within `seconds`, or is answered with 408; a
     connection that says nothing is closed without a word.
     """
@@ -165,6 +165,6 @@ def _without_offer(name: bytes, value: bytes) -> bytes:
     return b", ".join(word for word in words if word.lower() not in OFFER)
 
 
-def within(seconds: float) -> type[Prompt]:
+def within(seconds: float) -> type[HeaderDeadline]:
     """Such connections, with so much time for a head."""
-    return type("Prompt", (Prompt,), {"seconds": seconds})
+    return type("Prompt", (HeaderDeadline,), {"seconds": seconds})

@@ -25,7 +25,7 @@ from holdfast.api import errors
 from holdfast.api.errors import ConflictError
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.store.access import idempotency
-from holdfast.store.access.idempotency import Hold, Kept
+from holdfast.store.access.idempotency import Hold, StoredResponse
 from holdfast.store.base.database import Database
 
 MOST_KEY = 255
@@ -46,16 +46,16 @@ IdempotencyKey = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RouteReply:
     """What a route answers."""
 
     status: int
     body: pydantic.BaseModel
 
-    def kept(self) -> Kept:
+    def kept(self) -> StoredResponse:
         """The answer as it is sent, and kept."""
         omit = isinstance(self.body, errors.Problem)
-        return Kept(self.status, self.body.model_dump_json(exclude_none=omit))
+        return StoredResponse(self.status, self.body.model_dump_json(exclude_none=omit))
 
 
 def fingerprint(request: Request, *parts: str) -> str:
@@ -73,7 +73,7 @@ class Once:
         self._forgot_at = 0.0
 
     def answer(
-        self, tenant: str, key: str | None, wanted: Callable[[], str], do: Callable[[], Reply]
+        self, tenant: str, key: str | None, wanted: Callable[[], str], do: Callable[[], RouteReply]
     ) -> Response:
         """The answer of `do`, or the one that was given under `key` before.
 
@@ -87,7 +87,7 @@ class Once:
         self._forget()
         token = self._db.token()
         held = idempotency.begin(self._db, tenant, key, wanted(), token)
-        if isinstance(held, Kept):
+        if isinstance(held, StoredResponse):
             return _response(held, again=True)
         if held is Hold.CONFLICT:
             message = "this Idempotency-Key was used for another request; draw a new one"
@@ -97,7 +97,7 @@ class Once:
             raise ConflictError(message, code="idempotency_busy")
         return self._carried_out(tenant, key, token, do)
 
-    def _carried_out(self, tenant: str, key: str, token: str, do: Callable[[], Reply]) -> Response:
+    def _carried_out(self, tenant: str, key: str, token: str, do: Callable[[], RouteReply]) -> Response:
         settled = False
         try:
             kept = _done(do)
@@ -117,18 +117,20 @@ class Once:
             idempotency.forget(self._db)
 
 
-def _is_final(answer: Kept) -> bool:
+def _is_final(answer: StoredResponse) -> bool:
     return 200 <= answer.status < 300 or answer.status in FINAL_REFUSALS
 
 
-def _done(do: Callable[[], Reply]) -> Kept:
+def _done(do: Callable[[], RouteReply]) -> StoredResponse:
     try:
         return do().kept()
     except HoldfastError as error:
-        return Reply(errors.status_of(error), errors.problem(code=error.code, message=error.message)).kept()
+        return RouteReply(
+            errors.status_of(error), errors.problem(code=error.code, message=error.message)
+        ).kept()
 
 
-def _response(kept: Kept, *, again: bool = False) -> Response:
+def _response(kept: StoredResponse, *, again: bool = False) -> Response:
     headers = {"Idempotency-Replayed": "true"} if again else {}
     headers |= {"Retry-After": "5"} if kept.status == 503 else {}
     return Response(kept.body, kept.status, headers, JSONResponse.media_type)

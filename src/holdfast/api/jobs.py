@@ -13,17 +13,17 @@ from holdfast.api import estimates, parts, routing, schemas_jobs
 from holdfast.api.access import OwnCollection, OwnDocument, Reader, identified, writer
 from holdfast.api.dependencies import Before, found
 from holdfast.api.errors import ConflictError, Problem, problem
-from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.schemas_documents import nano_dollars
 from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition, shown
 from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
-from holdfast.service.jobs import Jobs, Order, View
+from holdfast.service.jobs import JobRequest, Jobs, JobView
 from holdfast.service.library import Wish
-from holdfast.store.jobs.job_results import Kept
-from holdfast.store.jobs.jobs import Wanted
+from holdfast.store.jobs.job_results import StoredResult
+from holdfast.store.jobs.jobs import JobQuery
 
 router = routing.router("jobs")
 
@@ -40,25 +40,25 @@ TAKEN: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _view(request: Request) -> View:
+def _view(request: Request) -> JobView:
     name = parts.known(request.path_params[JOB])
     return parts.of(request).jobs.view(identified(request).tenant, name)
 
 
-def _own_view(request: Request) -> View:
+def _own_view(request: Request) -> JobView:
     its = found(request, _view)
     found(request, writer)
     return its
 
 
-ItsJob = Annotated[View, Before(_view, (JOB,))]
-OwnJob = Annotated[View, Before(_own_view, (JOB,))]
+ItsJob = Annotated[JobView, Before(_view, (JOB,))]
+OwnJob = Annotated[JobView, Before(_own_view, (JOB,))]
 
 
-def _order(request: Request, body: schemas_jobs.NewJob) -> Order:
+def _order(request: Request, body: schemas_jobs.NewJob) -> JobRequest:
     callback = body.callback.told(request) if body.callback is not None else None
     most = nano_dollars(body.max_cost)
-    return Order(body.kind, body.params, body.mode, callback, body.wait_for_ready, max_cost=most)
+    return JobRequest(body.kind, body.params, body.mode, callback, body.wait_for_ready, max_cost=most)
 
 
 def _answered(
@@ -67,28 +67,28 @@ def _answered(
     caller: Identity,
     body: schemas_jobs.NewJob,
     key: str | None,
-    ask: Callable[[Jobs, Wish, Order], RequestResult],
+    ask: Callable[[Jobs, Wish, JobRequest], RequestResult],
 ) -> Response:
     mine = Wish(caller.tenant, caller.actor, body.lane, body.priority)
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         return taken(its, caller.tenant, ask(its.jobs, mine, _order(request, body)))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
-def taken(its: Parts, tenant: str, answer: RequestResult) -> Reply:
+def taken(its: Parts, tenant: str, answer: RequestResult) -> RouteReply:
     """The answer to a request for a job."""
     if answer.disposition is Disposition.REFUSED:
         code, message = refusal(answer.reason)
-        return Reply(402, problem(code=code, message=message))
+        return RouteReply(402, problem(code=code, message=message))
     view = its.jobs.view(tenant, answer.run_id or "")
     if answer.disposition is Disposition.DUPLICATE:
         active = schemas_jobs.active(view)
-        return Reply(409, problem(code="duplicate", message=view.in_progress, active=active))
-    job = schemas_jobs.Job.of(view)
+        return RouteReply(409, problem(code="duplicate", message=view.in_progress, active=active))
+    job = schemas_jobs.JobResponse.of(view)
     body = schemas_jobs.JobTaken(job_id=job.job_id, disposition=answer.disposition, job=job)
-    return Reply(202 if answer.created else 200, body)
+    return RouteReply(202 if answer.created else 200, body)
 
 
 @router.post(
@@ -142,7 +142,7 @@ def some_jobs(
     cursor: parts.Cursor = None,
 ) -> schemas_jobs.JobPage:
     """List the jobs, the newest first."""
-    wanted = Wanted(
+    wanted = JobQuery(
         caller.tenant,
         [kind] if kind is not None else (),
         None if collection is None else parts.known(collection),
@@ -152,7 +152,7 @@ def some_jobs(
     )
     found = its.jobs.page(wanted)
     follows = found[-1].job.run.id if len(found) == limit else None
-    return schemas_jobs.JobPage(jobs=[schemas_jobs.Job.of(each) for each in found], next=follows)
+    return schemas_jobs.JobPage(jobs=[schemas_jobs.JobResponse.of(each) for each in found], next=follows)
 
 
 def _after(its: Parts, caller: Identity, cursor: str | None) -> tuple[float, str] | None:
@@ -171,7 +171,7 @@ def one_job(its: PartsOf, found: ItsJob) -> schemas_jobs.JobDetail:
 
 @router.get(
     "/jobs/{job_id}/results",
-    response_model=schemas_jobs.JobResults,
+    response_model=schemas_jobs.JobResultList,
     responses={200: {"content": {"text/csv": {}}, "description": "A page as JSON, or all as JSON or CSV."}},
 )
 def job_results(
@@ -195,7 +195,7 @@ def job_results(
     after = (known[0], known[1]) if known is not None else (-1, -1)
     page = its.jobs.results(found, after=after, limit=limit)
     follows = f"{page[-1].slice}.{page[-1].position}" if len(page) == limit else None
-    return schemas_jobs.JobResults(
+    return schemas_jobs.JobResultList(
         job_id=run.id,
         state=shown(run.kind, run.status),
         stand_in=found.model.stand_in,
@@ -204,7 +204,7 @@ def job_results(
     )
 
 
-def pages(jobs: Jobs, found: View) -> Iterator[list[Kept]]:
+def pages(jobs: Jobs, found: JobView) -> Iterator[list[StoredResult]]:
     """All results of a job, a part at a time."""
     after = (-1, -1)
     while page := jobs.results(found, after=after, limit=STEP):
@@ -212,7 +212,7 @@ def pages(jobs: Jobs, found: View) -> Iterator[list[Kept]]:
         after = (page[-1].slice, page[-1].position)
 
 
-def table(jobs: Jobs, found: View) -> Iterator[str]:
+def table(jobs: Jobs, found: JobView) -> Iterator[str]:
     """The results as CSV, a part at a time."""
     kind, options = found.job.run.kind, found.job.options
     yield _csv([schemas_jobs.columns(kind, options)])
@@ -220,10 +220,10 @@ def table(jobs: Jobs, found: View) -> Iterator[str]:
         yield _csv([schemas_jobs.row(kind, options, each) for each in page])
 
 
-def document(jobs: Jobs, found: View) -> Iterator[str]:
+def document(jobs: Jobs, found: JobView) -> Iterator[str]:
     """All results as one `JobResults`, a part at a time: nobody holds all of them in memory."""
     run = found.job.run
-    frame = schemas_jobs.JobResults(
+    frame = schemas_jobs.JobResultList(
         job_id=run.id,
         state=shown(run.kind, run.status),
         stand_in=found.model.stand_in,
@@ -263,12 +263,14 @@ def cancel_job(
 ) -> Response:
     """End a job that is under way; results of an earlier one stay."""
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         if not its.jobs.cancel(Wish(caller.tenant, caller.actor), found):
             word = shown(found.job.run.kind, its.jobs.view(caller.tenant, found.job.run.id).job.run.status)
             message = f"the job has ended already; it is {word}"
             raise ConflictError(message, code="nothing_to_cancel")
         view = its.jobs.view(caller.tenant, found.job.run.id)
-        return Reply(200, schemas_jobs.JobCancelled(job=schemas_jobs.Job.of(view), cancelled=True))
+        return RouteReply(
+            200, schemas_jobs.JobCancelled(job=schemas_jobs.JobResponse.of(view), cancelled=True)
+        )
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)

@@ -17,7 +17,7 @@ from holdfast.api.rate_limits import SLOT
 from holdfast.core.states import shown
 from holdfast.service.access import Identity
 from holdfast.store.views import events
-from holdfast.store.views.events import Event, Position, Standing
+from holdfast.store.views.events import Event, Position, RunStanding
 
 router = routing.router("events")
 
@@ -30,7 +30,7 @@ class ProgressEvent(schemas_documents.Shape):
     subject: str
     generation: int
     status: str
-    progress: schemas_documents.Progress
+    progress: schemas_documents.ProgressResponse
 
 
 class WorkersEvent(schemas_documents.Shape):
@@ -113,9 +113,9 @@ def _frame(happening: Happening | None) -> str:
     """One event as it goes over the wire. JSON has no line breaks, so that one line of data is enough."""
     match happening:
         case Event():
-            data = schemas_history.Event.of(happening).model_dump_json()
+            data = schemas_history.EventResponse.of(happening).model_dump_json()
             return f"id: {cursor_of(happening.position)}\nevent: {happening.verb}\ndata: {data}\n\n"
-        case Standing():
+        case RunStanding():
             return f"event: progress\ndata: {_progress(happening).model_dump_json()}\n\n"
         case Crew():
             return f"event: workers\ndata: {WorkersEvent(states=happening.states).model_dump_json()}\n\n"
@@ -123,7 +123,7 @@ def _frame(happening: Happening | None) -> str:
             return "event: beat\ndata: {}\n\n"
 
 
-def _progress(found: Standing) -> ProgressEvent:
+def _progress(found: RunStanding) -> ProgressEvent:
     run = found.run
     return ProgressEvent(
         run_id=run.id,
@@ -131,5 +131,5 @@ def _progress(found: Standing) -> ProgressEvent:
         subject=run.subject,
         generation=run.generation,
         status=shown(run.kind, run.status),
-        progress=schemas_documents.Progress.of(found),
+        progress=schemas_documents.ProgressResponse.of(found),
     )

@@ -39,7 +39,7 @@ HEADERS = (
 
 
 PASSAGE = "holdfast.passage"
-"""Where a request keeps its `Passage`, for the route that says how much it takes."""
+"""Where a request keeps its `LimitedRequest`, for the route that says how much it takes."""
 
 
 class BodyKind(StrEnum):
@@ -52,7 +52,7 @@ class BodyKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BodyLimits:
     """Bytes of a file, of a JSON body that carries a text, of a bundle; seconds of pause in a body."""
 
     file: int
@@ -82,12 +82,12 @@ Note = Callable[[str, str, int, float], None]
 
 
 @dataclass(slots=True)
-class Passage:
+class LimitedRequest:
     """One request on its way through. `left` is true while some of its body may still come, `said` is the
     size that its head tells.
     """
 
-    limits: Limits
+    limits: BodyLimits
     receive: Receive
     send: Send
     left: bool = True
@@ -162,7 +162,7 @@ class Passage:
 class Gate:
     """The middleware."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, note: Note) -> None:
+    def __init__(self, app: ASGIApp, limits: BodyLimits, note: Note) -> None:
         self._app = app
         self._limits = limits
         self._note = note
@@ -175,7 +175,7 @@ class Gate:
             return
         names = dict(scope["headers"])
         said = names.get(b"content-length", b"0")
-        passage = scope[PASSAGE] = Passage(self._limits, receive, send)
+        passage = scope[PASSAGE] = LimitedRequest(self._limits, receive, send)
         passage.left = said != b"0" or b"transfer-encoding" in names
         began = time.monotonic()
         if said.isdigit() and len(said) < 20:

@@ -22,17 +22,17 @@ from holdfast.ledger.prices import NANO
 from holdfast.store.base.database import Database
 from holdfast.store.protocol import duty_schedule, workers
 from holdfast.store.views import event_counts, reads
-from holdfast.store.views.event_counts import Place, Stage, Tally
+from holdfast.store.views.event_counts import CountPosition, EventTally, Stage
 
 OUTCOMES = {"sent": Status.SUCCESS, "failed": Status.FAILED, "cancelled": Status.CANCELLED}
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 
 
-class Sums:
+class MetricSums:
     """What was counted so far, over all looks."""
 
     def __init__(self) -> None:
-        self.place: Place | None = None
+        self.place: CountPosition | None = None
         self.decisions: Counter[tuple[str, str]] = Counter()
         self.charges: Counter[tuple[str, str]] = Counter()
         self.tokens: Counter[tuple[str, str]] = Counter()
@@ -42,7 +42,7 @@ class Sums:
         self.unpriced: Counter[str] = Counter()
         self.reused_calls = self.saved = self.refused = 0
 
-    def add(self, found: Tally) -> None:
+    def add(self, found: EventTally) -> None:
         """Count what is new."""
         self.place = found.place
         self.decisions.update(found.decisions)
@@ -69,7 +69,7 @@ class Counting:
         self._looking = Lock()
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._seconds: Counter[str] = Counter()
-        self._sums = Sums()
+        self._sums = MetricSums()
         self.listeners = 0
         self.connected: Callable[[], int] = lambda: 0
         self.refused: Callable[[], int] = lambda: 0
@@ -94,7 +94,7 @@ class Counting:
         yield from self._of_work()
         with self._looking:
             self.begin()
-            self._sums.add(event_counts.since(self._db, self._sums.place or Place()))
+            self._sums.add(event_counts.since(self._db, self._sums.place or CountPosition()))
             yield from _decided(self._sums)
             yield from _spent(self._sums)
             yield _delivered(self._sums)
@@ -168,7 +168,7 @@ class Counting:
         yield GaugeMetricFamily("holdfast_in_doubt_dollars", "Their price together", value=amount / NANO)
 
 
-def _decided(sums: Sums) -> Iterator[Metric]:
+def _decided(sums: MetricSums) -> Iterator[Metric]:
     decided = CounterMetricFamily(
         "holdfast_decisions", "Entries of the journal, by verb", labels=["verb", "reason"]
     )
@@ -192,7 +192,7 @@ def _decided(sums: Sums) -> Iterator[Metric]:
     yield took
 
 
-def _delivered(sums: Sums) -> Metric:
+def _delivered(sums: MetricSums) -> Metric:
     ended = CounterMetricFamily(
         "holdfast_deliveries", "Events for others, by what became of them", labels=["outcome"]
     )
@@ -201,7 +201,7 @@ def _delivered(sums: Sums) -> Metric:
     return ended
 
 
-def _spent(sums: Sums) -> Iterator[Metric]:
+def _spent(sums: MetricSums) -> Iterator[Metric]:
     told = {
         "holdfast_charges": ("Orders charged by providers", sums.charges, 1),
         "holdfast_tokens": ("Tokens charged by providers", sums.tokens, 1),

@@ -11,7 +11,7 @@ from holdfast import bootstrap
 from holdfast.api import parts, routing, schemas_money
 from holdfast.api.access import Admin, Reader
 from holdfast.api.errors import ConflictError, Problem
-from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
 from holdfast.api.limits import BodyKind
 from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.schemas_actions import Sort
@@ -25,7 +25,7 @@ from holdfast.service.billing import Billing, checked_scope
 from holdfast.service.estimates import Estimate
 from holdfast.store.money import billing
 from holdfast.store.money import orders as store_orders
-from holdfast.store.money.billing import By, OpenOrder, Span
+from holdfast.store.money.billing import By, OpenOrder, TimeRange
 from holdfast.web.slow_requests import Pool
 
 router = routing.router("money")
@@ -40,8 +40,8 @@ def _seconds(at: datetime | None) -> float | None:
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
 
 
-def _limits(its: Parts, tenant: str) -> list[schemas_money.Budget]:
-    return [schemas_money.Budget.of(each) for each in Billing(its.runtime.engine).budgets(tenant)]
+def _limits(its: Parts, tenant: str) -> list[schemas_money.BudgetResponse]:
+    return [schemas_money.BudgetResponse.of(each) for each in Billing(its.runtime.engine).budgets(tenant)]
 
 
 @router.get("/bill")
@@ -52,13 +52,13 @@ def bill(
     since: Annotated[Moment, Query(alias="from", description="From then on.")] = None,
     until: Annotated[Moment, Query(alias="to", description="Before then.")] = None,
     cursor: parts.Cursor = None,
-) -> schemas_money.Bill:
+) -> schemas_money.BillResponse:
     """Show what was paid, is in doubt and was saved: by reuse, and by refusing duplicates."""
     if cursor is not None and "\x00" in cursor:
         raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
-    span = Span(_seconds(since), _seconds(until))
+    span = TimeRange(_seconds(since), _seconds(until))
     found = Billing(its.runtime.engine).bill(caller.tenant, by, span, after=cursor)
-    return schemas_money.Bill.of(found, _limits(its, caller.tenant))
+    return schemas_money.BillResponse.of(found, _limits(its, caller.tenant))
 
 
 @router.get("/budgets")
@@ -78,15 +78,15 @@ def set_budget(
     """Set a limit of the tenant or of a collection; work that waited for money goes on at once."""
     money = Billing(its.runtime.engine)
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         collection = checked_scope(body.scope)
         if collection is not None and not money.limited(caller.tenant, body.scope):
             its.library.collection(caller.tenant, collection)
         changed = money.set_budget(
             caller.tenant, body.scope, **body.limits(), period=body.period, actor=caller.actor
         )
-        found = None if changed.budget is None else schemas_money.Budget.of(changed.budget)
-        return Reply(200, schemas_money.ChangedBudget(budget=found, resumed=changed.resumed))
+        found = None if changed.budget is None else schemas_money.BudgetResponse.of(changed.budget)
+        return RouteReply(200, schemas_money.ChangedBudget(budget=found, resumed=changed.resumed))
 
     return its.once.answer(
         caller.tenant, key, lambda: fingerprint(request, body.model_dump_json(exclude_unset=True)), do
@@ -198,7 +198,7 @@ def orders(
     """List the orders that are not settled, the oldest first."""
     wanted = None if state is None else CallState(state)
     found = billing.open_orders(its.runtime.db, caller.tenant, wanted)
-    return schemas_money.Orders(orders=[schemas_money.Order.of(each) for each in found])
+    return schemas_money.Orders(orders=[schemas_money.OrderResponse.of(each) for each in found])
 
 
 def _order(its: Parts, tenant: str, order_id: str) -> OpenOrder:
@@ -210,7 +210,7 @@ def _order(its: Parts, tenant: str, order_id: str) -> OpenOrder:
 
 @router.post(
     "/orders/{order_id}/resolve",
-    response_model=schemas_money.Order,
+    response_model=schemas_money.OrderResponse,
     responses={409: {"model": Problem, "description": "It is neither in doubt nor parked."}},
 )
 def resolve_order(
@@ -225,12 +225,12 @@ def resolve_order(
     _order(its, caller.tenant, order_id)
     caller.require(Scope.ADMIN)
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         found = _order(its, caller.tenant, order_id)
         if not states.may("call", CallState(found.state), Verb.RESOLVE):
             message = f"order {order_id} is {found.state}; only one in doubt or parked can be resolved"
             raise ConflictError(message, code="nothing_to_resolve")
         store_orders.resolve(its.runtime.db, order_id, charged=body.charged, actor=caller.actor)
-        return Reply(200, schemas_money.Order.of(_order(its, caller.tenant, order_id)))
+        return RouteReply(200, schemas_money.OrderResponse.of(_order(its, caller.tenant, order_id)))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)

@@ -46,7 +46,7 @@ class Ready(schemas_documents.Shape):
     workers: bool
 
 
-class Lane(schemas_documents.Shape):
+class LaneResponse(schemas_documents.Shape):
     """The live runs of the tenant in one lane."""
 
     lane: str
@@ -119,14 +119,14 @@ class Share(schemas_documents.Shape):
     allowed: int | None
 
 
-class Quota(schemas_documents.Shape):
+class QuotaResponse(schemas_documents.Shape):
     """The documents of a tenant and the bytes of their originals; above what is allowed nothing is added."""
 
     documents: Share
     bytes: Share
 
     @classmethod
-    def of(cls, found: Usage) -> "Quota":
+    def of(cls, found: Usage) -> "QuotaResponse":
         """What the tenant holds, as it is shown."""
         return cls(
             documents=Share(used=found.documents, allowed=found.quota.documents),
@@ -160,7 +160,7 @@ class ProviderTrouble(schemas_documents.Shape):
         return cls(**{name: getattr(found, name) for name in cls.model_fields} | {"reason": found.what})
 
 
-class Status(schemas_documents.Shape):
+class StatusResponse(schemas_documents.Shape):
     """How things stand for the tenant; `installation` is there with the scope `admin` alone.
 
     `budgets` are those that are over a limit: at the hard one new work is refused and running work waits.
@@ -168,10 +168,10 @@ class Status(schemas_documents.Shape):
     """
 
     tenant: str
-    lanes: list[Lane]
-    budgets: list[schemas_money.Budget]
+    lanes: list[LaneResponse]
+    budgets: list[schemas_money.BudgetResponse]
     providers: list[ProviderTrouble]
-    quota: Quota
+    quota: QuotaResponse
     language_model: LanguageModel | None
     installation: Installation | None
 
@@ -231,11 +231,11 @@ def metrics(its: PartsOf, _caller: Admin) -> Response:
 
 
 @router.get("/status")
-def status(its: PartsOf, caller: Reader) -> Status:
+def status(its: PartsOf, caller: Reader) -> StatusResponse:
     """Show what of yours is queued and running; with the scope `admin`, the workers and brokers too."""
     mine = events.live_counts(its.runtime.db, caller.tenant)
     lanes = [
-        Lane(
+        LaneResponse(
             lane=lane,
             queued=mine.get(lane, {}).get("queued", 0),
             running=mine.get(lane, {}).get("running", 0),
@@ -244,26 +244,26 @@ def status(its: PartsOf, caller: Reader) -> Status:
     ]
     whole = _installation(its) if caller.may(Scope.ADMIN) else None
     limits = budgets.of_tenant(its.runtime.db, caller.tenant)
-    over = [schemas_money.Budget.of(each) for each in limits if each.over_soft or each.over_hard]
+    over = [schemas_money.BudgetResponse.of(each) for each in limits if each.over_soft or each.over_hard]
     asked = its.jobs.model
     model = None
     if asked is not None:
         model = LanguageModel(provider=asked.provider, model=asked.name, stand_in=asked.stand_in)
-    return Status(
+    return StatusResponse(
         tenant=caller.tenant,
         lanes=lanes,
         budgets=over,
         providers=[ProviderTrouble.of(each) for each in provider_troubles.all_of(its.runtime.db)],
-        quota=Quota.of(its.library.usage(caller.tenant)),
+        quota=QuotaResponse.of(its.library.usage(caller.tenant)),
         language_model=model,
         installation=whole,
     )
 
 
 @router.get("/quota")
-def quota(its: PartsOf, caller: Reader) -> Quota:
+def quota(its: PartsOf, caller: Reader) -> QuotaResponse:
     """Show how many documents and bytes your tenant holds, and may hold."""
-    return Quota.of(its.library.usage(caller.tenant))
+    return QuotaResponse.of(its.library.usage(caller.tenant))
 
 
 def _installation(its: Parts) -> Installation:

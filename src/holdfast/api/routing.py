@@ -29,7 +29,7 @@ from fastapi.routing import APIRoute
 from holdfast.api import access
 from holdfast.api.dependencies import Before, ahead, found
 from holdfast.api.errors import RESPONSES
-from holdfast.api.limits import PASSAGE, BodyKind, Passage
+from holdfast.api.limits import PASSAGE, BodyKind, LimitedRequest
 from holdfast.api.parts import AnyId
 from holdfast.web import slow_requests
 from holdfast.web.slow_requests import Pool
@@ -84,7 +84,7 @@ class Route(APIRoute):
         handle = super().get_route_handler()
 
         async def told(request: Request) -> Response:
-            passage: Passage | None = request.scope.get(PASSAGE)
+            passage: LimitedRequest | None = request.scope.get(PASSAGE)
             if passage is not None:
                 passage.take(self.takes, request.headers.get("content-type", ""))
             if self._before and (passage is None or passage.left):

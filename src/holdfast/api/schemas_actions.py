@@ -30,7 +30,7 @@ class NewAction(Shape):
     estimate: Annotated[str, Field(max_length=128)] | None = None
 
 
-class Action(Shape):
+class ActionResponse(Shape):
     """An action, and how many follow-ups it has: all, those that have not ended, and how the others ended.
 
     `visiting` is true while documents that were ready before the action was added are still being seen to.
@@ -48,7 +48,7 @@ class Action(Shape):
     failed: int
 
     @classmethod
-    def of(cls, found: stored.Action) -> "Action":
+    def of(cls, found: stored.Action) -> "ActionResponse":
         """The action as it is shown."""
         return cls(
             id=found.id,
@@ -70,21 +70,21 @@ class AddedAction(Shape):
     `existing_documents` is on how many documents it is carried out that were ready before.
     """
 
-    action: Action
+    action: ActionResponse
     secret: str | None
     existing_documents: int
 
 
-class Actions(Shape):
+class ActionList(Shape):
     """The actions of a collection, the oldest first."""
 
-    actions: list[Action]
+    actions: list[ActionResponse]
 
 
 class RemovedAction(Shape):
     """The action that was removed; what it had under way was cancelled."""
 
-    action: Action
+    action: ActionResponse
 
 
 class FollowUpError(Shape):
@@ -94,7 +94,7 @@ class FollowUpError(Shape):
     message: str
 
 
-class FollowUp(Shape):
+class FollowUpResponse(Shape):
     """What an action does, or did, with one generation of a document."""
 
     action_id: int
@@ -110,7 +110,7 @@ class FollowUp(Shape):
     finished_at: datetime | None
 
     @classmethod
-    def of(cls, found: stored.FollowUp) -> "FollowUp":
+    def of(cls, found: stored.FollowUp) -> "FollowUpResponse":
         """The follow-up as it is shown."""
         failed = found.status == Status.FAILED and found.error_code is not None
         error = FollowUpError(code=found.error_code or "", message=found.error_message or "")
@@ -129,13 +129,13 @@ class FollowUp(Shape):
         )
 
 
-class FollowUps(Shape):
+class FollowUpList(Shape):
     """The follow-ups of a document, those of its latest generation first."""
 
-    follow_ups: list[FollowUp]
+    follow_ups: list[FollowUpResponse]
 
 
-class Delivery(Shape):
+class DeliveryResponse(Shape):
     """One event for one address, and what became of it. `run_id` is the run whose end it tells."""
 
     id: str
@@ -155,7 +155,7 @@ class Delivery(Shape):
     next_try_at: datetime | None
 
     @classmethod
-    def of(cls, found: Kept) -> "Delivery":
+    def of(cls, found: Kept) -> "DeliveryResponse":
         """The delivery as it is shown."""
         return cls(
             id=found.id,
@@ -176,8 +176,8 @@ class Delivery(Shape):
         )
 
 
-class Deliveries(Shape):
+class DeliveryList(Shape):
     """A page of deliveries, the newest first; `next` is the cursor of the page after, if any."""
 
-    deliveries: list[Delivery]
+    deliveries: list[DeliveryResponse]
     next: str | None

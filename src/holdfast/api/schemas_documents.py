@@ -13,10 +13,10 @@ from holdfast.core.records import RunRecord, Spent
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.kinds.index import Choices
 from holdfast.ledger.prices import NANO
-from holdfast.service.document_views import View
+from holdfast.service.document_views import DocumentView
 from holdfast.service.explanations import Waiting
 from holdfast.store.library import collections
-from holdfast.store.views.events import Standing
+from holdfast.store.views.events import RunStanding
 from holdfast.store.views.reads import RunProgress
 
 LaneName = Literal["interactive", "bulk", "follow-up"]
@@ -50,7 +50,7 @@ class Shape(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid")
 
 
-class Collection(Shape):
+class CollectionResponse(Shape):
     """What is searched together. `options` are those that differ from the defaults.
 
     `provider` and `model` are who embeds its documents and questions, by the options or by default.
@@ -64,7 +64,7 @@ class Collection(Shape):
     created_at: datetime | None
 
     @classmethod
-    def of(cls, found: collections.Collection, chosen: Choices) -> "Collection":
+    def of(cls, found: collections.Collection, chosen: Choices) -> "CollectionResponse":
         """The collection as it is shown."""
         return cls(
             id=found.id,
@@ -100,7 +100,7 @@ class CollectionChange(Shape):
 class ChangedCollection(Shape):
     """The collection as changed, how many documents were asked for again because of it, how many will be."""
 
-    collection: Collection
+    collection: CollectionResponse
     requested: int
     to_follow: int
 
@@ -115,10 +115,10 @@ class Deleted(Shape):
 class Collections(Shape):
     """All collections of the tenant."""
 
-    collections: list[Collection]
+    collections: list[CollectionResponse]
 
 
-class Progress(Shape):
+class ProgressResponse(Shape):
     """True counts; `share` is from 0 to 1, `stages` has done and total of each.
 
     `done` and `total` count in the parts that were begun; `parts_done` of `parts` are finished.
@@ -133,12 +133,12 @@ class Progress(Shape):
     parts: int
 
     @classmethod
-    def of(cls, found: Standing | RunProgress) -> "Progress":
+    def of(cls, found: RunStanding | RunProgress) -> "ProgressResponse":
         """The progress as it is shown."""
         return cls(**cls.told(found))
 
     @staticmethod
-    def told(found: Standing | RunProgress) -> dict[str, Any]:
+    def told(found: RunStanding | RunProgress) -> dict[str, Any]:
         """Its fields."""
         rolled = found.rolled
         return {
@@ -183,14 +183,14 @@ class Cost(Shape):
         }
 
 
-class Failure(Shape):
+class FailureResponse(Shape):
     """Why a run failed."""
 
     code: str
     message: str
 
     @classmethod
-    def of(cls, run: RunRecord) -> "Failure | None":
+    def of(cls, run: RunRecord) -> "FailureResponse | None":
         """The error of a failed run; None for any other."""
         if run.status is not Status.FAILED:
             return None
@@ -212,7 +212,7 @@ class Wait(Shape):
         return {"reason": found.reason, "sentence": found.sentence, "until": moment(found.until)}
 
 
-class Document(Shape):
+class DocumentResponse(Shape):
     """A document and how its indexing stands. `chunks` and `pages` are of the published generation."""
 
     id: str
@@ -230,7 +230,7 @@ class Document(Shape):
     published_generation: int
     ready: bool
     run_id: str | None
-    progress: Progress | None
+    progress: ProgressResponse | None
     waiting: Wait | None
     queued_at: datetime | None
     started_at: datetime | None
@@ -239,18 +239,18 @@ class Document(Shape):
     chunks: int | None
     pages: int | None
     cost: Cost | None
-    error: Failure | None
+    error: FailureResponse | None
     created_at: datetime | None
     updated_at: datetime | None
 
     @classmethod
-    def of(cls, view: View) -> "Document":
+    def of(cls, view: DocumentView) -> "DocumentResponse":
         """The document as it is shown."""
         return cls(**told(view))
 
 
-def told(view: View) -> dict[str, Any]:
-    """The fields of `Document`. For a page of them, which would be tested field by field for nothing."""
+def told(view: DocumentView) -> dict[str, Any]:
+    """The fields of `DocumentResponse`, for pages of them: validating each field would only cost time."""
     found, standing = view.document, view.standing
     run = standing.run if standing is not None else None
     took = run.finished_at - run.started_at if run and run.finished_at and run.started_at else None
@@ -270,7 +270,7 @@ def told(view: View) -> dict[str, Any]:
         "published_generation": found.published_generation if found.visible else 0,
         "ready": found.visible,
         "run_id": found.run_id,
-        "progress": Progress.told(standing) if standing is not None else None,
+        "progress": ProgressResponse.told(standing) if standing is not None else None,
         "waiting": Wait.told(view.waiting),
         "queued_at": moment(run.queued_at) if run is not None else None,
         "started_at": moment(run.started_at) if run is not None else None,
@@ -279,7 +279,7 @@ def told(view: View) -> dict[str, Any]:
         "chunks": found.chunks,
         "pages": found.pages,
         "cost": Cost.told(standing.spent) if standing is not None else None,
-        "error": Failure.of(run) if run is not None else None,
+        "error": FailureResponse.of(run) if run is not None else None,
         "created_at": moment(found.created_at),
         "updated_at": moment(found.updated_at),
     }
@@ -288,11 +288,11 @@ def told(view: View) -> dict[str, Any]:
 class Documents(Shape):
     """A page of documents in the order that was asked for; `next` is the cursor of the page after, if any."""
 
-    documents: list[Document]
+    documents: list[DocumentResponse]
     next: str | None
 
     @staticmethod
-    def written(found: Sequence[View], follows: str | None) -> bytes:
+    def written(found: Sequence[DocumentView], follows: str | None) -> bytes:
         """The page as it goes over the wire."""
         return pydantic_core.to_json({"documents": [told(each) for each in found], "next": follows})
 
@@ -355,10 +355,10 @@ class RunBrief(Shape):
     status: str
 
 
-class Taking(Shape):
+class UploadResponse(Shape):
     """What became of a request: the document, its run, and the disposition."""
 
-    document: Document
+    document: DocumentResponse
     run: RunBrief | None
     disposition: Disposition
 
@@ -369,22 +369,22 @@ class Active(Shape):
     run_id: str | None
     status: str
     generation: int
-    progress: Progress | None
+    progress: ProgressResponse | None
 
     @classmethod
-    def of(cls, view: View) -> "Active":
+    def of(cls, view: DocumentView) -> "Active":
         """What is under way on a document."""
         standing = view.standing
         return cls(
             run_id=view.document.run_id,
             status=shown(subjects.INDEX, standing.run.status) if standing is not None else view.word,
             generation=view.document.generation,
-            progress=Progress.of(standing) if standing is not None else None,
+            progress=ProgressResponse.of(standing) if standing is not None else None,
         )
 
 
 class Cancelled(Shape):
     """The document after its run was ended."""
 
-    document: Document
+    document: DocumentResponse
     cancelled: bool

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from holdfast.api.schemas_documents import Cost, Failure, Progress, Shape, dollars, moment
+from holdfast.api.schemas_documents import Cost, FailureResponse, ProgressResponse, Shape, dollars, moment
 from holdfast.core import subjects
 from holdfast.core.states import shown
 from holdfast.service import explanations
@@ -29,7 +29,7 @@ class RunView(Shape):
     queued_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
-    error: Failure | None
+    error: FailureResponse | None
 
     @classmethod
     def of(cls, found: reads.RunDetail) -> "RunView":
@@ -50,7 +50,7 @@ class RunView(Shape):
             queued_at=moment(run.queued_at),
             started_at=moment(run.started_at),
             finished_at=moment(run.finished_at),
-            error=Failure.of(run),
+            error=FailureResponse.of(run),
         )
 
 
@@ -60,7 +60,7 @@ class Runs(Shape):
     runs: list[RunView]
 
 
-class Line(Shape):
+class LogLineResponse(Shape):
     """One line of a run's log."""
 
     at: datetime | None
@@ -73,9 +73,9 @@ class Log(Shape):
     run_id: str
     generation: int
     status: str
-    progress: Progress
+    progress: ProgressResponse
     cost: Cost
-    lines: list[Line]
+    lines: list[LogLineResponse]
 
     @classmethod
     def of(cls, found: reads.RunProgress) -> "Log":
@@ -85,13 +85,13 @@ class Log(Shape):
             run_id=run.id,
             generation=run.generation,
             status=shown(run.kind, run.status),
-            progress=Progress.of(found),
+            progress=ProgressResponse.of(found),
             cost=Cost.of(found.spent),
-            lines=[Line(at=moment(line.at), text=line.text) for line in found.lines],
+            lines=[LogLineResponse(at=moment(line.at), text=line.text) for line in found.lines],
         )
 
 
-class Event(Shape):
+class EventResponse(Shape):
     """One decision, by whom and about what.
 
     `would_cost` is what a refused duplicate would have cost, in US dollars: the price of the run that was in
@@ -114,7 +114,7 @@ class Event(Shape):
     data: dict[str, Any] | None
 
     @classmethod
-    def of(cls, found: events.Event) -> "Event":
+    def of(cls, found: events.Event) -> "EventResponse":
         """The event as it is shown."""
         apart = {"at", "data", "would_cost"}
         kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
@@ -126,7 +126,7 @@ class Event(Shape):
         )
 
     @classmethod
-    def noted(cls, found: reads.Noted, about: documents.Document) -> "Event":
+    def noted(cls, found: reads.Noted, about: documents.Document) -> "EventResponse":
         """An entry of a document's story as it is shown."""
         apart = {"at", "data", "kind", "subject", "collection", "would_cost"}
         noted = (found.data or {}).get(WOULD_COST)
@@ -145,11 +145,11 @@ class Event(Shape):
 class Events(Shape):
     """A page of the journal, the oldest first; `next` is where to go on, now or later."""
 
-    events: list[Event]
+    events: list[EventResponse]
     next: str
 
 
-class Chunk(Shape):
+class ChunkResponse(Shape):
     """A piece of text of the published generation."""
 
     slice: int
@@ -162,11 +162,11 @@ class Chunks(Shape):
     """A page of the chunks of one generation, in the order of the document."""
 
     generation: int
-    chunks: list[Chunk]
+    chunks: list[ChunkResponse]
     next: str | None
 
 
-class Slice(Shape):
+class SliceResponse(Shape):
     """A task of a run: who holds it, and what it has done."""
 
     ordinal: int
@@ -181,11 +181,11 @@ class Slice(Shape):
     cost: Cost
 
 
-class Chapter(Shape):
+class GenerationResponse(Shape):
     """A generation: its run, and the tasks of that."""
 
     run: RunView
-    tasks: list[Slice]
+    tasks: list[SliceResponse]
 
 
 class Why(Shape):
@@ -196,10 +196,10 @@ class Why(Shape):
 
     document_id: str
     sentence: str
-    next_step: explanations.Step
+    next_step: explanations.NextStep
     advice: str
     index_status: str
     index_generation: int
     published_generation: int
-    generations: list[Chapter]
-    journal: list[Event]
+    generations: list[GenerationResponse]
+    journal: list[EventResponse]

@@ -7,12 +7,21 @@ from typing import Annotated, Any, Literal
 from fastapi import Request
 from pydantic import Field
 
-from holdfast.api.schemas_documents import Active, Cost, LaneName, MaxCost, Priority, Progress, Shape, moment
+from holdfast.api.schemas_documents import (
+    Active,
+    Cost,
+    LaneName,
+    MaxCost,
+    Priority,
+    ProgressResponse,
+    Shape,
+    moment,
+)
 from holdfast.core.categories import Category
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.kinds import qa
-from holdfast.service.jobs import View
-from holdfast.store.jobs.job_results import Kept
+from holdfast.service.jobs import JobView
+from holdfast.store.jobs.job_results import StoredResult
 
 KindName = Literal["qa", "extract", "export", "import"]
 StateName = Literal["queued", "running", "success", "failed", "cancelled", "superseded"]
@@ -69,7 +78,7 @@ class JobWait(Shape):
     until: datetime | None
 
 
-class Job(Shape):
+class JobResponse(Shape):
     """A job and how it stands.
 
     `results` and `failed_results` are what it left when it succeeded. `stand_in` is true where no language
@@ -87,7 +96,7 @@ class Job(Shape):
     provider: str
     model: str
     stand_in: bool
-    progress: Progress | None
+    progress: ProgressResponse | None
     results: int
     failed_results: int
     waiting: JobWait | None
@@ -102,7 +111,7 @@ class Job(Shape):
     seconds: float | None
 
     @classmethod
-    def of(cls, view: View) -> "Job":
+    def of(cls, view: JobView) -> "JobResponse":
         """The job as it is shown."""
         job, run, standing = view.job, view.job.run, view.standing
         sort, _, name = run.subject.partition(":")
@@ -120,7 +129,7 @@ class Job(Shape):
             provider=view.model.provider,
             model=view.model.name,
             stand_in=view.model.stand_in,
-            progress=Progress.of(standing) if standing is not None else None,
+            progress=ProgressResponse.of(standing) if standing is not None else None,
             results=job.tally.good,
             failed_results=job.tally.results - job.tally.good,
             waiting=_waiting(view),
@@ -136,7 +145,7 @@ class Job(Shape):
         )
 
 
-def _waiting(view: View) -> JobWait | None:
+def _waiting(view: JobView) -> JobWait | None:
     waiting, category = view.waiting, view.category
     if waiting is None or category is None:
         return None
@@ -144,7 +153,7 @@ def _waiting(view: View) -> JobWait | None:
     return JobWait(reason=waiting.reason, category=category, sentence=waiting.sentence, until=until)
 
 
-def _error(view: View) -> JobError | None:
+def _error(view: JobView) -> JobError | None:
     run, category = view.job.run, view.category
     if run.status is not Status.FAILED or category is None:
         return None
@@ -177,14 +186,14 @@ class JobDetail(Shape):
     were `unchanged`, and `words_only`, chunks whose vectors are of a model that is not used here.
     """
 
-    job: Job
+    job: JobResponse
     counters: JobCounts
     totals: dict[str, int]
 
     @classmethod
-    def told(cls, view: View, counts: Mapping[str, int], totals: Mapping[str, int]) -> "JobDetail":
+    def told(cls, view: JobView, counts: Mapping[str, int], totals: Mapping[str, int]) -> "JobDetail":
         """The job with its counters as they are shown."""
-        return cls(job=Job.of(view), counters=JobCounts(**counts), totals=dict(totals))
+        return cls(job=JobResponse.of(view), counters=JobCounts(**counts), totals=dict(totals))
 
 
 class JobTaken(Shape):
@@ -192,13 +201,13 @@ class JobTaken(Shape):
 
     job_id: str
     disposition: Disposition
-    job: Job
+    job: JobResponse
 
 
 class JobPage(Shape):
     """Jobs, the newest first; `next` is the cursor of the page after, if any."""
 
-    jobs: list[Job]
+    jobs: list[JobResponse]
     next: str | None
 
 
@@ -230,7 +239,7 @@ class Extracted(Shape):
     error: dict[str, str] | None
 
 
-class JobResults(Shape):
+class JobResultList(Shape):
     """Results of a job in a fixed order; `next` is the cursor of the page after, if any.
 
     There are none before the job has succeeded.
@@ -243,7 +252,7 @@ class JobResults(Shape):
     next: str | None
 
 
-def shape(kind: str, kept: Kept) -> Pair | Extracted:
+def shape(kind: str, kept: StoredResult) -> Pair | Extracted:
     """A result as it is shown."""
     place = {"document_id": kept.document, "generation": kept.source, "page": kept.page}
     if kind == qa.NAME:
@@ -263,7 +272,7 @@ def columns(kind: str, options: Mapping[str, Any]) -> list[str]:
     return ["document_id", "generation", "page", "error", *_fields(options)]
 
 
-def row(kind: str, options: Mapping[str, Any], kept: Kept) -> list[Any]:
+def row(kind: str, options: Mapping[str, Any], kept: StoredResult) -> list[Any]:
     """A result as a row of that table."""
     place = [kept.document, kept.source, kept.page]
     if kind == qa.NAME:
@@ -281,16 +290,16 @@ def _fields(options: Mapping[str, Any]) -> list[str]:
 class JobCancelled(Shape):
     """The job after it was ended."""
 
-    job: Job
+    job: JobResponse
     cancelled: bool
 
 
-def active(view: View) -> Active:
+def active(view: JobView) -> Active:
     """What stands against a request."""
     run, standing = view.job.run, view.standing
     return Active(
         run_id=run.id,
         status=shown(run.kind, run.status),
         generation=run.generation,
-        progress=Progress.of(standing) if standing is not None else None,
+        progress=ProgressResponse.of(standing) if standing is not None else None,
     )

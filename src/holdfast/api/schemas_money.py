@@ -13,7 +13,7 @@ from holdfast.store.money import budgets as store_budgets
 from holdfast.store.money.billing import By
 
 
-class Sums(Shape):
+class BillSums(Shape):
     """What was paid and saved.
 
     `paid` is the first charge of each order, `charged_twice` every further one, `in_doubt` what may have been
@@ -35,13 +35,13 @@ class Sums(Shape):
     saved_by_refusals: float
 
 
-class BillLine(Sums):
+class BillLine(BillSums):
     """The sums of one thing; `about` is null for what belongs to none."""
 
     about: str | None
 
 
-class Budget(Shape):
+class BudgetResponse(Shape):
     """A limit on spending in a `period`; `reserved` is what orders under way may yet cost.
 
     At `hard` new work is refused and running work waits; at `soft` the journal says `warn`. null is no limit.
@@ -59,7 +59,7 @@ class Budget(Shape):
     resets_at: datetime | None
 
     @classmethod
-    def of(cls, found: store_budgets.Budget) -> "Budget":
+    def of(cls, found: store_budgets.Budget) -> "BudgetResponse":
         """The budget as it is shown."""
         return cls(
             scope=found.scope,
@@ -74,7 +74,7 @@ class Budget(Shape):
         )
 
 
-class Bill(Sums):
+class BillResponse(BillSums):
     """The bill: its lines, and the sums over all of them, also over those of other pages.
 
     `total` is paid, charged twice and in doubt together: it never promises less than was spent.
@@ -84,10 +84,10 @@ class Bill(Sums):
     lines: list[BillLine]
     next: str | None
     total: float
-    budgets: list[Budget]
+    budgets: list[BudgetResponse]
 
     @classmethod
-    def of(cls, found: billing.Bill, limits: list[Budget]) -> "Bill":
+    def of(cls, found: billing.Bill, limits: list[BudgetResponse]) -> "BillResponse":
         """The bill as it is shown."""
         lines = [BillLine(about=told_about(found.by, each.about), **_sums(each)) for each in found.lines]
         return cls(
@@ -100,7 +100,7 @@ class Bill(Sums):
         )
 
 
-def _sums(line: billing.Line) -> dict[str, Any]:
+def _sums(line: billing.BillRow) -> dict[str, Any]:
     return {
         "orders": line.orders,
         "calls": line.calls,
@@ -119,7 +119,7 @@ def _sums(line: billing.Line) -> dict[str, Any]:
 class Budgets(Shape):
     """The budgets of the tenant."""
 
-    budgets: list[Budget]
+    budgets: list[BudgetResponse]
 
 
 Dollars = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
@@ -144,11 +144,11 @@ class BudgetChange(Shape):
 class ChangedBudget(Shape):
     """The budget as it is now, null when it was removed, and how many waiting tasks go on because of it."""
 
-    budget: Budget | None
+    budget: BudgetResponse | None
     resumed: int
 
 
-class Order(Shape):
+class OrderResponse(Shape):
     """An order that is not settled."""
 
     id: str
@@ -167,7 +167,7 @@ class Order(Shape):
     created_at: datetime | None
 
     @classmethod
-    def of(cls, found: billing.OpenOrder) -> "Order":
+    def of(cls, found: billing.OpenOrder) -> "OrderResponse":
         """The order as it is shown."""
         apart = {"estimate", "created_at"}
         kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
@@ -177,7 +177,7 @@ class Order(Shape):
 class Orders(Shape):
     """The orders that are not settled, the oldest first."""
 
-    orders: list[Order]
+    orders: list[OrderResponse]
 
 
 class Resolution(Shape):

@@ -11,7 +11,7 @@ from holdfast.api.access import Reader
 from holdfast.api.parts import PartsOf
 from holdfast.api.schemas_documents import Shape
 from holdfast.core.records import TENANT
-from holdfast.search.searcher import MOST_HITS, Found, Notice
+from holdfast.search.searcher import MOST_HITS, Found, QualityNotice
 from holdfast.web.slow_requests import Pool
 
 LONGEST = 10_000
@@ -19,7 +19,7 @@ LONGEST = 10_000
 router = routing.router("search")
 
 
-class Hit(Shape):
+class HitResponse(Shape):
     """A passage that answers."""
 
     document_id: str
@@ -51,7 +51,7 @@ class Hits(Shape):
     `notices` is empty where nothing is amiss.
     """
 
-    hits: list[Hit]
+    hits: list[HitResponse]
     legs: list[str]
     notices: list[SearchNotice]
 
@@ -63,7 +63,7 @@ class Hits(Shape):
         return pydantic_core.to_json({"hits": hits, "legs": found.legs, "notices": notices})
 
 
-def _told(notice: Notice, collection: str) -> dict[str, Any]:
+def _told(notice: QualityNotice, collection: str) -> dict[str, Any]:
     about: dict[str, Any] = {"code": notice.code, "message": notice.message, "documents": notice.documents}
     if not notice.documents:
         return about | {"estimate": None, "start": None}
@@ -72,7 +72,7 @@ def _told(notice: Notice, collection: str) -> dict[str, Any]:
     return about | {"estimate": estimate, "start": {"method": "PATCH", "path": path, "body": {"options": {}}}}
 
 
-SHOWN = tuple(Hit.model_fields)
+SHOWN = tuple(HitResponse.model_fields)
 
 
 @router.get("/search", response_model=Hits)

@@ -15,7 +15,7 @@ GRACE = 5
 BACKLOG = 512
 
 
-class Server(uvicorn.Server):
+class ApiServer(uvicorn.Server):
     """Ends the event streams first: it would wait for them otherwise."""
 
     def __init__(self, built: Built) -> None:

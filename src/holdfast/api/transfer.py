@@ -16,12 +16,12 @@ from holdfast.api.access import OwnCollection, OwnDocument, Reader, Writer, writ
 from holdfast.api.dependencies import ahead
 from holdfast.api.documents import TAKEN, IfMatch, condition, taken
 from holdfast.api.errors import BESIDE, Problem
-from holdfast.api.idempotency import IdempotencyKey, Reply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
 from holdfast.api.limits import BodyKind
 from holdfast.api.parts import PartsOf
 from holdfast.api.schemas_documents import LaneName, MaxCost, Priority, Shape
 from holdfast.core.errors import BadRequestError
-from holdfast.service.bundles import File
+from holdfast.service.bundles import ExportFile
 from holdfast.service.library import Wish
 
 router = routing.router("moving")
@@ -50,7 +50,7 @@ class Placing(Shape):
 @router.put(
     "/collections/{collection_id}/documents/{document_id}",
     status_code=202,
-    response_model=schemas_documents.Taking,
+    response_model=schemas_documents.UploadResponse,
     responses=PUT,
 )
 def place_document(
@@ -72,7 +72,7 @@ def place_document(
         caller, body.lane, body.priority, if_match, schemas_documents.nano_dollars(body.max_cost)
     )
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         put = its.library.copy if body.mode == "copy" else its.library.move
         return taken(its, put(mine, found.id, collection.id))
 
@@ -109,7 +109,7 @@ def export_collection(
     mine = Wish(caller.tenant, caller.actor, how.lane, how.priority)
     callback = how.callback.told(request) if how.callback is not None else None
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         return jobs.taken(its, caller.tenant, its.bundles.export(mine, collection, callback))
 
     return its.once.answer(caller.tenant, key, lambda: fingerprint(request, how.model_dump_json()), do)
@@ -130,7 +130,7 @@ def job_file(its: PartsOf, found: jobs.ItsJob) -> StreamingResponse:
     return StreamingResponse(_read(file), media_type="application/zip", headers=headers)
 
 
-def _read(file: File) -> Iterator[bytes]:
+def _read(file: ExportFile) -> Iterator[bytes]:
     with closing(file.content) as content:
         while some := content.read(STEP):
             yield some
@@ -213,7 +213,7 @@ def import_collection(
     callback = handed.fields.callback
     teller = callback.told(request) if callback is not None else None
 
-    def do() -> Reply:
+    def do() -> RouteReply:
         answer = its.bundles.bring(mine, handed.file, handed.fields.collection, teller)
         return jobs.taken(its, caller.tenant, answer)
 

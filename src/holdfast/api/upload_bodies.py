@@ -30,7 +30,7 @@ from holdfast.api.schemas_documents import (
     nano_dollars,
 )
 from holdfast.core.errors import BadRequestError
-from holdfast.documents.blob_writer import Draft
+from holdfast.documents.blob_writer import BlobWriter
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse import sniff
 from holdfast.service.library import Upload
@@ -44,7 +44,7 @@ LARGE = 1024 * 1024
 Body = TypeVar("Body", bound=pydantic.BaseModel)
 
 
-class Fields(Shape):
+class UploadFields(Shape):
     """What may stand beside a file; numbers and objects are written as JSON."""
 
     title: Annotated[str, pydantic.Field(max_length=500)] = ""
@@ -55,7 +55,7 @@ class Fields(Shape):
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class UploadBody:
     """Content that was handed in. `text` and `url` are those of JSON, `file` that of a form."""
 
     title: str
@@ -95,7 +95,7 @@ def check_format(file: BinaryIO) -> None:
 
 def digest_of(file: BinaryIO) -> str:
     """What tells a file apart from others; it is at its beginning again."""
-    if isinstance(file, Draft) and (known := file.digest()) is not None:
+    if isinstance(file, BlobWriter) and (known := file.digest()) is not None:
         return known
     hasher = hashlib.sha256()
     file.seek(0)
@@ -156,7 +156,7 @@ async def form_of(request: Request) -> AsyncIterator[FormData]:
         await form.close()
 
 
-async def _form(request: Request) -> AsyncIterator[Handed]:
+async def _form(request: Request) -> AsyncIterator[UploadBody]:
     async with form_of(request) as form:
         # One form, one file: where a field comes twice, the last counts.
         file = form.get("file")
@@ -164,8 +164,8 @@ async def _form(request: Request) -> AsyncIterator[Handed]:
             raise BadRequestError("the form has no file in its field `file`", code="bad_request")
         texts = {name: value for name, value in form.items() if isinstance(value, str)}
         raw = json.dumps({name: value(name, text) for name, text in texts.items()}).encode()
-        known = checked(Fields, raw)
-        yield Handed(
+        known = checked(UploadFields, raw)
+        yield UploadBody(
             known.title,
             known.priority,
             known.lane,
@@ -209,7 +209,7 @@ async def _check_room(request: Request) -> None:
         await run_in_threadpool(check)
 
 
-async def _new_document(request: Request) -> AsyncIterator[Handed]:
+async def _new_document(request: Request) -> AsyncIterator[UploadBody]:
     await ahead(request, own_collection)
     await _check_room(request)
     if is_form(request):
@@ -224,10 +224,12 @@ async def _new_document(request: Request) -> AsyncIterator[Handed]:
     if known.url is not None:
         request.scope[WAITS] = Pool.FETCHES
     most = nano_dollars(known.max_cost)
-    yield Handed(known.title, known.priority, known.lane, known.options, known.text, known.url, max_cost=most)
+    yield UploadBody(
+        known.title, known.priority, known.lane, known.options, known.text, known.url, max_cost=most
+    )
 
 
-async def _new_content(request: Request) -> AsyncIterator[Handed]:
+async def _new_content(request: Request) -> AsyncIterator[UploadBody]:
     await ahead(request, own_document)
     if is_form(request):
         async for handed in _form(request):
@@ -235,11 +237,11 @@ async def _new_content(request: Request) -> AsyncIterator[Handed]:
         return
     known = checked(NewContent, await request.body())
     most = nano_dollars(known.max_cost)
-    yield Handed("", known.priority, known.lane, text=known.text, max_cost=most)
+    yield UploadBody("", known.priority, known.lane, text=known.text, max_cost=most)
 
 
-DocumentBody = Annotated[Handed, Depends(_new_document)]
-ContentBody = Annotated[Handed, Depends(_new_content)]
+DocumentBody = Annotated[UploadBody, Depends(_new_document)]
+ContentBody = Annotated[UploadBody, Depends(_new_content)]
 
 
 def with_file(model: type[pydantic.BaseModel]) -> dict[str, Any]:
@@ -252,7 +254,7 @@ def with_file(model: type[pydantic.BaseModel]) -> dict[str, Any]:
 def described(model: type[pydantic.BaseModel]) -> dict[str, Any]:
     """The request body for OpenAPI, since it is read by hand: a form with a file, or this JSON."""
     content = {
-        "multipart/form-data": {"schema": with_file(Fields)},
+        "multipart/form-data": {"schema": with_file(UploadFields)},
         "application/json": {"schema": model.model_json_schema()},
     }
     return {"requestBody": {"required": True, "content": content}}

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 from holdfast.core import decide
 from holdfast.documents.blobs import Blobs
-from holdfast.engine.engine import Parts
-from holdfast.engine.sweep import Duty, Rules
-from holdfast.leases.base import Leases, Terms
+from holdfast.engine.engine import EngineDependencies
+from holdfast.engine.sweep import Duty, SweepRules
+from holdfast.leases.base import Leases, LeaseTerms
 from holdfast.leases.redis import RedisLeases
 from holdfast.leases.sql import SqlLeases
 from holdfast.ledger import prices
@@ -29,7 +29,11 @@ MARGINS = {"sql": 1 / 6, "redis": 1 / 12}
 
 
 def duties(
-    settings: Settings, db: Database, shelf: Blobs, parts: Parts, vectors: pgvector_sync.Filling | None
+    settings: Settings,
+    db: Database,
+    shelf: Blobs,
+    parts: EngineDependencies,
+    vectors: pgvector_sync.Filling | None,
 ) -> tuple[Duty, ...]:
     """What the sweep does besides its own duties."""
     drift = maintenance.Drift(db, parts.host, parts.sender, patience_of(settings))
@@ -48,15 +52,15 @@ def filling_of(settings: Settings, db: Database) -> pgvector_sync.Filling | None
     return pgvector_sync.Filling(db, large=pgvector_sync.LARGE if settings.vector_index == "auto" else 0)
 
 
-def patience_of(settings: Settings) -> decide.Patience:
+def patience_of(settings: Settings) -> decide.SilenceLimits:
     """After how long a run counts as stuck."""
-    return decide.Patience(queued=settings.queued_stuck_after, running=settings.running_stuck_after)
+    return decide.SilenceLimits(queued=settings.queued_stuck_after, running=settings.running_stuck_after)
 
 
-def rules(settings: Settings) -> Rules:
+def rules(settings: Settings) -> SweepRules:
     """How often the sweep runs, and what it gives up and prunes."""
     kept = settings.history_retention
-    return Rules(
+    return SweepRules(
         interval=settings.sweep_interval,
         attempt_cap=settings.attempt_cap,
         loss_cap=settings.loss_cap,
@@ -67,7 +71,7 @@ def rules(settings: Settings) -> Rules:
 def leases(settings: Settings, watch: Database) -> Leases:
     """Where leases are kept, and for how long they last."""
     margin = settings.lease_ttl * MARGINS[settings.lease_backend]
-    terms = Terms(settings.lease_ttl, settings.lease_renew_every, margin)
+    terms = LeaseTerms(settings.lease_ttl, settings.lease_renew_every, margin)
     if settings.redis_url is not None and settings.lease_backend == "redis":
         return RedisLeases(settings.redis_url.get_secret_value(), terms)
     return SqlLeases(watch, terms)

@@ -95,7 +95,7 @@ def _following(
     settings: Settings, db: Database, supplies: Supplies, host: Host, searcher: Callable[[], Searching]
 ) -> list[Kind]:
     """The kinds of what follows when a document is ready. Whoever searches is made at the first question."""
-    rules = webhook.Rules(
+    rules = webhook.DeliveryRules(
         seconds=settings.webhook_seconds,
         give_up_after=settings.webhook_give_up_after,
         allow_private=settings.webhook_private,
@@ -109,7 +109,7 @@ def _following(
             for hit in found.hits
         ]
 
-    follow_up = actions.Action(db, supplies, analysers=settings.analysers, search=search)
+    follow_up = actions.ActionRunner(db, supplies, analysers=settings.analysers, search=search)
     return [follow_up.kind(), webhook.Webhook(db, host, rules, key=webhook_key(settings)).kind()]
 
 
@@ -135,6 +135,6 @@ def quota(settings: Settings) -> Quota:
     return Quota(settings.quota_documents or None, settings.quota_bytes or None)
 
 
-def bundle_limits(settings: Settings) -> import_.Limits:
+def bundle_limits(settings: Settings) -> import_.ImportLimits:
     """How large a bundle may be, unpacked."""
-    return import_.Limits(settings.most_bytes, 4 * settings.most_import)
+    return import_.ImportLimits(settings.most_bytes, 4 * settings.most_import)

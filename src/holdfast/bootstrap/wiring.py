@@ -17,9 +17,9 @@ from holdfast.documents import blobs_s3
 from holdfast.documents.blobs import Blobs, LocalBlobs
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers, Shares
-from holdfast.documents.parse.records import MIB, Limits
+from holdfast.documents.parse.records import MIB, ParseLimits
 from holdfast.engine import events, wakeups
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.event_tracing import Telling
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Duty
@@ -54,7 +54,7 @@ def open_runtime(
     """A runtime on a database that is at the revision this code knows, with these kinds or those of KINDS.
 
     `patience` is for how many seconds a database that is away is waited for; `watched` and `tell_orders` are
-    those of `Parts`. Raises SchemaError, which says what to run, or StoreUnavailableError.
+    those of `EngineDependencies`. Raises SchemaError, which says what to run, or StoreUnavailableError.
     """
     traces.begin(settings.otel_url)
     user_code.make_importable(settings)
@@ -73,7 +73,7 @@ def open_runtime(
             db,
             url,
             kinds,
-            Parts(
+            EngineDependencies(
                 sender=sender or wakeups.Nobody(),
                 owner=owner,
                 tell=Telling(db, tell),
@@ -85,7 +85,9 @@ def open_runtime(
     return wired
 
 
-def _wired(settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | None, parts: Parts) -> Runtime:
+def _wired(
+    settings: Settings, db: Database, url: str, kinds: Sequence[Kind] | None, parts: EngineDependencies
+) -> Runtime:
     supplies = providers.supplies_of(settings)
     shelf, vectors = _shelf(settings), duties.filling_of(settings, db)
     parser = Parser(_limits(settings))
@@ -139,7 +141,7 @@ def _shelf(settings: Settings) -> Blobs:
     return blobs_s3.S3Blobs(where, settings.data_dir / "blob-cache", settings.blobs_cache * MIB)
 
 
-def _limits(settings: Settings) -> Limits:
-    return Limits(
+def _limits(settings: Settings) -> ParseLimits:
+    return ParseLimits(
         seconds=settings.parse_seconds, memory=settings.parse_memory * MIB, bytes=settings.most_bytes
     )

@@ -19,7 +19,7 @@ from holdfast.worker import sender
 
 
 @dataclass(frozen=True, slots=True)
-class NewAction:
+class ActionInput:
     """An action that somebody at a terminal wants. `params` is JSON, or @ and the name of a file with it."""
 
     sort: str
@@ -61,7 +61,9 @@ def listed(tenant: str, collection: str, *, as_json: bool) -> None:
         bootstrap.library(runtime).collection(tenant, collection)
         known = actions.all(tenant, collection)
     if as_json:
-        terminal.show_json([schemas_actions.Action.of(each).model_dump(mode="json") for each in known])
+        terminal.show_json(
+            [schemas_actions.ActionResponse.of(each).model_dump(mode="json") for each in known]
+        )
         return
     table = terminal.table(
         "id", "type", "name", "running", "done", "failed", numbers=("running", "done", "failed")
@@ -72,7 +74,7 @@ def listed(tenant: str, collection: str, *, as_json: bool) -> None:
     terminal.console().print(table if known else f"collection {collection} has no actions", markup=False)
 
 
-def add(wanted: NewAction, *, yes: bool, as_json: bool) -> Exit:
+def add(wanted: ActionInput, *, yes: bool, as_json: bool) -> Exit:
     """The collection has the action, unless a person did not agree with its price."""
     console = terminal.console(quiet=as_json)
     params = wanted.read_params()
@@ -89,7 +91,7 @@ def add(wanted: NewAction, *, yes: bool, as_json: bool) -> Exit:
         )
     if as_json:
         shown = schemas_actions.AddedAction(
-            action=schemas_actions.Action.of(added.action),
+            action=schemas_actions.ActionResponse.of(added.action),
             secret=added.secret,
             existing_documents=added.ready,
         )

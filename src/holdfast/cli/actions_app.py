@@ -63,7 +63,7 @@ def add(
     """Add an action, after showing how many documents it would run on now and the estimated cost."""
     from holdfast.cli import actions as doing  # noqa: PLC0415
 
-    wanted = doing.NewAction(sort.value, params, collection, name, existing is Existing.RUN, tenant)
+    wanted = doing.ActionInput(sort.value, params, collection, name, existing is Existing.RUN, tenant)
     raise typer.Exit(doing.add(wanted, yes=yes, as_json=as_json))
 
 

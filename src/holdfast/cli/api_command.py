@@ -38,7 +38,7 @@ def serve(host: str | None, port: int | None) -> None:
 def _run(runtime: bootstrap.Runtime, loaded: Settings, host: str, port: int) -> None:
     listening = ports.bound(host, port)
     logs.set_up(loaded)
-    serving = server.Server(app.build(runtime, functools.partial(_depths, loaded)))
+    serving = server.ApiServer(app.build(runtime, functools.partial(_depths, loaded)))
     for number in (signal.SIGINT, signal.SIGTERM):
         # For the time until the server listens to signals itself, and for after its end: it passes the signal
         # on then, which must not end us before the sender is closed.

@@ -249,7 +249,7 @@ def up(
     """
     from holdfast.cli import supervisor  # noqa: PLC0415
 
-    wanted = supervisor.Wanted(concurrency, workers, api, sample, host, port)
+    wanted = supervisor.ComponentOptions(concurrency, workers, api, sample, host, port)
     raise typer.Exit(supervisor.up(wanted))
 
 

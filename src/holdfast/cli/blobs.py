@@ -5,7 +5,7 @@ import typer
 from holdfast import bootstrap
 from holdfast.cli import context, terminal
 from holdfast.service import blob_identity
-from holdfast.service.blob_identity import Identity
+from holdfast.service.blob_identity import BlobStoreIdentity
 
 
 def show(*, as_json: bool) -> None:
@@ -21,7 +21,7 @@ def adopt(*, force: bool, as_json: bool) -> None:
         _tell(bootstrap.blobs_named(runtime), adopted, as_json=as_json)
 
 
-def _tell(where: str, found: Identity, *, as_json: bool) -> None:
+def _tell(where: str, found: BlobStoreIdentity, *, as_json: bool) -> None:
     if as_json:
         terminal.show_json({"where": where, "belongs": found.database == found.store, "ids": found})
         return

@@ -14,8 +14,8 @@ from holdfast.api import schemas_jobs
 from holdfast.cli import context, jobs, temporary_worker, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core.states import LIVE, Status
-from holdfast.service.bundles import File
-from holdfast.service.jobs import Jobs, View
+from holdfast.service.bundles import ExportFile
+from holdfast.service.jobs import Jobs, JobView
 from holdfast.service.library import Wish
 
 
@@ -61,15 +61,15 @@ def bring(path: Path, *, collection: str | None, tenant: str, wait: bool, as_jso
 
 
 def _followed(
-    stack: contextlib.ExitStack, runtime: bootstrap.Runtime, known: Jobs, view: View, console: Console
-) -> View:
+    stack: contextlib.ExitStack, runtime: bootstrap.Runtime, known: Jobs, view: JobView, console: Console
+) -> JobView:
     if view.job.run.status not in LIVE:
         return view
     helper = stack.enter_context(temporary_worker.Helper(runtime.db, console, view.job.run.pipeline))
     return jobs.followed(known, view, console, helper)
 
 
-def _save(file: File, path: Path) -> None:
+def _save(file: ExportFile, path: Path) -> None:
     """The file is there as a whole, or not at all, whatever ends this process meanwhile."""
     with contextlib.closing(file.content), _beside(path) as (descriptor, draft):
         with os.fdopen(descriptor, "wb") as target:
@@ -95,7 +95,7 @@ def _beside(path: Path) -> Iterator[tuple[int, Path]]:
             draft.unlink(missing_ok=True)
 
 
-def _ended(known: Jobs, view: View, console: Console, path: str, *, as_json: bool) -> Exit:
+def _ended(known: Jobs, view: JobView, console: Console, path: str, *, as_json: bool) -> Exit:
     run, result = view.job.run, view.job.result
     if as_json:
         told = schemas_jobs.JobDetail.told(view, known.counts(view), known.totals(view)).model_dump(

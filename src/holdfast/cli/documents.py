@@ -15,16 +15,16 @@ from holdfast.core import subjects
 from holdfast.core.states import shown
 from holdfast.kinds.index import Choices
 from holdfast.service import formatting
-from holdfast.service.document_views import STATUSES, View, Viewing
+from holdfast.service.document_views import STATUSES, DocumentView, Viewing
 from holdfast.service.library import Library, Wish
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.document_lists import Counts, Sort, Wanted
+from holdfast.store.library.document_lists import Counts, DocumentQuery, SortKey
 
 STEP = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class DocumentSelection:
     """Which documents of a tenant, and how many at most."""
 
     collection: str | None = None
@@ -98,7 +98,7 @@ def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool)
         typer.echo(f"deleted collection {collection} with {formatting.count(gone.deleted, 'document')}")
 
 
-def list_documents(tenant: str, wanted: Filter, *, as_json: bool) -> None:
+def list_documents(tenant: str, wanted: DocumentSelection, *, as_json: bool) -> None:
     """The documents are on standard output, those that need a person at the top."""
     with opened() as (runtime, library):
         if wanted.collection is not None:
@@ -127,14 +127,22 @@ def list_documents(tenant: str, wanted: Filter, *, as_json: bool) -> None:
         console.print(f"first {wanted.most} shown; use --most to see more", style="quiet")
 
 
-def _matching(viewing: Viewing, tenant: str, names: Sequence[str], wanted: Filter) -> Iterator[View]:
+def _matching(
+    viewing: Viewing, tenant: str, names: Sequence[str], wanted: DocumentSelection
+) -> Iterator[DocumentView]:
     left = wanted.most
     status = STATUSES[wanted.state] if wanted.state is not None else None
     for name in names:
         place = None
         while left:
-            asked = Wanted(
-                tenant, name, Sort.STATUS, status=status, q=wanted.title, after=place, limit=min(left, STEP)
+            asked = DocumentQuery(
+                tenant,
+                name,
+                SortKey.STATUS,
+                status=status,
+                q=wanted.title,
+                after=place,
+                limit=min(left, STEP),
             )
             page, place = viewing.places(asked)
             yield from page
@@ -205,8 +213,8 @@ def _told(found: Collection, chosen: Choices, counts: Counts) -> dict[str, objec
     }
 
 
-def _shape(view: View) -> dict[str, object]:
-    return schemas_documents.Document.of(view).model_dump(mode="json")
+def _shape(view: DocumentView) -> dict[str, object]:
+    return schemas_documents.DocumentResponse.of(view).model_dump(mode="json")
 
 
 def _tell(told: dict[str, object], *, as_json: bool) -> None:

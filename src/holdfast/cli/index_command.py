@@ -50,7 +50,7 @@ class Summary:
     saved: int
     seconds: float
     refused: dict[str, str]
-    failures: tuple[run_summaries.Failure, ...]
+    failures: tuple[run_summaries.RunFailure, ...]
 
     def tells_more_than(self, last: "Summary") -> bool:
         """True when something happened since: a watch is silent otherwise."""

@@ -22,10 +22,10 @@ from holdfast.core.states import LIVE, Disposition, Status
 from holdfast.service import formatting
 from holdfast.service.billing import refusal
 from holdfast.service.estimates import Estimate
-from holdfast.service.jobs import Jobs, Order, View
+from holdfast.service.jobs import JobRequest, Jobs, JobView
 from holdfast.service.library import Wish
-from holdfast.store.jobs.job_results import Kept
-from holdfast.store.jobs.jobs import Wanted
+from holdfast.store.jobs.job_results import StoredResult
+from holdfast.store.jobs.jobs import JobQuery
 from holdfast.worker import sender
 
 LOOK_EVERY = 0.2
@@ -98,12 +98,14 @@ def _foreseen(runtime: bootstrap.Runtime, wanting: Wanting) -> Estimate:
     return estimating.of_job(wanting.tenant, collection or "default", wanting.kind, params)
 
 
-def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[View, Disposition]:
+def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[JobView, Disposition]:
     library = bootstrap.library(runtime)
     wish = Wish(wanting.tenant, context.actor())
     params = dict(wanting.params)
     most = costs.nano_dollars(wanting.max_cost)
-    order = Order(wanting.kind, params, wanting.mode, wait_for_ready=wanting.wait_for_ready, max_cost=most)
+    order = JobRequest(
+        wanting.kind, params, wanting.mode, wait_for_ready=wanting.wait_for_ready, max_cost=most
+    )
     if len(wanting.documents) == 1 and wanting.collection is None:
         document = library.document(wanting.tenant, wanting.documents[0])
         answer = jobs.on_document(wish, document, order)
@@ -118,7 +120,7 @@ def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[Vi
     return asked_for(jobs, wanting.tenant, answer), answer.disposition
 
 
-def asked_for(jobs: Jobs, tenant: str, answer: RequestResult) -> View:
+def asked_for(jobs: Jobs, tenant: str, answer: RequestResult) -> JobView:
     """The job that an answer is about; CommandError when it is one that stands in the way."""
     view = jobs.view(tenant, answer.run_id or "")
     if answer.disposition is Disposition.DUPLICATE:
@@ -127,7 +129,7 @@ def asked_for(jobs: Jobs, tenant: str, answer: RequestResult) -> View:
     return view
 
 
-def followed(jobs: Jobs, view: View, console: Console, helper: temporary_worker.Helper) -> View:
+def followed(jobs: Jobs, view: JobView, console: Console, helper: temporary_worker.Helper) -> JobView:
     """The job once it has ended. Whoever works may go away meanwhile."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     trouble = terminal.Notices(console)
@@ -146,7 +148,7 @@ def followed(jobs: Jobs, view: View, console: Console, helper: temporary_worker.
 
 
 def _ended(
-    jobs: Jobs, view: View, console: Console, *, as_json: bool, disposition: Disposition | None = None
+    jobs: Jobs, view: JobView, console: Console, *, as_json: bool, disposition: Disposition | None = None
 ) -> Exit:
     run = view.job.run
     if as_json:
@@ -157,7 +159,7 @@ def _ended(
     return Exit.FAILED if run.status is Status.FAILED else Exit.OK
 
 
-def _tell(jobs: Jobs, view: View, console: Console) -> None:
+def _tell(jobs: Jobs, view: JobView, console: Console) -> None:
     run, job = view.job.run, view.job
     console.print(f"job {run.id}: {run.kind} of {job.about}, {run.status}", style="head", markup=False)
     if run.status is Status.FAILED:
@@ -190,9 +192,9 @@ def listed(
             f"unknown state {state!r}; use one of {', '.join(Status)}", Exit.USAGE, code="bad_state"
         )
     with opened() as (_runtime, jobs):
-        found = jobs.page(Wanted(tenant, kinds, collection, state, None, most))
+        found = jobs.page(JobQuery(tenant, kinds, collection, state, None, most))
         if as_json:
-            terminal.show_json([schemas_jobs.Job.of(each).model_dump(mode="json") for each in found])
+            terminal.show_json([schemas_jobs.JobResponse.of(each).model_dump(mode="json") for each in found])
             return
         table = terminal.table("job", "kind", "about", "state", "results", "requested", numbers=("results",))
         for each in found:
@@ -242,11 +244,11 @@ def results(tenant: str, job_id: str, *, as_csv: bool, as_json: bool) -> None:
             _print(terminal.console(), view, _each(jobs, view))
 
 
-def _each(jobs: Jobs, view: View) -> Iterator[Kept]:
+def _each(jobs: Jobs, view: JobView) -> Iterator[StoredResult]:
     return (each for page in wire.pages(jobs, view) for each in page)
 
 
-def _print(console: Console, view: View, found: Iterator[Kept]) -> None:
+def _print(console: Console, view: JobView, found: Iterator[StoredResult]) -> None:
     for each in found:
         where = f"{each.document}, page {each.page}" if each.page is not None else each.document
         if "question" in each.data:

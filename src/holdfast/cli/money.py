@@ -20,8 +20,8 @@ from holdfast.service.billing import Billing, told_about
 from holdfast.service.estimates import Estimate
 from holdfast.store.money import billing
 from holdfast.store.money import orders as store_orders
-from holdfast.store.money.billing import Bill, By, OpenOrder, Span
-from holdfast.store.money.budgets import UNCHANGED, Budget, Unchanged
+from holdfast.store.money.billing import Bill, By, OpenOrder, TimeRange
+from holdfast.store.money.budgets import UNCHANGED, Budget, KeepLimit
 
 
 def bill(
@@ -29,7 +29,7 @@ def bill(
 ) -> None:
     """What was paid, line by line, and what was not."""
     wanted = By(by)
-    span = Span(*(None if at is None else at.replace(tzinfo=UTC).timestamp() for at in (since, until)))
+    span = TimeRange(*(None if at is None else at.replace(tzinfo=UTC).timestamp() for at in (since, until)))
     with context.runtime() as runtime:
         money = Billing(runtime.engine)
         found = money.bill(tenant, wanted, span)
@@ -94,7 +94,7 @@ def told(budget: Budget) -> str:
     return f"{budget.named}: spent {spent}, reserved {reserved}, {', '.join(limits)}{over}"
 
 
-def limit(amount: float | None, *, remove: bool, name: str) -> float | Unchanged | None:
+def limit(amount: float | None, *, remove: bool, name: str) -> float | KeepLimit | None:
     """What a pair of options like `--hard` and `--no-hard` says about a limit."""
     if remove and amount is not None:
         message = f"--{name} sets a limit and --no-{name} removes it; use one of them"
@@ -106,8 +106,8 @@ def set_budget(
     tenant: str,
     collection: str | None,
     *,
-    hard: float | Unchanged | None = UNCHANGED,
-    soft: float | Unchanged | None = UNCHANGED,
+    hard: float | KeepLimit | None = UNCHANGED,
+    soft: float | KeepLimit | None = UNCHANGED,
     period: Period = Period.TOTAL,
     as_json: bool,
 ) -> None:

@@ -43,7 +43,7 @@ class Refusals:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StatusReport:
     """What `status` answers."""
 
     workers: tuple[workers.Worker, ...]
@@ -65,7 +65,7 @@ def status(*, as_json: bool) -> None:
     with context.runtime() as runtime:
         counted = reads.lanes(runtime.db)
         known = workers.known(runtime.db)
-        standing = Standing(
+        standing = StatusReport(
             known,
             tuple(counted.get(lane, reads.LaneCount(lane)) for lane in LANE_RANK),
             _queues(runtime.settings),
@@ -112,7 +112,7 @@ def _refusals(known: Sequence[workers.Worker]) -> Refusals:
     )
 
 
-def _print(console: Console, standing: Standing) -> None:
+def _print(console: Console, standing: StatusReport) -> None:
     _print_workers(console, standing)
     _print_lanes(console, standing)
     _print_duties(console, standing.duties)
@@ -141,7 +141,7 @@ def _print(console: Console, standing: Standing) -> None:
     console.print(said, style="quiet", markup=False)
 
 
-def _print_workers(console: Console, standing: Standing) -> None:
+def _print_workers(console: Console, standing: StatusReport) -> None:
     shown_ones = [each for each in standing.workers if each.state is not WorkerState.STOPPED]
     if not shown_ones:
         console.print("no worker is online; start one with: holdfast worker", style="care")
@@ -190,7 +190,7 @@ def _print_duties(console: Console, known: Sequence[duty_schedule.DutyHealth]) -
         console.print(f"sweep: {each.name} is {late}{failed}", style="care" if each.failures else "bad")
 
 
-def _print_lanes(console: Console, standing: Standing) -> None:
+def _print_lanes(console: Console, standing: StatusReport) -> None:
     numbers = ("queued", "waiting", "running", "oldest", "messages in broker")
     lanes = terminal.table("lane", *numbers, numbers=numbers)
     for lane in standing.lanes:

@@ -37,7 +37,7 @@ SAMPLE = Path(__file__).parent / "sample"
 
 
 @dataclass(slots=True)
-class Part:
+class Component:
     """One process to keep up; with `once`, to be carried through and not started again."""
 
     name: str
@@ -57,7 +57,7 @@ class Part:
 class Supervisor:
     """Keeps parts up until it is told to stop, or one of them can never work."""
 
-    def __init__(self, parts: Sequence[Part], lines: component_logs.Lines) -> None:
+    def __init__(self, parts: Sequence[Component], lines: component_logs.Lines) -> None:
         self._parts = list(parts)
         # A plain number: two signals at once would wait for each other at the lock of an Event.
         self._signals = 0
@@ -87,7 +87,7 @@ class Supervisor:
             for part in self._parts:
                 _signal(part, signal.SIGKILL)
 
-    def _look_after(self, part: Part) -> int | None:
+    def _look_after(self, part: Component) -> int | None:
         """Start the part if it is not up; answers a code when it is of no use to start it again."""
         now = time.monotonic()
         if part.process is None:
@@ -110,7 +110,7 @@ class Supervisor:
         self._say(part.name, f"exited with code {code}; restarting in {delay:.1f} s")
         return None
 
-    def _start(self, part: Part) -> None:
+    def _start(self, part: Component) -> None:
         part.began = time.monotonic()
         part.process = subprocess.Popen(  # noqa: S603 - our own module, our own words
             processes.command(part.words),
@@ -127,7 +127,7 @@ class Supervisor:
         part.reader = threading.Thread(target=self._pass_on, args=(part, stream), daemon=True)
         part.reader.start()
 
-    def _pass_on(self, part: Part, stream: IO[str] | None) -> None:
+    def _pass_on(self, part: Component, stream: IO[str] | None) -> None:
         for line in stream or ():
             if line.strip():
                 self._say(part.name, line.rstrip())
@@ -168,7 +168,7 @@ class Supervisor:
                 part.reader.join(timeout=1)
 
 
-def _signal(part: Part, number: signal.Signals) -> None:
+def _signal(part: Component, number: signal.Signals) -> None:
     if part.process is not None and part.process.poll() is None:
         part.process.send_signal(number)
 
@@ -181,7 +181,7 @@ def end_with_parent() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ComponentOptions:
     """What the command line says is to be up; host and port are those of the settings if it does not."""
 
     concurrency: int | None = None
@@ -192,7 +192,7 @@ class Wanted:
     port: int | None = None
 
 
-def up(wanted: Wanted) -> int:
+def up(wanted: ComponentOptions) -> int:
     """Everything of this machine has been up and has ended."""
     loaded = context.loaded()
     host, port = wanted.host or loaded.host, loaded.port if wanted.port is None else wanted.port
@@ -201,16 +201,18 @@ def up(wanted: Wanted) -> int:
     _prepare(loaded)
     concurrency = [] if wanted.concurrency is None else ["--concurrency", str(wanted.concurrency)]
     served = ["api", "--host", host, "--port", str(port)]
-    parts = [Part("api", served, patience=API_PATIENCE, says_ready=True)] if wanted.api else []
+    parts = [Component("api", served, patience=API_PATIENCE, says_ready=True)] if wanted.api else []
     # An order in flight is waited for, however long a task may take to stop.
     patience = max(loaded.drain_timeout, loaded.order_deadline)
     for number in range(wanted.workers):
         name = "worker" if wanted.workers == 1 else f"worker{number + 1}"
-        parts.append(Part(name, ["worker", *concurrency], patience=patience, says_ready=True))
+        parts.append(Component(name, ["worker", *concurrency], patience=patience, says_ready=True))
     if not wanted.workers:  # each worker sweeps
-        parts.append(Part("sweep", ["sweep"]))
+        parts.append(Component("sweep", ["sweep"]))
     if wanted.sample:
-        parts.append(Part("sample", ["index", str(SAMPLE), "--collection", "sample", "--no-wait"], once=True))
+        parts.append(
+            Component("sample", ["index", str(SAMPLE), "--collection", "sample", "--no-wait"], once=True)
+        )
     lines = component_logs.JsonLines() if loaded.log_format == "json" else component_logs.TextLines()
     return Supervisor(parts, lines).run()
 

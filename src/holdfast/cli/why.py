@@ -23,7 +23,7 @@ STYLES = {Status.SUCCESS: "good", Status.FAILED: "bad", Status.RUNNING: "name", 
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SubjectStory:
     """A story, and the orders of its runs that are not settled."""
 
     story: Story
@@ -39,7 +39,7 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
         now = reads.moment(runtime.db)
         troubles = provider_troubles.all_of(runtime.db)
         told = [
-            Told(
+            SubjectStory(
                 story,
                 tuple(order for order in unsettled if order.run_id in story.tasks),
                 _document(runtime, head),
@@ -57,7 +57,7 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
         _tell(console, each, now, troubles)
 
 
-def _tell(console: Console, told: Told, now: float, troubles: Sequence[Trouble]) -> None:
+def _tell(console: Console, told: SubjectStory, now: float, troubles: Sequence[Trouble]) -> None:
     head = told.story.head
     word = shown(head.kind, head.status)
     style = STYLES.get(head.status, "care")
@@ -142,7 +142,7 @@ def _open_task(detail: TaskDetail) -> str:
             return f"{name} is queued in lane {detail.lane}"
 
 
-def _advice(told: Told) -> str:
+def _advice(told: SubjectStory) -> str:
     head = told.story.head
     if any(order.state == CallState.PARKED for order in told.orders):
         return "To continue: resolve the parked order; see holdfast orders --state parked."

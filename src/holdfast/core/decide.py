@@ -15,7 +15,7 @@ MOST_DELAY = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SilenceLimits:
     """How long work may be silent before a request may take it over."""
 
     queued: float = 600.0
@@ -43,7 +43,7 @@ class Verdict:
 
 
 def request(
-    ask: Ask, head: Head | None, run: RunRecord | None, life: Life, patience: Patience, now: float
+    ask: Ask, head: Head | None, run: RunRecord | None, life: Life, patience: SilenceLimits, now: float
 ) -> Verdict:
     """What becomes of `ask`, given the locked head, its latest run and that run's signs of life.
 
@@ -69,7 +69,7 @@ def request(
     return Verdict(Disposition.ACCEPTED, f"after_{run.status}")
 
 
-def silence(run: RunRecord, life: Life, patience: Patience, now: float) -> str | None:
+def silence(run: RunRecord, life: Life, patience: SilenceLimits, now: float) -> str | None:
     """Why `run` counts as stuck, or None while it shows life.
 
     A queued run is stuck only if its whole lane has claimed nothing for that time: a saturated queue is
@@ -166,7 +166,7 @@ class Carriage:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class RivalWaits:
     """How many seconds a rival leaves an order alone.
 
     `settle`: past its deadline while its carrier lives, for an answer that came at the last moment is still
@@ -188,7 +188,7 @@ class Recovery:
 _UNSENT = Recovery(CallState.VOID, "unsent")
 
 
-def recover(order: Carriage, waits: Waits) -> Recovery | None:
+def recover(order: Carriage, waits: RivalWaits) -> Recovery | None:
     """What becomes of an order that a rival waits for; None to leave it alone.
 
     A carrier that lives ends its orders itself. One that has provably died cannot send or settle any more.
@@ -215,7 +215,7 @@ def recover(order: Carriage, waits: Waits) -> Recovery | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class NamedDelivery:
     """A message that names its task meets the task as it is."""
 
     task: Task | None
@@ -225,7 +225,7 @@ class Delivery:
     attempt_cap: int
 
 
-def deliver(delivery: Delivery, now: float) -> Skip | None:
+def deliver(delivery: NamedDelivery, now: float) -> Skip | None:
     """Why a named delivery must not run, or None when it may claim its task."""
     task = delivery.task
     if task is None:

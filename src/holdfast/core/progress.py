@@ -12,7 +12,7 @@ from holdfast.core.states import TaskState
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TaskProgress:
     """Progress of one task."""
 
     state: TaskState
@@ -42,7 +42,7 @@ def forward(old: tuple[int, int], new: tuple[int, int]) -> tuple[int, int]:
     return done, max(total, done)
 
 
-def roll_up(steps: Iterable[Step], *, planned: bool) -> Rolled:
+def roll_up(steps: Iterable[TaskProgress], *, planned: bool) -> Rolled:
     """The run's progress: any failed slice fails it, all done is done, otherwise the weighted share."""
     share, weights, done, total = 0.0, 0, 0, 0
     failed, complete = False, planned

@@ -273,7 +273,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """A call as the ledger has it. `cost` and `estimate` are in nano-dollars."""
 
     key: str

@@ -35,7 +35,7 @@ def disk() -> Iterator[None]:
         ) from error
 
 
-class Draft(tempfile.SpooledTemporaryFile[bytes]):
+class BlobWriter(tempfile.SpooledTemporaryFile[bytes]):
     """A file to write into from its beginning to its end, and to read as often as one likes after.
 
     It is of the sort that forms are parsed into, for that is where most come from.

@@ -21,7 +21,7 @@ from typing import BinaryIO, Protocol, cast
 
 from holdfast import faults
 from holdfast.core.errors import BadRequestError, WorkError
-from holdfast.documents.blob_writer import Draft, disk
+from holdfast.documents.blob_writer import BlobWriter, disk
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP = 1024 * 1024
@@ -93,7 +93,7 @@ class LocalBlobs:
 
     def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
         """See `Blobs.put`. What the source itself raises is passed on."""
-        if isinstance(source, Draft) and source.folder == self._partial and (draft := source.settle()):
+        if isinstance(source, BlobWriter) and source.folder == self._partial and (draft := source.settle()):
             _check(source.size, limit)
             self._keep(*draft)
             return Blob(draft[1], source.size)
@@ -112,7 +112,7 @@ class LocalBlobs:
         """See `Blobs.draft`."""
         with disk():
             self._make()
-        return cast("BinaryIO", Draft(self._partial))
+        return cast("BinaryIO", BlobWriter(self._partial))
 
     def _make(self) -> None:
         """The folder is there, for its owner alone."""

@@ -35,7 +35,7 @@ _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BucketLocation:
     """Where the bucket is, and with whose keys it is opened; without keys, those of the surroundings."""
 
     bucket: str
@@ -46,7 +46,7 @@ class Place:
     secret_key: str | None = None
 
 
-def place(url: str, access_key: str | None = None, secret_key: str | None = None) -> Place:
+def place(url: str, access_key: str | None = None, secret_key: str | None = None) -> BucketLocation:
     """The place that `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` names; else BadRequestError."""
     parts = urlsplit(url)
     asked = parse_qs(parts.query, keep_blank_values=True)
@@ -58,7 +58,7 @@ def place(url: str, access_key: str | None = None, secret_key: str | None = None
         )
         raise BadRequestError(message, code="bad_blobs_url")
     prefix = parts.path.strip("/")
-    return Place(
+    return BucketLocation(
         parts.netloc,
         f"{prefix}/" if prefix else "",
         asked["endpoint"][0] if "endpoint" in asked else None,
@@ -83,7 +83,7 @@ class S3Blobs:
     """
 
     def __init__(
-        self, where: Place, folder: Path, cache: int = CACHE, clock: Callable[[], float] = time.time
+        self, where: BucketLocation, folder: Path, cache: int = CACHE, clock: Callable[[], float] = time.time
     ) -> None:
         self._where = where
         self._cache = LocalBlobs(folder)
@@ -240,7 +240,7 @@ def _botocore() -> Any:
     return botocore
 
 
-def _client(where: Place) -> Any:
+def _client(where: BucketLocation) -> Any:
     """A client with bounded patience, which asks for no checksums that only Amazon's own servers know."""
     library = _botocore()
     config = library.config.Config(

@@ -183,7 +183,7 @@ def scratch() -> BinaryIO:
 
 
 @dataclass(slots=True)
-class Part:
+class BundlePart:
     """A part that is being read, from front to back."""
 
     _members: Mapping[str, IO[bytes]]
@@ -267,10 +267,10 @@ class Bundle:
         self._zip = archive
         self.manifest = manifest
 
-    def part(self, number: int) -> Part:
+    def part(self, number: int) -> BundlePart:
         """A part of it, from its beginning."""
         with _readable():
-            return Part({name: self._zip.open(f"parts/{number:05d}/{name}") for name in PIECES})
+            return BundlePart({name: self._zip.open(f"parts/{number:05d}/{name}") for name in PIECES})
 
     def __enter__(self) -> Self:
         return self

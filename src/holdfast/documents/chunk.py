@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from holdfast.core.errors import BadRequestError, WorkError
-from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.parse.records import Page, Role, TextBlock
 from holdfast.documents.text_units import NEVER, Units, weigh
 
 # Raised by one whenever the same pages and options would give other chunks.
@@ -58,7 +58,7 @@ class ChunkOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ChunkText:
     """One chunk's text, the page it stands on and the headings above it, the outermost first."""
 
     text: str
@@ -71,7 +71,7 @@ def estimate_tokens(text: str) -> int:
     return max(1, -(-weigh(text) // 8))
 
 
-def cut(pages: Sequence[Page], options: ChunkOptions) -> list[Piece]:
+def cut(pages: Sequence[Page], options: ChunkOptions) -> list[ChunkText]:
     """The chunks of the pages in reading order; the same pages and options always give the same chunks.
 
     Raises `too_large` for pages that would give more than `MOST_PIECES`.
@@ -98,13 +98,13 @@ class _Cutter:
         self._least = self._most * 15 // 100
         self._path: tuple[tuple[int, str], ...] = ()
 
-    def page(self, page: Page) -> Iterator[Piece]:
+    def page(self, page: Page) -> Iterator[ChunkText]:
         for run in self._runs(page):
             before = ""
             for first, last in self._ranges(run):
                 text = run.text(first, last)
                 if text:
-                    yield Piece(self._overlapped(before, text), page.number, run.path(first, last))
+                    yield ChunkText(self._overlapped(before, text), page.number, run.path(first, last))
                     before = text
 
     def _runs(self, page: Page) -> Iterator[Units]:
@@ -126,7 +126,7 @@ class _Cutter:
                 run.add(replace(block, text=part), path, self._horizon)
         yield run
 
-    def _under(self, heading: Block) -> tuple[str, ...]:
+    def _under(self, heading: TextBlock) -> tuple[str, ...]:
         """The headings from here on, this one included."""
         above = tuple(entry for entry in self._path if entry[0] < heading.level)
         text = heading.text

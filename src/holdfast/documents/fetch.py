@@ -63,7 +63,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Unchanged:
+class NotModified:
     """The server says that the version shown to it is still the one; nothing was written."""
 
     validators: Validators
@@ -76,7 +76,7 @@ def fetch(
     known: Validators | None = None,
     limits: FetchLimits | None = None,
     tls: ssl.SSLContext | None = None,
-) -> Fetched | Unchanged:
+) -> Fetched | NotModified:
     """The content behind the URL is in `into`, or it is unchanged since `known`.
 
     Raises WorkError: `url_forbidden` for what must not be asked, `url_too_large`, `url_failed` for the rest.
@@ -103,7 +103,7 @@ def fetch(
 
 def _ask(
     pool: httpcore.ConnectionPool, url: str, into: BinaryIO, known: Validators, limits: FetchLimits
-) -> Fetched | Unchanged | str:
+) -> Fetched | NotModified | str:
     """One request: the content, the word that it is unchanged, or where to go next."""
     address = checked(url)
     with pool.stream("GET", address, headers=_headers(address, known)) as response:
@@ -113,7 +113,7 @@ def _ask(
         if response.status in _REDIRECTS and "location" in headers:
             return headers["location"]
         if response.status == 304 and known != Validators():
-            return Unchanged(known)
+            return NotModified(known)
         if response.status != 200:
             raise WorkError(f"{url} answered with status {response.status}", code="url_failed")
         size = 0

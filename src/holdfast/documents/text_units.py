@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from zlib import crc32
 
-from holdfast.documents.parse.records import Block, Role
+from holdfast.documents.parse.records import Role, TextBlock
 
 # Ranks of the boundary before a unit, the best place for a cut first. 1 to 6 are headings by their level.
 PARAGRAPH, SENTENCE, LINE, WORD, STEP, NEVER = 7, 8, 9, 10, 11, 12
@@ -57,7 +57,7 @@ class Units:
     starts: list[int] = field(default_factory=lambda: [0])
     _last: Role | None = None
 
-    def add(self, block: Block, path: tuple[str, ...], most: int) -> None:
+    def add(self, block: TextBlock, path: tuple[str, ...], most: int) -> None:
         """The block is at the end, as units that weigh at most `most` each."""
         text, role = block.text, block.role
         if not text or text.isspace():

@@ -23,7 +23,7 @@ from holdfast.engine.events import Done
 from holdfast.engine.execute import Executor
 from holdfast.engine.host import ThreadHost
 from holdfast.engine.kinds import Kind, Registry
-from holdfast.engine.sweep import Duty, Rules, Sweeper, Swept
+from holdfast.engine.sweep import Duty, Sweeper, SweepRules, Swept
 from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools
 from holdfast.leases.base import LeaseBackendError, Leases
@@ -41,7 +41,7 @@ from holdfast.telemetry import traces
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class EngineDependencies:
     """What an engine is made of; every part has a default fit for a small script."""
 
     kinds: Sequence[Kind] = ()
@@ -52,8 +52,8 @@ class Parts:
     prices: PriceTable = DEFAULT
     # What a run may spend at most where its request does not say, in nano-dollars; None: anything.
     policy: Policy = field(default_factory=Policy)
-    patience: decide.Patience = field(default_factory=decide.Patience)
-    rules: Rules = field(default_factory=Rules)
+    patience: decide.SilenceLimits = field(default_factory=decide.SilenceLimits)
+    rules: SweepRules = field(default_factory=SweepRules)
     lock_held_delay: float = 15.0
     lock_held_times: int = 10
     owner: str = ""
@@ -69,7 +69,7 @@ class Parts:
 class Engine:
     """The protocol, ready to use in this process."""
 
-    def __init__(self, db: Database, parts: Parts) -> None:
+    def __init__(self, db: Database, parts: EngineDependencies) -> None:
         self.db = db
         self.parts = parts
         self.registry = Registry(parts.kinds)
@@ -106,7 +106,7 @@ class Engine:
             parts.tell,
             caps=parts.rules.caps,
         )
-        judged = orders.Rules(
+        judged = orders.OrderRules(
             self.host.has_died, parts.policy.cheap, self.leases.terms.ttl, parts.policy.waits
         )
         self.sweeper = Sweeper(db, self.host, self.leases, parts.sender, parts.rules, parts.duties, judged)

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SweepRules:
     """How often, and how patient."""
 
     interval: float = 2.0
@@ -98,11 +98,11 @@ class Sweeper:
         host: Host,
         leases: Leases,
         sender: wakeups.Sender,
-        rules: Rules,
+        rules: SweepRules,
         duties_beside: Sequence[Duty] = (),
-        judged: orders.Rules | None = None,
+        judged: orders.OrderRules | None = None,
     ) -> None:
-        self._judged = judged or orders.Rules(host.has_died, ttl=leases.terms.ttl)
+        self._judged = judged or orders.OrderRules(host.has_died, ttl=leases.terms.ttl)
         self._db = db
         self._host = host
         self._leases = leases

@@ -17,7 +17,7 @@ from holdfast.core.errors import (
 from holdfast.core.ports import Host
 from holdfast.core.records import Chunk, Claim, Fenced, Outcome, Spent
 from holdfast.engine.kinds import Kind
-from holdfast.leases.base import Terms
+from holdfast.leases.base import LeaseTerms
 from holdfast.ledger.pay import Call, Ledger
 from holdfast.store.base.database import Database
 from holdfast.store.base.text import plain
@@ -35,7 +35,7 @@ class Tools:
     db: Database
     host: Host
     ledger: Ledger
-    terms: Terms
+    terms: LeaseTerms
     draining: threading.Event
 
 

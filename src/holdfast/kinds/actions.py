@@ -15,11 +15,11 @@ from holdfast.documents import fetch
 from holdfast.engine.kinds import Kind, Supplies
 from holdfast.engine.work import Work
 from holdfast.kinds import agent, document_text, extract, model_calls, prompt, schemas
-from holdfast.kinds.agent import Errand, Search
-from holdfast.kinds.document_text import Passage, Reading
+from holdfast.kinds.agent import AgentTask, Search
+from holdfast.kinds.document_text import DocumentPassage, Reading
 from holdfast.kinds.log_phrases import many
 from holdfast.kinds.model_calls import Model
-from holdfast.kinds.prompt import Prompt
+from holdfast.kinds.prompt import PromptTask
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database
@@ -33,7 +33,7 @@ MOST_INSTRUCTION = 20_000
 MOST_NAME = 200
 MOST_URL = 2000
 
-Analyser = Callable[[str, Sequence[Passage]], Mapping[str, Any]]
+Analyser = Callable[[str, Sequence[DocumentPassage]], Mapping[str, Any]]
 """A function over a document's text and its passages, whose JSON answer is kept."""
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Analyse:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class ExtractFields:
     """Which fields are taken from the text, by their JSON Schema."""
 
     schema: Mapping[str, Any]
@@ -54,7 +54,7 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class WebhookTarget:
     """Where an event is sent."""
 
     url: str
@@ -75,11 +75,11 @@ LENGTHS = {
     "url": MOST_URL,
 }
 SORTS: dict[str, type[Any]] = {
-    "extract": Fields,
+    "extract": ExtractFields,
     "analyse": Analyse,
-    "prompt": Prompt,
-    "agent": Errand,
-    "webhook": Hook,
+    "prompt": PromptTask,
+    "agent": AgentTask,
+    "webhook": WebhookTarget,
 }
 ASKING = frozenset({"extract", "prompt", "agent"})
 """These ask a model, which may be named, and so may its provider."""
@@ -147,17 +147,17 @@ def foreseen(options: Mapping[str, Any], model: Model, document: Reading) -> tup
     """The calls that an action would make for a document, and whether it is these and no others."""
     match options["sort"]:
         case "extract":
-            wanted = _made(Fields, options)
+            wanted = _made(ExtractFields, options)
             calls = extract.foreseen_text(model, document.text, wanted.schema, wanted.instruction)
             return calls, len(calls) == 1
         case "prompt":
-            return prompt.foreseen(model, _made(Prompt, options), document)
+            return prompt.foreseen(model, _made(PromptTask, options), document)
         case "agent":
             return [agent.first_question(model, _errand(options), document)], False
     return (), True
 
 
-class Action:
+class ActionRunner:
     """The work of follow-ups, in one process."""
 
     def __init__(
@@ -187,7 +187,7 @@ class Action:
             case "analyse":
                 return self._analyse(work, document)
             case "prompt":
-                return prompt.run(work, self._model(work), _made(Prompt, work.options), document)
+                return prompt.run(work, self._model(work), _made(PromptTask, work.options), document)
             case "agent":
                 found = agent.Agent(self._db, work, document, self._search)
                 return found.run(self._model(work), _errand(work.options))
@@ -201,7 +201,7 @@ class Action:
             raise WorkError(error.message, code=error.code) from error
 
     def _extract(self, work: Work, document: Reading) -> dict[str, Any]:
-        wanted, model = _made(Fields, work.options), self._model(work)
+        wanted, model = _made(ExtractFields, work.options), self._model(work)
         found = extract.from_text(work, model, document.text, wanted.schema, wanted.instruction)
         return {"fields": found, "model": model.name, "stand_in": model.stand_in}
 
@@ -235,7 +235,7 @@ def _made(form: type[T], given: Mapping[str, Any]) -> T:
     return form(**{name: value for name, value in given.items() if name in known})
 
 
-def _errand(given: Mapping[str, Any]) -> Errand:
+def _errand(given: Mapping[str, Any]) -> AgentTask:
     cost = given.get("most_cost")
     nano = None if cost is None else prices.dollars(float(cost))
-    return _made(Errand, {**given, "most_cost": nano})
+    return _made(AgentTask, {**given, "most_cost": nano})

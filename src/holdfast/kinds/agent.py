@@ -64,7 +64,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class AgentTask:
     """What an agent is to do, in at most so many questions to its model, for at most so many nano-dollars."""
 
     instruction: str
@@ -73,12 +73,12 @@ class Errand:
     answer_tokens: int = 1000
 
 
-def _opening(errand: Errand, document: Reading) -> list[dict[str, Any]]:
+def _opening(errand: AgentTask, document: Reading) -> list[dict[str, Any]]:
     about = f"The document has {document.pages} pages.\n\n{errand.instruction}"
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": about}]
 
 
-def first_question(asked: Model, errand: Errand, document: Reading) -> Call:
+def first_question(asked: Model, errand: AgentTask, document: Reading) -> Call:
     """The first call of an errand. How many follow depends on the answers: `most_steps` bounds them."""
     messages = _opening(errand, document)
     return model_calls.conversation(asked, messages, tools=TOOLS, max_tokens=errand.answer_tokens)
@@ -95,7 +95,7 @@ class Agent:
         self._kept = agent_findings.of_run(db, work.claim.run_id)
         self._searches = 0
 
-    def run(self, asked: Model, errand: Errand) -> dict[str, Any]:
+    def run(self, asked: Model, errand: AgentTask) -> dict[str, Any]:
         """The model's last word, with how it came to it."""
         messages = _opening(errand, self._document)
         used: list[str] = []
@@ -125,7 +125,7 @@ class Agent:
     def _ask(
         self,
         asked: Model,
-        errand: Errand,
+        errand: AgentTask,
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]],
     ) -> bytes:

@@ -9,11 +9,11 @@ from holdfast.core import float_vectors, keys
 from holdfast.core.errors import BadRequestError
 from holdfast.documents import bundles
 from holdfast.documents.blobs import digest_checked
-from holdfast.documents.bundles import Bundle, Part
+from holdfast.documents.bundles import Bundle, BundlePart
 from holdfast.documents.parse.records import Format
 from holdfast.kinds import index
 from holdfast.store.base.text import is_plain, plain
-from holdfast.store.library.documents import Source
+from holdfast.store.library.documents import DocumentSource
 
 MOST_NUMBER = 2**31 - 1
 MOST_TEXT = 2000
@@ -28,7 +28,7 @@ class Record:
     """A document of a bundle; `chosen` is how it was indexed there."""
 
     title: str
-    source: Source
+    source: DocumentSource
     options: Mapping[str, Any] | None
     format: str | None
     pages: int
@@ -42,7 +42,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BundleChunk:
     """A chunk of a bundle, with its vector if it has one."""
 
     text: str
@@ -51,10 +51,10 @@ class Piece:
     vector: bytes
 
 
-class Reader:
+class BundleReader:
     """A part of a bundle, document by document. Of each: all its pieces, its content, its thumbnail."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: BundlePart) -> None:
         self._part = part
         self._chunks = part.chunks()
 
@@ -63,7 +63,7 @@ class Reader:
         for told in self._part.documents():
             yield record(told)
 
-    def pieces(self, of: Record) -> Iterator[Piece]:
+    def pieces(self, of: Record) -> Iterator[BundleChunk]:
         """The chunks of the document that was read last."""
         for _ in range(of.chunks):
             told = next(self._chunks, None)
@@ -102,7 +102,7 @@ def record(told: Mapping[str, Any]) -> Record:
     source = told.get("source")
     return Record(
         title=" ".join(_text(told, "title", MOST_TITLE).split()) or "untitled",
-        source=Source(
+        source=DocumentSource(
             digest_checked(_text(told, "digest", 64)),
             0,
             source if source in SOURCES else "upload",
@@ -119,7 +119,7 @@ def record(told: Mapping[str, Any]) -> Record:
     )
 
 
-def piece(told: Mapping[str, Any], vector: bytes) -> Piece:
+def piece(told: Mapping[str, Any], vector: bytes) -> BundleChunk:
     """The chunk of a line; BadRequestError for one that cannot be taken."""
     text, data = told.get("text"), told.get("data")
     if not isinstance(text, str) or not text:
@@ -130,7 +130,7 @@ def piece(told: Mapping[str, Any], vector: bytes) -> Piece:
         raise bundles.bad("a vector has something in it that is no number")
     page = None if told.get("page") is None else _number(told, "page", 0)
     kept = {"headings": [plain(each) for each in headings or ()]} if fits and headings else {}
-    return Piece(plain(text), page, kept, vector)
+    return BundleChunk(plain(text), page, kept, vector)
 
 
 def _text(told: Mapping[str, Any], name: str, most: int) -> str:
@@ -157,7 +157,7 @@ def verify(bundle: Bundle, most_bytes: int, check: Callable[[], None]) -> list[i
     sizes: list[int] = []
     totals = [0, 0, 0]
     for number in range(1, bundle.manifest.parts + 1):
-        reader = Reader(bundle.part(number))
+        reader = BundleReader(bundle.part(number))
         size = 0
         for each in reader.documents():
             size += 1
@@ -176,7 +176,7 @@ def verify(bundle: Bundle, most_bytes: int, check: Callable[[], None]) -> list[i
     return sizes
 
 
-def _verify_content(reader: Reader, of: Record, most: int, check: Callable[[], None]) -> None:
+def _verify_content(reader: BundleReader, of: Record, most: int, check: Callable[[], None]) -> None:
     content = reader.content()
     if content is not None:
         if content.size > most:

@@ -16,7 +16,7 @@ from holdfast.kinds.model_calls import Model
 from holdfast.store.base.database import Database
 from holdfast.store.base.text import is_plain
 from holdfast.store.jobs import job_sources
-from holdfast.store.jobs.job_sources import Source
+from holdfast.store.jobs.job_sources import JobSource
 from holdfast.store.library import documents
 
 MOST_DOCUMENTS = 100_000
@@ -27,14 +27,14 @@ WAIT_FOR_READY = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class JobScope:
     """What a job is about: a collection, perhaps some documents of it, or one document."""
 
     tenant: str
     collection: str
     documents: tuple[str, ...] | None = None
 
-    def sources(self, db: Database) -> list[Source]:
+    def sources(self, db: Database) -> list[JobSource]:
         """Its ready documents; NotFoundError for a named one that is none of the collection's."""
         if self.documents is None:
             found = job_sources.ready(db, self.tenant, self.collection, limit=MOST_DOCUMENTS + 1)
@@ -48,12 +48,12 @@ class Scope:
         return job_sources.chosen(db, self.tenant, self.collection, self.documents)
 
 
-def digest(sources: Sequence[Source]) -> str:
+def digest(sources: Sequence[JobSource]) -> str:
     """What a job would read: the same while no document of it has another generation."""
     return keys.digest(*(f"{each.document}@{each.generation}" for each in sources))
 
 
-def planned(db: Database, work: Work) -> list[Source]:
+def planned(db: Database, work: Work) -> list[JobSource]:
     """The sources of a job that is being planned; WorkError when there is nothing to read."""
     named = work.options.get("documents")
     chosen = tuple(str(each) for each in named) if isinstance(named, list) else None
@@ -63,7 +63,7 @@ def planned(db: Database, work: Work) -> list[Source]:
         found = documents.document(db, work.claim.tenant, name)
         collection, chosen = found.collection if found is not None else collection, (name,)
     try:
-        sources = Scope(work.claim.tenant, collection, chosen).sources(db)
+        sources = JobScope(work.claim.tenant, collection, chosen).sources(db)
     except NotFoundError as error:
         raise WorkError(f"{error.message} any more; ask again", code="documents_changed") from error
     if work.options.get("wait_for_ready") and job_sources.coming(db, work.claim.tenant, collection, chosen):

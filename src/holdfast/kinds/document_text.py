@@ -13,7 +13,7 @@ PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class DocumentPassage:
     """One chunk of a document."""
 
     text: str
@@ -26,7 +26,7 @@ class Reading:
 
     subject: str
     generation: int
-    passages: tuple[Passage, ...]
+    passages: tuple[DocumentPassage, ...]
 
     @property
     def document_id(self) -> str:
@@ -59,13 +59,13 @@ def read(db: Database, tenant: str, content: str) -> Reading:
     """
     subject, _, wanted = content.rpartition("@")
     head = reads.head(db, tenant, subjects.INDEX, subject)
-    passages: list[Passage] = []
+    passages: list[DocumentPassage] = []
     after = (-1, -1)
     while head is not None:
         page = reads.visible_chunks(db, head.id, after=after, limit=PAGE)
         if page is None or str(page.generation) != wanted:
             break
-        passages += [Passage(each.chunk.text, each.chunk.page) for each in page.chunks]
+        passages += [DocumentPassage(each.chunk.text, each.chunk.page) for each in page.chunks]
         if len(page.chunks) < PAGE:
             return Reading(subject, page.generation, tuple(passages))
         after = (page.chunks[-1].slice, page.chunks[-1].chunk.position)

@@ -33,7 +33,7 @@ CHUNKS_PER_PART = 5000
 
 
 @dataclass(slots=True)
-class Draft:
+class BundlePartDraft:
     """A part that is being gathered."""
 
     pieces: tuple[BinaryIO, BinaryIO, BinaryIO] = field(
@@ -54,7 +54,7 @@ class Draft:
 
 
 @dataclass(slots=True)
-class Bill:
+class BundleContents:
     """What is in the bundle so far; `contents` has what is to be added to each part: content, thumbnail."""
 
     documents: int = 0
@@ -90,24 +90,24 @@ class Export:
 
     def _rows(
         self, tx: Tx, work: Work, name: str, file: IO[bytes]
-    ) -> tuple[Collection, Bill, bundles.Writer]:
+    ) -> tuple[Collection, BundleContents, bundles.Writer]:
         """Everything but the bytes of documents, all of one snapshot. It may be begun anew."""
         collection = collections.seen(tx, work.claim.tenant, name)
         if collection is None:
             raise WorkError("the collection was deleted meanwhile", code="unknown_collection")
         file.seek(0)
         file.truncate()
-        bill = Bill()
+        bill = BundleContents()
         with ExitStack() as undo:
             writer = bundles.Writer(file)
             undo.callback(writer.close)
-            part = undo.enter_context(closing(Draft()))
+            part = undo.enter_context(closing(BundlePartDraft()))
             for row in exports.published(tx, work.claim.tenant, name):
                 work.check()
                 if part.is_full:
                     writer.part(*part.pieces)
                     part.close()
-                    part = undo.enter_context(closing(Draft()))
+                    part = undo.enter_context(closing(BundlePartDraft()))
                 if not part.documents:
                     bill.contents.append([])
                 self._document(tx, work, row, part, bill)
@@ -118,7 +118,7 @@ class Export:
             undo.pop_all()
         return collection, bill, writer
 
-    def _document(self, tx: Tx, work: Work, row: Any, part: Draft, bill: Bill) -> None:
+    def _document(self, tx: Tx, work: Work, row: Any, part: BundlePartDraft, bill: BundleContents) -> None:
         lines, chunks, vectors = part.pieces
         model = str(row.chosen.get("provider", "")), str(row.chosen.get("model", ""))
         number = 0
@@ -143,7 +143,7 @@ class Export:
         bill.documents += 1
         bill.chunks += number
 
-    def _contents(self, work: Work, bill: Bill, writer: bundles.Writer) -> int:
+    def _contents(self, work: Work, bill: BundleContents, writer: bundles.Writer) -> int:
         """The bytes of every document are in the bundle; answers for how many there are none any more."""
         done = missing = 0
         for part, contents in enumerate(bill.contents[: writer.parts], start=1):
@@ -165,7 +165,7 @@ class Export:
             return None
 
 
-def _manifest(collection: Collection, bill: Bill, parts: int) -> bundles.Manifest:
+def _manifest(collection: Collection, bill: BundleContents, parts: int) -> bundles.Manifest:
     return bundles.Manifest(
         holdfast.__version__,
         collection.id,

@@ -23,8 +23,8 @@ from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.text import plain
 from holdfast.store.jobs import job_results, job_sources
-from holdfast.store.jobs.job_results import Draft
-from holdfast.store.jobs.job_sources import Piece
+from holdfast.store.jobs.job_results import ResultDraft
+from holdfast.store.jobs.job_sources import NumberedChunk
 from holdfast.store.protocol import slices
 
 NAME = "extract"
@@ -55,7 +55,7 @@ def checked(params: Mapping[str, Any]) -> dict[str, Any]:
 def foreseen(model: Model, texts: Sequence[str], params: Mapping[str, Any]) -> list[Call]:
     """The calls for a document with these chunks, if every window is needed and no answer is repaired."""
     schema = params["schema"]
-    windows = windows_of(Piece(number, None, text) for number, text in enumerate(texts))
+    windows = windows_of(NumberedChunk(number, None, text) for number, text in enumerate(texts))
     wanted = schema if len(windows) == 1 else schemas.without_required(schema)
     return [_call(model, window, wanted, params["instruction"]) for window in windows]
 
@@ -165,7 +165,7 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, list) else value
 
 
-def windows_of(pieces: Iterable[Piece]) -> list[str]:
+def windows_of(pieces: Iterable[NumberedChunk]) -> list[str]:
     """The text of a document in windows that break between chunks, where a chunk is not longer than one."""
     windows, filling = [], ""
     for piece in pieces:
@@ -181,7 +181,9 @@ def windows_of(pieces: Iterable[Piece]) -> list[str]:
     return [*windows, filling] if filling else windows
 
 
-def sources_of(fields: Mapping[str, Any], pieces: Sequence[Piece]) -> dict[str, dict[str, int | None]]:
+def sources_of(
+    fields: Mapping[str, Any], pieces: Sequence[NumberedChunk]
+) -> dict[str, dict[str, int | None]]:
     """Where each value stands, as it is written: page and chunk. A value put in other words has none."""
     found = {}
     for name, value in fields.items():
@@ -235,8 +237,8 @@ class Extract:
         """One slice: its documents read, asked about, and their fields ready to be kept."""
         taken = [(str(name), int(head), int(number)) for name, head, number in work.payload["documents"]]
         read = {head: job_sources.pieces(self._db, head, number) for _, head, number in taken}
-        tally = job_summary.Tally(replaced=sum(pieces is None for pieces in read.values()))
-        drafts: list[Draft] = []
+        tally = job_summary.SliceTally(replaced=sum(pieces is None for pieces in read.values()))
+        drafts: list[ResultDraft] = []
         work.progress(0, len(taken), unit="documents", stages=_stages(taken, 0, 0))
         self._pay_first(work, [pieces for pieces in read.values() if pieces])
         for name, head, number in taken:
@@ -264,7 +266,7 @@ class Extract:
 
         return Finish(told, also=also)
 
-    def _pay_first(self, work: Work, documents: Sequence[Sequence[Piece]]) -> None:
+    def _pay_first(self, work: Work, documents: Sequence[Sequence[NumberedChunk]]) -> None:
         """The first window of each document is paid for, together; each is read from the ledger after."""
         schema, told = _asked(work)
         calls = []
@@ -275,8 +277,13 @@ class Extract:
         model_calls.paid(work, calls)
 
     def _draft(
-        self, work: Work, name: str, generation: int, pieces: Sequence[Piece] | None, tally: job_summary.Tally
-    ) -> Draft:
+        self,
+        work: Work,
+        name: str,
+        generation: int,
+        pieces: Sequence[NumberedChunk] | None,
+        tally: job_summary.SliceTally,
+    ) -> ResultDraft:
         """The result of one document: its fields and where they stand, or why it has none."""
         try:
             if not pieces:
@@ -289,12 +296,14 @@ class Extract:
                 tally.note(error)
             elif pieces:
                 raise
-            return Draft(
+            return ResultDraft(
                 name, generation, {"error": {"code": error.code, "message": error.message}}, good=False
             )
         sources = sources_of(fields, pieces)
         pages = [place["page"] for place in sources.values() if place["page"] is not None]
-        return Draft(name, generation, {"fields": fields, "sources": sources}, page=min(pages, default=None))
+        return ResultDraft(
+            name, generation, {"fields": fields, "sources": sources}, page=min(pages, default=None)
+        )
 
     def publish(self, tx: Tx, claim: Claim) -> None:
         """At least one document gave its fields."""

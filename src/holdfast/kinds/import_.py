@@ -22,15 +22,15 @@ from holdfast.documents.blobs import Blobs
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import bundle_validation, index
-from holdfast.kinds.bundle_validation import Piece, Reader, Record
+from holdfast.kinds.bundle_validation import BundleChunk, BundleReader, Record
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import term_counts, tokenizer
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.library import bundle_imports, collections, documents
-from holdfast.store.library.bundle_imports import Arrival, Known
+from holdfast.store.library.bundle_imports import Arrival, ImportedCall
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.documents import Draft
+from holdfast.store.library.documents import DocumentDraft
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import tasks
 from holdfast.store.search import search_reads
@@ -62,7 +62,7 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ImportLimits:
     """How many bytes a document may have, and a bundle when it is unpacked."""
 
     document: int = 256 * 1024 * 1024
@@ -90,7 +90,12 @@ class Import:
     """The work of importing, in one process."""
 
     def __init__(
-        self, db: Database, shelf: Blobs, defaults: index.Choices, limits: Limits, quota: Quota = UNLIMITED
+        self,
+        db: Database,
+        shelf: Blobs,
+        defaults: index.Choices,
+        limits: ImportLimits,
+        quota: Quota = UNLIMITED,
     ) -> None:
         self._db = db
         self._quota = quota
@@ -126,13 +131,13 @@ class Import:
             raise WorkError("the collection was deleted meanwhile", code="unknown_collection")
         if number:
             with bundles.opened(self._shelf.path(work.content), self._limits.expanded) as bundle:
-                if not self._is_here(work, Reader(bundle.part(number)), brought):
-                    self._keep_vectors(work, Reader(bundle.part(number)), brought)
-                    self._bring_all(work, collection, Reader(bundle.part(number)), brought)
+                if not self._is_here(work, BundleReader(bundle.part(number)), brought):
+                    self._keep_vectors(work, BundleReader(bundle.part(number)), brought)
+                    self._bring_all(work, collection, BundleReader(bundle.part(number)), brought)
         work.note(f"brought {many(brought.documents, 'document')}, {brought.unchanged} known already")
         return Finish({name: getattr(brought, name) for name in Brought.__dataclass_fields__})
 
-    def _is_here(self, work: Work, reader: Reader, brought: Brought) -> bool:
+    def _is_here(self, work: Work, reader: BundleReader, brought: Brought) -> bool:
         """True, and counted, when every document of the part answers queries in the collection already."""
         digests = [each.source.digest for each in reader.documents()]
         reader.close()
@@ -142,12 +147,12 @@ class Import:
         brought.unchanged = len(digests)
         return True
 
-    def _keep_vectors(self, work: Work, reader: Reader, brought: Brought) -> None:
+    def _keep_vectors(self, work: Work, reader: BundleReader, brought: Brought) -> None:
         for each in reader.documents():
             for batch in _batches(reader.pieces(each)):
                 work.check()
                 known = [
-                    Known(_call(each, piece).key(work.claim.tenant), *each.model, piece.vector)
+                    ImportedCall(_call(each, piece).key(work.claim.tenant), *each.model, piece.vector)
                     for piece in batch
                     if piece.vector
                 ]
@@ -155,7 +160,7 @@ class Import:
                 brought.vectors += len(known)
         reader.close()
 
-    def _bring_all(self, work: Work, collection: Collection, reader: Reader, brought: Brought) -> None:
+    def _bring_all(self, work: Work, collection: Collection, reader: BundleReader, brought: Brought) -> None:
         total = int(work.payload["documents"])
         for each in reader.documents():
             work.check()
@@ -165,7 +170,7 @@ class Import:
         reader.close()
 
     def _bring(
-        self, work: Work, collection: Collection, reader: Reader, record: Record, brought: Brought
+        self, work: Work, collection: Collection, reader: BundleReader, record: Record, brought: Brought
     ) -> None:
         """The document is ready, or was here already, or cannot come; its share of the part was read."""
         arrived = self._content(reader, record)
@@ -187,7 +192,7 @@ class Import:
         for _ in pieces:
             pass
 
-    def _content(self, reader: Reader, record: Record) -> "Arrived | None":
+    def _content(self, reader: BundleReader, record: Record) -> "Arrived | None":
         """The document with its bytes on the shelf; None when the bundle has none of them."""
         content = reader.content()
         kept = None
@@ -217,7 +222,7 @@ class Import:
             actor=f"import:{claim.run_id}",
         ).checked()
         source = replace(record.source, size=arrived.size)
-        draft = Draft(secrets.token_hex(8), record.title, source, record.options)
+        draft = DocumentDraft(secrets.token_hex(8), record.title, source, record.options)
         arrival = Arrival(draft, ask, self._db.token(), self._db.token())
         opened = bundle_imports.open_document(
             self._db, claim, arrival, owner=claim.owner, ttl=LEASE, quota=self._quota
@@ -227,7 +232,7 @@ class Import:
         return opened if isinstance(opened, Claim) else None
 
     def _stage(
-        self, work: Work, claim: Claim, record: Record, pieces: Iterator[Piece], *, is_ours: bool
+        self, work: Work, claim: Claim, record: Record, pieces: Iterator[BundleChunk], *, is_ours: bool
     ) -> Staged | None:
         """The document's chunks are kept; None when it was taken out of our hands."""
         staged = Staged()
@@ -290,13 +295,13 @@ class Arrived:
     thumbnail: str | None
 
 
-def _call(record: Record, piece: Piece) -> Call:
+def _call(record: Record, piece: BundleChunk) -> Call:
     """The paid input that the vector of a chunk is the answer to."""
     provider, model = record.model
     return Call(provider, "embeddings", model, piece.text)
 
 
-def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+def _batches(pieces: Iterator[BundleChunk]) -> Iterator[list[BundleChunk]]:
     while batch := list(islice(pieces, BATCH)):
         yield batch
 

@@ -17,10 +17,10 @@ from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.records import Chunk, Claim, Copy, Slice
 from holdfast.documents import chunk
 from holdfast.documents.blobs import Blobs
-from holdfast.documents.chunk import Piece
+from holdfast.documents.chunk import ChunkText
 from holdfast.documents.parse import records
 from holdfast.documents.parse.parser import Parser
-from holdfast.documents.parse.reader import Cut, Known
+from holdfast.documents.parse.reader import Cut, KnownSlices
 from holdfast.documents.parse.records import Format
 from holdfast.engine import kinds as offers
 from holdfast.engine.kinds import Finish, Kind, Offer
@@ -171,11 +171,11 @@ class Index:
         piece = work.payload
         form = Format(str(piece["format"]))
         path = self._shelf.path(work.content)
-        wanted = records.Slice(int(piece["first"]), int(piece["last"]))
+        wanted = records.UnitRange(int(piece["first"]), int(piece["last"]))
         earlier: Mapping[str, slices.DoneSlice] = {}
         if work.may_copy and work.claim.generation > 1:
             earlier = slices.published(self._db, work.claim.head_id)
-        known = Known(_parts(chosen), frozenset(earlier))
+        known = KnownSlices(_parts(chosen), frozenset(earlier))
         cut = self._parser.cut(path, form, wanted, chosen.cutting(), known)
         work.check()
         facts: dict[str, Any] = {
@@ -191,7 +191,7 @@ class Index:
             if self._has_vectors(work, copy):
                 work.note(f"{read}, took over {many(copy.chunks, 'chunk')} of version {copy.generation}")
                 return self._taken_over(work, copy, facts)
-            cut = self._parser.cut(path, form, wanted, chosen.cutting(), Known(known.parts))
+            cut = self._parser.cut(path, form, wanted, chosen.cutting(), KnownSlices(known.parts))
         pieces = cut.pieces or ()
         work.note(f"{read}, cut {many(len(pieces), 'chunk')} for {chosen.model} of {chosen.provider}")
         return self._embedded(work, chosen, pieces, facts)
@@ -208,7 +208,7 @@ class Index:
         return Finish({**facts, "taken_over": copy.generation}, copy=copy, also=also)
 
     def _embedded(
-        self, work: Work, chosen: Choices, pieces: Sequence[Piece], facts: dict[str, Any]
+        self, work: Work, chosen: Choices, pieces: Sequence[ChunkText], facts: dict[str, Any]
     ) -> Finish:
         wanted = [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
         large = len(pieces) > SMALL

@@ -15,7 +15,7 @@ COUNTS = ("asked", "found", "failed", "unusable", "refused", "replaced", "duplic
 
 
 @dataclass(slots=True)
-class Tally:
+class SliceTally:
     """Counts of one slice, and the first thing that went wrong.
 
     `unusable` are answers that could not be read, `refused` inputs that the provider rejected, `replaced`

@@ -25,7 +25,7 @@ TOGETHER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class PromptTask:
     """What to ask. Sizes are in tokens: of a part that is read at once, and of an answer."""
 
     instruction: str
@@ -34,7 +34,7 @@ class Prompt:
     answer_tokens: int = 1000
 
 
-def foreseen(asked: Model, wanted: Prompt, document: Reading) -> tuple[list[Call], bool]:
+def foreseen(asked: Model, wanted: PromptTask, document: Reading) -> tuple[list[Call], bool]:
     """The calls for a document, and whether these are all: what puts parts together is not known before.
 
     For that one call is counted, over answers as long as they may be. None for a document that is too long.
@@ -56,11 +56,11 @@ def _texts(parts: list[str]) -> list[str]:
     return [PART.format(number=number, of=len(parts), text=text) for number, text in enumerate(parts, 1)]
 
 
-def _question(asked: Model, wanted: Prompt, instruction: str, text: str) -> Call:
+def _question(asked: Model, wanted: PromptTask, instruction: str, text: str) -> Call:
     return model_calls.question(asked, instruction, text, max_tokens=wanted.answer_tokens)
 
 
-def run(work: Work, asked: Model, wanted: Prompt, document: Reading) -> dict[str, Any]:
+def run(work: Work, asked: Model, wanted: PromptTask, document: Reading) -> dict[str, Any]:
     """The model's answer over the whole document; WorkError before anything is paid if it is too long."""
     parts = document.parts(wanted.part_tokens)
     if len(parts) > wanted.most_parts:
@@ -80,7 +80,7 @@ def run(work: Work, asked: Model, wanted: Prompt, document: Reading) -> dict[str
     return {"answer": answers[0], "parts": read, "model": asked.name, "stand_in": asked.stand_in}
 
 
-def _ask(work: Work, asked: Model, wanted: Prompt, instruction: str, texts: list[str]) -> list[str]:
+def _ask(work: Work, asked: Model, wanted: PromptTask, instruction: str, texts: list[str]) -> list[str]:
     answers: list[str] = []
     for start in range(0, len(texts), GROUP):
         calls = [_question(asked, wanted, instruction, text) for text in texts[start : start + GROUP]]

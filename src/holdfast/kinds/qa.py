@@ -27,8 +27,8 @@ from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.text import plain
 from holdfast.store.jobs import job_results, job_sources
-from holdfast.store.jobs.job_results import Draft
-from holdfast.store.jobs.job_sources import Piece
+from holdfast.store.jobs.job_results import ResultDraft
+from holdfast.store.jobs.job_sources import NumberedChunk
 from holdfast.store.protocol import slices
 
 NAME = "qa"
@@ -111,14 +111,14 @@ def pairs_of(result: bytes, most: int) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QuestionSource:
     """A chunk that may be asked about, with what stands in it once it was read."""
 
     document: str
     head_id: int
     generation: int
     number: int
-    piece: Piece | None = None
+    piece: NumberedChunk | None = None
 
     @property
     def text(self) -> str:
@@ -127,14 +127,14 @@ class Place:
 
 
 @dataclass(slots=True)
-class Haul:
+class SliceResult:
     """What a slice has so far."""
 
     quota: int
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[ResultDraft] = field(default_factory=list)
     marks: set[str] = field(default_factory=set)
     asked: int = 0
-    tally: job_summary.Tally = field(default_factory=job_summary.Tally)
+    tally: job_summary.SliceTally = field(default_factory=job_summary.SliceTally)
 
     @property
     def short(self) -> int:
@@ -183,7 +183,7 @@ class Qa:
     def run(self, work: Work) -> Finish:
         """One slice: chunks read, asked about until the share is reached, results ready to be kept."""
         model, per_chunk = corpus.model_of(work), int(work.options["per_chunk"])
-        haul = Haul(int(work.payload["quota"]))
+        haul = SliceResult(int(work.payload["quota"]))
         total = int(work.payload["first"])
         read = self._read(work, haul)
         told = instruction(per_chunk, str(work.options["notes"]))
@@ -197,20 +197,20 @@ class Qa:
             work.progress(haul.asked, total, unit="chunks", stages=_stages(haul, len(read), total))
         return self._finish(work, haul, len(read))
 
-    def _read(self, work: Work, haul: Haul) -> list[Place]:
+    def _read(self, work: Work, haul: SliceResult) -> list[QuestionSource]:
         """The chunks of the slice with their texts; those of documents replaced meanwhile are left out."""
-        taken = [Place(*each) for each in work.payload["take"]]
+        taken = [QuestionSource(*each) for each in work.payload["take"]]
         wanted: dict[tuple[int, int], list[int]] = {}
         for each in taken:
             wanted.setdefault((each.head_id, each.generation), []).append(each.number)
-        found: dict[tuple[int, int, int], Piece] = {}
+        found: dict[tuple[int, int, int], NumberedChunk] = {}
         for (head_id, generation), numbers in wanted.items():
             pieces = job_sources.pieces(self._db, head_id, generation, numbers)
             if pieces is None:
                 haul.tally.replaced += 1
             found |= {(head_id, generation, piece.number): piece for piece in pieces or ()}
         read = [
-            Place(each.document, each.head_id, each.generation, each.number, piece)
+            QuestionSource(each.document, each.head_id, each.generation, each.number, piece)
             for each in taken
             if (piece := found.get((each.head_id, each.generation, each.number))) is not None
         ]
@@ -221,13 +221,13 @@ class Qa:
     def _take(
         self,
         work: Work,
-        haul: Haul,
-        group: Sequence[Place],
+        haul: SliceResult,
+        group: Sequence[QuestionSource],
         answers: Sequence[bytes | WorkError],
         per_chunk: int,
     ) -> None:
         """The answers of a group are in the haul, each question once."""
-        fresh: dict[str, Draft] = {}
+        fresh: dict[str, ResultDraft] = {}
         for place, answer in zip(group, answers, strict=True):
             haul.asked += 1
             for question, said in haul.tally.read(answer, lambda raw: pairs_of(raw, per_chunk)) or ():
@@ -241,7 +241,7 @@ class Qa:
         haul.marks |= set(fresh)
         haul.drafts += [draft for mark, draft in fresh.items() if mark not in others]
 
-    def _finish(self, work: Work, haul: Haul, read: int) -> Finish:
+    def _finish(self, work: Work, haul: SliceResult, read: int) -> Finish:
         kept = haul.drafts[: haul.quota]
         told = {**haul.tally.told(), "asked": haul.asked, "found": len(kept)}
 
@@ -265,8 +265,8 @@ def _call(model: Model, told: str, text: str, per_chunk: int) -> Call:
     return model_calls.question(model, told, text, wants_json=True, max_tokens=most, hint=hint)
 
 
-def _draft(place: Place, question: str, answer: str, mark: str) -> Draft:
-    return Draft(
+def _draft(place: QuestionSource, question: str, answer: str, mark: str) -> ResultDraft:
+    return ResultDraft(
         document=place.document,
         source=place.generation,
         data={"question": question, "answer": answer},
@@ -280,11 +280,11 @@ def _paid(work: Work) -> str:
     return f"{many(work.spent.paid_calls, 'call')} paid, {work.spent.reused_calls} reused"
 
 
-def _some(todo: Iterator[Place], count: int) -> list[Place]:
+def _some(todo: Iterator[QuestionSource], count: int) -> list[QuestionSource]:
     return [each for _, each in zip(range(count), todo, strict=False)]
 
 
-def _stages(haul: Haul, read: int, total: int) -> dict[str, tuple[int, int]]:
+def _stages(haul: SliceResult, read: int, total: int) -> dict[str, tuple[int, int]]:
     """How far a slice is: chunks read, chunks asked about, questions found of its share."""
     return {
         "reading": (read, read),

@@ -32,7 +32,7 @@ SOFT_LIMIT, HARD_LIMIT = 600.0, 900.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class DeliveryRules:
     """How a delivery is tried: seconds for one try, for how long in all, and how long between."""
 
     seconds: float = 15.0
@@ -54,7 +54,7 @@ class Webhook:
         self,
         db: Database,
         host: Host,
-        rules: Rules | None = None,
+        rules: DeliveryRules | None = None,
         *,
         key: str | None = None,
         wall: Callable[[], float] = time.time,
@@ -62,7 +62,7 @@ class Webhook:
     ) -> None:
         self._db = db
         self._host = host
-        self._rules = rules or Rules()
+        self._rules = rules or DeliveryRules()
         self._key = key
         self._wall = wall
         self._tls = tls

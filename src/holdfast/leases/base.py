@@ -37,7 +37,7 @@ class LeaseBackendError(HoldfastError):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaseTerms:
     """How long a lease lasts, how often it is renewed, and how much sooner its holder stops believing."""
 
     ttl: float
@@ -66,8 +66,8 @@ class Terms:
         return sent_at + self.ttl - self.margin
 
 
-DATABASE_TERMS = Terms(ttl=12.0, renew_every=4.0, margin=2.0)
-REDIS_TERMS = Terms(ttl=120.0, renew_every=30.0, margin=10.0)
+DATABASE_TERMS = LeaseTerms(ttl=12.0, renew_every=4.0, margin=2.0)
+REDIS_TERMS = LeaseTerms(ttl=120.0, renew_every=30.0, margin=10.0)
 
 
 class Leases(Protocol):
@@ -76,7 +76,7 @@ class Leases(Protocol):
     Every method raises LeaseBackendError when the keeper does not answer.
     """
 
-    terms: Terms
+    terms: LeaseTerms
     kept_in_database: bool
     """True when a renewal moves `lease_until` of the task row, so that the row alone tells who is alive."""
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from holdfast.core.records import Claim
 from holdfast.extras import MissingExtraError
-from holdfast.leases.base import REDIS_TERMS, LeaseBackendError, Terms
+from holdfast.leases.base import REDIS_TERMS, LeaseBackendError, LeaseTerms
 
 _missing: ModuleNotFoundError | None = None
 try:
@@ -70,7 +70,7 @@ class RedisLeases:
     kept_in_database = False
 
     def __init__(
-        self, server: "str | redis.Redis", terms: Terms = REDIS_TERMS, prefix: str = "holdfast:lease:"
+        self, server: "str | redis.Redis", terms: LeaseTerms = REDIS_TERMS, prefix: str = "holdfast:lease:"
     ) -> None:
         if _missing is not None:
             raise MissingExtraError("redis", "a Redis lease") from _missing

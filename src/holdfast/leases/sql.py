@@ -8,9 +8,9 @@ from sqlalchemy import bindparam, select
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Claim
 from holdfast.core.states import TaskState
-from holdfast.leases.base import DATABASE_TERMS, LeaseBackendError, Terms
+from holdfast.leases.base import DATABASE_TERMS, LeaseBackendError, LeaseTerms
 from holdfast.store.base.database import Database
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import tasks
 from holdfast.store.protocol import claims
@@ -18,7 +18,7 @@ from holdfast.store.protocol import claims
 T = TypeVar("T")
 
 ALIVE = select(tasks.c.id, tasks.c.token).where(
-    key_in(tasks.c.token, bindparam("tokens", type_=Keys())),
+    key_in(tasks.c.token, bindparam("tokens", type_=KeyList())),
     tasks.c.state == literal(TaskState.RUNNING),
     tasks.c.lease_until > now(),
 )
@@ -32,7 +32,7 @@ class SqlLeases:
 
     kept_in_database = True
 
-    def __init__(self, db: Database, terms: Terms = DATABASE_TERMS) -> None:
+    def __init__(self, db: Database, terms: LeaseTerms = DATABASE_TERMS) -> None:
         self.terms = terms
         self._db = db
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.ports import Host
-from holdfast.leases.base import DATABASE_TERMS, Terms
+from holdfast.leases.base import DATABASE_TERMS, LeaseTerms
 from holdfast.store.base.database import Database
 from holdfast.store.protocol import carriers
 
@@ -23,7 +23,7 @@ class Carrier:
         self,
         db: Database,
         host: Host,
-        terms: Terms = DATABASE_TERMS,
+        terms: LeaseTerms = DATABASE_TERMS,
         *,
         name: str = "",
         watched: bool = False,

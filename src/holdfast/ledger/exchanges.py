@@ -14,7 +14,7 @@ from holdfast import faults
 from holdfast.core import decide, retry
 from holdfast.core.errors import MustWaitError, ProviderRefusedError, StoreUnavailableError
 from holdfast.core.ports import Host
-from holdfast.core.records import Claim, Entry, Order
+from holdfast.core.records import Claim, LedgerEntry, Order
 from holdfast.core.states import CallState
 from holdfast.ledger import prices
 from holdfast.ledger.carrier import Carrier
@@ -46,7 +46,7 @@ class Policy:
     budget_delay: float = 30.0
     parked_delay: float = 60.0
     backoff: retry.Backoff = field(default_factory=retry.Backoff)
-    waits: decide.Waits = field(default_factory=decide.Waits)
+    waits: decide.RivalWaits = field(default_factory=decide.RivalWaits)
 
     def between_looks(self, looks: int) -> float:
         """Seconds until the next look at what another pays for, after so many looks."""
@@ -96,7 +96,7 @@ class Exchanges:
 
     def carry_out(
         self, provider: Provider, holder: Holder, order: Order, began: float, tries: int
-    ) -> dict[str, Entry]:
+    ) -> dict[str, LedgerEntry]:
         """Send the marked order and record what came of it, whatever that is; answers what it settled."""
         deadline = began + order.deadline
         exchange = Exchange(
@@ -151,7 +151,7 @@ class Exchanges:
                     raise MustWaitError(message, reason="provider", delay=self._policy.budget_delay)
                 self.pause(holder, self._policy.backoff.delay(tries, self._host.jitter()))
 
-    def _settle(self, order: Order, answer: Answered) -> dict[str, Entry]:
+    def _settle(self, order: Order, answer: Answered) -> dict[str, LedgerEntry]:
         if len(answer.results) != len(order.call_keys):
             self._record(order, Unknown("the answer has the wrong number of results", HTTPStatus.OK))
             return {}
@@ -194,9 +194,9 @@ def throttle_scope(provider: str, endpoint: str, model: str) -> str:
     return f"{provider}/{endpoint}/{model}"
 
 
-def _entries(order: Order, receipt: orders.Receipt) -> dict[str, Entry]:
+def _entries(order: Order, receipt: orders.Receipt) -> dict[str, LedgerEntry]:
     rows = zip(order.call_keys, receipt.results, receipt.tokens, receipt.costs, strict=True)
     return {
-        key: Entry(key, CallState.SETTLED, order.id, order.run_id, result, tokens, cost)
+        key: LedgerEntry(key, CallState.SETTLED, order.id, order.run_id, result, tokens, cost)
         for key, result, tokens, cost in rows
     }

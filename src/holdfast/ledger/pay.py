@@ -24,7 +24,7 @@ from sqlalchemy import Row
 from holdfast.core import keys
 from holdfast.core.errors import FencedOutError, MustWaitError, WorkError
 from holdfast.core.ports import Host
-from holdfast.core.records import Claim, Entry, Fenced, Order, Spent
+from holdfast.core.records import Claim, Fenced, LedgerEntry, Order, Spent
 from holdfast.core.states import CallState
 from holdfast.ledger import prices
 from holdfast.ledger.carrier import Carrier
@@ -90,7 +90,7 @@ class Ledger:
         self._policy = policy or Policy()
         self.carrier = carrier or Carrier(db, host)
         self._exchanges = Exchanges(db, host, table, self._policy, self.carrier)
-        self._rules = orders.Rules(
+        self._rules = orders.OrderRules(
             died=host.has_died, cheap=self._policy.cheap, ttl=self.carrier.ttl, waits=self._policy.waits
         )
 
@@ -106,8 +106,8 @@ class Ledger:
         by_key = {call.key(tenant): call for call in wanted}
         give_up = self._host.clock() + self._policy.wait
         tries = 0
-        mine: dict[str, Entry] = {}  # settled here: need not be looked up
-        known: dict[str, Entry] = {}  # settled, by whomever: their results are read once
+        mine: dict[str, LedgerEntry] = {}  # settled here: need not be looked up
+        known: dict[str, LedgerEntry] = {}  # settled, by whomever: their results are read once
         polls = 0
         while True:
             open_keys = [key for key in by_key if key not in known]
@@ -134,10 +134,10 @@ class Ledger:
         self,
         holder: Holder,
         by_key: Mapping[str, Call],
-        found: Mapping[str, Entry],
+        found: Mapping[str, LedgerEntry],
         open_keys: Sequence[str],
         tries: int,
-    ) -> dict[str, Entry] | None:
+    ) -> dict[str, LedgerEntry] | None:
         """Do the next useful thing for the open keys; None when there is nothing but to wait.
 
         Answers what was settled by it, as far as this process knows without looking.
@@ -192,7 +192,7 @@ class Ledger:
             )
         return self._providers[name]
 
-    def place(self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int) -> dict[str, Entry]:
+    def place(self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int) -> dict[str, LedgerEntry]:
         """The batch's free keys have been intended, sent and settled (or voided, or put in doubt).
 
         Answers the calls that this very exchange settled.
@@ -220,10 +220,10 @@ class Ledger:
             return {}  # others hold them; or it was put right by another, and the task is still ours
         raise FencedOutError(f"fenced out before sending: {marked.reason}")
 
-    def _draft(self, claim: Claim, provider: Provider, batch: Sequence[tuple[str, Call]]) -> calls.Draft:
+    def _draft(self, claim: Claim, provider: Provider, batch: Sequence[tuple[str, Call]]) -> calls.OrderDraft:
         first = batch[0][1]
         texts = {key: call.text for key, call in batch}
-        return calls.Draft(
+        return calls.OrderDraft(
             id=self._host.token(),
             provider=first.provider,
             endpoint=first.endpoint,
@@ -249,7 +249,7 @@ class Ledger:
             orders.void(self._db, intended.id, intended.sends, reason=reason)
         return marked
 
-    def place_again(self, holder: Holder, order_id: str, tries: int) -> dict[str, Entry]:
+    def place_again(self, holder: Holder, order_id: str, tries: int) -> dict[str, LedgerEntry]:
         """The in-doubt order was resent byte for byte, or parked by the rules."""
         row = self._db.read(lambda tx: tx.one(calls.ORDER_AND_APPROVAL, {"order_id": order_id}))
         if row is None or row.state != CallState.IN_DOUBT:
@@ -310,7 +310,7 @@ class Ledger:
         self,
         claim: Claim,
         wanted: Sequence[Call],
-        found: Mapping[str, Entry],
+        found: Mapping[str, LedgerEntry],
         counted: set[str],
         own: AbstractSet[str | None],
     ) -> Payment:
@@ -340,7 +340,7 @@ class _Job:
     batch: Sequence[tuple[str, Call]]
     tries: int
 
-    def run(self) -> dict[str, Entry]:
+    def run(self) -> dict[str, LedgerEntry]:
         return self.ledger.place(self.holder, self.batch, self.tries)
 
 
@@ -351,11 +351,11 @@ class _Again:
     order_id: str
     tries: int
 
-    def run(self) -> dict[str, Entry]:
+    def run(self) -> dict[str, LedgerEntry]:
         return self.ledger.place_again(self.holder, self.order_id, self.tries)
 
 
-def _together(settled: Sequence[Mapping[str, Entry]]) -> dict[str, Entry]:
+def _together(settled: Sequence[Mapping[str, LedgerEntry]]) -> dict[str, LedgerEntry]:
     return {key: entry for each in settled for key, entry in each.items()}
 
 

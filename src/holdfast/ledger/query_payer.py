@@ -9,7 +9,7 @@ from holdfast.core.ports import Host
 from holdfast.core.records import NO_TASK, Claim
 
 
-class Visitor:
+class QueryPayer:
     """The `Holder` of a payment that belongs to no task."""
 
     def __init__(self, host: Host, tenant: str, collection: str | None, patience: float) -> None:

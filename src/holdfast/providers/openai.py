@@ -107,7 +107,7 @@ class OpenAIProvider(Profiled):
         reply = self._wire.post(
             url, headers, exchange.body, gate, send_by=exchange.send_by, deadline=exchange.deadline
         )
-        if not isinstance(reply, wire.Reply):
+        if not isinstance(reply, wire.HttpReply):
             return reply
         faults.point("send.answered")
         if not 200 <= reply.status < 300:
@@ -126,7 +126,7 @@ class OpenAIProvider(Profiled):
         """Close idle connections; exchanges still under way end as `Unknown`."""
         self._wire.close()
 
-    def _answer(self, exchange: Exchange, reply: wire.Reply) -> Answered:
+    def _answer(self, exchange: Exchange, reply: wire.HttpReply) -> Answered:
         asked = json.loads(exchange.body)
         answer = _parsed(reply)
         if exchange.endpoint == EMBEDDINGS:
@@ -181,7 +181,7 @@ def _given_messages(text: str) -> list[object] | None:
     return None
 
 
-def _parsed(reply: wire.Reply) -> dict[str, Any]:
+def _parsed(reply: wire.HttpReply) -> dict[str, Any]:
     if reply.headers.get("content-encoding", "identity").lower() != "identity":
         raise _UnreadableError("compressed unasked")
     try:

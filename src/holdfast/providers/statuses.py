@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 
 from holdfast.providers.base import Profile, Refused, Unknown
-from holdfast.providers.wire import Reply
+from holdfast.providers.wire import HttpReply
 
 _MAX_MESSAGE = 300
 _TOO_MANY = 429
@@ -28,7 +28,7 @@ _INPUTS = frozenset({"input", "messages", "model", "prompt", "tools"})
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 
-def judge(reply: Reply, profile: Profile, *secrets: str) -> Refused | Unknown:
+def judge(reply: HttpReply, profile: Profile, *secrets: str) -> Refused | Unknown:
     """Return what a reply outside 2xx means for money; `secrets` are struck out of the server's message."""
     status = reply.status
     code, message = _error(reply.body, secrets)

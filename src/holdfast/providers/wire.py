@@ -38,7 +38,7 @@ class _TooLargeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """A status that arrived, with its headers in lower case; the body of an error may be cut short."""
 
     status: int
@@ -71,7 +71,7 @@ class Wire:
         *,
         send_by: float,
         deadline: float,
-    ) -> Reply | NotSent | Unknown:
+    ) -> HttpReply | NotSent | Unknown:
         """Send one POST at most once, and return the status that came, or whether the request had begun."""
         attempt = sockets.Attempt(gate, send_by, deadline)
         token = sockets.current.set(attempt)
@@ -86,7 +86,7 @@ class Wire:
 
     def _exchange(
         self, url: str, headers: Mapping[str, str], body: bytes, attempt: sockets.Attempt
-    ) -> Reply | NotSent | Unknown:
+    ) -> HttpReply | NotSent | Unknown:
         timeout = {"pool": attempt.until_first_byte()}
         with self._own_pool().stream(
             "POST", url, headers=list(headers.items()), content=body, extensions={"timeout": timeout}
@@ -102,7 +102,7 @@ class Wire:
                 if good:
                     return _failed(exc, attempt, status)
                 # The status of an error has already said all about money; its text is only for people.
-            return Reply(status, named, bytes(answer))
+            return HttpReply(status, named, bytes(answer))
 
     def _open(self) -> httpcore.ConnectionPool:
         return httpcore.ConnectionPool(

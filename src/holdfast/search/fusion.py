@@ -21,7 +21,7 @@ _TIE = 1e-8  # more than rounding to nine digits can move a score
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LegScore:
     """What one leg said of a hit: its rank there, from 1, and the leg's own score."""
 
     leg: str
@@ -35,7 +35,7 @@ class Fused:
 
     chunk_id: int
     score: float
-    parts: tuple[Part, ...]
+    parts: tuple[LegScore, ...]
 
 
 def fuse(
@@ -77,10 +77,10 @@ def _best(scores: Mapping[int, float], first: Mapping[int, int], k: int) -> list
     return [chunk_id for _, _, chunk_id in order[:k]]
 
 
-def _parts(legs: Mapping[str, Sequence[Ranked]], best: Sequence[int]) -> dict[int, list[Part]]:
-    parts: dict[int, list[Part]] = {chunk_id: [] for chunk_id in best}
+def _parts(legs: Mapping[str, Sequence[Ranked]], best: Sequence[int]) -> dict[int, list[LegScore]]:
+    parts: dict[int, list[LegScore]] = {chunk_id: [] for chunk_id in best}
     for leg, ranking in legs.items():
         for rank, (chunk_id, score, _) in enumerate(ranking, start=1):
             if chunk_id in parts:
-                parts[chunk_id].append(Part(leg, rank, score))
+                parts[chunk_id].append(LegScore(leg, rank, score))
     return parts

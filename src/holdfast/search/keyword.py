@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.extras import LazyModule
 from holdfast.search import bm25, postings, term_counts
 from holdfast.search.bm25 import Term
-from holdfast.search.postings import Block
+from holdfast.search.postings import PostingBlock
 from holdfast.search.statistics import Statistics
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
@@ -44,7 +44,7 @@ TRUSTING = 0.25  # of the share that is matched; 1 would make every long query d
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class QueryTerms:
     """The terms of a query that the collection has, the most valuable first, and the weight of all.
 
     `frequencies` says of every term in how many chunks it occurs.
@@ -55,7 +55,7 @@ class Terms:
     frequencies: Mapping[str, int]
 
 
-def terms_of(query: Sequence[str], statistics: Statistics) -> Terms:
+def terms_of(query: Sequence[str], statistics: Statistics) -> QueryTerms:
     """The terms of the query, at most `MOST_TERMS` of them."""
     repeated = Counter(query)
     names = list(repeated)
@@ -66,14 +66,14 @@ def terms_of(query: Sequence[str], statistics: Statistics) -> Terms:
     ]
     found.sort(key=lambda term: (-term.weight, term.term))
     known = [term for term in found if term.frequency > 0][:MOST_TERMS]
-    return Terms(tuple(known), sum(term.weight for term in found[:MOST_TERMS]), frequencies)
+    return QueryTerms(tuple(known), sum(term.weight for term in found[:MOST_TERMS]), frequencies)
 
 
 def rank(
     tx: Tx,
     tenant: str,
     collection: str,
-    terms: Terms,
+    terms: QueryTerms,
     statistics: Statistics,
     *,
     heads: Sequence[int] | None,
@@ -110,7 +110,7 @@ class Scored(NamedTuple):
 
 
 def _scored(
-    block: Block,
+    block: PostingBlock,
     worth: Sequence[float],
     numbers: term_counts.Numbers,
     average: float,

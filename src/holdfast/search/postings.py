@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from holdfast.extras import LazyModule
-from holdfast.search.term_counts import Numbers, Slice, Whole
+from holdfast.search.term_counts import Numbers, SliceTerms, Whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,7 +113,7 @@ def _places(begins: Ids, ends: Ids) -> Ids:
 
 
 @dataclass(slots=True)
-class Block:
+class PostingBlock:
     """Some chunks: id, head and length of each, which of them still count (None: all), and their terms."""
 
     ids: Ids
@@ -139,13 +139,13 @@ class Block:
         lengths = self.lengths if self.alive is None else self.lengths[self.alive]
         return int(lengths.sum(dtype=np.int64))
 
-    def without(self, heads: Ids) -> Block:
+    def without(self, heads: Ids) -> PostingBlock:
         """The same block in which the chunks of these heads no longer count."""
         gone = np.isin(self.heads, heads)
         if not gone.any():
             return self
         alive = ~gone if self.alive is None else self.alive & ~gone
-        return Block(self.ids, self.heads, self.lengths, alive, self._asked, entries=self.entries)
+        return PostingBlock(self.ids, self.heads, self.lengths, alive, self._asked, entries=self.entries)
 
     def of(self, number: np.uint32) -> Posting:
         """The chunks that have this term, and count. A bare block knows none."""
@@ -177,11 +177,11 @@ class Block:
             self._looked = {}
         return self.entries
 
-    def bare(self) -> Block:
+    def bare(self) -> PostingBlock:
         """The same block without its postings: how many chunks have a term, and not which."""
         nothing = np.empty(0, np.uint8)
         entries = self.entries.sorted() if not self.entries.is_sorted else self.entries
-        return Block(
+        return PostingBlock(
             self.ids,
             self.heads,
             self.lengths,
@@ -195,21 +195,23 @@ class Block:
         return len(self.entries.rows)
 
 
-def block(ids: Sequence[int], heads: Sequence[int], slices: Sequence[Slice]) -> Block:
+def block(ids: Sequence[int], heads: Sequence[int], slices: Sequence[SliceTerms]) -> PostingBlock:
     """A block of these chunks, in the order in which the slices have them."""
     entries = _put_together([len(one.lengths) for one in slices], [one[1:] for one in slices])
     lengths = _joined([one.lengths for one in slices], np.uint16)
-    return Block(np.array(ids, dtype=np.int64), np.array(heads, dtype=np.int64), lengths, entries=entries)
+    return PostingBlock(
+        np.array(ids, dtype=np.int64), np.array(heads, dtype=np.int64), lengths, entries=entries
+    )
 
 
-def merged(blocks: Sequence[Block]) -> Block:
+def merged(blocks: Sequence[PostingBlock]) -> PostingBlock:
     """One block of what counts in several."""
     kept = [_compact(one) for one in blocks]
     parts = [
         (one.entries.numbers, np.diff(one.entries.ends, prepend=0), one.entries.rows, one.entries.times)
         for one in kept
     ]
-    return Block(
+    return PostingBlock(
         np.concatenate([one.ids for one in kept]),
         np.concatenate([one.heads for one in kept]),
         np.concatenate([one.lengths for one in kept]),
@@ -233,7 +235,7 @@ def _put_together(sizes: Sequence[int], parts: Sequence[tuple[NDArray[Any], ...]
     )
 
 
-def _compact(one: Block) -> Block:
+def _compact(one: PostingBlock) -> PostingBlock:
     """The block without the chunks that do not count, and without terms that none of the others has."""
     if one.alive is None:
         return one
@@ -250,7 +252,7 @@ def _compact(one: Block) -> Block:
             entries.times[stays],
             is_sorted=entries.is_sorted,
         )
-    return Block(one.ids[alive], one.heads[alive], one.lengths[alive], entries=entries)
+    return PostingBlock(one.ids[alive], one.heads[alive], one.lengths[alive], entries=entries)
 
 
 def _joined(parts: Sequence[NDArray[Any]], least: type) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
 from holdfast.core.errors import BadRequestError
 from holdfast.search import fusion, keyword, snippet, statistics, titles, tokenizer
-from holdfast.search.fusion import Fused, Part
+from holdfast.search.fusion import Fused, LegScore
 from holdfast.search.snippet import Snippet
 from holdfast.store.base import text as texts
 from holdfast.store.base.database import Database, Tx
@@ -25,7 +25,7 @@ from holdfast.store.search import title_reads
 from holdfast.vectors.base import Ranked, VectorIndex
 from holdfast.vectors.encoding import Vector
 from holdfast.vectors.exact import ExactIndex
-from holdfast.vectors.snapshot_cache import Kept
+from holdfast.vectors.snapshot_cache import SnapshotCache
 
 Mode = Literal["hybrid", "keyword", "vector"]
 Embed: TypeAlias = "Callable[[str], Vector | None]"
@@ -49,7 +49,7 @@ class Hit:
     slice: int
     position: int
     chunk_id: int
-    parts: tuple[Part, ...]
+    parts: tuple[LegScore, ...]
     weights: Mapping[str, float] = field(compare=False, repr=False)
 
     @property
@@ -59,7 +59,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class QualityNotice:
     """Why an answer is not as good as it could be, and how many documents that concerns."""
 
     code: str
@@ -74,7 +74,7 @@ class Found:
     hits: tuple[Hit, ...]
     publish_seq: int
     legs: tuple[str, ...]
-    notices: tuple[Notice, ...] = ()
+    notices: tuple[QualityNotice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Memory:
 class _Seen:
     """A view that is kept, at about what its dictionary takes."""
 
-    view: stored.View
+    view: stored.CollectionSnapshot
 
     @property
     def publish_seq(self) -> int:
@@ -114,9 +114,9 @@ class Searcher:
         self._db = db
         self._embed = embed
         self._vectors = vectors if vectors is not None else ExactIndex()
-        self._statistics = statistics.Keeper(statistics_budget)
-        self._titles = titles.Keeper()
-        self._views: Kept[_Seen] = Kept(64 << 20)
+        self._statistics = statistics.StatisticsCache(statistics_budget)
+        self._titles = titles.TitleCache()
+        self._views: SnapshotCache[_Seen] = SnapshotCache(64 << 20)
 
     @property
     def memory(self) -> Memory:

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING
 
 from holdfast.extras import LazyModule
 from holdfast.search import postings, term_counts
-from holdfast.search.postings import Block
-from holdfast.search.term_counts import Slice, encode
+from holdfast.search.postings import PostingBlock
+from holdfast.search.term_counts import SliceTerms, encode
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
-from holdfast.vectors.snapshot_cache import Kept
+from holdfast.vectors.snapshot_cache import SnapshotCache
 
 if TYPE_CHECKING:
     import numpy as np
 else:
     np = LazyModule("numpy")
 
-__all__ = ["Keeper", "Statistics", "encode"]
+__all__ = ["Statistics", "StatisticsCache", "encode"]
 
 BUDGET = 256 << 20
 MOST_POSTINGS = 40_000_000
@@ -44,7 +44,7 @@ class Statistics:
 
     publish_seq: int
     heads: Mapping[int, int]
-    blocks: tuple[Block, ...]
+    blocks: tuple[PostingBlock, ...]
     chunks: int
     length: int
     has_postings: bool
@@ -69,11 +69,11 @@ class Statistics:
         return found
 
 
-class Keeper:
+class StatisticsCache:
     """The statistics of the collections that were asked for last, about `budget` bytes of them."""
 
     def __init__(self, budget: int = BUDGET) -> None:
-        self._kept: Kept[Statistics] = Kept(budget)
+        self._kept: SnapshotCache[Statistics] = SnapshotCache(budget)
 
     @property
     def nbytes(self) -> int:
@@ -85,12 +85,12 @@ class Keeper:
         found = self._kept.known((tenant, collection), publish_seq)
         return found is not None and found.has_postings
 
-    def at(self, tx: Tx, tenant: str, collection: str, view: stored.View) -> Statistics:
+    def at(self, tx: Tx, tenant: str, collection: str, view: stored.CollectionSnapshot) -> Statistics:
         """The statistics of exactly what this snapshot shows."""
         return self._kept.at((tenant, collection), view.publish_seq, partial(_bring, tx, view))
 
 
-def _bring(tx: Tx, view: stored.View, old: Statistics | None) -> Statistics:
+def _bring(tx: Tx, view: stored.CollectionSnapshot, old: Statistics | None) -> Statistics:
     """What the snapshot of `tx` shows; only what `old` does not know is loaded."""
     if old is not None and not old.has_postings and _is_worn(old, view):
         old = None
@@ -103,21 +103,21 @@ def _bring(tx: Tx, view: stored.View, old: Statistics | None) -> Statistics:
     return _made(view, _tidied(blocks), has_postings=has_postings)
 
 
-def _is_worn(old: Statistics, view: stored.View) -> bool:
+def _is_worn(old: Statistics, view: stored.CollectionSnapshot) -> bool:
     """True when too much of what the sums still count is gone."""
     gone, _ = view.since(old.heads)
     blocks = _without(old.blocks, gone)
     return 8 * sum(map(len, blocks)) < 7 * sum(len(one.ids) for one in blocks)
 
 
-def _without(blocks: Iterable[Block], gone: Sequence[int]) -> list[Block]:
+def _without(blocks: Iterable[PostingBlock], gone: Sequence[int]) -> list[PostingBlock]:
     if not gone:
         return list(blocks)
     heads = np.array(gone, dtype=np.int64)
     return [one.without(heads) for one in blocks]
 
 
-def _tidied(blocks: Sequence[Block]) -> list[Block]:
+def _tidied(blocks: Sequence[PostingBlock]) -> list[PostingBlock]:
     """The same in fewer blocks, when many are small; without those of which more than half is gone."""
     found = [one if 2 * len(one) > len(one.ids) else postings.merged([one]) for one in blocks if len(one)]
     for size in TIERS:
@@ -127,7 +127,9 @@ def _tidied(blocks: Sequence[Block]) -> list[Block]:
     return found
 
 
-def _made(view: stored.View, blocks: Sequence[Block], *, has_postings: bool) -> Statistics:
+def _made(
+    view: stored.CollectionSnapshot, blocks: Sequence[PostingBlock], *, has_postings: bool
+) -> Statistics:
     has_postings = has_postings and sum(one.postings for one in blocks) <= MOST_POSTINGS
     if not has_postings:
         blocks = [one.bare() for one in blocks]
@@ -141,10 +143,10 @@ def _made(view: stored.View, blocks: Sequence[Block], *, has_postings: bool) -> 
     )
 
 
-def _loaded(tx: Tx, fresh: Sequence[int]) -> Block:
+def _loaded(tx: Tx, fresh: Sequence[int]) -> PostingBlock:
     """The chunks of these documents, from their counts; from their words where the counts do not fit them."""
     there = stored.counted(tx, fresh)
-    whole: dict[int, list[Slice]] = {}
+    whole: dict[int, list[SliceTerms]] = {}
     for head, one in there.items():
         found = [made for terms in one.terms if (made := term_counts.decode(terms)) is not None]
         if sum(len(made.lengths) for made in found) == len(one.ids):

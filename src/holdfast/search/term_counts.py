@@ -56,7 +56,7 @@ def listed(terms: Iterable[str]) -> bytes:
     return array("I", map(_codes.__getitem__, terms)).tobytes()
 
 
-class Slice(NamedTuple):
+class SliceTerms(NamedTuple):
     """The chunks of a slice by their length, its terms, and a posting for each term and chunk that has it.
 
     `counts` says how many postings each term has; they stand in the order of the terms, as the row of the
@@ -111,7 +111,7 @@ def _form(most: int) -> str:
     return "<u1" if most <= 0xFF else "<u2" if most <= 0xFFFF else "<u4"
 
 
-def decode(terms: bytes) -> Slice | None:
+def decode(terms: bytes) -> SliceTerms | None:
     """The postings of one slice; None for a package of another release, to be made anew from the chunks."""
     if len(terms) < _HEADER.size or terms[0] != _FORMAT:
         return None
@@ -126,4 +126,4 @@ def decode(terms: bytes) -> Slice | None:
     ):
         found.append(np.frombuffer(terms, dtype=form, count=count, offset=at))
         at += found[-1].nbytes
-    return Slice(*found)
+    return SliceTerms(*found)

@@ -15,7 +15,7 @@ from holdfast.search import bm25, tokenizer
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stamps
 from holdfast.store.search import title_reads as stored
-from holdfast.vectors.snapshot_cache import Kept
+from holdfast.vectors.snapshot_cache import SnapshotCache
 
 BUDGET = 64 << 20
 MOST = 50  # documents that may come up by their titles
@@ -40,11 +40,11 @@ class Titles:
         return 1300 * len(self.terms) + 200
 
 
-class Keeper:
+class TitleCache:
     """The titles of the collections that were asked for last."""
 
     def __init__(self, budget: int = BUDGET) -> None:
-        self._kept: Kept[Titles] = Kept(budget)
+        self._kept: SnapshotCache[Titles] = SnapshotCache(budget)
 
     def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
         """True when the titles are in memory at this stamp."""

@@ -62,26 +62,26 @@ def analyse(text: str, most: int = MOST_TERMS) -> list[str]:
     return list(chain.from_iterable(map(_known.__getitem__, pattern.findall(text))))[:most]
 
 
-class Terms(NamedTuple):
+class TextTerms(NamedTuple):
     """The terms of a text: as `chunks.words` keeps them, apart by spaces, and as `counts` packs them."""
 
     words: str
     numbers: bytes
 
 
-def terms_of(text: str) -> Terms:
+def terms_of(text: str) -> TextTerms:
     """What `analyse` finds in a text that is to be kept."""
     if text.isascii():
         # No word reaches over a space, so what stands between two is looked up whole: a fraction of the time.
         found = map(_known_whole.__getitem__, text.split())
         parts, numbers = zip(*found, strict=True) if text and not text.isspace() else ((), ())
         if len(listed := b"".join(numbers)) <= MOST_TERMS * term_counts.WIDTH:
-            return Terms(" ".join(filter(None, parts)), listed)
+            return TextTerms(" ".join(filter(None, parts)), listed)
     return _terms_of(analyse(text))
 
 
-def _terms_of(terms: Sequence[str]) -> Terms:
-    return Terms(" ".join(terms), term_counts.listed(terms))
+def _terms_of(terms: Sequence[str]) -> TextTerms:
+    return TextTerms(" ".join(terms), term_counts.listed(terms))
 
 
 def joined(text: str) -> str | None:
@@ -134,10 +134,10 @@ class _Known(_Remembered[tuple[str, ...]]):
         return self.remember(raw, terms) if len(terms) <= _FEW_TERMS else terms
 
 
-class _KnownWhole(_Remembered[Terms]):
+class _KnownWhole(_Remembered[TextTerms]):
     """The terms of a stretch of ASCII between two spaces: a word with the marks around it, or several."""
 
-    def __missing__(self, raw: str) -> Terms:
+    def __missing__(self, raw: str) -> TextTerms:
         return self.remember(raw, _terms_of(analyse(raw)))
 
 

@@ -33,7 +33,7 @@ SECRET_SIZES = range(16, 257)
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class ActionAddition:
     """An action, whether it is new, and the secret that was drawn for it: shown here and never again.
 
     `ready` is on how many documents it is carried out that were ready before it was added.
@@ -73,7 +73,7 @@ class Actions:
         *,
         name: str = "",
         existing: bool = True,
-    ) -> Added:
+    ) -> ActionAddition:
         """The collection has this action; ready documents are followed up, some at once and the rest soon.
 
         Without `existing` only documents that become ready from now on are. The same action twice is one
@@ -110,7 +110,7 @@ class Actions:
             else None
         )
         ready = estimates.ready(self._db, wish.tenant, collection) if existing else 0
-        return Added(found, action_id not in before, drawn, ready)
+        return ActionAddition(found, action_id not in before, drawn, ready)
 
     def checked(self, sort: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What a follow-up of such an action is frozen with; BadRequestError for what can never be done."""

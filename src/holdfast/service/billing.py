@@ -17,11 +17,11 @@ from holdfast.core.records import TENANT
 from holdfast.engine.engine import Engine
 from holdfast.ledger import prices
 from holdfast.store.money import billing, budgets
-from holdfast.store.money.billing import Bill, By, Span
-from holdfast.store.money.budgets import UNCHANGED, Budget, Limit, Unchanged
+from holdfast.store.money.billing import Bill, By, TimeRange
+from holdfast.store.money.budgets import UNCHANGED, Budget, KeepLimit, Limit
 
 MOST_DOLLARS = 1_000_000_000
-Dollars: TypeAlias = Decimal | float | Unchanged | None
+Dollars: TypeAlias = Decimal | float | KeepLimit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,12 @@ class Billing:
         self._db = engine.db
 
     def bill(
-        self, tenant: str | None, by: By = By.MODEL, span: Span | None = None, *, after: str | None = None
+        self,
+        tenant: str | None,
+        by: By = By.MODEL,
+        span: TimeRange | None = None,
+        *,
+        after: str | None = None,
     ) -> Bill:
         """The bill of a tenant, or of all; BadRequestError for a span that ends before it begins."""
         if span is not None and None not in {span.since, span.until} and span.since >= span.until:  # type: ignore[operator]
@@ -122,7 +127,7 @@ def checked_scope(scope: str) -> str | None:
 
 
 def _nano(amount: Dollars) -> Limit:
-    if amount is None or isinstance(amount, Unchanged):
+    if amount is None or isinstance(amount, KeepLimit):
         return amount
     if not 0 <= amount <= MOST_DOLLARS:  # also false for what is no number
         message = f"a limit is from 0 to {MOST_DOLLARS:,} dollars"

@@ -20,7 +20,7 @@ MANY = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class BlobStoreIdentity:
     """The ids, and how many of the documents that were looked at have their bytes here."""
 
     database: str | None
@@ -67,14 +67,14 @@ def _message(where: str, holds: str, known: str | None) -> str:
     )
 
 
-def look(db: Database, blobs: Blobs, most: int = MANY) -> Identity:
+def look(db: Database, blobs: Blobs, most: int = MANY) -> BlobStoreIdentity:
     """The ids as they are, and whether the bytes of up to `most` documents are here."""
     digests = installation.some_digests(db, most)
     missing = sum(not blobs.exists(digest) for digest in digests)
-    return Identity(installation.blobs_id(db), blobs.identity(), len(digests), missing)
+    return BlobStoreIdentity(installation.blobs_id(db), blobs.identity(), len(digests), missing)
 
 
-def adopt(db: Database, blobs: Blobs, *, force: bool = False) -> Identity:
+def adopt(db: Database, blobs: Blobs, *, force: bool = False) -> BlobStoreIdentity:
     """The store belongs to the database from now on; bytes that are missing are an error unless forced."""
     now = look(db, blobs)
     if now.missing and not force:

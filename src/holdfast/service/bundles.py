@@ -12,14 +12,14 @@ from holdfast.documents.blobs import Blobs
 from holdfast.engine.engine import Engine
 from holdfast.kinds import export, import_
 from holdfast.service.actions import checked_callback
-from holdfast.service.jobs import View
+from holdfast.service.jobs import JobView
 from holdfast.service.library import Library, Wish
 from holdfast.store.jobs import jobs
 from holdfast.store.library.collections import Collection
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ExportFile:
     """What an export left: the open file, its size and what it is called."""
 
     content: BinaryIO
@@ -35,7 +35,7 @@ class Bundles:
         engine: Engine,
         shelf: Blobs,
         library: Library,
-        limits: import_.Limits,
+        limits: import_.ImportLimits,
         *,
         allow_private: bool,
     ) -> None:
@@ -111,7 +111,7 @@ class Bundles:
             self._engine.wake({wish.lane: 1})
         return answer
 
-    def file(self, view: View) -> File:
+    def file(self, view: JobView) -> ExportFile:
         """The file of an export that succeeded; NotFoundError when there is none, or none any more."""
         run, told = view.job.run, view.job.result
         if run.kind != export.NAME or run.status is not Status.SUCCESS or "file" not in told:
@@ -124,4 +124,4 @@ class Bundles:
             message = "the file is gone: it is kept for a day; export the collection again"
             raise NotFoundError(message, code="no_file") from error
         name = run.subject.removeprefix("collection:")
-        return File(content, int(told["bytes"]), f"{name}.holdfast.zip")
+        return ExportFile(content, int(told["bytes"]), f"{name}.holdfast.zip")

@@ -18,10 +18,10 @@ from holdfast.service.explanations import Waiting
 from holdfast.store.base.database import Database
 from holdfast.store.base.text import is_plain
 from holdfast.store.library import document_lists
-from holdfast.store.library.document_lists import Counts, Place, Sort, Wanted
+from holdfast.store.library.document_lists import Counts, DocumentQuery, PagePosition, SortKey
 from holdfast.store.library.documents import Document
 from holdfast.store.views import events, reads
-from holdfast.store.views.events import Standing
+from holdfast.store.views.events import RunStanding
 from holdfast.store.views.reads import RunProgress
 
 # By what people call them, the statuses that a document can have.
@@ -35,11 +35,11 @@ SOONEST = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DocumentView:
     """A document and how its latest run stands; None when nobody asked, or its history was pruned."""
 
     document: Document
-    standing: Standing | None
+    standing: RunStanding | None
 
     @property
     def word(self) -> str:
@@ -84,27 +84,27 @@ class Viewing:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def view(self, document: Document) -> View:
+    def view(self, document: Document) -> DocumentView:
         """The document as it stands."""
         return self.views([document])[0]
 
-    def views(self, found: Sequence[Document]) -> list[View]:
+    def views(self, found: Sequence[Document]) -> list[DocumentView]:
         """The documents as they stand, in the same order."""
         known = events.standings(self._db, {one.run_id for one in found if one.run_id is not None})
-        return [View(one, known.get(one.run_id or "")) for one in found]
+        return [DocumentView(one, known.get(one.run_id or "")) for one in found]
 
-    def listed(self, wanted: Wanted) -> tuple[list[View], str | None]:
+    def listed(self, wanted: DocumentQuery) -> tuple[list[DocumentView], str | None]:
         """The documents that are wanted, and the cursor of the page after; None when this is the last."""
         views, place = self.places(wanted)
         return views, None if place is None else cursor_of(wanted.sort, place)
 
-    def places(self, wanted: Wanted) -> tuple[list[View], Place | None]:
+    def places(self, wanted: DocumentQuery) -> tuple[list[DocumentView], PagePosition | None]:
         """As `listed`, with the place itself, for a reader in this process."""
         found = document_lists.page(self._db, wanted)
         follows = found[-1].place if len(found) == wanted.limit else None
         return self.views([each.document for each in found]), follows
 
-    def some(self, tenant: str, collection: str, ids: Collection[str]) -> list[View]:
+    def some(self, tenant: str, collection: str, ids: Collection[str]) -> list[DocumentView]:
         """Those of the documents that are in the collection."""
         return self.views(document_lists.some(self._db, tenant, collection, ids))
 
@@ -124,23 +124,23 @@ class Viewing:
         return found
 
 
-def cursor_of(sort: Sort, place: Place) -> str:
+def cursor_of(sort: SortKey, place: PagePosition) -> str:
     """A place in a sorted list, for whoever asks for the page after it; by ids it is the id itself."""
-    if sort is Sort.ID:
+    if sort is SortKey.ID:
         return place.id
     told = json.dumps([sort, place.value, place.id]).encode()
     return base64.urlsafe_b64encode(told).decode().rstrip("=")
 
 
-def place_of(sort: Sort, cursor: str | None) -> Place | None:
+def place_of(sort: SortKey, cursor: str | None) -> PagePosition | None:
     """The place that a cursor stands for, None for none; BadRequestError for one of another list."""
     if cursor is None:
         return None
     wrong = BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
-    if sort is Sort.ID:
+    if sort is SortKey.ID:
         if not TENANT.fullmatch(cursor):
             raise wrong
-        return Place(cursor, cursor)
+        return PagePosition(cursor, cursor)
     try:
         told = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error, RecursionError):
@@ -148,9 +148,11 @@ def place_of(sort: Sort, cursor: str | None) -> Place | None:
     if not isinstance(told, list) or len(told) != 3 or told[0] != sort:
         raise wrong
     _, value, name = told
-    fits = isinstance(value, str) if sort is Sort.TITLE else type(value) in {int, float} and abs(value) < 1e18
+    fits = (
+        isinstance(value, str) if sort is SortKey.TITLE else type(value) in {int, float} and abs(value) < 1e18
+    )
     if not fits or (isinstance(value, str) and not is_plain(value)):
         raise wrong
     if not isinstance(name, str) or not TENANT.fullmatch(name):
         raise wrong
-    return Place(value, name)
+    return PagePosition(value, name)

@@ -24,11 +24,11 @@ from typing import Any
 from holdfast.core import keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.documents.blobs import Blobs
-from holdfast.documents.chunk import Piece
+from holdfast.documents.chunk import ChunkText
 from holdfast.documents.parse import records, sniff
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.pool import Parsers, ParsersBusyError
-from holdfast.documents.parse.records import Block, Format, Page, Role
+from holdfast.documents.parse.records import Format, Page, Role, TextBlock
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
 from holdfast.kinds import actions, document_text, index
@@ -82,7 +82,7 @@ class _Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PublishedPassage:
     """A piece of a published document."""
 
     text: str
@@ -224,7 +224,7 @@ class Estimating:
             tally.forecast += forecast
         return self._told(tally, chosen, "the files, read in full")
 
-    def _read(self, path: Path, chosen: index.Choices) -> Iterator[Sequence[Piece]]:
+    def _read(self, path: Path, chosen: index.Choices) -> Iterator[Sequence[ChunkText]]:
         outline = self._parser.outline(path, path.name)
         for piece in records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows):
             yield self._parser.cut(path, outline.format, piece, chosen.cutting()).pieces or ()
@@ -283,7 +283,9 @@ class Estimating:
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
             if asked is None:
                 return (), True
-            passages = tuple(document_text.Passage(each.text, each.page) for each in self._passages(document))
+            passages = tuple(
+                document_text.DocumentPassage(each.text, each.page) for each in self._passages(document)
+            )
             known = document_text.Reading(
                 subjects.of_document(document.id), document.published_generation, passages
             )
@@ -334,7 +336,7 @@ class Estimating:
 
     def _pieces(
         self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
-    ) -> tuple[Sequence[Piece] | None, bool]:
+    ) -> tuple[Sequence[ChunkText] | None, bool]:
         """The chunks of a document as far as they are known without its file, and whether exactly so."""
         if document.source == "text" or document.format in {"text", "markdown", None}:
             pieces = self._small_text(tenant, document, chosen, clock)
@@ -345,13 +347,13 @@ class Estimating:
             return None, False
         same = estimates.published_options(self._engine.db, document.head_id or 0)
         if all(same.get(name) == getattr(chosen, name) for name in ("chunk_size", "overlap", "delimiter")):
-            return [Piece(each.text, each.page or 1, ()) for each in passages], True
+            return [ChunkText(each.text, each.page or 1, ()) for each in passages], True
         with self._lent(tenant, clock) as parser:
             return parser.cut_pages(_together(passages), chosen.cutting(), clock.left).pieces, False
 
     def _small_text(
         self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
-    ) -> Sequence[Piece] | None:
+    ) -> Sequence[ChunkText] | None:
         if document.size > SMALL_TEXT:
             return None
         path = self._shelf.path(document.digest)
@@ -367,14 +369,14 @@ class Estimating:
         except (HoldfastError, OSError):
             return None
 
-    def _passages(self, document: Document) -> list[Passage]:
-        found: list[Passage] = []
+    def _passages(self, document: Document) -> list[PublishedPassage]:
+        found: list[PublishedPassage] = []
         after = (-1, -1)
         while document.head_id is not None and document.visible:
             page = reads.visible_chunks(self._engine.db, document.head_id, after=after)
             if page is None or not page.chunks:
                 break
-            found += [Passage(each.chunk.text, each.chunk.page) for each in page.chunks]
+            found += [PublishedPassage(each.chunk.text, each.chunk.page) for each in page.chunks]
             after = (page.chunks[-1].slice, page.chunks[-1].chunk.position)
         return found
 
@@ -396,15 +398,15 @@ class Estimating:
         return Estimate(tally.concerned, tally.unknown, tally.forecast, chosen.model, version, exact, source)
 
 
-def _calls(pieces: Sequence[Piece], chosen: index.Choices) -> list[Call]:
+def _calls(pieces: Sequence[ChunkText], chosen: index.Choices) -> list[Call]:
     return [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
 
 
-def _together(passages: Sequence[Passage]) -> list[Page]:
+def _together(passages: Sequence[PublishedPassage]) -> list[Page]:
     """The pages that these chunks were cut from, as far as they show."""
-    blocks: dict[int, list[Block]] = {}
+    blocks: dict[int, list[TextBlock]] = {}
     for passage in passages:
-        parts = [Block(Role.PARAGRAPH, each) for each in passage.text.split("\n\n") if each.strip()]
+        parts = [TextBlock(Role.PARAGRAPH, each) for each in passage.text.split("\n\n") if each.strip()]
         blocks.setdefault(passage.page or 1, []).extend(parts)
     return [Page(number, tuple(found)) for number, found in sorted(blocks.items())]
 

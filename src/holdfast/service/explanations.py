@@ -20,7 +20,7 @@ from holdfast.store.money.provider_troubles import Trouble
 from holdfast.store.protocol import workers
 from holdfast.store.protocol.workers import WorkerState
 from holdfast.store.views import reads
-from holdfast.store.views.events import Event, Standing
+from holdfast.store.views.events import Event, RunStanding
 from holdfast.store.views.reads import Noted, Story, TaskDetail
 
 REQUESTS = {
@@ -95,7 +95,7 @@ class Waiting:
     until: float | None
 
 
-def waiting(standing: Standing | None) -> Waiting | None:
+def waiting(standing: RunStanding | None) -> Waiting | None:
     """What a run waits for, or is tried in vain; None for one that has ended or is at work."""
     if standing is None or standing.run.status not in LIVE:
         return None
@@ -228,7 +228,7 @@ def _rare(noted: Noted | Event, who: str) -> str:
             return f"{noted.verb.replace('_', ' ')}: {noted.reason.replace('_', ' ')} ({who})"
 
 
-class Step(StrEnum):
+class NextStep(StrEnum):
     """The safe thing to do next."""
 
     NOTHING = "nothing"
@@ -249,7 +249,7 @@ class Advice:
     """
 
     sentence: str
-    step: Step
+    step: NextStep
     todo: str
     stands_still: bool = False
 
@@ -287,14 +287,14 @@ def advise(
     if mine is not None and head.status in LIVE:
         return Advice(
             f"Waiting for the {mine.sentence}.",
-            Step.CANCEL,
+            NextStep.CANCEL,
             "It continues by itself once the provider responds. Check its URL, its key and whether it is up.",
             stands_still=True,
         )
     if any(order.state == CallState.PARKED for order in orders):
         return Advice(
             "Waiting for you: a paid order is parked because it is unknown whether it was charged.",
-            Step.RESOLVE,
+            NextStep.RESOLVE,
             "Check the provider's bill, then say whether it was charged.",
             stands_still=True,
         )
@@ -310,7 +310,9 @@ def advise(
         case Status.SUCCESS:
             done = "Ready" if head.kind == subjects.INDEX else "Done"
             sentence = visible(head)
-            return Advice(f"{done}. {sentence[:1].upper()}{sentence[1:]}.", Step.NOTHING, "Nothing to do.")
+            return Advice(
+                f"{done}. {sentence[:1].upper()}{sentence[1:]}.", NextStep.NOTHING, "Nothing to do."
+            )
         case _:
             return _idle(story)
 
@@ -326,7 +328,7 @@ def about(db: Database, document: Document, story: Story | None) -> Advice:
     if story is None:
         if not document.has_content:
             return _without_content(document)
-        return Advice("Not indexed yet.", Step.INDEX, "Index it when you are ready.")
+        return Advice("Not indexed yet.", NextStep.INDEX, "Index it when you are ready.")
     orders = [each for each in billing.open_orders(db, document.tenant) if each.run_id in story.tasks]
     at_work = any(each.state is WorkerState.WORKING for each in workers.known(db))
     known = provider_troubles.all_of(db)
@@ -335,7 +337,7 @@ def about(db: Database, document: Document, story: Story | None) -> Advice:
 
 
 def _without_content(document: Document) -> Advice:
-    step = Step.UPLOAD if document.url is None else Step.INDEX
+    step = NextStep.UPLOAD if document.url is None else NextStep.INDEX
     return Advice(missing_content.sentence(document), step, missing_content.way_out(document))
 
 
@@ -346,7 +348,7 @@ def _kept(story: Story) -> Advice:
     seen = "searchable" if head.kind == subjects.INDEX else "published"
     return Advice(
         f"Generation {head.generation} was {ended}. Generation {head.published_generation} is still {seen}.",
-        Step.RETRY,
+        NextStep.RETRY,
         "Retry to get the newer content or options; what was already paid for is kept.",
     )
 
@@ -359,7 +361,7 @@ def _failed(story: Story) -> Advice:
     stays = f" Generation {story.head.published_generation} is still {seen}." if story.head.visible else ""
     return Advice(
         f"Failed: {message.rstrip('.')}.{stays}",
-        Step.RETRY,
+        NextStep.RETRY,
         "Fix the cause, then retry: what was already paid for is kept.",
     )
 
@@ -375,18 +377,18 @@ def _waits(story: Story) -> Advice | None:
     reasons = {each.task.waiting_for for each in _open_tasks(story) if each.task.state is TaskState.WAITING}
     if "parked" in reasons:
         sentence, todo = f"Waiting for {wait('parked')}.", "Say whether the order was charged."
-        return Advice(sentence, Step.RESOLVE, todo, stands_still=True)
+        return Advice(sentence, NextStep.RESOLVE, todo, stands_still=True)
     if "budget" in reasons:
         return Advice(
             "Its budget is used up: nothing is spent until you raise it.",
-            Step.RAISE_BUDGET,
+            NextStep.RAISE_BUDGET,
             "Raise the budget, and it continues right away.",
             stands_still=True,
         )
     if reasons:
         causes = " and ".join(sorted(wait(each) for each in reasons))
         todo = "Nothing to do: it continues by itself."
-        return Advice(f"Waiting for {causes}.", Step.CANCEL, todo, stands_still=True)
+        return Advice(f"Waiting for {causes}.", NextStep.CANCEL, todo, stands_still=True)
     return None
 
 
@@ -394,11 +396,11 @@ def _queued(story: Story, *, at_work: bool) -> Advice:
     if not at_work:
         return Advice(
             "Waiting for a worker, but none is online.",
-            Step.START_WORKER,
+            NextStep.START_WORKER,
             "Start one with: holdfast worker. Accepted work is not lost.",
         )
     return _waits(story) or Advice(
-        "Waiting for a free worker.", Step.CANCEL, "Nothing to do: it starts when a worker is free."
+        "Waiting for a free worker.", NextStep.CANCEL, "Nothing to do: it starts when a worker is free."
     )
 
 
@@ -411,9 +413,9 @@ def _lost(held: Sequence[Task], *, at_work: bool, now: float) -> Advice:
     progress = "Finished slices and paid calls are kept."
     if at_work:
         todo = f"Nothing to do: another worker takes over within seconds. {progress}"
-        return Advice(f"{silent}.", Step.CANCEL, todo, stands_still=True)
+        return Advice(f"{silent}.", NextStep.CANCEL, todo, stands_still=True)
     todo = f"Start one with: holdfast worker. {progress}"
-    return Advice(f"{silent}, and no worker is online.", Step.START_WORKER, todo, stands_still=True)
+    return Advice(f"{silent}, and no worker is online.", NextStep.START_WORKER, todo, stands_still=True)
 
 
 def _running(story: Story, *, at_work: bool, now: float) -> Advice:
@@ -428,7 +430,7 @@ def _running(story: Story, *, at_work: bool, now: float) -> Advice:
         verb = "is" if len(owners) == 1 else "are"
         return Advice(
             f"{', '.join(owners)} {verb} working on it (lease renewed every few seconds).",
-            Step.CANCEL,
+            NextStep.CANCEL,
             "Nothing to do: if a worker dies, another one takes over.",
         )
     if (waits := _waits(story)) is not None:
@@ -438,7 +440,7 @@ def _running(story: Story, *, at_work: bool, now: float) -> Advice:
     why = "the worker that had it was lost" if expired else "the rest of it is queued"
     return Advice(
         f"Waiting for a free worker: {why}. Finished slices and paid calls are kept.",
-        Step.CANCEL,
+        NextStep.CANCEL,
         "Nothing to do: it continues by itself.",
         stands_still=True,
     )
@@ -447,6 +449,6 @@ def _running(story: Story, *, at_work: bool, now: float) -> Advice:
 def _idle(story: Story) -> Advice:
     last = story.runs[0].run.status if story.runs else None
     if last is Status.CANCELLED:
-        return Advice("Cancelled before anything was published.", Step.RETRY, "Retry when you are ready.")
+        return Advice("Cancelled before anything was published.", NextStep.RETRY, "Retry when you are ready.")
     word = shown(story.head.kind, story.head.status).replace("_", " ")
-    return Advice(f"{word.capitalize()}.", Step.INDEX, "Index it when you are ready.")
+    return Advice(f"{word.capitalize()}.", NextStep.INDEX, "Index it when you are ready.")

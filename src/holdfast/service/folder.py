@@ -21,7 +21,7 @@ from holdfast.store.base.database import Database
 from holdfast.store.base.text import is_plain, plain
 from holdfast.store.library import documents
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.documents import Document, Draft
+from holdfast.store.library.documents import Document, DocumentDraft
 from holdfast.store.views import reads
 
 STEP = 500
@@ -32,7 +32,7 @@ FOR_GOOD = frozenset({"archive_bomb", "broken_file", "encrypted", "no_text", "to
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class FolderFile:
     """A file that was found: its name below the folder, and where it is."""
 
     name: str
@@ -64,7 +64,7 @@ class Intake:
         self.documents.append(taking.document.id)
         self.claimed.add(taking.document.id)
 
-    def refuse(self, file: File, why: str) -> None:
+    def refuse(self, file: FolderFile, why: str) -> None:
         """The file is left out, and its document, if it has one, is left alone."""
         self.refused[plain(file.name)] = why
 
@@ -106,7 +106,7 @@ def _matches(path: PurePosixPath, pattern: str) -> bool:
     return fnmatch.fnmatchcase(path.as_posix() if "/" in pattern else path.name, pattern.removeprefix("./"))
 
 
-def files(paths: Sequence[Path], selection: Selection = EVERYTHING) -> Iterator[File]:
+def files(paths: Sequence[Path], selection: Selection = EVERYTHING) -> Iterator[FolderFile]:
     """The files at these paths, folders walked in order; hidden ones are left alone, links to folders too.
 
     What is in a folder is selected; a file that was named itself is always taken.
@@ -116,14 +116,14 @@ def files(paths: Sequence[Path], selection: Selection = EVERYTHING) -> Iterator[
     """
     for path in paths:
         if path.is_file():
-            yield File(path.name, path)
+            yield FolderFile(path.name, path)
         elif path.is_dir():
             yield from _below(path, selection)
         else:
             raise BadRequestError(f"there is no file or folder {path}", code="no_such_path")
 
 
-def _below(path: Path, selection: Selection) -> Iterator[File]:
+def _below(path: Path, selection: Selection) -> Iterator[FolderFile]:
     unlisted: list[OSError] = []
     for folder, below, names in os.walk(path, onerror=unlisted.append):
         inside = Path(folder).relative_to(path)
@@ -135,10 +135,10 @@ def _below(path: Path, selection: Selection) -> Iterator[File]:
         for name in sorted(names):
             file, found = (inside / name).as_posix(), Path(folder) / name
             if not name.startswith(".") and selection.takes(file) and found.is_file():
-                yield File(file, found)
+                yield FolderFile(file, found)
     for error in unlisted:
         place = Path(os.fsdecode(error.filename or path))
-        yield File(f"{place.relative_to(path).as_posix()}/", place)
+        yield FolderFile(f"{place.relative_to(path).as_posix()}/", place)
 
 
 def take_in(
@@ -146,7 +146,7 @@ def take_in(
     library: Library,
     wish: Wish,
     collection_id: str,
-    found: Iterable[File],
+    found: Iterable[FolderFile],
     *,
     prune: bool = False,
     retry: bool = True,
@@ -161,7 +161,7 @@ def take_in(
     collection = library.collection(wish.tenant, collection_id)
     intake = Intake()
     takes = _Take(db, library, wish, collection, intake, retry)
-    some: list[File] = []
+    some: list[FolderFile] = []
     for file in found:
         some.append(file)
         if len(some) >= STEP:
@@ -188,12 +188,12 @@ class _Take:
     intake: Intake
     retry: bool
 
-    def take(self, some: Sequence[File]) -> None:
+    def take(self, some: Sequence[FolderFile]) -> None:
         """These files have their documents. First those whose bytes are known, for they claim them."""
         digests = self._digests(some)
         where = (self.db, self.wish.tenant, self.collection.id)
         bytes_of = documents.by_digests(*where, set(digests.values()))
-        left: list[File] = []
+        left: list[FolderFile] = []
         for file, digest in digests.items():
             if (known := bytes_of.get(digest)) is None:
                 left.append(file)
@@ -202,7 +202,7 @@ class _Take:
             else:
                 self._ask_again(known)
         names = documents.by_names(*where, {file.name for file in left})
-        fresh: list[File] = []
+        fresh: list[FolderFile] = []
         for file in left:
             free = [each for each in names.get(file.name, ()) if each.id not in self.intake.claimed]
             if free:
@@ -211,8 +211,8 @@ class _Take:
                 fresh.append(file)
         self._add(fresh)
 
-    def _digests(self, some: Sequence[File]) -> dict[File, str]:
-        found: dict[File, str] = {}
+    def _digests(self, some: Sequence[FolderFile]) -> dict[FolderFile, str]:
+        found: dict[FolderFile, str] = {}
         with ThreadPoolExecutor(READERS) as pool:
             for file, digest in zip(some, pool.map(_digest, some), strict=True):
                 if not is_plain(file.name):
@@ -249,7 +249,7 @@ class _Take:
             return False
         return self.library.is_as_asked(self.collection, known)
 
-    def _change(self, known: Document, file: File) -> None:
+    def _change(self, known: Document, file: FolderFile) -> None:
         try:
             with file.path.open("rb") as stream:
                 taking = self.library.put_content(self.wish, known.id, Upload(stream, file.name))
@@ -262,13 +262,13 @@ class _Take:
         else:
             self.intake.changed += 1
 
-    def _add(self, fresh: Sequence[File]) -> None:
+    def _add(self, fresh: Sequence[FolderFile]) -> None:
         """What is new is kept and asked for some at a time, so that the workers begin with the first."""
         seen: set[str] = set()
         with ThreadPoolExecutor(READERS) as pool:
             for start in range(0, len(fresh), AT_ONCE):
                 some = fresh[start : start + AT_ONCE]
-                kept: list[tuple[File, Draft]] = []
+                kept: list[tuple[FolderFile, DocumentDraft]] = []
                 for file, draft in zip(some, pool.map(self._kept, some), strict=True):
                     if isinstance(draft, str):
                         self.intake.refuse(file, draft)
@@ -279,7 +279,7 @@ class _Take:
                         kept.append((file, draft))
                 self._ask_for(kept)
 
-    def _kept(self, file: File) -> Draft | str:
+    def _kept(self, file: FolderFile) -> DocumentDraft | str:
         """A document that could be made of the file, whose bytes are on the shelf; or why there is none."""
         try:
             with file.path.open("rb") as stream:
@@ -287,7 +287,7 @@ class _Take:
         except (HoldfastError, OSError) as error:
             return str(error)
 
-    def _ask_for(self, kept: Sequence[tuple[File, Draft]]) -> None:
+    def _ask_for(self, kept: Sequence[tuple[FolderFile, DocumentDraft]]) -> None:
         takings = self.library.add_kept(self.wish, self.collection.id, [draft for _, draft in kept])
         for (file, _), taking in zip(kept, takings, strict=True):
             self.intake.note(taking)
@@ -299,7 +299,7 @@ class _Take:
                 self.intake.same_bytes += 1
 
 
-def _digest(file: File) -> str | None:
+def _digest(file: FolderFile) -> str | None:
     try:
         with file.path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

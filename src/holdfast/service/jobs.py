@@ -11,26 +11,26 @@ from holdfast.core.states import LIVE, Status
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
 from holdfast.kinds import corpus, export, extract, import_, job_summary, model_calls, qa
-from holdfast.kinds.corpus import Scope
+from holdfast.kinds.corpus import JobScope
 from holdfast.kinds.model_calls import Model
 from holdfast.service import explanations
 from holdfast.service.actions import checked_callback
 from holdfast.service.explanations import Waiting
 from holdfast.service.library import Wish
 from holdfast.store.jobs import job_results, job_sources, jobs
-from holdfast.store.jobs.job_results import Kept
-from holdfast.store.jobs.jobs import Job, Wanted
+from holdfast.store.jobs.job_results import StoredResult
+from holdfast.store.jobs.jobs import Job, JobQuery
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import Document
 from holdfast.store.views import events
-from holdfast.store.views.events import Standing
+from holdfast.store.views.events import RunStanding
 
 STAGES = ("reading", "asking", "collecting")
 FILES = ("documents",)
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class JobType:
     """A kind that can be asked for: what people call it, and how its parameters are checked."""
 
     name: str
@@ -45,19 +45,19 @@ def _nothing(_params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 SORTS = {
-    qa.NAME: Sort(qa.NAME, "Question and answer pairs", qa.PROMPTS, qa.checked),
-    extract.NAME: Sort(extract.NAME, "Extraction of fields", extract.PROMPTS, extract.checked),
+    qa.NAME: JobType(qa.NAME, "Question and answer pairs", qa.PROMPTS, qa.checked),
+    extract.NAME: JobType(extract.NAME, "Extraction of fields", extract.PROMPTS, extract.checked),
 }
 # Every kind that is a job; those that are not above are asked for in a way of their own.
 KNOWN = {
     **SORTS,
-    export.NAME: Sort(export.NAME, "Export", 0, _nothing, FILES),
-    import_.NAME: Sort(import_.NAME, "Import", 0, _nothing, FILES),
+    export.NAME: JobType(export.NAME, "Export", 0, _nothing, FILES),
+    import_.NAME: JobType(import_.NAME, "Import", 0, _nothing, FILES),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class JobRequest:
     """A job that is asked for. `mode` says what to do with one that is there already.
 
     With `wait_for_ready` it waits for documents that are being indexed; else it reads those that are ready.
@@ -72,11 +72,11 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class JobView:
     """A job and how it stands."""
 
     job: Job
-    standing: Standing | None
+    standing: RunStanding | None
 
     @property
     def stage(self) -> str | None:
@@ -125,23 +125,23 @@ class Jobs:
         self._supplies = supplies
         self.model = model_of(supplies)
 
-    def on_collection(self, wish: Wish, collection: Collection, order: Order) -> RequestResult:
+    def on_collection(self, wish: Wish, collection: Collection, order: JobRequest) -> RequestResult:
         """What became of a request for a job on a collection, or on some of its documents."""
         params = _checked(order)
         named = params["documents"]
-        scope = Scope(wish.tenant, collection.id, None if named is None else tuple(named))
+        scope = JobScope(wish.tenant, collection.id, None if named is None else tuple(named))
         return self._ask(wish, f"collection:{collection.id}", scope, order, params)
 
-    def on_document(self, wish: Wish, document: Document, order: Order) -> RequestResult:
+    def on_document(self, wish: Wish, document: Document, order: JobRequest) -> RequestResult:
         """What became of a request for a job on a document."""
         params = _checked(order)
         if params["documents"] is not None:
             raise BadRequestError("documents: the job is on one document already", code="bad_params")
-        scope = Scope(wish.tenant, document.collection, (document.id,))
+        scope = JobScope(wish.tenant, document.collection, (document.id,))
         return self._ask(wish, subjects.of_document(document.id), scope, order, params)
 
     def _ask(
-        self, wish: Wish, subject: str, scope: Scope, order: Order, params: dict[str, Any]
+        self, wish: Wish, subject: str, scope: JobScope, order: JobRequest, params: dict[str, Any]
     ) -> RequestResult:
         model = asked(self._supplies, params)
         sources = scope.sources(self._db)
@@ -184,27 +184,27 @@ class Jobs:
         self._engine.wake_for(ask, answer)
         return answer
 
-    def view(self, tenant: str, job_id: str) -> View:
+    def view(self, tenant: str, job_id: str) -> JobView:
         """The job as it stands; NotFoundError when the tenant has no such job."""
         found = jobs.one(self._db, tenant, job_id, KNOWN)
         if found is None:
             raise NotFoundError(f"there is no job {job_id!r}", code="unknown_job")
         return self._views([found])[0]
 
-    def page(self, wanted: Wanted) -> list[View]:
+    def page(self, wanted: JobQuery) -> list[JobView]:
         """The jobs that are wanted, the newest first."""
         kinds = [kind for kind in wanted.kinds if kind in KNOWN] or list(KNOWN)
         return self._views(jobs.page(self._db, replace(wanted, kinds=kinds)))
 
-    def _views(self, found: list[Job]) -> list[View]:
+    def _views(self, found: list[Job]) -> list[JobView]:
         known = events.standings(self._db, {job.run.id for job in found})
-        return [View(job, known.get(job.run.id)) for job in found]
+        return [JobView(job, known.get(job.run.id)) for job in found]
 
-    def counts(self, view: View) -> dict[str, int]:
+    def counts(self, view: JobView) -> dict[str, int]:
         """What the finished slices of the job add up to."""
         return job_summary.summed(jobs.told(self._db, view.job.run.id))
 
-    def totals(self, view: View) -> dict[str, int]:
+    def totals(self, view: JobView) -> dict[str, int]:
         """What the finished slices of an export or an import add up to; empty for other kinds."""
         if view.job.run.kind in SORTS:
             return {}
@@ -212,18 +212,20 @@ class Jobs:
         names = {name for each in told for name, value in each.items() if type(value) is int}
         return {name: sum(int(each.get(name, 0)) for each in told) for name in sorted(names)}
 
-    def results(self, view: View, *, after: tuple[int, int] = (-1, -1), limit: int = 100) -> list[Kept]:
+    def results(
+        self, view: JobView, *, after: tuple[int, int] = (-1, -1), limit: int = 100
+    ) -> list[StoredResult]:
         """The results of a job that succeeded, after the place `after`; none of any other."""
         run = view.job.run
         return job_results.page(self._db, run.tenant, run.id, after=after, limit=limit)
 
-    def cancel(self, wish: Wish, view: View) -> bool:
+    def cancel(self, wish: Wish, view: JobView) -> bool:
         """The job has ended; False when it had already."""
         run = view.job.run
         return isinstance(self._engine.cancel(run.head_id, run_id=run.id, actor=wish.actor), Landed)
 
 
-def _checked(order: Order) -> dict[str, Any]:
+def _checked(order: JobRequest) -> dict[str, Any]:
     sort = SORTS.get(order.kind)
     if sort is None:
         known = ", ".join(sorted(SORTS))

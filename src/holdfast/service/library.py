@@ -25,7 +25,7 @@ from holdfast.store.follow_ups import actions
 from holdfast.store.library import bulk_updates, collections, document_moves, documents, quotas
 from holdfast.store.library.bulk_updates import Round
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.documents import Document, Draft, Source, Taken
+from holdfast.store.library.documents import Document, DocumentDraft, DocumentSource, Taken
 from holdfast.store.library.quotas import UNLIMITED, Quota, Usage
 from holdfast.store.protocol import requests
 
@@ -247,17 +247,17 @@ class Library:
         ask = self._engine.checked(self._ask(Wish(found.tenant), collection, found, force=False))
         return found.fingerprint == ask.fingerprint
 
-    def add_kept(self, wish: Wish, collection_id: str, drafts: Sequence[Draft]) -> list[Taking]:
+    def add_kept(self, wish: Wish, collection_id: str, drafts: Sequence[DocumentDraft]) -> list[Taking]:
         """As `add`, for content that is on the shelf already."""
         return self._add_all(wish, self.collection(wish.tenant, collection_id), drafts)
 
-    def _add_all(self, wish: Wish, collection: Collection, drafts: Sequence[Draft]) -> list[Taking]:
+    def _add_all(self, wish: Wish, collection: Collection, drafts: Sequence[DocumentDraft]) -> list[Taking]:
         taken: list[Taking] = []
         for start in range(0, len(drafts), BATCH):
             taken += self._add_some(wish, collection, drafts[start : start + BATCH])
         return taken
 
-    def keep(self, upload: Upload) -> Draft:
+    def keep(self, upload: Upload) -> DocumentDraft:
         """The content is on the shelf, and a document could be made of it."""
         name = names.plain(upload.name, "name")
         if len(name.encode()) > names.MOST_NAME:
@@ -266,8 +266,8 @@ class Library:
             )
         title = names.title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
         blob = self._put(upload.content, f"{name!r:.80} is empty" if name else "it is empty")
-        source = Source(blob.digest, blob.size, upload.source, name=name)
-        return Draft(secrets.token_hex(8), title, source, upload.options)
+        source = DocumentSource(blob.digest, blob.size, upload.source, name=name)
+        return DocumentDraft(secrets.token_hex(8), title, source, upload.options)
 
     def _put(self, content: bytes | BinaryIO, if_empty: str) -> Blob:
         blob = self._shelf.put(content, self._most_bytes)
@@ -276,11 +276,11 @@ class Library:
             raise BadRequestError(if_empty, code="empty")
         return blob
 
-    def _add_some(self, wish: Wish, collection: Collection, drafts: Sequence[Draft]) -> list[Taking]:
+    def _add_some(self, wish: Wish, collection: Collection, drafts: Sequence[DocumentDraft]) -> list[Taking]:
         return self._added(wish, collection, drafts, self._request(wish, collection))
 
     def _added(
-        self, wish: Wish, collection: Collection, drafts: Sequence[Draft], request: documents.Request
+        self, wish: Wish, collection: Collection, drafts: Sequence[DocumentDraft], request: documents.Request
     ) -> list[Taking]:
         with quotas.noting(self._db, wish.tenant, wish.actor):
             added = documents.add(self._db, wish.tenant, collection.id, drafts, request, self._quota)
@@ -346,7 +346,7 @@ class Library:
         draft = self.keep(upload)
         return self._set(wish, found, draft.source)
 
-    def _set(self, wish: Wish, found: Document, source: Source) -> Taking:
+    def _set(self, wish: Wish, found: Document, source: DocumentSource) -> Taking:
         collection = self.collection(wish.tenant, found.collection)
         request = self._request(wish, collection)
         with quotas.noting(self._db, wish.tenant, wish.actor):
@@ -384,7 +384,7 @@ class Library:
         """What is at `url` now, as a document."""
         collection = self.collection(wish.tenant, collection_id)
         source = self._first_content(url)
-        draft = Draft(secrets.token_hex(8), names.title(title or source.name or url), source)
+        draft = DocumentDraft(secrets.token_hex(8), names.title(title or source.name or url), source)
         return self._add_some(wish, collection, [draft])[0]
 
     def refresh(self, wish: Wish, document_id: str) -> Taking:
@@ -397,21 +397,21 @@ class Library:
             return self.index(wish, document_id)
         return self._set(wish, found, source)
 
-    def _first_content(self, url: str) -> Source:
+    def _first_content(self, url: str) -> DocumentSource:
         source = self._fetched(url, fetch.Validators())
         if source is None:
             raise BadRequestError("the address gave no content", code="url_failed")
         return source
 
-    def _fetched(self, url: str, known: fetch.Validators) -> Source | None:
+    def _fetched(self, url: str, known: fetch.Validators) -> DocumentSource | None:
         """What is at `url`, kept; None when the server says that it is as it was."""
         with self._shelf.draft() as file:
             answer = fetch.fetch(url, file, known=known, limits=self._fetching)
-            if isinstance(answer, fetch.Unchanged):
+            if isinstance(answer, fetch.NotModified):
                 return None
             file.seek(0)
             blob = self._put(file, f"there is nothing at {url}")
-        return Source(
+        return DocumentSource(
             blob.digest,
             blob.size,
             "url",
@@ -439,7 +439,7 @@ class Library:
             document_moves.hold(tx, wish.tenant, document_id)
             return answer
 
-        draft = Draft(secrets.token_hex(8), found.title, documents.source_of(found), found.options)
+        draft = DocumentDraft(secrets.token_hex(8), found.title, documents.source_of(found), found.options)
         return self._added(plain, collection, [draft], request)[0]
 
     def move(self, wish: Wish, document_id: str, collection_id: str) -> Taking:

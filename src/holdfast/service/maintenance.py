@@ -27,7 +27,9 @@ log = logging.getLogger(__name__)
 class Drift:
     """Looks through the published documents, some at each turn, and asks anew for what is not whole."""
 
-    def __init__(self, db: Database, host: Host, sender: wakeups.Sender, patience: decide.Patience) -> None:
+    def __init__(
+        self, db: Database, host: Host, sender: wakeups.Sender, patience: decide.SilenceLimits
+    ) -> None:
         self._db = db
         self._host = host
         self._sender = sender
@@ -39,7 +41,7 @@ class Drift:
         gaps, self._after = integrity.look(self._db, after=self._after, limit=STEP)
         return sum(self._repair(gap) for gap in gaps)
 
-    def _repair(self, gap: integrity.Gap) -> bool:
+    def _repair(self, gap: integrity.MissingPart) -> bool:
         last = requests.last_ask(self._db, gap.tenant, subjects.INDEX, gap.subject)
         if last is None or not last.pipeline:
             return False

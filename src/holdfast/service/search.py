@@ -18,10 +18,10 @@ from holdfast.engine.engine import Engine
 from holdfast.extras import LazyModule
 from holdfast.kinds import index
 from holdfast.ledger.pay import Call
-from holdfast.ledger.query_payer import Visitor
+from holdfast.ledger.query_payer import QueryPayer
 from holdfast.providers import local
 from holdfast.providers.local import LocalProvider
-from holdfast.search.searcher import Found, Mode, Notice, Searcher
+from holdfast.search.searcher import Found, Mode, QualityNotice, Searcher
 from holdfast.service.library import Library
 from holdfast.store.library import other_models
 from holdfast.vectors.base import VectorIndex
@@ -60,21 +60,21 @@ class _Others(NamedTuple):
         return self.state[1:] == state[1:] and now - self.at < wait
 
 
-def _unembedded(chosen: index.Choices, error: HoldfastError) -> Notice:
+def _unembedded(chosen: index.Choices, error: HoldfastError) -> QualityNotice:
     message = (
         f"the question could not be embedded by {chosen.provider} ({error.message}): "
         "only words were looked for, not meaning"
     )
-    return Notice("not_embedded", message)
+    return QualityNotice("not_embedded", message)
 
 
-def _other_model(chosen: index.Choices, number: int) -> Notice:
+def _other_model(chosen: index.Choices, number: int) -> QualityNotice:
     many = f"{number}{' or more' if number == other_models.MOST else ''}"
     message = (
         f"{many} of the documents were embedded by another provider or model than {chosen.model} of "
         f"{chosen.provider}: their meaning is not looked for, only their words, until they are indexed again"
     )
-    return Notice("other_model", message, number)
+    return QualityNotice("other_model", message, number)
 
 
 class Searching:
@@ -109,7 +109,7 @@ class Searching:
         """
         found = self._library.collection(tenant, collection)
         chosen = self._library.choices(found)
-        notices: list[Notice] = []
+        notices: list[QualityNotice] = []
 
         def embed(text: str) -> Vector | None:
             try:
@@ -153,7 +153,7 @@ class Searching:
         provider = self._engine.parts.providers.get(chosen.provider)
         if isinstance(provider, LocalProvider):
             return self._embedded(provider, text) if len(text) <= SHORT else _embedded(provider, text)
-        visitor = Visitor(self._engine.host, tenant, collection, PATIENCE)
+        visitor = QueryPayer(self._engine.host, tenant, collection, PATIENCE)
         call = Call(chosen.provider, "embeddings", chosen.model, text)
         payment = self._engine.ledger.pay(visitor, [call])
         return np.frombuffer(payment.results[0], dtype="<f4")

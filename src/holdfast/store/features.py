@@ -3,10 +3,10 @@
 from functools import partial
 
 from holdfast.store.base.database import Database, Hook
-from holdfast.store.follow_ups.hooks import FollowUps
-from holdfast.store.jobs.hooks import JobResults
+from holdfast.store.follow_ups.hooks import FollowUpHook
+from holdfast.store.jobs.hooks import JobResultHook
 
-HOOKS: tuple[Hook, ...] = (FollowUps(), JobResults())
+HOOKS: tuple[Hook, ...] = (FollowUpHook(), JobResultHook())
 
 # The database at a URL, whose transitions take the features along. A bare `Database` runs the protocol alone.
 open_database = partial(Database, hooks=HOOKS)

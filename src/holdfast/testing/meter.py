@@ -30,9 +30,9 @@ from typing import Any, Self
 from holdfast.providers.base import Profile, boot_time
 from holdfast.providers.openai import OpenAIProvider
 from holdfast.testing import meter_answers
-from holdfast.testing.meter_book import Book, Entry, Order, Totals, When
-from holdfast.testing.meter_http import Response, Server
-from holdfast.testing.meter_keys import KeyReusedError, Keys, Slot
+from holdfast.testing.meter_book import Book, MeterEntry, MeterOrder, Totals, When
+from holdfast.testing.meter_http import MeterServer, Response
+from holdfast.testing.meter_keys import KeyReusedError, MeterKeys, Slot
 from holdfast.testing.meter_plan import Act, Director, Plan
 
 
@@ -53,11 +53,11 @@ class Meter:
     ) -> None:
         self.book = Book()
         self.honour_keys = honour_keys
-        self._keys = Keys(key_retention)
+        self._keys = MeterKeys(key_retention)
         self._dimensions = dimensions
         self._chat = chat
         self._director = Director(plan or Plan())
-        self._server = Server((host, port), self)
+        self._server = MeterServer((host, port), self)
         if ssl_context:
             self._server.socket = ssl_context.wrap_socket(
                 self._server.socket, server_side=True, do_handshake_on_connect=False
@@ -145,7 +145,7 @@ class Meter:
         self._keys.clear()
         self._director.change(asdict(Plan()))
 
-    def serve(self, entry: Entry, endpoint: str, key: str, body: bytes) -> Response:
+    def serve(self, entry: MeterEntry, endpoint: str, key: str, body: bytes) -> Response:
         """Process a paid request and return what to say to it."""
         try:
             if endpoint not in meter_answers.ENDPOINTS:
@@ -163,7 +163,9 @@ class Meter:
         except KeyReusedError:
             return Response(422, meter_answers.error("key_reused", "this key came with another body before"))
 
-    def _process(self, entry: Entry, order: Order, asked: Mapping[str, Any], slot: Slot) -> Response:
+    def _process(
+        self, entry: MeterEntry, order: MeterOrder, asked: Mapping[str, Any], slot: Slot
+    ) -> Response:
         """Go through the stages of an exchange: wait, charge, wait, reply. A replay is never charged."""
         act = self._director.next()
         replayed = slot.answer is not None

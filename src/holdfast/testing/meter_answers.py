@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.testing.meter_book import Order
+from holdfast.testing.meter_book import MeterOrder
 
 ENDPOINTS = ("embeddings", "chat/completions")
 
@@ -22,11 +22,11 @@ def tokens(text: str) -> int:
     return max(1, len(text) // 4)
 
 
-def read_order(endpoint: str, body: Mapping[str, Any]) -> Order:
+def read_order(endpoint: str, body: Mapping[str, Any]) -> MeterOrder:
     """Return what the body asks for; raises ValueError for what a provider would reject."""
     inputs = _prompts(body) if endpoint == "chat/completions" else _texts(body)
     params = {name: value for name, value in body.items() if name not in {"model", "input", "messages"}}
-    return Order(
+    return MeterOrder(
         endpoint=endpoint,
         model=str(body.get("model", "")),
         params=json.dumps(params, sort_keys=True, separators=(",", ":")),
@@ -53,7 +53,7 @@ def _prompts(body: Mapping[str, Any]) -> tuple[str, ...]:
     return (json.dumps(messages, sort_keys=True, separators=(",", ":")),)
 
 
-def answer(order: Order, body: Mapping[str, Any], dimensions: int, chat: Chat | None) -> bytes:
+def answer(order: MeterOrder, body: Mapping[str, Any], dimensions: int, chat: Chat | None) -> bytes:
     """Return the body of a 200 for the order: the same for the same order, always."""
     if order.endpoint == "embeddings":
         return _embeddings(order, body, dimensions)
@@ -70,7 +70,7 @@ def answer(order: Order, body: Mapping[str, Any], dimensions: int, chat: Chat | 
     return json.dumps(reply).encode()
 
 
-def _embeddings(order: Order, body: Mapping[str, Any], dimensions: int) -> bytes:
+def _embeddings(order: MeterOrder, body: Mapping[str, Any], dimensions: int) -> bytes:
     size = int(body.get("dimensions") or dimensions)
     encoded = body.get("encoding_format") == "base64"
     data = []

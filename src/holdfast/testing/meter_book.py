@@ -14,7 +14,7 @@ When = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class MeterOrder:
     """What a request asks for: `params` is everything of its body but the inputs, in canonical form."""
 
     endpoint: str
@@ -25,7 +25,7 @@ class Order:
 
 
 @dataclass(slots=True)
-class Entry:
+class MeterEntry:
     """One exchange in the log; times are `boot_time` seconds.
 
     A request whose body never came in full has an arrival and no order.
@@ -68,22 +68,22 @@ class Book:
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._held: When | None = None
-        self._entries: list[Entry] = []
-        self._open: dict[int, Entry] = {}
+        self._entries: list[MeterEntry] = []
+        self._open: dict[int, MeterEntry] = {}
         self._charges: Counter[tuple[str, str, str, str]] = Counter()
         self._tokens = 0
         self._next_id = 1
 
-    def arrive(self, client: str) -> Entry:
+    def arrive(self, client: str) -> MeterEntry:
         """Record that the first byte of a request is here, from this address and port."""
         with self._changed:
-            entry = Entry(self._next_id, boot_time(), client)
+            entry = MeterEntry(self._next_id, boot_time(), client)
             self._next_id += 1
             self._entries.append(entry)
             self._changed.notify_all()
             return entry
 
-    def open(self, entry: Entry, order: Order, key: str) -> None:
+    def open(self, entry: MeterEntry, order: MeterOrder, key: str) -> None:
         """Count the exchange as open, until it is ended."""
         with self._changed:
             entry.endpoint, entry.model, entry.inputs = order.endpoint, order.model, order.inputs
@@ -91,7 +91,7 @@ class Book:
             self._open[entry.id] = entry
             self._changed.notify_all()
 
-    def charge(self, entry: Entry, order: Order) -> None:
+    def charge(self, entry: MeterEntry, order: MeterOrder) -> None:
         """Take the money for every input of the order."""
         with self._changed:
             entry.charged, entry.charged_at = True, boot_time()
@@ -99,7 +99,9 @@ class Book:
             self._charges.update((order.endpoint, order.model, order.params, text) for text in order.inputs)
             self._changed.notify_all()
 
-    def end(self, entry: Entry, *, status: int | None, cut: bool = False, replayed: bool = False) -> None:
+    def end(
+        self, entry: MeterEntry, *, status: int | None, cut: bool = False, replayed: bool = False
+    ) -> None:
         """Record how the exchange ended, as far as the server can see; the last word counts."""
         with self._changed:
             entry.status, entry.cut, entry.replayed = status, cut, replayed
@@ -127,7 +129,7 @@ class Book:
         if seconds > 0:
             self._closing.wait(seconds)
 
-    def wait(self, enough: Callable[[Collection[Entry]], bool], timeout: float) -> Totals:
+    def wait(self, enough: Callable[[Collection[MeterEntry]], bool], timeout: float) -> Totals:
         """Return the totals once the open exchanges are enough; raises TimeoutError when they never are."""
         with self._changed:
             if not self._changed.wait_for(lambda: enough(self._open.values()), timeout):

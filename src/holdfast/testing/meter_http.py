@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from holdfast.testing.meter_answers import error
-from holdfast.testing.meter_book import Book, Entry
+from holdfast.testing.meter_book import Book, MeterEntry
 
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, for 0 seconds: close() sends RST
 _CONTROL = "/meter"
@@ -45,14 +45,14 @@ class Service(Protocol):
 
     book: Book
 
-    def serve(self, entry: Entry, endpoint: str, key: str, body: bytes) -> Response:
+    def serve(self, entry: MeterEntry, endpoint: str, key: str, body: bytes) -> Response:
         """Process a paid request and return what to say to it."""
 
     def control(self, action: str, query: Mapping[str, str], body: Mapping[str, Any]) -> object:
         """Carry out `GET /meter/log` and the like; raises LookupError for what does not exist."""
 
 
-class Server(http.server.ThreadingHTTPServer):
+class MeterServer(http.server.ThreadingHTTPServer):
     """A threading server that can reset a connection, and that ends all of them when it is closed."""
 
     daemon_threads = False
@@ -108,8 +108,8 @@ class Server(http.server.ThreadingHTTPServer):
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: Server
-    entry: Entry | None
+    server: MeterServer
+    entry: MeterEntry | None
 
     def handle_one_request(self) -> None:
         # The first byte counts as an arrival even if no second one follows: what was begun may be charged.
@@ -128,7 +128,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         else:
             self._paid(self.entry)
 
-    def _paid(self, entry: Entry) -> None:
+    def _paid(self, entry: MeterEntry) -> None:
         book = self.server.service.book
         try:
             size = int(self.headers.get("Content-Length") or 0)
@@ -140,13 +140,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             book.end(entry, status=entry.status, cut=True, replayed=entry.replayed)
             self.close_connection = True
 
-    def _served(self, entry: Entry, body: bytes) -> Response:
+    def _served(self, entry: MeterEntry, body: bytes) -> Response:
         if not self.path.startswith(_PAID):
             return Response(404, error("not_found", "the meter sells under /v1"))
         key = self.headers.get("Idempotency-Key") or ""
         return self.server.service.serve(entry, self.path.removeprefix(_PAID), key, body)
 
-    def _reply(self, entry: Entry, response: Response) -> None:
+    def _reply(self, entry: MeterEntry, response: Response) -> None:
         """Write the response, and enter it in the book *before* the client can see the last of it."""
         book = self.server.service.book
         if response.cut:

@@ -25,7 +25,7 @@ class Slot:
     busy: bool = True
 
 
-class Keys:
+class MeterKeys:
     """The keys seen within the retention: each is served by one exchange at a time."""
 
     def __init__(self, retention: float) -> None:

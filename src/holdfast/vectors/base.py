@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from holdfast.store.base.database import Tx
-from holdfast.store.search.search_reads import View
+from holdfast.store.search.search_reads import CollectionSnapshot
 from holdfast.vectors.encoding import Vector
 
 
@@ -36,7 +36,7 @@ class VectorIndex(Protocol):
         tx: Tx,
         tenant: str,
         collection: str,
-        view: View,
+        view: CollectionSnapshot,
         query: Vector,
         k: int,
         *,

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from holdfast.extras import LazyModule
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
-from holdfast.store.search.search_reads import View
+from holdfast.store.search.search_reads import CollectionSnapshot
 from holdfast.vectors import matrix
 from holdfast.vectors.base import Ranked
 from holdfast.vectors.encoding import Vector, normalised
-from holdfast.vectors.matrix import Block, Matrix
-from holdfast.vectors.snapshot_cache import Kept
+from holdfast.vectors.matrix import Matrix, VectorBlock
+from holdfast.vectors.snapshot_cache import SnapshotCache
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +52,7 @@ class ExactIndex:
     """A `VectorIndex` in memory, for the threads of one process."""
 
     def __init__(self, budget: int = BUDGET) -> None:
-        self._kept: Kept[Loaded] = Kept(budget)
+        self._kept: SnapshotCache[Loaded] = SnapshotCache(budget)
 
     @property
     def nbytes(self) -> int:
@@ -68,7 +68,7 @@ class ExactIndex:
         tx: Tx,
         tenant: str,
         collection: str,
-        view: View,
+        view: CollectionSnapshot,
         query: Vector,
         k: int,
         *,
@@ -91,10 +91,10 @@ class ExactIndex:
         return sorted(chain.from_iterable(found), key=lambda near: (-near.score, near.chunk_id))[:k]
 
 
-def _load(tx: Tx, view: View, old: Loaded | None) -> Loaded:
+def _load(tx: Tx, view: CollectionSnapshot, old: Loaded | None) -> Loaded:
     """What `view` shows; only what `old` does not hold is read."""
     gone, fresh = view.since(old.heads if old is not None else {})
-    come: dict[Space, list[Block]] = defaultdict(list)
+    come: dict[Space, list[VectorBlock]] = defaultdict(list)
     for batch in stored.vectors_of(tx, fresh):
         for space, one in _blocks(batch).items():
             come[space].append(one)
@@ -104,7 +104,7 @@ def _load(tx: Tx, view: View, old: Loaded | None) -> Loaded:
     return Loaded(view.publish_seq, view.heads, {space: one for space, one in spaces.items() if len(one)})
 
 
-def _blocks(batch: list[stored.StoredVector]) -> dict[Space, Block]:
+def _blocks(batch: list[stored.StoredVector]) -> dict[Space, VectorBlock]:
     """The vectors of a batch by space, in the order of their chunks; what is no vector is left out."""
     rows: dict[Space, list[stored.StoredVector]] = defaultdict(list)
     for row in sorted(batch):

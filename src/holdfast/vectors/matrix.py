@@ -29,7 +29,7 @@ Ids: TypeAlias = "NDArray[np.int64]"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class VectorBlock:
     """Some vectors, the chunk and the head of each, and which of them still count (None: all)."""
 
     ids: Ids
@@ -45,13 +45,13 @@ class Block:
     def __len__(self) -> int:
         return len(self.ids) if self.alive is None else int(np.count_nonzero(self.alive))
 
-    def without(self, heads: Ids) -> Block:
+    def without(self, heads: Ids) -> VectorBlock:
         """The same block in which the vectors of these heads no longer count."""
         gone = np.isin(self.heads, heads)
         if not gone.any():
             return self
         alive = ~gone if self.alive is None else self.alive & ~gone
-        left = Block(self.ids, self.heads, self.vectors, alive)
+        left = VectorBlock(self.ids, self.heads, self.vectors, alive)
         return left if 2 * len(left) > len(self.ids) else _merged([left])
 
     def nearest(self, query: Vector, k: int, among: Ids | None) -> tuple[Ids, Vector]:
@@ -83,15 +83,15 @@ def _cosines(vectors: Vector, query: Vector) -> Vector:
     return products
 
 
-def block(ids: Sequence[int], heads: Sequence[int], vectors: Sequence[bytes]) -> Block:
+def block(ids: Sequence[int], heads: Sequence[int], vectors: Sequence[bytes]) -> VectorBlock:
     """A block of vectors that all have the same number of dimensions."""
     rows = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(ids), -1)
-    return Block(np.array(ids, dtype=np.int64), np.array(heads, dtype=np.int64), normalised(rows))
+    return VectorBlock(np.array(ids, dtype=np.int64), np.array(heads, dtype=np.int64), normalised(rows))
 
 
-def _merged(blocks: Sequence[Block]) -> Block:
+def _merged(blocks: Sequence[VectorBlock]) -> VectorBlock:
     kept = [(one, slice(None) if one.alive is None else one.alive) for one in blocks]
-    return Block(
+    return VectorBlock(
         np.concatenate([one.ids[rows] for one, rows in kept]),
         np.concatenate([one.heads[rows] for one, rows in kept]),
         np.concatenate([one.vectors[rows] for one, rows in kept]),
@@ -102,7 +102,7 @@ def _merged(blocks: Sequence[Block]) -> Block:
 class Matrix:
     """All vectors of one model in one collection."""
 
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[VectorBlock, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -112,7 +112,7 @@ class Matrix:
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
 
-    def changed(self, gone: Collection[int], come: Iterable[Block]) -> Matrix:
+    def changed(self, gone: Collection[int], come: Iterable[VectorBlock]) -> Matrix:
         """The matrix without the vectors of some heads and with some blocks more."""
         heads = np.array(list(gone), dtype=np.int64)
         left = [one.without(heads) for one in self.blocks] if len(heads) else list(self.blocks)

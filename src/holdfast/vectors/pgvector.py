@@ -19,12 +19,12 @@ from holdfast.extras import LazyModule
 from holdfast.store.base.database import Tx
 from holdfast.store.search import nearest_vectors
 from holdfast.store.search import vector_tables as tables
-from holdfast.store.search.search_reads import View
+from holdfast.store.search.search_reads import CollectionSnapshot
 from holdfast.vectors.base import Ranked
 from holdfast.vectors.encoding import Vector, normalised
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.matrix import Matrix, block
-from holdfast.vectors.snapshot_cache import Kept
+from holdfast.vectors.snapshot_cache import SnapshotCache
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ LOOK_EVERY = 30.0
 class _Rest:
     """The part of a view that is not in the tables."""
 
-    view: View
+    view: CollectionSnapshot
 
     @property
     def publish_seq(self) -> int:
@@ -56,7 +56,7 @@ class PgvectorIndex:
     def __init__(self, exact: ExactIndex, clock: Callable[[], float] = time.monotonic) -> None:
         self._exact = exact
         self._beside = ExactIndex()
-        self._rests: Kept[_Rest] = Kept(16 << 20)
+        self._rests: SnapshotCache[_Rest] = SnapshotCache(16 << 20)
         self._clock = clock
         self._there = False
         self._look_at = 0.0
@@ -76,7 +76,7 @@ class PgvectorIndex:
         tx: Tx,
         tenant: str,
         collection: str,
-        view: View,
+        view: CollectionSnapshot,
         query: Vector,
         k: int,
         *,
@@ -136,5 +136,5 @@ class PgvectorIndex:
         return ranked
 
 
-def _rest(tx: Tx, name: tuple[str, str], view: View) -> View:
-    return View(view.publish_seq, tables.missing(tx, *name))
+def _rest(tx: Tx, name: tuple[str, str], view: CollectionSnapshot) -> CollectionSnapshot:
+    return CollectionSnapshot(view.publish_seq, tables.missing(tx, *name))

@@ -144,22 +144,22 @@ class Filling:
         return filled
 
 
-def _seen(tx: Tx, tenant: str, collection: str) -> tuple[tables.Gap, list[tables.Row]]:
+def _seen(tx: Tx, tenant: str, collection: str) -> tuple[tables.VectorGap, list[tables.VectorRow]]:
     """What is missing, and its vectors, by one snapshot."""
     found = tables.gap(tx, tenant, collection, HEADS_AT_ONCE)
-    rows: list[tables.Row] = []
+    rows: list[tables.VectorRow] = []
     for batch in stored.vectors_of(tx, list(found.missing)):
         rows += [row for one in batch if (row := _row(one)) is not None]
     return found, rows
 
 
-def _row(one: stored.StoredVector) -> tables.Row | None:
+def _row(one: stored.StoredVector) -> tables.VectorRow | None:
     """The vector as the tables take it; None for what is none, has no direction, or is too long for HNSW."""
     if not one.vector or len(one.vector) % 4 or len(one.vector) > 4 * tables.MOST_DIMENSIONS:
         return None
     scaled = normalised(np.frombuffer(one.vector, dtype="<f4").astype(np.float32, copy=False))
     return (
-        tables.Row(one.head_id, one.chunk_id, one.provider, one.model, scaled.astype(">f2").tobytes())
+        tables.VectorRow(one.head_id, one.chunk_id, one.provider, one.model, scaled.astype(">f2").tobytes())
         if scaled.any()
         else None
     )

@@ -30,7 +30,7 @@ class Stamped(Protocol):
 T = TypeVar("T", bound=Stamped)
 
 
-class Kept(Generic[T]):
+class SnapshotCache(Generic[T]):
     """The latest of each collection; the least recently used go when all take more than `budget` bytes."""
 
     def __init__(self, budget: int) -> None:

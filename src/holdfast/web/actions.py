@@ -29,7 +29,7 @@ router = rendering.router()
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class ActionCard:
     """An action with what it did lately: results with documents, or deliveries to an address."""
 
     action: Action
@@ -90,11 +90,11 @@ def actions(request: Request, its: ItsOf, who: rendering.Who, found: ItsCollecti
     )
 
 
-def _cards(its: Its, tenant: str, listed: Sequence[Action]) -> list[Card]:
+def _cards(its: Its, tenant: str, listed: Sequence[Action]) -> list[ActionCard]:
     hooks = {each.id for each in listed if each.sort == "webhook"}
     sent = its.deliveries.page(tenant, state=None, before=None, limit=DELIVERIES) if hooks else ()
     return [
-        Card(
+        ActionCard(
             each,
             () if each.id in hooks else its.actions.lately(tenant, each.id, LATELY),
             [one for one in sent if one.action_id == each.id][:LATELY],

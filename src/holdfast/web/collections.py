@@ -12,10 +12,10 @@ from holdfast.core.records import TENANT
 from holdfast.core.states import Status
 from holdfast.kinds.index import Choices
 from holdfast.service.access import Scope
-from holdfast.service.document_views import MOST_CURSOR, STATUSES, View, place_of
+from holdfast.service.document_views import MOST_CURSOR, STATUSES, DocumentView, place_of
 from holdfast.store.base.text import plain
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.document_lists import Sort, Wanted
+from holdfast.store.library.document_lists import DocumentQuery, SortKey
 from holdfast.web import display, rendering
 from holdfast.web.parts import ItsOf
 
@@ -42,17 +42,17 @@ OPTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class DocumentFilter:
     """Which documents are shown, as the address of the page says."""
 
     status: str
     q: str
     sort: str
 
-    def wanted(self, collection: Collection, cursor: str | None, limit: int = ROWS) -> Wanted:
+    def wanted(self, collection: Collection, cursor: str | None, limit: int = ROWS) -> DocumentQuery:
         """The same for the store."""
-        order = Sort(self.sort.removeprefix("-"))
-        return Wanted(
+        order = SortKey(self.sort.removeprefix("-"))
+        return DocumentQuery(
             collection.tenant,
             collection.id,
             order,
@@ -63,7 +63,7 @@ class Filter:
             limit,
         )
 
-    def has(self, view: View) -> bool:
+    def has(self, view: DocumentView) -> bool:
         """True for a document that is still among those that are shown."""
         fits = not self.status or view.word == self.status
         return fits and plain(self.q).lower() in view.document.title.lower()
@@ -92,8 +92,8 @@ class Setting:
         return isinstance(self.value, int)
 
 
-def _filter(status: str = "", q: str = "", sort: str = "") -> Filter:
-    return Filter(
+def _filter(status: str = "", q: str = "", sort: str = "") -> DocumentFilter:
+    return DocumentFilter(
         status if status in STATUSES else "", q[:500].strip(), sort if sort in SORTS else "-updated"
     )
 
@@ -111,7 +111,7 @@ def _found(its: ItsOf, who: rendering.Who, name: str) -> Collection:
 
 
 ItsCollection = Annotated[Collection, Depends(_found)]
-Chosen = Annotated[Filter, Depends(_filter)]
+Chosen = Annotated[DocumentFilter, Depends(_filter)]
 
 
 @router.get("/collections/{name}")

@@ -32,7 +32,7 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HealthSummary:
     """Whether work is carried out, in a sentence. `level` is good, care or bad."""
 
     level: str
@@ -94,31 +94,31 @@ def crew(its: Its) -> tuple[Worker, ...]:
     )
 
 
-def health(its: Its, known: Sequence[Worker], concerns: int = 0) -> Health:
+def health(its: Its, known: Sequence[Worker], concerns: int = 0) -> HealthSummary:
     """The one sentence about workers and broker. All is good only when nothing needs attention."""
     silent = sorted({broker for broker, _, messages in its.depths() if messages is None})
     states = [each.state for each in known]
     online, lost = states.count(WorkerState.WORKING), states.count(WorkerState.LOST)
     if silent:
-        return Health(
+        return HealthSummary(
             "bad", f"The broker {silent[0]} is not responding. Work is accepted and waits until it is back."
         )
     if not online:
         told = f" {formatting.count(lost, 'worker')} lost." if lost else ""
-        return Health(
+        return HealthSummary(
             "bad", f"No worker is online.{told} Accepted work is waiting. Start one with: holdfast worker"
         )
     troubles = provider_troubles.all_of(its.runtime.db)
     if troubles:
         trouble = troubles[0].sentence
         sentence = f"{trouble[:1].upper()}{trouble[1:]}. Work that needs it waits and continues by itself."
-        return Health("bad", sentence)
+        return HealthSummary("bad", sentence)
     told = f"{formatting.count(online, 'worker')} online, broker connected."
     if lost:
         whose = "its" if lost == 1 else "their"
-        return Health(
+        return HealthSummary(
             "care", f"{told} {formatting.count(lost, 'worker')} lost; others take over {whose} tasks."
         )
     if WorkerState.SICK in states:
-        return Health("care", f"{told} One worker reports that it is stuck.")
-    return Health("care", told) if concerns else Health("good", f"All good: {told}")
+        return HealthSummary("care", f"{told} One worker reports that it is stuck.")
+    return HealthSummary("care", told) if concerns else HealthSummary("good", f"All good: {told}")

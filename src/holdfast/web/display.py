@@ -11,7 +11,7 @@ from holdfast.core.records import Spent
 from holdfast.core.states import Status, shown
 from holdfast.search.snippet import Snippet
 from holdfast.service import formatting
-from holdfast.store.views.events import Standing
+from holdfast.store.views.events import RunStanding
 
 # The journal and the API speak of generations, slices and leases; users of the web UI need not know them.
 _PAGE_WORDS = (
@@ -115,7 +115,7 @@ def for_page(text: str) -> str:
     return text
 
 
-def counted(standing: Standing) -> str:
+def counted(standing: RunStanding) -> str:
     """How much of a run is done, in counts that fit its percentage, or what is left to do.
 
     Of several parts the later ones have not been read yet: what is counted in those that were is no total.

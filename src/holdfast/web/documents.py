@@ -13,7 +13,7 @@ from holdfast.core.states import LIVE
 from holdfast.service import explanations, formatting
 from holdfast.store.library.documents import Document
 from holdfast.store.money import payments
-from holdfast.store.money.payments import Exchange
+from holdfast.store.money.payments import OrderPayment
 from holdfast.store.views import reads
 from holdfast.store.views.reads import Noted, PublishedChunk, RunDetail, Story, TaskDetail
 from holdfast.web import display, rendering
@@ -28,12 +28,12 @@ AT = r"^\d{1,9}\.\d{1,9}$"
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
+class GenerationHistory:
     """A generation: its run, its tasks, what it paid, and how that was asked for."""
 
     detail: RunDetail
     tasks: Sequence[TaskDetail]
-    exchanges: Sequence[Exchange]
+    exchanges: Sequence[OrderPayment]
     published: bool
     spent: Spent
 
@@ -68,7 +68,7 @@ class Chapter:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoryEntry:
     """Something that happened, in words; `times` as often in a row, the last time at its own time."""
 
     noted: Noted
@@ -77,7 +77,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ChunkView:
     """A chunk, and whether this generation paid for it; None when that is not known any more."""
 
     found: PublishedChunk
@@ -89,7 +89,7 @@ class Text:
     """Chunks in the order of the document; `follows` is where to go on."""
 
     generation: int
-    passages: Sequence[Passage]
+    passages: Sequence[ChunkView]
     follows: str | None
 
 
@@ -135,12 +135,12 @@ def text(its: ItsOf, found: ItsDocument, at: At = None) -> Response:
     )
 
 
-def _chapters(its: Its, found: Document, story: Story | None) -> list[Chapter]:
+def _chapters(its: Its, found: Document, story: Story | None) -> list[GenerationHistory]:
     if story is None:
         return []
     exchanges = payments.exchanges(its.runtime.db, found.tenant, list(story.tasks))
     return [
-        Chapter(
+        GenerationHistory(
             each,
             story.tasks.get(each.run.id, ()),
             exchanges.get(each.run.id, ()),
@@ -151,18 +151,18 @@ def _chapters(its: Its, found: Document, story: Story | None) -> list[Chapter]:
     ]
 
 
-def _entries(story: Story | None) -> list[Entry]:
+def _entries(story: Story | None) -> list[StoryEntry]:
     """The latest entries of the journal, the newest first; the same several times in a row is one."""
     if story is None:
         return []
     names = explanations.names(story)
-    told: list[Entry] = []
+    told: list[StoryEntry] = []
     for each in reversed(story.journal[-ENTRIES:]):
         sentence = explanations.of(each, names, story.head.kind)
         if told and (told[-1].noted.generation, told[-1].sentence) == (each.generation, sentence):
             told[-1] = replace(told[-1], times=told[-1].times + 1)
         else:
-            told.append(Entry(each, sentence))
+            told.append(StoryEntry(each, sentence))
     return told
 
 
@@ -193,7 +193,7 @@ def _text(its: Its, found: Document, at: str | None, *, before: int = BEFORE) ->
     run_id = _run_of(its, found, page.generation)
     rest = page.chunks[CHUNKS] if len(page.chunks) > CHUNKS else None
     follows = f"{rest.slice}.{rest.chunk.position}" if rest is not None else None
-    return Text(page.generation, [Passage(each, _paid(each, by, run_id)) for each in shown], follows)
+    return Text(page.generation, [ChunkView(each, _paid(each, by, run_id)) for each in shown], follows)
 
 
 def _paid(found: PublishedChunk, by: Mapping[str, str | None], run_id: str | None) -> bool | None:

@@ -13,7 +13,7 @@ from holdfast.web.parts import ItsOf
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class CollectionCard:
     """A collection with how many documents of each status it has."""
 
     collection: Collection
@@ -47,7 +47,10 @@ def home(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         who,
         "home.html",
         "Home",
-        cards=[Card(each, counts.get(each.id, Counts({}))) for each in its.library.collections(who.tenant)],
+        cards=[
+            CollectionCard(each, counts.get(each.id, Counts({})))
+            for each in its.library.collections(who.tenant)
+        ],
         strip=dashboard.strip(its, who, sum(each.of(Status.FAILED) for each in counts.values())),
         health=dashboard.health(its, known, len(needed)),
         concerns=needed,

@@ -8,8 +8,8 @@ from fastapi.responses import Response
 from holdfast.core.errors import NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import LIVE, Status
-from holdfast.service.jobs import KNOWN, SORTS, View
-from holdfast.store.jobs.jobs import Wanted
+from holdfast.service.jobs import KNOWN, SORTS, JobView
+from holdfast.store.jobs.jobs import JobQuery
 from holdfast.web import rendering
 from holdfast.web.parts import Its, ItsOf
 
@@ -29,7 +29,7 @@ def jobs(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         who,
         "jobs.html",
         "Jobs",
-        views=its.jobs.page(Wanted(who.tenant, (), limit=SHOWN)),
+        views=its.jobs.page(JobQuery(who.tenant, (), limit=SHOWN)),
         sorts=SORTS,
         known=KNOWN,
         collections=its.library.collections(who.tenant),
@@ -70,7 +70,7 @@ def job(
     )
 
 
-def _doing(view: View) -> str:
+def _doing(view: JobView) -> str:
     """What a job that is under way does, or waits for."""
     if view.waiting is not None:
         return f"{view.waiting.sentence} It continues by itself after that."
@@ -79,7 +79,7 @@ def _doing(view: View) -> str:
     return "In progress."
 
 
-def _titles(its: Its, tenant: str, view: View, names: set[str]) -> dict[str, str]:
+def _titles(its: Its, tenant: str, view: JobView, names: set[str]) -> dict[str, str]:
     """The titles of documents that are still in the job's collection."""
     if view.job.collection is None:
         return {}

@@ -11,7 +11,7 @@ from holdfast.core.states import CallState
 from holdfast.service.billing import Billing
 from holdfast.service.jobs import KNOWN
 from holdfast.store.money import billing
-from holdfast.store.money.billing import DAY, By, Line, Span
+from holdfast.store.money.billing import DAY, BillRow, By, TimeRange
 from holdfast.store.views import reads
 from holdfast.web import rendering
 from holdfast.web.parts import ItsOf
@@ -45,11 +45,11 @@ class Bar:
     saved_height: float
 
 
-def bars(lines: tuple[Line, ...], today: int) -> list[Bar]:
+def bars(lines: tuple[BillRow, ...], today: int) -> list[Bar]:
     """The days up to `today`, the number of a day; those on which nothing happened too."""
     by_day = {int(each.about): each for each in lines if each.about is not None}
     days = range(today - DAYS + 1, today + 1)
-    known = [by_day.get(day, Line(day)) for day in days]
+    known = [by_day.get(day, BillRow(day)) for day in days]
     amounts = [(each.paid + each.second + each.in_doubt, each.saved + each.refused) for each in known]
     most = max(1, *(amount for pair in amounts for amount in pair))
     step = WIDTH / DAYS
@@ -82,7 +82,7 @@ def bill(request: Request, its: ItsOf, who: rendering.Who) -> Response:
     """Show the bill of the tenant."""
     money = Billing(its.runtime.engine)
     today = int(reads.moment(its.runtime.db) // DAY)
-    daily = money.bill(who.tenant, By.DAY, Span((today - DAYS + 1) * DAY, None))
+    daily = money.bill(who.tenant, By.DAY, TimeRange((today - DAYS + 1) * DAY, None))
     open_ones = billing.open_orders(its.runtime.db, who.tenant)
     chart = bars(daily.lines, today)
     titles: dict[Any, str] = {each.id: each.title for each in its.library.collections(who.tenant)}

@@ -36,7 +36,7 @@ router = rendering.router()
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldLease:
     """A lease, with what is being done in words; `document` is its id, if that is the looker's."""
 
     lease: Lease
@@ -49,7 +49,7 @@ class Post:
     """A worker, and what its processes are doing."""
 
     worker: Worker
-    held: Sequence[Held]
+    held: Sequence[HeldLease]
 
 
 @router.get("/operations")
@@ -95,18 +95,18 @@ def _mine(live: Mapping[str, Mapping[str, int]]) -> dict[str, LaneCount]:
     }
 
 
-def _of(worker: Worker, held: Sequence[Held]) -> list[Held]:
+def _of(worker: Worker, held: Sequence[HeldLease]) -> list[HeldLease]:
     """What a worker holds: its processes are named after it."""
     return [each for each in held if (each.lease.owner or "").partition("/")[0] == worker.name]
 
 
-def _held(its: Its, tenant: str, leases: Sequence[Lease]) -> list[Held]:
+def _held(its: Its, tenant: str, leases: Sequence[Lease]) -> list[HeldLease]:
     """The leases in words. Of another tenant's only the sort of thing is told: names are its own business."""
     found = []
     for lease in leases:
         sort, _, name = lease.subject.partition(":")
         if lease.tenant != tenant:
-            found.append(Held(lease, OF_OTHERS.get(sort, "another tenant's work"), None))
+            found.append(HeldLease(lease, OF_OTHERS.get(sort, "another tenant's work"), None))
             continue
         name, _, action = name.partition("#")
         document = documents.document(its.runtime.db, tenant, name) if sort == "document" else None
@@ -120,5 +120,5 @@ def _held(its: Its, tenant: str, leases: Sequence[Lease]) -> list[Held]:
                 doing = f"job on {name}"
             case _:
                 doing = lease.subject
-        found.append(Held(lease, doing, document.id if document is not None else None))
+        found.append(HeldLease(lease, doing, document.id if document is not None else None))
     return found

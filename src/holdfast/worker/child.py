@@ -27,7 +27,7 @@ from holdfast.engine.events import Done
 from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
 from holdfast.worker import parent_pipe, queues
-from holdfast.worker.shared_state import Board, Count, Mark, Row
+from holdfast.worker.shared_state import Board, ChildCounter, ChildRow, Mark
 
 # One wake-up serves at most this much, so that a deploy and the fair share of a broker's other users bite.
 MOST_TASKS = 200
@@ -52,10 +52,10 @@ class Birth:
     sender: wakeups.Sender
 
 
-class Child:
+class PoolProcess:
     """One process of the pool, ready to be woken."""
 
-    def __init__(self, birth: Birth, row: Row) -> None:
+    def __init__(self, birth: Birth, row: ChildRow) -> None:
         self._birth = birth
         self._row = row
         self._runtime: bootstrap.Runtime | None = None
@@ -86,14 +86,14 @@ class Child:
         raise self._set_aside(queues.DELIVER, given)
 
     def _set_aside(self, task: str, given: Sequence[object]) -> Reject:
-        self._row.add(Count.STRANGE)
+        self._row.add(ChildCounter.STRANGE)
         why = f"its arguments are not understood ({task} with {given!r:.100})"
         log.warning(queues.SET_ASIDE, task, why)
         return Reject(why, requeue=False)
 
     def wake(self, lane: str, *, redelivered: bool = False) -> None:
         """All that was due in the lanes of this worker was done, or as much as one wake-up may do."""
-        with self._message(Count.WAKE_UPS, redelivered):
+        with self._message(ChildCounter.WAKE_UPS, redelivered):
             self._wake(lane)
 
     def _wake(self, lane: str) -> None:
@@ -109,14 +109,14 @@ class Child:
                     wakeups.wake_lanes(self._birth.sender, {lane: 1})  # somebody goes on where this one stops
                     return
         except StoreUnavailableError as error:
-            self._row.add(Count.STORE_AWAY)
+            self._row.add(ChildCounter.STORE_AWAY)
             log.warning("%s; the sweep wakes again when it is back", error.message)
         if not done:
-            self._row.add(Count.SPARE)
+            self._row.add(ChildCounter.SPARE)
 
     def deliver(self, task_id: int, *, redelivered: bool = False) -> None:
         """The named task was carried out, or this delivery was skipped and the journal says why."""
-        with self._message(Count.DELIVERIES, redelivered):
+        with self._message(ChildCounter.DELIVERIES, redelivered):
             self._deliver(task_id)
 
     def _deliver(self, task_id: int) -> None:
@@ -126,7 +126,7 @@ class Child:
         try:
             ended = engine.deliver(task_id)
         except StoreUnavailableError as error:
-            self._row.add(Count.STORE_AWAY)
+            self._row.add(ChildCounter.STORE_AWAY)
             log.warning("%s; task %s is found by the sweep", error.message, task_id)
             return
         if isinstance(ended, Skipped):
@@ -136,14 +136,14 @@ class Child:
             _log(ended)
 
     @contextlib.contextmanager
-    def _message(self, count: Count, redelivered: bool) -> Iterator[None]:
+    def _message(self, count: ChildCounter, redelivered: bool) -> Iterator[None]:
         """A message is in hand: SIGTERM drains now, and ends the process afterwards."""
         self._in_hand = True
         try:
             self._row[Mark.LAST_WAKE] = boot_time()
             self._row.add(count)
             if redelivered:
-                self._row.add(Count.REDELIVERED)
+                self._row.add(ChildCounter.REDELIVERED)
             if not self._handled:
                 # The pool sets its own handler after the process is initialised; this one replaces it.
                 self._handled = True
@@ -185,7 +185,7 @@ class Child:
                 tell_orders=self._row.note_orders,
             )
         except HoldfastError as error:
-            self._row.add(Count.STORE_AWAY)
+            self._row.add(ChildCounter.STORE_AWAY)
             log.warning("%s; the sweep wakes again when it is back", error.message)
             return None
         runtime.engine.watchdog.start()
@@ -255,7 +255,7 @@ def _log(done: Done) -> None:
     )
 
 
-_child: Child | None = None
+_child: PoolProcess | None = None
 
 
 def born(birth: Birth, place: int) -> None:
@@ -265,10 +265,10 @@ def born(birth: Birth, place: int) -> None:
     os.nice(birth.settings.worker_nice)
     birth.rope.hold()
     row.enter()
-    _child = Child(birth, row)
+    _child = PoolProcess(birth, row)
 
 
-def current() -> Child:
+def current() -> PoolProcess:
     """The child that this process is."""
     if _child is None:
         raise RuntimeError(

@@ -18,12 +18,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from holdfast.core.states import Skip
 from holdfast.engine.events import Ending
 from holdfast.providers.base import boot_time
-from holdfast.worker.shared_state import Count, Mark
+from holdfast.worker.shared_state import ChildCounter, Mark
 from holdfast.worker.supervisor import Overseer
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class HealthLimits:
     """For how many seconds a worker may show no sign of something before it counts as a fault."""
 
     # The sweep may wait for the database for as long as one transaction may.
@@ -34,17 +34,17 @@ class Patience:
     sign: float = 30.0
 
     @classmethod
-    def of(cls, lease_ttl: float) -> "Patience":
+    def of(cls, lease_ttl: float) -> "HealthLimits":
         """So that a process is told of only after it has surely lost its lease."""
         return cls(sign=max(5.0, 2.5 * lease_ttl))
 
 
-class Health:
+class WorkerHealth:
     """Judges a worker by what its overseer has seen."""
 
-    def __init__(self, overseer: Overseer, patience: Patience | None = None) -> None:
+    def __init__(self, overseer: Overseer, patience: HealthLimits | None = None) -> None:
         self._overseer = overseer
-        self._patience = patience or Patience()
+        self._patience = patience or HealthLimits()
 
     def faults(self) -> list[str]:
         """What only a restart would mend; empty for a worker that is alive."""
@@ -112,8 +112,8 @@ class Health:
             "last_claim": ago(board.latest(Mark.LAST_CLAIM)),
             "last_renewal": ago(board.latest(Mark.LAST_RENEWAL)),
             "last_end": ago(board.latest(Mark.LAST_END)),
-            "claims": board.total(Count.CLAIMS),
-            "renewals": board.total(Count.RENEWALS),
+            "claims": board.total(ChildCounter.CLAIMS),
+            "renewals": board.total(ChildCounter.RENEWALS),
             "processes": [
                 {
                     "pid": row.pid,
@@ -130,7 +130,7 @@ class Health:
         """The same, for Prometheus."""
         overseer, now = self._overseer, boot_time()
         board, progress = overseer.board, overseer.progress
-        for count in Count:
+        for count in ChildCounter:
             yield CounterMetricFamily(
                 f"holdfast_worker_{count}", f"{count} of this worker", value=overseer.total(count)
             )
@@ -171,7 +171,7 @@ class Health:
             yield GaugeMetricFamily(f"holdfast_worker_{name}", f"{name} of this worker", value=float(gauge))
 
 
-class Server:
+class HealthServer:
     """Serves a worker's health on a port of its own, from a thread."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -187,7 +187,7 @@ class Server:
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}"
 
-    def start(self, health: Health) -> None:
+    def start(self, health: WorkerHealth) -> None:
         """Answer from now on."""
         registry = CollectorRegistry()
         registry.register(health)
@@ -210,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        health: Health = self.server.health  # type: ignore[attr-defined]
+        health: WorkerHealth = self.server.health  # type: ignore[attr-defined]
         match self.path.partition("?")[0]:
             case "/healthz":
                 self._judge(health, health.faults())
@@ -224,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
                 body = json.dumps({"error": {"code": "not_found", "message": message}}).encode()
                 self._answer(404, body, "application/json")
 
-    def _judge(self, health: Health, problems: list[str]) -> None:
+    def _judge(self, health: WorkerHealth, problems: list[str]) -> None:
         body = {"ok": not problems, "problems": problems, **health.details()}
         self._answer(503 if problems else 200, json.dumps(body).encode(), "application/json")
 

@@ -23,11 +23,11 @@ from holdfast.settings import Settings
 from holdfast.worker import app as celery_app
 from holdfast.worker import child, queue_repair, sender
 from holdfast.worker.brokers import Broker
-from holdfast.worker.health import Health, Patience, Server
+from holdfast.worker.health import HealthLimits, HealthServer, WorkerHealth
 from holdfast.worker.parent_pipe import Tether
 from holdfast.worker.preflight import consumed_brokers, waited_for_database
 from holdfast.worker.shared_state import Board
-from holdfast.worker.supervisor import Card, Overseer
+from holdfast.worker.supervisor import Overseer, WorkerIdentity
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def run(settings: Settings, options: Options) -> int:
     server = _server(settings)
     most = options.autoscale[0] if options.autoscale else options.concurrency
     name = options.name or f"{socket.gethostname()}-{os.getpid()}"
-    card = Card(
+    card = WorkerIdentity(
         id=secrets.token_hex(8),
         name=name,
         broker=str(brokers[0]),
@@ -91,9 +91,9 @@ def _pipelines(settings: Settings) -> tuple[str, ...]:
         raise BadRequestError(message, code="bad_kind") from error
 
 
-def _server(settings: Settings) -> Server:
+def _server(settings: Settings) -> HealthServer:
     try:
-        return Server(settings.health_host, settings.health_port)
+        return HealthServer(settings.health_host, settings.health_port)
     except OSError as error:
         where = f"{settings.health_host}:{settings.health_port}"
         message = (
@@ -107,7 +107,7 @@ def _consume(
     options: Options,
     birth: child.Birth,
     overseer: Overseer,
-    server: Server,
+    server: HealthServer,
     settings: Settings,
 ) -> int:
     app = celery_app.build(brokers, events=settings.events)
@@ -158,7 +158,9 @@ def _worker(app: Celery, options: Options, name: str) -> Any:
     )
 
 
-def _beside(overseer: Overseer, server: Server, end: Callable[[], None]) -> type[bootsteps.StartStopStep]:
+def _beside(
+    overseer: Overseer, server: HealthServer, end: Callable[[], None]
+) -> type[bootsteps.StartStopStep]:
     class Beside(bootsteps.StartStopStep):
         """Starts the side duties once the first children have been forked: threads do not survive a fork."""
 
@@ -167,7 +169,7 @@ def _beside(overseer: Overseer, server: Server, end: Callable[[], None]) -> type
         def start(self, parent: Any) -> None:
             del parent
             overseer.start()
-            server.start(Health(overseer, Patience.of(overseer.settings.lease_ttl)))
+            server.start(WorkerHealth(overseer, HealthLimits.of(overseer.settings.lease_ttl)))
             _listen_to_signals(end)
 
     return Beside

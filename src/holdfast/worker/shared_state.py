@@ -41,7 +41,7 @@ class Left(StrEnum):
     EPOCH = "left_epoch"
 
 
-class Count(StrEnum):
+class ChildCounter(StrEnum):
     """What a child counts, apart from endings and skips. Counts outlive the child that made them."""
 
     CLAIMS = "claims"
@@ -56,14 +56,14 @@ class Count(StrEnum):
 
 
 COUNTS = [
-    *(count.value for count in Count),
+    *(count.value for count in ChildCounter),
     *(f"ended_{ending}" for ending in Ending),
     *(f"skipped_{skip}" for skip in Skip),
 ]
 _FIELDS = {name: place for place, name in enumerate([*Mark, *Left, *COUNTS])}
 
 
-class Row:
+class ChildRow:
     """The row of one child."""
 
     def __init__(self, numbers: "memoryview[float]") -> None:
@@ -101,12 +101,12 @@ class Row:
         now = boot_time()
         match happening:
             case Claimed(claim, hard_at):
-                self.add(Count.CLAIMS)
+                self.add(ChildCounter.CLAIMS)
                 self[Mark.LAST_CLAIM] = self[Mark.BUSY_SINCE] = now
                 self[Mark.HARD_AT], self[Mark.EPOCH] = hard_at, float(claim.epoch)
                 self[Mark.TASK] = float(claim.task_id)
             case Renewed(_, granted):
-                self.add(Count.RENEWALS if granted else Count.LEASES_LOST)
+                self.add(ChildCounter.RENEWALS if granted else ChildCounter.LEASES_LOST)
                 self[Mark.LAST_RENEWAL] = now
             case Done(_, ending):
                 self.add(f"ended_{ending}")
@@ -143,7 +143,9 @@ class Board:
         width = len(_FIELDS) * 8
         self._memory = mmap.mmap(-1, rows * width)  # shared with every process forked from here
         numbers = memoryview(self._memory).cast("d")
-        self.rows = [Row(numbers[place * len(_FIELDS) : (place + 1) * len(_FIELDS)]) for place in range(rows)]
+        self.rows = [
+            ChildRow(numbers[place * len(_FIELDS) : (place + 1) * len(_FIELDS)]) for place in range(rows)
+        ]
 
     def total(self, name: str) -> int:
         """A count over all children that ever were."""
@@ -153,7 +155,7 @@ class Board:
         """The latest of a time over all children; 0 when it never was."""
         return max(row[name] for row in self.rows)
 
-    def taken(self) -> list[Row]:
+    def taken(self) -> list[ChildRow]:
         """The rows of the children that are alive.
 
         Only a child writes to its row, also when it has died: a clean-up here could wipe out its successor.

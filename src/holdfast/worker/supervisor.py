@@ -26,7 +26,7 @@ from holdfast.store.features import open_database
 from holdfast.store.protocol import workers
 from holdfast.store.protocol.workers import WorkerState
 from holdfast.worker.process_deaths import Deaths
-from holdfast.worker.shared_state import COUNTS, Board, Count, Mark, Row
+from holdfast.worker.shared_state import COUNTS, Board, ChildCounter, ChildRow, Mark
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Pace:
 
 
 @dataclass(slots=True)
-class Progress:
+class WorkerProgress:
     """When things last happened in this worker, by the boot-time clock; 0 is never."""
 
     began: float
@@ -72,7 +72,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class WorkerIdentity:
     """What a worker is called and where it is."""
 
     id: str
@@ -88,13 +88,18 @@ class Overseer:
     """The side duties of a main process. `start` after the pool has forked its first children."""
 
     def __init__(
-        self, settings: Settings, card: Card, board: Board, sender: wakeups.Sender, pace: Pace | None = None
+        self,
+        settings: Settings,
+        card: WorkerIdentity,
+        board: Board,
+        sender: wakeups.Sender,
+        pace: Pace | None = None,
     ) -> None:
         self.pace = pace or Pace()
         self.settings = settings
         self.card = card
         self.board = board
-        self.progress = Progress(boot_time())
+        self.progress = WorkerProgress(boot_time())
         self.is_connected: Callable[[], bool] = lambda: False
         self.strangers: Callable[[], int] = lambda: 0
         self.reconnect: Callable[[], None] = lambda: None
@@ -159,7 +164,7 @@ class Overseer:
 
     def total(self, name: str) -> int:
         """A count over all children that ever were, with the strange messages that reached none of them."""
-        return self.board.total(name) + (self.progress.strangers if name == Count.STRANGE else 0)
+        return self.board.total(name) + (self.progress.strangers if name == ChildCounter.STRANGE else 0)
 
     def _sweep(self) -> None:
         interval = self.settings.sweep_interval
@@ -312,7 +317,7 @@ class Overseer:
             log.warning("nothing is in hand any more, but broker or database do not let go; ending now")
             self._cut_off()
 
-    def _look_at(self, row: Row, now: float) -> None:
+    def _look_at(self, row: ChildRow, now: float) -> None:
         pid, hard_at = row.pid, row[Mark.HARD_AT]
         if hard_at and now > hard_at + self.pace.hard_grace and pid not in self._killed:
             self._killed.add(pid)  # until the pool has buried it, it still looks alive

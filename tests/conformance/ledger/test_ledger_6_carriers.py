@@ -13,7 +13,7 @@ from holdfast.core.errors import MustWaitError, StoreUnavailableError
 from holdfast.core.states import CallState
 from holdfast.engine import processes
 from holdfast.engine.host import ThreadHost
-from holdfast.ledger.query_payer import Visitor
+from holdfast.ledger.query_payer import QueryPayer
 from holdfast.store.base.schema import calls, carriers, duties
 from holdfast.store.money import calls as call_rows
 from holdfast.store.money import orders
@@ -150,7 +150,7 @@ def test_whoever_saw_the_outage_itself_needs_no_sweep_to_tell_it(unkeyed, monkey
 
 def test_a_caller_outside_a_task_is_alive_while_its_process_is(afar):
     """Somebody asks a question: neither its intent nor its order is taken for a dead one's."""
-    visitor = Visitor(ThreadHost(), "default", None, 60.0)
+    visitor = QueryPayer(ThreadHost(), "default", None, 60.0)
     ledger = afar.ledger()
     call = embed("chunk-01")
     draft = ledger._draft(visitor.claim, ledger.provider("meter"), [(call.key("default"), call)])

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 
 from holdfast.cli.demo import documents, worker
-from holdfast.cli.demo.narration import Count, Narrator
+from holdfast.cli.demo.narration import IncidentCost, Narrator
 from holdfast.cli.demo.processes import PATIENCE, Actor, Cast, MeterActor, StageError
 from holdfast.core import keys
 from holdfast.core.records import Head, RequestResult
 from holdfast.core.states import Disposition, Status, TaskState
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.store.base import migrate
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import chunks, heads, journal, runs, tasks
@@ -78,11 +78,11 @@ def settle_in(cast: Cast, name: str, *, keyed: bool) -> House:
     url = f"sqlite:///{cast.folder / name}.db"
     migrate.upgrade(url)
     db = open_database(url)
-    engine = Engine(db, Parts(kinds=[worker.index(cast.folder)]))
+    engine = Engine(db, EngineDependencies(kinds=[worker.index(cast.folder)]))
     return House(cast, cast.meter(f"the meter of {name}", keyed=keyed), url, db, engine)
 
 
-def double_click(house: House, tell: Narrator) -> tuple[Count, Actor]:
+def double_click(house: House, tell: Narrator) -> tuple[IncidentCost, Actor]:
     """A document is requested twice and indexed once."""
     texts = documents.paragraphs("handbook")
     accepted = house.request("handbook", texts)
@@ -100,10 +100,10 @@ def double_click(house: House, tell: Narrator) -> tuple[Count, Actor]:
     totals = house.meter.totals()
     once = totals["charges"] == totals["distinct_inputs"] == documents.PARAGRAPHS
     tell.promise(f"{totals['charges']} charges for {totals['distinct_inputs']} paragraphs", kept=once)
-    return Count("double click", documents.PARAGRAPHS, totals["charges"]), hired
+    return IncidentCost("double click", documents.PARAGRAPHS, totals["charges"]), hired
 
 
-def kill(house: House, tell: Narrator, hired: Actor) -> tuple[Count, Actor]:
+def kill(house: House, tell: Narrator, hired: Actor) -> tuple[IncidentCost, Actor]:
     """A worker dies with an order open at the provider; another takes over and pays for no more than that."""
     before = house.meter.totals()["charges"]
     house.meter.stall(after=1, seconds=STALL)
@@ -130,7 +130,7 @@ def kill(house: House, tell: Narrator, hired: Actor) -> tuple[Count, Actor]:
         f"{charges} charges for {len(paid)} paragraphs: {again} again, of {in_flight} that were in flight",
         kept=again <= bound and charges == len(paid) + again and max(paid.values()) <= 2,
     )
-    return Count("kill -9 with an order open", len(paid), charges), heir
+    return IncidentCost("kill -9 with an order open", len(paid), charges), heir
 
 
 def _finished(house: House, title: str) -> dict[int, int]:
@@ -149,7 +149,7 @@ def _charged(house: House, title: str) -> Counter[str]:
     return Counter(text for entry in log if entry["charged"] for text in entry["inputs"] if title in text)
 
 
-def freeze(house: House, tell: Narrator, retired: Actor) -> tuple[Count, Actor]:
+def freeze(house: House, tell: Narrator, retired: Actor) -> tuple[IncidentCost, Actor]:
     """A worker sleeps through its lease; another finishes; the sleeper wakes and may not write."""
     retired.end()
     before = house.meter.totals()["charges"]
@@ -177,14 +177,14 @@ def freeze(house: House, tell: Narrator, retired: Actor) -> tuple[Count, Actor]:
         f"{charges} charges for {documents.PARAGRAPHS} paragraphs; thawed, it sent {sent} orders",
         kept=charges == documents.PARAGRAPHS and sent == 0,
     )
-    return Count("freeze, then thaw", documents.PARAGRAPHS, charges), heir
+    return IncidentCost("freeze, then thaw", documents.PARAGRAPHS, charges), heir
 
 
 def _refusal(reason: str | None) -> str:
     return "it lands" if reason is None else f"fenced out ({reason})"
 
 
-def again(house: House, tell: Narrator) -> list[Count]:
+def again(house: House, tell: Narrator) -> list[IncidentCost]:
     """The same document once more costs nothing; one changed paragraph costs one."""
     texts = documents.paragraphs("handbook")
     before = house.meter.totals()["charges"]
@@ -201,6 +201,6 @@ def again(house: House, tell: Narrator) -> list[Count]:
     tell.promise(f"unchanged: {unchanged} charges", kept=kept)
     tell.promise(f"one paragraph of {documents.PARAGRAPHS} changed: {rewritten} charge", kept=rewritten == 1)
     return [
-        Count("index again, unchanged", 0, unchanged),
-        Count("index again, one paragraph changed", 1, rewritten),
+        IncidentCost("index again, unchanged", 0, unchanged),
+        IncidentCost("index again, one paragraph changed", 1, rewritten),
     ]

@@ -12,7 +12,7 @@ MARGIN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class IncidentCost:
     """What an incident cost at the provider: charges, and the distinct inputs they were for."""
 
     incident: str

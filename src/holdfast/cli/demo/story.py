@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.cli import terminal
 from holdfast.cli.demo import documents, guarded, unguarded, worker
-from holdfast.cli.demo.narration import Count, Narrator
+from holdfast.cli.demo.narration import IncidentCost, Narrator
 from holdfast.cli.demo.processes import Actor, Cast, StageError, ended_like_interrupted
 from holdfast.cli.exit_codes import Exit
 
@@ -69,7 +69,7 @@ def _act(cast: Cast, narrator: Narrator) -> None:
 
 def _kill_twice(
     cast: Cast, house: guarded.House, narrator: Narrator, hired: Actor
-) -> tuple[Count, Actor, Count]:
+) -> tuple[IncidentCost, Actor, IncidentCost]:
     """The kill, and beside it the same kill at a provider that honours keys."""
     # Left early, the stack ends the cast before the pool waits for the other kill.
     with ThreadPoolExecutor(max_workers=1) as aside, contextlib.ExitStack() as early:
@@ -81,7 +81,7 @@ def _kill_twice(
     return count, heir, free
 
 
-def _kill_with_keys(cast: Cast) -> Count:
+def _kill_with_keys(cast: Cast) -> IncidentCost:
     """The kill once more, at a provider that honours idempotency keys, without a word."""
     house = guarded.settle_in(cast, "with-keys", keyed=True)
     silent = Narrator(silent=True)
@@ -92,7 +92,11 @@ def _kill_with_keys(cast: Cast) -> Count:
 
 
 def _bill(
-    narrator: Narrator, mine: Sequence[Count], others: Sequence[Count], distinct: int, other_distinct: int
+    narrator: Narrator,
+    mine: Sequence[IncidentCost],
+    others: Sequence[IncidentCost],
+    distinct: int,
+    other_distinct: int,
 ) -> None:
     numbers = ("new inputs", "with Holdfast", "without")
     table = terminal.table("charges at the provider", *numbers, numbers=numbers)

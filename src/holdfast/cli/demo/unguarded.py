@@ -6,11 +6,11 @@ allows: the same documents, the same orders of three, the same moment of the kil
 
 from holdfast.cli.demo import documents
 from holdfast.cli.demo.guarded import STALL
-from holdfast.cli.demo.narration import Count
+from holdfast.cli.demo.narration import IncidentCost
 from holdfast.cli.demo.processes import Cast, MeterActor
 
 
-def run(cast: Cast) -> tuple[list[Count], dict[str, int]]:
+def run(cast: Cast) -> tuple[list[IncidentCost], dict[str, int]]:
     """The charges of each incident, in the order of the guarded ones, and the totals at the provider."""
     meter = cast.meter("the meter of the plain loop")
     counts = []
@@ -23,7 +23,7 @@ def run(cast: Cast) -> tuple[list[Count], dict[str, int]]:
     ):
         before = meter.totals()["charges"]
         incident(cast, meter)
-        counts.append(Count(name, inputs, meter.totals()["charges"] - before))
+        counts.append(IncidentCost(name, inputs, meter.totals()["charges"] - before))
     return counts, meter.totals()
 
 

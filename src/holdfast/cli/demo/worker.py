@@ -15,11 +15,11 @@ from pathlib import Path
 
 from holdfast.cli.demo import documents
 from holdfast.core.records import Ask, Chunk, Fenced, Slice
-from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind
-from holdfast.engine.sweep import Rules
+from holdfast.engine.sweep import SweepRules
 from holdfast.engine.work import Work
-from holdfast.leases.base import Terms
+from holdfast.leases.base import LeaseTerms
 from holdfast.leases.sql import SqlLeases
 from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Call
@@ -100,12 +100,12 @@ def main(words: list[str] | None = None) -> None:
     options = parser.parse_args(words)
     db, watch = open_database(options.database), open_database(options.database, pool_size=1)
     kind = index(Path(options.folder), waiting_at(options.wait_at, db))
-    parts = Parts(
+    parts = EngineDependencies(
         kinds=[kind],
         providers={"meter": provider(options.meter, keyed=options.keyed)},
-        leases=SqlLeases(watch, Terms(ttl=LEASE, renew_every=LEASE / 4, margin=LEASE / 6)),
+        leases=SqlLeases(watch, LeaseTerms(ttl=LEASE, renew_every=LEASE / 4, margin=LEASE / 6)),
         policy=Policy(concurrency=1),
-        rules=Rules(interval=SWEEP),
+        rules=SweepRules(interval=SWEEP),
         owner=options.name,
     )
     stop = threading.Event()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from holdfast.core.errors import WorkError
 from holdfast.documents import zip_directory
-from holdfast.documents.parse.records import MIB, Limits
+from holdfast.documents.parse.records import MIB, ParseLimits
 from holdfast.documents.parse.source import Readable
 
 # Real documents reach 1:60 for repetitive sheets; deflate itself ends at 1:1032.
@@ -21,7 +21,7 @@ MOST_MEMBERS = 20_000
 MOST_DIRECTORY = 8 * MIB
 
 
-def check(path: Readable, limits: Limits) -> None:
+def check(path: Readable, limits: ParseLimits) -> None:
     """The archive expands to no more than the limits allow; otherwise WorkError, and nothing was unpacked."""
     with _opened(path) as archive:
         members = archive.infolist()

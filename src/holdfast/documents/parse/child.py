@@ -22,9 +22,9 @@ from typing import Any
 from holdfast.core.errors import WorkError
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import sandbox, wire
-from holdfast.documents.parse.reader import Known, Reader, cut, placeholder, read_text
-from holdfast.documents.parse.records import Format, Limits, Slice
-from holdfast.documents.parse.source import Source
+from holdfast.documents.parse.reader import DocumentReader, KnownSlices, cut, placeholder, read_text
+from holdfast.documents.parse.records import Format, ParseLimits, UnitRange
+from holdfast.documents.parse.source import SourceFile
 
 _PR_SET_PDEATHSIG = 1
 _NO_ROOM = ("memory", "failed to map segment")
@@ -33,7 +33,7 @@ _NO_ROOM = ("memory", "failed to map segment")
 def main(owner: int, limits_json: str) -> None:
     """Serve requests until the input ends."""
     _die_with(owner)
-    limits = Limits(**json.loads(limits_json))
+    limits = ParseLimits(**json.loads(limits_json))
     # It ends with its input, not with what is sent to every process of a service that stops.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -44,18 +44,18 @@ def main(owner: int, limits_json: str) -> None:
     os.environ.clear()  # an interpreter may put a locale into it
     memory = _Resident()
     measures = sandbox.confine(limits)
-    reader = Reader(limits)
+    reader = DocumentReader(limits)
     while (received := wire.receive(requests)) is not None:
         request, descriptor = received
         _grant_seconds(limits.seconds)
-        source = None if descriptor is None else Source(descriptor)
+        source = None if descriptor is None else SourceFile(descriptor)
         answer = _answer(reader, request, source, measures)
         answers.write(wire.frame({**answer, "resident": memory.now()}))
         answers.flush()
 
 
 def _answer(
-    reader: Reader, request: dict[str, Any], source: Source | None, measures: tuple[str, ...]
+    reader: DocumentReader, request: dict[str, Any], source: SourceFile | None, measures: tuple[str, ...]
 ) -> dict[str, Any]:
     """The answer to one request; every failure of a parser is an answer too."""
     try:
@@ -75,11 +75,13 @@ def _answer(
         return {"error": "broken_file", "message": message}
 
 
-def _do(reader: Reader, request: dict[str, Any], source: Source | None) -> Any:
+def _do(reader: DocumentReader, request: dict[str, Any], source: SourceFile | None) -> Any:
     if request["ask"] == "text":
         return wire.cut_to(read_text(request["text"], _options(request)))
     if request["ask"] == "pages":
-        return wire.cut_to(cut(wire.pages_from(request["pages"]), Format.TEXT, _options(request), Known()))
+        return wire.cut_to(
+            cut(wire.pages_from(request["pages"]), Format.TEXT, _options(request), KnownSlices())
+        )
     if request["ask"] == "placeholder":
         return base64.b64encode(placeholder(Format(request["format"]), request["width"])).decode("ascii")
     if source is None:
@@ -89,9 +91,9 @@ def _do(reader: Reader, request: dict[str, Any], source: Source | None) -> Any:
     document_format = Format(request["format"])
     if request["ask"] == "thumbnail":
         return base64.b64encode(reader.thumbnail(source, document_format, request["width"])).decode("ascii")
-    wanted = Slice(request["first"], request["last"])
+    wanted = UnitRange(request["first"], request["last"])
     if request["ask"] == "cut":
-        known = Known(tuple(request["parts"]), frozenset(request["digests"]))
+        known = KnownSlices(tuple(request["parts"]), frozenset(request["digests"]))
         return wire.cut_to(reader.cut(source, document_format, wanted, _options(request), known))
     return wire.pages_to(reader.read(source, document_format, wanted))
 

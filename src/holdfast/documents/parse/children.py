@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.documents.parse import wire
-from holdfast.documents.parse.records import MIB, Limits
+from holdfast.documents.parse.records import MIB, ParseLimits
 
 MOST_REQUESTS = 2000
 GROWN = 192 * MIB
@@ -47,10 +47,10 @@ class DiedError(Exception):
         self.words = words
 
 
-class Child:
+class ParserProcess:
     """One running parser process. Used by one thread at a time."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ParseLimits) -> None:
         self._limits = limits
         self._served = 0
         self._resident = 0

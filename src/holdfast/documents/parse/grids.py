@@ -189,7 +189,7 @@ def _line(
         across += width
 
 
-def _fitted(faces: Typeface, text: str, style: Style, room: float) -> tuple[list[typeface.Word], float]:
+def _fitted(faces: Typeface, text: str, style: Style, room: float) -> tuple[list[typeface.DrawnWord], float]:
     """The words that fit and their length; of a text that does not fit, the beginning with an ellipsis."""
     words = [faces.word(word, style, glued=glued) for word, glued in typeface.split(text)]
     used = _used(words, faces, style)
@@ -210,6 +210,6 @@ def _fitted(faces: Typeface, text: str, style: Style, room: float) -> tuple[list
     return words, _used(words, faces, style)
 
 
-def _used(words: Sequence[typeface.Word], faces: Typeface, style: Style) -> float:
+def _used(words: Sequence[typeface.DrawnWord], faces: Typeface, style: Style) -> float:
     gap = faces.space(style)
     return sum(word.width + (gap if number and not word.glued else 0) for number, word in enumerate(words))

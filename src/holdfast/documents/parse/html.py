@@ -8,7 +8,7 @@ import re
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.documents.parse import encodings, tables, texts
-from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.parse.records import Page, Role, TextBlock
 from holdfast.documents.parse.source import Readable
 
 _UNSEEN = frozenset(
@@ -52,13 +52,13 @@ class _Walk:
     """One pass over the tree in document order; `_held` is the text of the block that is not ended yet."""
 
     def __init__(self) -> None:
-        self._found: list[Block] = []
+        self._found: list[TextBlock] = []
         self._held: list[str] = []
         self._inked = False  # something that is no space is held
         self._role = Role.PARAGRAPH
         self._level = 0
 
-    def blocks(self, root: LexborNode) -> list[Block]:
+    def blocks(self, root: LexborNode) -> list[TextBlock]:
         """All blocks in order."""
         node: LexborNode | None = root
         while node is not None:
@@ -121,7 +121,7 @@ class _Walk:
         text = "".join(self._held)
         text = text.strip("\n").rstrip() if self._role is Role.CODE else " ".join(text.split())
         if text.strip():
-            self._found.append(Block(self._role, text, self._level))
+            self._found.append(TextBlock(self._role, text, self._level))
         self._held = []
         self._inked = False
         self._role, self._level = Role.PARAGRAPH, 0
@@ -129,10 +129,10 @@ class _Walk:
     def _table(self, table: LexborNode) -> None:
         caption = table.css_first("caption")
         if caption is not None and (text := " ".join(caption.text().split())):
-            self._found.append(Block(Role.PARAGRAPH, text))
+            self._found.append(TextBlock(Role.PARAGRAPH, text))
         rows = [[cell.text(separator=" ") for cell in row.css("td, th")] for row in table.css("tr")]
         headed = table.css_first("thead th, tr:first-child th") is not None or None
-        self._found += [Block(Role.ROW, text) for text in tables.row_texts(rows, headed=headed)]
+        self._found += [TextBlock(Role.ROW, text) for text in tables.row_texts(rows, headed=headed)]
 
 
 def _is_plain(table: LexborNode) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.documents.parse import tables
-from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.parse.records import Page, Role, TextBlock
 from holdfast.documents.parse.source import Readable
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -27,10 +27,10 @@ def read_docx(path: Readable) -> tuple[str | None, list[Page]]:
 
     document = docx.Document(path.open("rb"))
     styles = {style.style_id: style.name or "" for style in document.styles}
-    parts: list[list[Block]] = [[]]
+    parts: list[list[TextBlock]] = [[]]
     for element in _body(document.element.body, 0):
         if element.tag == _TABLE:
-            parts[-1] += [Block(Role.ROW, text) for text in tables.row_texts(_table(element))]
+            parts[-1] += [TextBlock(Role.ROW, text) for text in tables.row_texts(_table(element))]
             continue
         if _breaks_before(element) and parts[-1]:
             parts.append([])
@@ -68,7 +68,7 @@ def _boxes(paragraph: Any, depth: int) -> Iterator[Any]:
             waiting.extend(reversed(child))
 
 
-def _paragraph(element: Any, styles: dict[str, str]) -> Block | None:
+def _paragraph(element: Any, styles: dict[str, str]) -> TextBlock | None:
     text = _text(element).strip()
     if not text:
         return None
@@ -80,8 +80,8 @@ def _paragraph(element: Any, styles: dict[str, str]) -> Block | None:
     name = styles.get(style.get(f"{_W}val", ""), "").lower() if style is not None else ""
     level = _level(name, outline.get(f"{_W}val", "9") if outline is not None else "9")
     if level:
-        return Block(Role.HEADING, " ".join(text.split()), level)
-    return Block(Role.LIST if numbered is not None or name.startswith("list") else Role.PARAGRAPH, text)
+        return TextBlock(Role.HEADING, " ".join(text.split()), level)
+    return TextBlock(Role.LIST if numbered is not None or name.startswith("list") else Role.PARAGRAPH, text)
 
 
 def _level(style: str, outline: str) -> int:
@@ -142,7 +142,7 @@ def read_pptx(path: Readable) -> tuple[str | None, list[Page]]:
     for number, slide in enumerate(deck.slides, start=1):
         title = slide.shapes.title
         label = " ".join(title.text_frame.text.split()) if title is not None else ""
-        blocks = [Block(Role.HEADING, label, 1)] if label else []
+        blocks = [TextBlock(Role.HEADING, label, 1)] if label else []
         blocks += [
             block
             for shape in slide.shapes
@@ -150,21 +150,23 @@ def read_pptx(path: Readable) -> tuple[str | None, list[Page]]:
             for block in _shape(shape, 0)
         ]
         if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
-            blocks += [Block(Role.PARAGRAPH, part.strip()) for part in notes.text.split("\n") if part.strip()]
+            blocks += [
+                TextBlock(Role.PARAGRAPH, part.strip()) for part in notes.text.split("\n") if part.strip()
+            ]
         pages.append(Page(number, tuple(blocks), label or None))
     return (deck.core_properties.title or "").strip() or next(
         (p.label for p in pages if p.label), None
     ), pages
 
 
-def _shape(shape: Any, depth: int) -> Iterator[Block]:
+def _shape(shape: Any, depth: int) -> Iterator[TextBlock]:
     if depth <= _MOST_DEPTH and hasattr(shape, "shapes"):
         for inner in shape.shapes:
             yield from _shape(inner, depth + 1)
     elif getattr(shape, "has_table", False):
         rows = ([cell.text for cell in row.cells] for row in shape.table.rows)
-        yield from (Block(Role.ROW, text) for text in tables.row_texts(rows))
+        yield from (TextBlock(Role.ROW, text) for text in tables.row_texts(rows))
     elif getattr(shape, "has_text_frame", False):
         lines = [paragraph for paragraph in shape.text_frame.paragraphs if paragraph.text.strip()]
         role = Role.LIST if len(lines) > 1 else Role.PARAGRAPH
-        yield from (Block(role, line.text.replace("\v", "\n").strip()) for line in lines)
+        yield from (TextBlock(role, line.text.replace("\v", "\n").strip()) for line in lines)

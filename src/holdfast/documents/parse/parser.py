@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 from holdfast.core.errors import WorkError
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import encodings, reader, sniff, texts, wire
-from holdfast.documents.parse.children import Child, DiedError
-from holdfast.documents.parse.reader import Cut, Known, Whole
-from holdfast.documents.parse.records import Format, Limits, Outline, Page, Slice
+from holdfast.documents.parse.children import DiedError, ParserProcess
+from holdfast.documents.parse.reader import Cut, KnownSlices, Whole
+from holdfast.documents.parse.records import Format, Outline, Page, ParseLimits, UnitRange
 
 T = TypeVar("T")
 # A plain text up to this size is read in this process, in linear time (decision 0043), and stays parsed
@@ -44,12 +44,12 @@ _CODES = frozenset(
 class Parser:
     """Parses documents within limits. Every failure is a WorkError with a code that says what is wrong."""
 
-    def __init__(self, limits: Limits | None = None, *, in_child: bool = False) -> None:
+    def __init__(self, limits: ParseLimits | None = None, *, in_child: bool = False) -> None:
         """Parse within these limits; with `in_child` small texts, too, are left to the child."""
-        self._limits = limits or Limits()
+        self._limits = limits or ParseLimits()
         self._small = 0 if in_child else SMALL_TEXT
         self._lock = threading.Lock()
-        self._child: Child | None = None
+        self._child: ParserProcess | None = None
         self._recent: tuple[tuple[object, ...], Whole] | None = None
         _parsers.add(self)
 
@@ -65,7 +65,7 @@ class Parser:
             return small.outline()
         return _shaped(wire.outline_from, self._ask({"ask": "outline", "name": name}, path, seconds))
 
-    def read(self, path: Path, document_format: Format, wanted: Slice) -> list[Page]:
+    def read(self, path: Path, document_format: Format, wanted: UnitRange) -> list[Page]:
         """The pages of a slice. Pages without text are among them, with no blocks."""
         self._measure(path)
         small = self._small_text(path, document_format)
@@ -77,17 +77,17 @@ class Parser:
         self,
         path: Path,
         document_format: Format,
-        wanted: Slice,
+        wanted: UnitRange,
         options: ChunkOptions,
-        known: Known | None = None,
+        known: KnownSlices | None = None,
         seconds: float | None = None,
     ) -> Cut:
         """The chunks of a slice, cut where it was read; none for a slice that is known."""
         self._measure(path)
         small = self._small_text(path, document_format)
         if small is not None:
-            return reader.cut(small.read(wanted), document_format, options, known or Known())
-        known = known or Known()
+            return reader.cut(small.read(wanted), document_format, options, known or KnownSlices())
+        known = known or KnownSlices()
         request = _request("cut", document_format, wanted) | _cutting(options)
         request |= {"parts": list(known.parts), "digests": list(known.digests)}
         return _shaped(wire.cut_from, self._ask(request, path, seconds))
@@ -189,12 +189,12 @@ class Parser:
             return answer
         raise AssertionError("unreachable")
 
-    def _ready(self) -> Child:
+    def _ready(self) -> ParserProcess:
         if self._child is not None and self._child.worn:
             self._child.close()
             self._child = None
         if self._child is None:
-            self._child = Child(self._limits)
+            self._child = ParserProcess(self._limits)
         return self._child
 
     def _verdict(self, death: DiedError) -> WorkError:
@@ -230,7 +230,7 @@ class Parser:
             self._child = None
 
 
-def _request(ask: str, document_format: Format, wanted: Slice) -> dict[str, Any]:
+def _request(ask: str, document_format: Format, wanted: UnitRange) -> dict[str, Any]:
     return {"ask": ask, "format": document_format.value, "first": wanted.first, "last": wanted.last}
 
 

@@ -21,7 +21,17 @@ import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from pypdfium2 import raw
 
 from holdfast.core.errors import WorkError
-from holdfast.documents.parse.records import MIB, Block, Format, Limits, Outline, Page, Role, Slice, Unit
+from holdfast.documents.parse.records import (
+    MIB,
+    Format,
+    Outline,
+    Page,
+    ParseLimits,
+    Role,
+    TextBlock,
+    Unit,
+    UnitRange,
+)
 from holdfast.documents.parse.source import Readable
 from holdfast.store.base.text import plain
 
@@ -59,7 +69,7 @@ class _Line:
 class Pdf:
     """A PDF to be read by slices. It is opened anew for each, so that nothing PDFium keeps can pile up."""
 
-    def __init__(self, path: Readable, limits: Limits) -> None:
+    def __init__(self, path: Readable, limits: ParseLimits) -> None:
         self._path = path
         self._limits = limits
 
@@ -81,11 +91,11 @@ class Pdf:
             title = " ".join(plain(document.get_metadata_value("Title")).split())
             return Outline(Format.PDF, Unit.PAGE, pages, title or None)
 
-    def ahead(self, wanted: Slice) -> bool:  # noqa: ARG002 (pages are read in any order)
+    def ahead(self, wanted: UnitRange) -> bool:  # noqa: ARG002 (pages are read in any order)
         """Any slice can be read at any time."""
         return True
 
-    def read(self, wanted: Slice) -> list[Page]:
+    def read(self, wanted: UnitRange) -> list[Page]:
         """The pages of the slice."""
         with _opened(self._path) as document:
             last = min(wanted.last, len(document))
@@ -142,7 +152,7 @@ def _has_text(document: pdfium.PdfDocument, number: int) -> bool:
         return False
 
 
-def _page(document: pdfium.PdfDocument, number: int) -> tuple[Block, ...]:
+def _page(document: pdfium.PdfDocument, number: int) -> tuple[TextBlock, ...]:
     """The blocks of page `number`, from 1; a damaged page among good ones is left empty."""
     try:
         with (
@@ -199,7 +209,7 @@ def _box(text: pdfium.PdfTextPage, at: int) -> tuple[float, float, float]:
     return box.left, box.top, box.bottom
 
 
-def _blocks(lines: list[_Line]) -> Iterator[Block]:
+def _blocks(lines: list[_Line]) -> Iterator[TextBlock]:
     if not lines:
         return
     height = _commonest(lines)
@@ -235,14 +245,14 @@ def _begins(held: list[_Line], line: _Line, height: float, leading: float) -> bo
     return len(held) > 1 and 0.5 * height < line.left - last.left < 5 * height and last.text[-1:] in _STOPS
 
 
-def _block(lines: list[_Line], height: float) -> Block:
+def _block(lines: list[_Line], height: float) -> TextBlock:
     text = "".join(_joined([line.text for line in lines]))
     for mark in _SOFT_HYPHENS:
         text = text.replace(mark, "")
     ratio = lines[0].height / height if height > 0 else 1.0
     if ratio >= 1.15 and len(text) <= LONGEST_HEADING and any(map(str.isalnum, text)):
-        return Block(Role.HEADING, text, 1 if ratio >= 1.6 else 2 if ratio >= 1.3 else 3)
-    return Block(Role.LIST if _ITEM.match(text) else Role.PARAGRAPH, text)
+        return TextBlock(Role.HEADING, text, 1 if ratio >= 1.6 else 2 if ratio >= 1.3 else 3)
+    return TextBlock(Role.LIST if _ITEM.match(text) else Role.PARAGRAPH, text)
 
 
 def _joined(lines: list[str]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from holdfast.core.errors import HoldfastError
 from holdfast.documents.parse.parser import Parser
-from holdfast.documents.parse.records import Limits
+from holdfast.documents.parse.records import ParseLimits
 
 MEASURES_WITHIN = 5.0
 
@@ -37,7 +37,7 @@ class Shares:
 class Parsers:
     """Parsers that are lent, one caller at a time each."""
 
-    def __init__(self, limits: Limits | None = None, shares: Shares | None = None) -> None:
+    def __init__(self, limits: ParseLimits | None = None, shares: Shares | None = None) -> None:
         self._shares = shares or Shares()
         self._all = [Parser(limits, in_child=True) for _ in range(self._shares.parsers)]
         self._free = list(self._all)

@@ -1,6 +1,6 @@
 """One way into all formats: outline, read, thumbnail. It lives in the child.
 
-A `Reader` remembers the document it opened last, because a plan is followed by the reading of what was
+A `DocumentReader` remembers the document it opened last, as a plan is followed by the reading of what was
 planned: documents of one slice are parsed once for both, and sheets are read forward from where the last
 slice ended.
 """
@@ -12,24 +12,24 @@ from typing import Protocol
 from holdfast.core import keys
 from holdfast.core.errors import HoldfastError, WorkError
 from holdfast.documents import chunk
-from holdfast.documents.chunk import ChunkOptions, Piece
+from holdfast.documents.chunk import ChunkOptions, ChunkText
 from holdfast.documents.parse import archive, records, sniff, texts
 from holdfast.documents.parse.records import (
     ARCHIVES,
     SHEETS,
     Format,
-    Limits,
     Outline,
     Page,
-    Slice,
+    ParseLimits,
     Unit,
+    UnitRange,
     has_text,
 )
 from holdfast.documents.parse.source import Readable
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownSlices:
     """Digests of slices that need not be cut, each made of a slice's content and of `parts`."""
 
     parts: tuple[str, ...] = ()
@@ -46,11 +46,11 @@ class Cut:
 
     digest: str
     pages: int
-    pieces: Sequence[Piece] | None
+    pieces: Sequence[ChunkText] | None
     exact: bool = True
 
 
-def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, known: Known) -> Cut:
+def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, known: KnownSlices) -> Cut:
     """The pages of a slice, cut unless they are known."""
     digest = keys.digest(records.digest(pages, document_format), *known.parts)
     return Cut(digest, len(pages), None if digest in known.digests else chunk.cut(pages, options))
@@ -88,10 +88,10 @@ class Opened(Protocol):
     def outline(self) -> Outline:
         """The document at a glance."""
 
-    def ahead(self, wanted: Slice) -> bool:
+    def ahead(self, wanted: UnitRange) -> bool:
         """True while the slice can still be read from here; otherwise open the document again."""
 
-    def read(self, wanted: Slice) -> list[Page]:
+    def read(self, wanted: UnitRange) -> list[Page]:
         """The pages of the slice."""
 
 
@@ -111,19 +111,19 @@ class Whole:
         unit = Unit.SLIDE if self._format is Format.PPTX else Unit.PART
         return Outline(self._format, unit, self._pages[-1].number, self._title)
 
-    def ahead(self, wanted: Slice) -> bool:  # noqa: ARG002 (all of it is here)
+    def ahead(self, wanted: UnitRange) -> bool:  # noqa: ARG002 (all of it is here)
         """Any slice can be read at any time."""
         return True
 
-    def read(self, wanted: Slice) -> list[Page]:
+    def read(self, wanted: UnitRange) -> list[Page]:
         """The pages of the slice."""
         return [page for page in self._pages if wanted.first <= page.number <= wanted.last]
 
 
-class Reader:
+class DocumentReader:
     """Reads documents within limits of size. Limits of time and memory are those of the process around it."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ParseLimits) -> None:
         self._limits = limits
         self._key: tuple[object, ...] = ()
         self._document: Opened | None = None
@@ -133,12 +133,17 @@ class Reader:
         return self._opened(path, sniff.sniff(path, name)).outline()
 
     def cut(
-        self, path: Readable, document_format: Format, wanted: Slice, options: ChunkOptions, known: Known
+        self,
+        path: Readable,
+        document_format: Format,
+        wanted: UnitRange,
+        options: ChunkOptions,
+        known: KnownSlices,
     ) -> Cut:
         """The chunks of a slice."""
         return cut(self.read(path, document_format, wanted), document_format, options, known)
 
-    def read(self, path: Readable, document_format: Format, wanted: Slice) -> list[Page]:
+    def read(self, path: Readable, document_format: Format, wanted: UnitRange) -> list[Page]:
         """The pages of a slice."""
         document = self._opened(path, document_format)
         if not document.ahead(wanted):
@@ -179,7 +184,7 @@ class Reader:
         return self._document
 
 
-def _open(path: Readable, document_format: Format, limits: Limits) -> Opened:
+def _open(path: Readable, document_format: Format, limits: ParseLimits) -> Opened:
     if document_format in ARCHIVES:
         archive.check(path, limits)
     if document_format is Format.PDF:

@@ -69,7 +69,7 @@ class Role(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ParseLimits:
     """What one document may cost: time and memory of the child, and the size of what it is given.
 
     `seconds` is wall time per request and CPU time of the child; `memory` its address space; `bytes` the
@@ -88,7 +88,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class UnitRange:
     """The units `first` to `last` of an outline, counted from 1, both included."""
 
     first: int
@@ -109,13 +109,13 @@ class Outline:
     parts: tuple[int, ...] = ()
 
     @property
-    def whole(self) -> Slice:
+    def whole(self) -> UnitRange:
         """The slice that is the whole document."""
-        return Slice(1, self.units)
+        return UnitRange(1, self.units)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """A run of text that belongs together. `level` is 1 to 6 for a heading and 0 for all else."""
 
     role: Role
@@ -128,11 +128,11 @@ class Page:
     """One page, slide, sheet or part: its number from 1, its name if any, and its blocks in reading order."""
 
     number: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[TextBlock, ...]
     label: str | None = None
 
 
-def slices(outline: Outline, *, pages: int = 12, rows: int = 3000) -> tuple[Slice, ...]:
+def slices(outline: Outline, *, pages: int = 12, rows: int = 3000) -> tuple[UnitRange, ...]:
     """The document cut into slices: a PDF by `pages`, sheets by `rows`, all else whole.
 
     A sheet of more than `rows` is cut by itself; smaller ones share a slice while they fit together.
@@ -141,24 +141,26 @@ def slices(outline: Outline, *, pages: int = 12, rows: int = 3000) -> tuple[Slic
         return _steps(1, outline.units, pages)
     if outline.unit is not Unit.ROW:
         return (outline.whole,)
-    found: list[Slice] = []
+    found: list[UnitRange] = []
     start, row = 1, 0
     for height in outline.parts:
         if row + height - start + 1 > rows:
             if row >= start:
-                found.append(Slice(start, row))
+                found.append(UnitRange(start, row))
             start = row + 1
         row += height
         if height > rows:
             found.extend(_steps(start, row, rows))
             start = row + 1
     if row >= start:
-        found.append(Slice(start, row))
+        found.append(UnitRange(start, row))
     return tuple(found)
 
 
-def _steps(first: int, last: int, size: int) -> tuple[Slice, ...]:
-    return tuple(Slice(start, min(start + size - 1, last)) for start in range(first, last + 1, max(1, size)))
+def _steps(first: int, last: int, size: int) -> tuple[UnitRange, ...]:
+    return tuple(
+        UnitRange(start, min(start + size - 1, last)) for start in range(first, last + 1, max(1, size))
+    )
 
 
 def digest(pages: Sequence[Page], document_format: Format) -> str:

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from holdfast.documents.parse import system_calls
-from holdfast.documents.parse.records import Limits
+from holdfast.documents.parse.records import ParseLimits
 
 MOST_WORDS = 64 * 1024
 MOST_FILES = 64
@@ -51,7 +51,7 @@ _PARSERS = (
 )
 
 
-def confine(limits: Limits) -> tuple[str, ...]:
+def confine(limits: ParseLimits) -> tuple[str, ...]:
     """This process is confined as far as the system allows; the measures in force, in plain words."""
     measures = ["an empty environment", *_hard_limits(limits)]
     if sys.platform != "linux":
@@ -71,7 +71,7 @@ def confine(limits: Limits) -> tuple[str, ...]:
     return tuple(measures)
 
 
-def _hard_limits(limits: Limits) -> list[str]:
+def _hard_limits(limits: ParseLimits) -> list[str]:
     bounds = (
         (resource.RLIMIT_CORE, 0, "no core dumps"),
         (resource.RLIMIT_FSIZE, MOST_WORDS, "hardly a file to write"),  # its last words

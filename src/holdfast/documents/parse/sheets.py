@@ -17,14 +17,14 @@ from holdfast.core.errors import WorkError
 from holdfast.documents.parse import encodings, sniff, tables
 from holdfast.documents.parse.records import (
     TEXTS,
-    Block,
     Format,
-    Limits,
     Outline,
     Page,
+    ParseLimits,
     Role,
-    Slice,
+    TextBlock,
     Unit,
+    UnitRange,
 )
 from holdfast.documents.parse.source import Readable
 from holdfast.store.base.text import plain
@@ -47,7 +47,7 @@ class _Sheet:
 class Rows:
     """The sheets of one file, opened once and read forward."""
 
-    def __init__(self, path: Readable, document_format: Format, limits: Limits) -> None:
+    def __init__(self, path: Readable, document_format: Format, limits: ParseLimits) -> None:
         self._sheets = (
             _delimited(path, document_format, limits) if document_format in TEXTS else _workbook(path, limits)
         )
@@ -61,11 +61,11 @@ class Rows:
         heights = tuple(sheet.height for sheet in self._sheets)
         return Outline(self._format, Unit.ROW, sum(heights), None, heights)
 
-    def ahead(self, wanted: Slice) -> bool:
+    def ahead(self, wanted: UnitRange) -> bool:
         """True when the slice has not been passed yet."""
         return wanted.first >= self._next
 
-    def read(self, wanted: Slice) -> list[Page]:
+    def read(self, wanted: UnitRange) -> list[Page]:
         """One page for each sheet that the slice touches; the slice must be ahead."""
         pages: list[Page] = []
         before = 0
@@ -80,7 +80,7 @@ class Rows:
 
 
 def corner(
-    path: Readable, document_format: Format, limits: Limits, most: int
+    path: Readable, document_format: Format, limits: ParseLimits, most: int
 ) -> tuple[str | None, list[list[str]]]:
     """The name of the first sheet that has anything in it, and its first `most` rows as they stand.
 
@@ -100,7 +100,7 @@ def corner(
     return name, taken
 
 
-def _blocks(sheet: _Sheet, first: int, last: int) -> tuple[Block, ...]:
+def _blocks(sheet: _Sheet, first: int, last: int) -> tuple[TextBlock, ...]:
     taken = itertools.islice(sheet.rows, first - 1 - sheet.at, last - sheet.at)
     sheet.at = last
     rows = [[tables.spelled(cell) for cell in row] for row in taken]
@@ -114,12 +114,12 @@ def _blocks(sheet: _Sheet, first: int, last: int) -> tuple[Block, ...]:
     return _rows(names, rows)
 
 
-def _rows(names: list[str] | None, rows: Sequence[Sequence[str]]) -> tuple[Block, ...]:
+def _rows(names: list[str] | None, rows: Sequence[Sequence[str]]) -> tuple[TextBlock, ...]:
     texts = (tables.row_text(names, row) for row in rows)
-    return tuple(Block(Role.ROW, plain(text)) for text in texts if text)
+    return tuple(TextBlock(Role.ROW, plain(text)) for text in texts if text)
 
 
-def _workbook(path: Readable, limits: Limits) -> list[_Sheet]:
+def _workbook(path: Readable, limits: ParseLimits) -> list[_Sheet]:
     try:
         book = calamine.CalamineWorkbook.from_filelike(path.open("rb"))
     except calamine.PasswordError as error:
@@ -139,7 +139,7 @@ def _workbook(path: Readable, limits: Limits) -> list[_Sheet]:
     return sheets
 
 
-def _delimited(path: Readable, document_format: Format, limits: Limits) -> list[_Sheet]:
+def _delimited(path: Readable, document_format: Format, limits: ParseLimits) -> list[_Sheet]:
     """The one sheet of a delimited text. It is gone through twice, to count and to read, and never held."""
     encoding = encodings.of_file(path)
     separator = _delimiter(path, document_format)
@@ -181,7 +181,7 @@ def _sheet(name: str | None, height: int, first: list[str], rows: Iterator[Seque
     return _Sheet(name, height, header, 1 if header else 0, rows)
 
 
-def _allow(cells: int, limits: Limits) -> None:
+def _allow(cells: int, limits: ParseLimits) -> None:
     if cells > limits.cells:
         raise WorkError(
             f"the tables have more than {limits.cells:,} cells; split the file into smaller ones",

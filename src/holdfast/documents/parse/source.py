@@ -11,7 +11,7 @@ from typing import BinaryIO
 _BUFFER = 256 * 1024
 
 
-class Source:
+class SourceFile:
     """An open file. It is closed when nobody has it any more."""
 
     def __init__(self, descriptor: int) -> None:
@@ -36,7 +36,7 @@ class Source:
 class _Bytes(io.RawIOBase):
     """Reads a descriptor without moving its place, which all who share it would share."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceFile) -> None:
         self._source = source
         self._at = 0
 
@@ -65,5 +65,5 @@ class _Bytes(io.RawIOBase):
         return self._source.fileno()
 
 
-Readable = Path | Source
+Readable = Path | SourceFile
 """What a parser reads: a file by its path, or one that is open already."""

@@ -5,7 +5,7 @@ import re
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse import encodings, tables
-from holdfast.documents.parse.records import Block, Page, Role
+from holdfast.documents.parse.records import Page, Role, TextBlock
 from holdfast.documents.parse.source import Readable
 
 BEGINNING = 64 * 1024
@@ -50,12 +50,12 @@ def plain_pages(text: str) -> list[Page]:
     return [Page(number, blocks) for number, blocks in enumerate(found, start=1)]
 
 
-def _paragraphs(text: str) -> tuple[Block, ...]:
+def _paragraphs(text: str) -> tuple[TextBlock, ...]:
     text = "\n".join(map(str.rstrip, text.strip("\n").split("\n"))).rstrip()
-    return tuple(Block(Role.PARAGRAPH, part) for part in _BLANK.split(text) if part.strip())
+    return tuple(TextBlock(Role.PARAGRAPH, part) for part in _BLANK.split(text) if part.strip())
 
 
-def markdown_title(blocks: tuple[Block, ...]) -> str | None:
+def markdown_title(blocks: tuple[TextBlock, ...]) -> str | None:
     """The title of the front matter, or else the first heading of the best level."""
     if blocks and blocks[0].role is Role.CODE and (named := _named(blocks[0].text)):
         return named
@@ -82,11 +82,11 @@ class _Markdown:
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         self._at = 0
-        self._found: list[Block] = []
+        self._found: list[TextBlock] = []
         self._held: list[str] = []
         self._role = Role.PARAGRAPH
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[TextBlock]:
         """All blocks in order."""
         self._front_matter()
         while self._at < len(self._lines):
@@ -135,7 +135,7 @@ class _Markdown:
 
     def _add(self, role: Role, text: str, level: int) -> None:
         if text.strip():
-            self._found.append(Block(role, text if role is Role.CODE else text.strip(), level))
+            self._found.append(TextBlock(role, text if role is Role.CODE else text.strip(), level))
 
     def _fenced(self, opening: str, mark: str) -> None:
         taken = [opening.rstrip()]

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from PIL import Image, ImageDraw, ImageFont
 
 from holdfast.documents.parse import grids, typeface
-from holdfast.documents.parse.records import Block, Format, Role
-from holdfast.documents.parse.typeface import Style, Typeface, Word
+from holdfast.documents.parse.records import Format, Role, TextBlock
+from holdfast.documents.parse.typeface import DrawnWord, Style, Typeface
 
 _PAPER, _EDGE, _INK, _LINES = (250, 250, 248), (208, 208, 204), (72, 84, 96), (226, 227, 224)
 _CODE_PAPER, _DARK = (244, 245, 247), (24, 29, 36)
@@ -56,7 +56,7 @@ def placeholder(document_format: Format, width: int) -> bytes:
     return _png(image, width)
 
 
-def page(blocks: Sequence[Block], document_format: Format, width: int) -> bytes:
+def page(blocks: Sequence[TextBlock], document_format: Format, width: int) -> bytes:
     """The blocks of a page on white paper, as many as it holds; slides are wider than high."""
     slide = document_format is Format.PPTX
     image = Image.new("RGB", (DRAWN, round(DRAWN * (SLIDE if slide else A4))), "white")
@@ -80,7 +80,7 @@ def _png(image: Image.Image, width: int) -> bytes:
     return png.getvalue()
 
 
-def _shown(blocks: Sequence[Block], document_format: Format) -> list[Block]:
+def _shown(blocks: Sequence[TextBlock], document_format: Format) -> list[TextBlock]:
     """The blocks that can be on the page, each cut short, without marks that a reader would not see."""
     shown = []
     if document_format is Format.MARKDOWN and len(blocks) > 1 and _is_front_matter(blocks[0]):
@@ -89,18 +89,18 @@ def _shown(blocks: Sequence[Block], document_format: Format) -> list[Block]:
         text = block.text[:MOST_LETTERS]
         if document_format is Format.MARKDOWN and block.role is not Role.CODE:
             text = _MARKS.sub("", _LINK.sub(r"\1", text))
-        shown.append(Block(block.role, typeface.clean(text), block.level))
+        shown.append(TextBlock(block.role, typeface.clean(text), block.level))
     return shown
 
 
-def _is_front_matter(block: Block) -> bool:
+def _is_front_matter(block: TextBlock) -> bool:
     return block.role is Role.CODE and not block.text.lstrip().startswith(_FENCES)
 
 
 class _Page:
     """A page being filled from its top; `_top` is where the next line begins."""
 
-    def __init__(self, image: Image.Image, blocks: Sequence[Block], *, slide: bool) -> None:
+    def __init__(self, image: Image.Image, blocks: Sequence[TextBlock], *, slide: bool) -> None:
         self._image = image
         self._draw = ImageDraw.Draw(image)
         self._blocks = blocks
@@ -127,7 +127,7 @@ class _Page:
                     return
                 self._add(block)
 
-    def _add(self, block: Block) -> None:
+    def _add(self, block: TextBlock) -> None:
         if block.role is Role.HEADING:
             self._heading(block)
         elif block.role is Role.CODE:
@@ -142,7 +142,7 @@ class _Page:
     def _is_full(self, style: Style) -> bool:
         return self._top + style.size > self._bottom
 
-    def _heading(self, block: Block) -> None:
+    def _heading(self, block: TextBlock) -> None:
         style = _HEADINGS.get(block.level, _SMALL_HEADING)
         if self._slide and block.level == 1:
             style = _SLIDE_TITLE
@@ -194,7 +194,7 @@ class _Page:
     def _gap(self, style: Style) -> float:
         return style.size * 0.6 if style.mono else self._faces.space(style)
 
-    def _words(self, text: str, style: Style) -> list[Word]:
+    def _words(self, text: str, style: Style) -> list[DrawnWord]:
         return [self._faces.word(word, style, glued=glued) for word, glued in typeface.split(text)]
 
     def _lines(self, text: str, style: Style, *, left: int = 0, most: int = 1000) -> None:
@@ -210,7 +210,9 @@ class _Page:
             self._place(_turned(line) if rtl else line, style, end if rtl else start, from_right=rtl)
             self._top += style.leading
 
-    def _place(self, words: Sequence[Word], style: Style, edge: float, *, from_right: bool = False) -> None:
+    def _place(
+        self, words: Sequence[DrawnWord], style: Style, edge: float, *, from_right: bool = False
+    ) -> None:
         gap = self._gap(style)
         base = self._top + style.size
         if from_right:
@@ -222,13 +224,13 @@ class _Page:
             edge += word.width
 
 
-def _length(words: Sequence[Word], gap: float) -> float:
+def _length(words: Sequence[DrawnWord], gap: float) -> float:
     return sum(word.width + (0 if word.glued or not number else gap) for number, word in enumerate(words))
 
 
-def _within(words: Sequence[Word], width: float, gap: float) -> list[Word]:
+def _within(words: Sequence[DrawnWord], width: float, gap: float) -> list[DrawnWord]:
     """The words that begin within a width; the last may be cut by whoever draws over it."""
-    line: list[Word] = []
+    line: list[DrawnWord] = []
     across = 0.0
     for word in words:
         across += word.width + gap
@@ -238,9 +240,9 @@ def _within(words: Sequence[Word], width: float, gap: float) -> list[Word]:
     return line
 
 
-def _turned(line: Sequence[Word]) -> list[Word]:
+def _turned(line: Sequence[DrawnWord]) -> list[DrawnWord]:
     """The words from left to right of a line that is read from the right; Latin words keep their order."""
-    turned: list[Word] = []
+    turned: list[DrawnWord] = []
     runs = itertools.groupby(line, key=lambda word: word.rtl)
     for rtl, run in reversed([(rtl, list(run)) for rtl, run in runs]):
         turned += reversed(run) if rtl else run
@@ -255,10 +257,12 @@ def _paragraph_lines(text: str) -> list[str]:
     return lines
 
 
-def _wrapped(words: Sequence[Word], width: float, faces: Typeface, style: Style) -> Iterator[list[Word]]:
+def _wrapped(
+    words: Sequence[DrawnWord], width: float, faces: Typeface, style: Style
+) -> Iterator[list[DrawnWord]]:
     """Lines of words that fit; a word longer than a line is broken."""
     gap = faces.space(style)
-    line: list[Word] = []
+    line: list[DrawnWord] = []
     for word in itertools.chain.from_iterable(_broken(word, width, faces, style) for word in words):
         if line and _length([*line, word], gap) > width:
             yield line
@@ -268,7 +272,7 @@ def _wrapped(words: Sequence[Word], width: float, faces: Typeface, style: Style)
         yield line
 
 
-def _broken(word: Word, width: float, faces: Typeface, style: Style) -> Iterator[Word]:
+def _broken(word: DrawnWord, width: float, faces: Typeface, style: Style) -> Iterator[DrawnWord]:
     while word.width > width and len(word.text) > 1:
         most = max(1, int(len(word.text) * width / word.width))
         while most > 1 and faces.word(word.text[:most], style).width > width:

@@ -50,7 +50,7 @@ class Style:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class DrawnWord:
     """A word with the face that draws it; without one it is a bar. `width` is in pixels."""
 
     text: str
@@ -188,7 +188,7 @@ class Typeface:
         if not _draws("", letters):
             missing = [letter for letter in letters if not _ignored(letter) and not _drawable("", letter)]
             self._paths = [*self._system(missing), ""]
-        self._words: dict[tuple[str, int, bool, bool], Word] = {}
+        self._words: dict[tuple[str, int, bool, bool], DrawnWord] = {}
 
     @staticmethod
     def _system(missing: list[str]) -> list[str]:
@@ -203,14 +203,14 @@ class Typeface:
                 missing = rest
         return chosen
 
-    def word(self, text: str, style: Style, *, glued: bool = False) -> Word:
+    def word(self, text: str, style: Style, *, glued: bool = False) -> DrawnWord:
         """The word, measured."""
         key = (text, style.size, style.bold, glued)
         if key not in self._words:
             self._words[key] = self._measured(text, style, glued=glued)
         return self._words[key]
 
-    def _measured(self, text: str, style: Style, *, glued: bool) -> Word:
+    def _measured(self, text: str, style: Style, *, glued: bool) -> DrawnWord:
         rtl = is_rtl(text)
         for spelled in dict.fromkeys((text, _folded(text))):
             for path in self._paths:
@@ -218,9 +218,9 @@ class Typeface:
                     continue
                 face = _face(_bold(path) if style.bold else _mono(path) if style.mono else path, style.size)
                 if face is not None:
-                    return Word(spelled, face, math.ceil(face.getlength(spelled)), rtl, glued)
+                    return DrawnWord(spelled, face, math.ceil(face.getlength(spelled)), rtl, glued)
         across = sum(1.0 if _is_wide(letter) else 0.52 for letter in text if not _ignored(letter))
-        return Word(text, None, max(1.0, across * style.size), rtl, glued)
+        return DrawnWord(text, None, max(1.0, across * style.size), rtl, glued)
 
     def space(self, style: Style) -> float:
         """The width of the space between two words."""
@@ -259,7 +259,7 @@ def _beside(path: str, other: str) -> str:
     return next((str(place) for place in places if place.exists()), path)
 
 
-def draw_word(draw: ImageDraw.ImageDraw, at: tuple[float, float], word: Word, style: Style) -> None:
+def draw_word(draw: ImageDraw.ImageDraw, at: tuple[float, float], word: DrawnWord, style: Style) -> None:
     """The word with the left end of its base line at `at`."""
     left, base = at
     if word.face is None:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.documents.chunk import Piece
+from holdfast.documents.chunk import ChunkText
 from holdfast.documents.parse.reader import Cut
-from holdfast.documents.parse.records import Block, Format, Outline, Page, Role, Unit
+from holdfast.documents.parse.records import Format, Outline, Page, Role, TextBlock, Unit
 
 _LENGTH = struct.Struct(">Q")
 HEADER = _LENGTH.size
@@ -94,7 +94,7 @@ def pages_from(message: list[Any]) -> list[Page]:
         found.append(
             Page(
                 int(number),
-                tuple(Block(_ROLES[role], str(text), int(level)) for role, level, text in blocks),
+                tuple(TextBlock(_ROLES[role], str(text), int(level)) for role, level, text in blocks),
                 None if label is None else str(label),
             )
         )
@@ -121,7 +121,7 @@ def cut_from(message: list[Any]) -> Cut:
         return Cut(str(digest), int(pages), None, exact=bool(exact))
     headings = [tuple(str(text) for text in path) for path in paths]
     pieces = [
-        Piece(str(text), int(page), headings[int(path)])
+        ChunkText(str(text), int(page), headings[int(path)])
         for text, page, path in zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
     ]
     return Cut(str(digest), int(pages), pieces, exact=bool(exact))

@@ -31,7 +31,7 @@ class Hold(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredResponse:
     """An earlier answer: its HTTP status, and its body as it was sent."""
 
     status: int
@@ -60,18 +60,18 @@ LET_GO = delete(idempotency).where(*_open)
 FORGET = delete(idempotency).where(idempotency.c.created_at < now() - KEPT)
 
 
-def begin(db: Database, tenant: str, key: str, fingerprint: str, token: str) -> Hold | Kept:
+def begin(db: Database, tenant: str, key: str, fingerprint: str, token: str) -> Hold | StoredResponse:
     """What a request under `key` meets: the earlier answer, or whether it is its turn to be carried out."""
     where = {"b_tenant": tenant, "b_key": key}
 
-    def body(tx: Tx) -> Hold | Kept:
+    def body(tx: Tx) -> Hold | StoredResponse:
         tx.execute(EXPIRED, where)
         tx.execute(NEW, where | {"b_fingerprint": fingerprint, "b_token": token})
         row = tx.execute(ROW, where).one()
         if row.fingerprint != fingerprint:
             return Hold.CONFLICT
         if row.status is not None:
-            return Kept(row.status, row.answer or "")
+            return StoredResponse(row.status, row.answer or "")
         if row.token != token:
             if row.open_until > row.now:
                 return Hold.OTHERS
@@ -81,7 +81,7 @@ def begin(db: Database, tenant: str, key: str, fingerprint: str, token: str) -> 
     return db.write("begin_once", body)
 
 
-def settle(db: Database, tenant: str, key: str, token: str, answer: Kept) -> None:
+def settle(db: Database, tenant: str, key: str, token: str, answer: StoredResponse) -> None:
     """The answer is what everybody with this key gets for a day, unless the row was taken over."""
     values = {"b_tenant": tenant, "b_key": key, "b_token": token, "b_answer": answer.body}
     db.write("settle_once", lambda tx: tx.execute(SETTLE, {**values, "b_status": answer.status}))

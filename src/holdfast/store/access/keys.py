@@ -8,7 +8,7 @@ from sqlalchemy import Row, and_, bindparam, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.store.base.database import Database
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.schema import api_keys
 
 
@@ -48,7 +48,7 @@ IS_LIVE = and_(
 )
 LIVE = select(*_KEY).where(api_keys.c.digest == bindparam("digest"), IS_LIVE)
 STILL_LIVE = select(api_keys.c.digest).where(
-    key_in(api_keys.c.digest, bindparam("digests", type_=Keys())), IS_LIVE
+    key_in(api_keys.c.digest, bindparam("digests", type_=KeyList())), IS_LIVE
 )
 BY_DIGEST = select(*_KEY).where(api_keys.c.digest == bindparam("digest"))
 ALL = select(*_KEY).order_by(api_keys.c.created_at, api_keys.c.id)

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.store.access import keys
 from holdfast.store.access.keys import Key
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.schema import api_keys, page_sessions
 
 NEW = (
@@ -33,7 +33,7 @@ KEY_OF = (
 STILL_LIVE = (
     select(page_sessions.c.digest)
     .select_from(_with_keys)
-    .where(key_in(page_sessions.c.digest, bindparam("digests", type_=Keys())), _is_live)
+    .where(key_in(page_sessions.c.digest, bindparam("digests", type_=KeyList())), _is_live)
 )
 
 

@@ -24,7 +24,7 @@ from holdfast.core.records import Head, RunRecord
 from holdfast.core.retry import Backoff
 from holdfast.core.states import Status
 from holdfast.store.base import dialect, time_limits
-from holdfast.store.base.statements import Statements, Told, Values
+from holdfast.store.base.statements import StatementResult, Statements, Values
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Tx:
         self._executing = db.statements.on(connection)
         self._execute = self._executing.execute
 
-    def execute(self, statement: Executable, values: Values = None) -> Told:
+    def execute(self, statement: Executable, values: Values = None) -> StatementResult:
         """Run one statement."""
         if time_limits.is_time_over():
             raise StoreTimeoutError(OUT_OF_TIME)

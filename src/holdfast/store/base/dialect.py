@@ -98,7 +98,7 @@ def _now_sqlite(_element: Any, compiler: Any, **_: Any) -> str:
     return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
-class Keys(TypeDecorator[list[str]]):
+class KeyList(TypeDecorator[list[str]]):
     """A list of keys as one bound value: an array on PostgreSQL, a JSON list on SQLite."""
 
     impl = Text
@@ -114,7 +114,7 @@ class Keys(TypeDecorator[list[str]]):
         return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
 
 
-class Numbers(Keys):
+class Numbers(KeyList):
     """The same of whole numbers."""
 
     cache_ok = True

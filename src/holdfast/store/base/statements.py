@@ -28,7 +28,7 @@ _ONE = (dict, Mapping)
 TEXT, BINARY = 0, 1  # the formats of PostgreSQL, as the driver names them
 
 
-class Told:
+class StatementResult:
     """What a statement said: its rows, and how many it changed."""
 
     __slots__ = ("_rows", "rowcount")
@@ -156,21 +156,21 @@ class Executing:
         self._cursor: Any = connection.connection.cursor()
         self._heard = bool(connection.dispatch.before_cursor_execute)
 
-    def execute(self, statement: Executable, values: Values) -> Told:
+    def execute(self, statement: Executable, values: Values) -> StatementResult:
         """Run one statement."""
         ready = None if self._heard else self._ready(statement, values)
         if ready is None:
             result = self._connection.execute(statement, values)
-            return Told(result.all() if result.returns_rows else (), result.rowcount)
+            return StatementResult(result.all() if result.returns_rows else (), result.rowcount)
         return self._executed(ready, values)
 
-    def in_binary(self, statement: Executable, values: Values) -> Told:
+    def in_binary(self, statement: Executable, values: Values) -> StatementResult:
         """Run one statement of PostgreSQL, whose answer comes in its binary format."""
         ready = None if self._heard else self._ready(statement, values)
         if ready is None:
             event.listen(self._connection, "before_cursor_execute", _ask_for_binary)
             try:
-                return Told(self._connection.execute(statement, values).all(), 0)
+                return StatementResult(self._connection.execute(statement, values).all(), 0)
             finally:
                 event.remove(self._connection, "before_cursor_execute", _ask_for_binary)
         self._cursor.format = BINARY
@@ -179,14 +179,14 @@ class Executing:
         finally:
             self._cursor.format = TEXT
 
-    def _executed(self, ready: _Ready, values: Values) -> Told:
+    def _executed(self, ready: _Ready, values: Values) -> StatementResult:
         cursor, dialect = self._cursor, self._connection.dialect
         try:
             if ready.many:
                 dialect.do_executemany(cursor, ready.text, [ready.values(each) for each in values or ()])  # type: ignore[arg-type]
             else:
                 dialect.do_execute(cursor, ready.text, ready.values(values or {}))  # type: ignore[arg-type]
-            return Told(ready.rows(cursor), cursor.rowcount)
+            return StatementResult(ready.rows(cursor), cursor.rowcount)
         except dialect.loaded_dbapi.Error as error:
             raise lost_or_wrong(self._connection, ready.text, error, cursor) from error
 

@@ -87,14 +87,14 @@ def _open(tx: Tx, head: Head, generation: int, cause: str, action: Row[Any], run
     requests.open_generation(tx, ask, target, run, decide.Verdict(Disposition.ACCEPTED, "follow_up"), run_id)
 
 
-def _notice(head: Head, generation: int, cause: str, action: Row[Any]) -> deliveries.Notice:
+def _notice(head: Head, generation: int, cause: str, action: Row[Any]) -> deliveries.EventNotice:
     document = {
         "id": subjects.document_id(head.subject),
         "collection": head.collection,
         "generation": generation,
         "run_id": cause,
     }
-    return deliveries.Notice(
+    return deliveries.EventNotice(
         head.tenant,
         deliveries.READY,
         action.options["url"],

@@ -42,7 +42,7 @@ def subject(event_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class EventNotice:
     """What is to be told, to whom; `cause` is the run that made it true, `about` what the body says of it."""
 
     tenant: str
@@ -59,7 +59,7 @@ class Notice:
 INSERT = insert(deliveries).values(created_at=bindparam("b_at"), since=bindparam("b_at"))
 
 
-def post(tx: Tx, notice: Notice, event_id: str) -> None:
+def post(tx: Tx, notice: EventNotice, event_id: str) -> None:
     """The notice will be delivered if this transaction commits. The event's id is that of the run as well."""
     ask = Ask(
         kind=KIND,
@@ -79,7 +79,7 @@ def post(tx: Tx, notice: Notice, event_id: str) -> None:
             "id": event_id,
             "head_id": head.id,
             "body": keys.canonical(body).encode("utf-8", "replace"),
-            **{name: getattr(notice, name) for name in Notice.__dataclass_fields__ if name != "about"},
+            **{name: getattr(notice, name) for name in EventNotice.__dataclass_fields__ if name != "about"},
         },
     )
 
@@ -120,7 +120,7 @@ def call_back(
         "error": None if code is None else _error(status, code, message),
         "link": f"{row.callback.get('link', '')}/jobs/{run_id}",
     }
-    notice = Notice(
+    notice = EventNotice(
         row.tenant,
         ENDINGS[status],
         row.callback["url"],

@@ -23,7 +23,7 @@ MADE_DUE = select(
 )
 
 
-class FollowUps(Hook):
+class FollowUpHook(Hook):
     """Each action of the collection has its run when a document is ready; who asked is told of an end."""
 
     def after_publish(self, tx: Tx, head: Head, generation: int, run_id: str) -> int:

@@ -59,7 +59,7 @@ def send_test(
         if earlier is not None:
             return Landed() if earlier.id == event_id else str(earlier.id)
         about = {"collection": collection, "action": {"id": action.id, "name": action.name}, "by": actor}
-        notice = deliveries.Notice(
+        notice = deliveries.EventNotice(
             tenant,
             deliveries.TEST,
             action.options["url"],

@@ -5,7 +5,7 @@ from holdfast.store.base.database import Hook, Tx
 from holdfast.store.jobs import job_results
 
 
-class JobResults(Hook):
+class JobResultHook(Hook):
     """Results are kept with their run, and go with it or with their document."""
 
     def after_prune(self, tx: Tx, head: Head, run: RunRecord) -> None:

@@ -16,7 +16,7 @@ from holdfast.core import subjects
 from holdfast.core.records import Claim, Head, RunRecord
 from holdfast.core.states import Status
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in
+from holdfast.store.base.dialect import KeyList, key_in
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import documents, job_results, runs
 
@@ -24,7 +24,7 @@ DELETED = "delete"
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ResultDraft:
     """A result about to be kept. `mark` tells duplicates; `data` is JSON."""
 
     document: str
@@ -37,7 +37,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredResult:
     """A result and its place: (slice, position) orders the results of a job."""
 
     slice: int
@@ -53,7 +53,7 @@ class Kept:
 KEEP = insert(job_results)
 
 
-def keep(tx: Tx, claim: Claim, drafts: Sequence[Draft]) -> None:
+def keep(tx: Tx, claim: Claim, drafts: Sequence[ResultDraft]) -> None:
     """The results of a slice are kept, in the transaction that finishes it: that is their fence."""
     if drafts:
         place = {"run_id": claim.run_id, "slice": claim.ordinal}
@@ -110,14 +110,14 @@ TELL = update(runs).where(runs.c.id == bindparam("b_run")).values(result=bindpar
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ResultCounts:
     """How many results a job left when it succeeded, and how many of them are good."""
 
     results: int = 0
     good: int = 0
 
 
-def collect(tx: Tx, run_id: str, *, limit: int | None = None) -> Tally:
+def collect(tx: Tx, run_id: str, *, limit: int | None = None) -> ResultCounts:
     """Of equal results the first is left, none of a deleted document, and no more than `limit`.
 
     How many are left is kept with the run: a list of jobs must not count the results of each. For the
@@ -130,7 +130,7 @@ def collect(tx: Tx, run_id: str, *, limit: int | None = None) -> Tally:
         if first is not None:
             tx.execute(DROP_FROM, {"b_run": run_id, "b_slice": first.slice, "b_position": first.position})
     row = tx.execute(COUNT, {"run_id": run_id}).one()
-    tally = Tally(int(row.all), int(row.good))
+    tally = ResultCounts(int(row.all), int(row.good))
     tx.execute(TELL, {"b_run": run_id, "b_result": dataclasses.asdict(tally)})
     return tally
 
@@ -138,7 +138,7 @@ def collect(tx: Tx, run_id: str, *, limit: int | None = None) -> Tally:
 MARKS = select(job_results.c.mark).where(
     job_results.c.run_id == bindparam("run_id"),
     job_results.c.slice != bindparam("slice"),
-    key_in(job_results.c.mark, bindparam("marks", type_=Keys())),
+    key_in(job_results.c.mark, bindparam("marks", type_=KeyList())),
 )
 
 
@@ -166,7 +166,7 @@ _readable = (
     _live_document,
 )
 PAGE = (
-    select(*(job_results.c[name] for name in Kept.__dataclass_fields__))
+    select(*(job_results.c[name] for name in StoredResult.__dataclass_fields__))
     .where(
         *_readable,
         runs.c.id == bindparam("run_id"),
@@ -181,10 +181,10 @@ PAGE = (
 
 def page(
     db: Database, tenant: str, run_id: str, *, after: tuple[int, int] = (-1, -1), limit: int = 100
-) -> list[Kept]:
+) -> list[StoredResult]:
     """The results of a job that succeeded, after (slice, position) `after`; none of any other job."""
     values = {"tenant": tenant, "run_id": run_id, "slice": after[0], "position": after[1], "limit": limit}
-    return [Kept(**row._asdict()) for row in db.read(lambda tx: tx.all(PAGE, values))]
+    return [StoredResult(**row._asdict()) for row in db.read(lambda tx: tx.all(PAGE, values))]
 
 
 DROP_RUN = delete(job_results).where(_of_run)

@@ -12,12 +12,12 @@ from sqlalchemy import Integer, and_, bindparam, func, literal, select, text
 from holdfast.core import subjects
 from holdfast.core.states import LIVE
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in
+from holdfast.store.base.dialect import KeyList, key_in
 from holdfast.store.base.schema import chunks, documents, heads, one_of, runs
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class JobSource:
     """A ready document: the generation that answers, and how many chunks it has."""
 
     document: str
@@ -27,7 +27,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class NumberedChunk:
     """A chunk by its number in the document."""
 
     number: int
@@ -62,25 +62,25 @@ _ready = (
     .order_by(documents.c.id)
 )
 READY = _ready.limit(bindparam("limit"))
-READY_CHOSEN = _ready.where(key_in(documents.c.id, bindparam("ids", type_=Keys())))
+READY_CHOSEN = _ready.where(key_in(documents.c.id, bindparam("ids", type_=KeyList())))
 KNOWN = select(documents.c.id).where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
-    key_in(documents.c.id, bindparam("ids", type_=Keys())),
+    key_in(documents.c.id, bindparam("ids", type_=KeyList())),
     ~documents.c.deleted,
 )
 
 
-def ready(db: Database, tenant: str, collection: str, *, limit: int) -> list[Source]:
+def ready(db: Database, tenant: str, collection: str, *, limit: int) -> list[JobSource]:
     """The ready documents of a collection in the order of their ids, at most `limit`."""
     values = {"tenant": tenant, "collection": collection, "limit": limit}
-    return [Source(**row._asdict()) for row in db.read(lambda tx: tx.all(READY, values))]
+    return [JobSource(**row._asdict()) for row in db.read(lambda tx: tx.all(READY, values))]
 
 
-def chosen(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> list[Source]:
+def chosen(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> list[JobSource]:
     """Those of the named documents that are ready and in the collection, in the order of their ids."""
     values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
-    return [Source(**row._asdict()) for row in db.read(lambda tx: tx.all(READY_CHOSEN, values))]
+    return [JobSource(**row._asdict()) for row in db.read(lambda tx: tx.all(READY_CHOSEN, values))]
 
 
 def unknown(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> list[str]:
@@ -103,7 +103,7 @@ _coming = (
     )
 )
 COMING = _coming.limit(1)
-COMING_CHOSEN = _coming.where(key_in(heads.c.subject, bindparam("subjects", type_=Keys()))).limit(1)
+COMING_CHOSEN = _coming.where(key_in(heads.c.subject, bindparam("subjects", type_=KeyList()))).limit(1)
 
 
 def coming(db: Database, tenant: str, collection: str, ids: Sequence[str] | None) -> bool:
@@ -143,7 +143,7 @@ PIECES = (
 
 def pieces(
     db: Database, head_id: int, generation: int, numbers: Sequence[int] | None = None
-) -> list[Piece] | None:
+) -> list[NumberedChunk] | None:
     """The chunks with these numbers, or all; None when the generation is no longer the one that answers."""
     place = {"head_id": head_id, "generation": generation}
     reach = (
@@ -151,12 +151,14 @@ def pieces(
     )
     wanted = None if numbers is None else frozenset(numbers)
 
-    def body(tx: Tx) -> list[Piece] | None:
+    def body(tx: Tx) -> list[NumberedChunk] | None:
         if tx.one(CURRENT, place) is None:
             return None
         found = tx.all(PIECES, place | {"first": 0, "last": 2**31 - 1} | reach)
         return [
-            Piece(row.number, row.page, row.text) for row in found if wanted is None or row.number in wanted
+            NumberedChunk(row.number, row.page, row.text)
+            for row in found
+            if wanted is None or row.number in wanted
         ]
 
     return db.read(body)

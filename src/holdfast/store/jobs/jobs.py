@@ -18,10 +18,10 @@ from holdfast.core.records import Ask, RequestResult, RunRecord
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, Numbers, key_in
+from holdfast.store.base.dialect import KeyList, Numbers, key_in
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import A_JOB, collections, documents, heads, runs, tasks
-from holdfast.store.jobs.job_results import STANDS, Tally
+from holdfast.store.jobs.job_results import STANDS, ResultCounts
 from holdfast.store.protocol import generations, requests
 
 # Whoever deletes waits for this lock, and then looks for work to end: a job cannot slip in between.
@@ -44,7 +44,7 @@ ASKED = select(runs.c.content, runs.c.options, runs.c.pipeline).where(runs.c.id 
 
 
 def request(
-    db: Database, ask: Ask, *, run_id: str, patience: decide.Patience, replace: bool
+    db: Database, ask: Ask, *, run_id: str, patience: decide.SilenceLimits, replace: bool
 ) -> RequestResult:
     """What became of a request for a job; NotFoundError when its subject is not there (any more)."""
 
@@ -79,7 +79,7 @@ class Job:
     actor: str
     reason: str
     options: Mapping[str, Any]
-    tally: Tally
+    tally: ResultCounts
     result: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -110,7 +110,7 @@ _asked = (
         ).label("about"),
     )
     .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
-    .where(key_in(runs.c.kind, bindparam("kinds", type_=Keys())), STANDS)
+    .where(key_in(runs.c.kind, bindparam("kinds", type_=KeyList())), STANDS)
 )
 _job = _asked.where(runs.c.tenant == bindparam("tenant"), *_are_jobs(runs))
 ONE = _job.where(runs.c.id == bindparam("run_id"))
@@ -131,7 +131,7 @@ def one(db: Database, tenant: str, run_id: str, kinds: Collection[str]) -> Job |
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class JobQuery:
     """Which jobs are listed, and after which one."""
 
     tenant: str
@@ -142,7 +142,7 @@ class Wanted:
     limit: int = 100
 
 
-def page(db: Database, wanted: Wanted) -> list[Job]:
+def page(db: Database, wanted: JobQuery) -> list[Job]:
     """The jobs that are wanted, the newest first."""
     values: dict[str, Any] = {"tenant": wanted.tenant, "kinds": list(wanted.kinds)}
 
@@ -181,10 +181,12 @@ def _jobs(found: Sequence[Any]) -> list[Job]:
     ]
 
 
-def _tally(row: Any) -> Tally:
+def _tally(row: Any) -> ResultCounts:
     """How many results there are; a job whose result is a file, or documents, has none of these."""
     counts = row.result if row.status == Status.SUCCESS and row.result else {}
-    return Tally(**{name: counts[name] for name in Tally.__dataclass_fields__ if name in counts})
+    return ResultCounts(
+        **{name: counts[name] for name in ResultCounts.__dataclass_fields__ if name in counts}
+    )
 
 
 TOLD = select(tasks.c.result).where(

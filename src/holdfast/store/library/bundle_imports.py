@@ -27,7 +27,7 @@ from holdfast.store.base.schema import calls, runs
 from holdfast.store.base.schema import tasks as task_table
 from holdfast.store.library import documents, quotas
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
-from holdfast.store.library.documents import BY_DIGEST, NEW, Document, Draft
+from holdfast.store.library.documents import BY_DIGEST, NEW, Document, DocumentDraft
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import claims, generations, requests, tasks
 
@@ -63,7 +63,7 @@ KNOWN = _new.on_conflict_do_update(
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ImportedCall:
     """A paid input and what was answered to it elsewhere."""
 
     key: str
@@ -72,7 +72,7 @@ class Known:
     result: bytes
 
 
-def keep_calls(db: Database, claim: Claim, known: Sequence[Known]) -> Fenced | Landed:
+def keep_calls(db: Database, claim: Claim, known: Sequence[ImportedCall]) -> Fenced | Landed:
     """The tenant need not pay for these any more. Keep batches short, as for chunks."""
     common = {"b_tenant": claim.tenant, "b_run": claim.run_id}
     unique = {each.key: each for each in known}
@@ -101,7 +101,7 @@ def keep_calls(db: Database, claim: Claim, known: Sequence[Known]) -> Fenced | L
 class Arrival:
     """A document that is about to arrive, and how it was indexed: `ask` names it once it has an id."""
 
-    draft: Draft
+    draft: DocumentDraft
     ask: Ask
     run_id: str
     token: str

@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, case,
 
 from holdfast.core.states import Status
 from holdfast.store.base.database import Database
-from holdfast.store.base.dialect import Keys, key_in
+from holdfast.store.base.dialect import KeyList, key_in
 from holdfast.store.base.schema import charges, documents, heads
 from holdfast.store.library import documents as stored
 from holdfast.store.library.documents import Document
@@ -29,7 +29,7 @@ RANKS = {
 }
 
 
-class Sort(StrEnum):
+class SortKey(StrEnum):
     """What a list is sorted by."""
 
     ID = "id"
@@ -41,7 +41,7 @@ class Sort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PagePosition:
     """Where a page of a sorted list ended."""
 
     value: str | float
@@ -49,16 +49,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DocumentQuery:
     """Which documents of a collection, in which order, after which place. `q` is looked for in titles."""
 
     tenant: str
     collection: str
-    sort: Sort = Sort.ID
+    sort: SortKey = SortKey.ID
     down: bool = False
     status: Status | None = None
     q: str = ""
-    after: Place | None = None
+    after: PagePosition | None = None
     limit: int = 100
 
 
@@ -67,7 +67,7 @@ class Listed:
     """A document, and its place in the list that it was found in."""
 
     document: Document
-    place: Place
+    place: PagePosition
 
 
 _status = func.coalesce(heads.c.status, Status.IDLE.value)
@@ -76,18 +76,18 @@ _cost = (
     .where(charges.c.run_id == heads.c.run_id, charges.c.sort != "in_doubt")
     .scalar_subquery()
 )
-VALUES: dict[Sort, ColumnElement[Any]] = {
-    Sort.ID: documents.c.id,
-    Sort.TITLE: func.lower(documents.c.title),
-    Sort.STATUS: case(*((_status == status.value, rank) for status, rank in RANKS.items()), else_=9),
-    Sort.UPDATED: documents.c.updated_at,
-    Sort.PAGES: func.coalesce(documents.c.pages, -1),
-    Sort.COST: cast(_cost, BigInteger),
+VALUES: dict[SortKey, ColumnElement[Any]] = {
+    SortKey.ID: documents.c.id,
+    SortKey.TITLE: func.lower(documents.c.title),
+    SortKey.STATUS: case(*((_status == status.value, rank) for status, rank in RANKS.items()), else_=9),
+    SortKey.UPDATED: documents.c.updated_at,
+    SortKey.PAGES: func.coalesce(documents.c.pages, -1),
+    SortKey.COST: cast(_cost, BigInteger),
 }
 
 
 @functools.cache
-def _page(sort: Sort, *, down: bool, by_status: bool, by_title: bool, follows: bool) -> Select[Any]:
+def _page(sort: SortKey, *, down: bool, by_status: bool, by_title: bool, follows: bool) -> Select[Any]:
     """The query for lists of this sort. Made once, so that `store.base.statements` knows it again."""
     value = VALUES[sort]
     query = _query(sort).where(
@@ -101,11 +101,11 @@ def _page(sort: Sort, *, down: bool, by_status: bool, by_title: bool, follows: b
         beyond = value < bindparam("value") if down else value > bindparam("value")
         same = and_(value == bindparam("value"), documents.c.id > bindparam("after"))
         # By ids there are no equals, and without the second half their index leads straight to the place.
-        query = query.where(beyond if sort is Sort.ID else or_(beyond, same))
+        query = query.where(beyond if sort is SortKey.ID else or_(beyond, same))
     return query.order_by(value.desc() if down else value, documents.c.id).limit(bindparam("limit"))
 
 
-def page(db: Database, wanted: Wanted) -> list[Listed]:
+def page(db: Database, wanted: DocumentQuery) -> list[Listed]:
     """The documents that are wanted, in their order."""
     values: dict[str, Any] = {
         "tenant": wanted.tenant,
@@ -119,7 +119,7 @@ def page(db: Database, wanted: Wanted) -> list[Listed]:
         values["q"] = f"%{plain}%"
     if (after := wanted.after) is not None:
         values["value"] = after.value
-        values |= {} if wanted.sort is Sort.ID else {"after": after.id}
+        values |= {} if wanted.sort is SortKey.ID else {"after": after.id}
     query = _page(
         wanted.sort,
         down=wanted.down,
@@ -136,7 +136,7 @@ def some(db: Database, tenant: str, collection: str, ids: Collection[str]) -> li
     return [_listed(row).document for row in db.look(SOME, values)]
 
 
-def _query(sort: Sort) -> Select[Any]:
+def _query(sort: SortKey) -> Select[Any]:
     return stored.selecting(VALUES[sort].label("place"))
 
 
@@ -145,13 +145,13 @@ def _listed(row: Any) -> Listed:
     place = values.pop("place")
     # PostgreSQL adds 64-bit numbers up to a numeric.
     value = place if isinstance(place, str | int | float) else int(place)
-    return Listed(stored.of_row(values), Place(value, row.id))
+    return Listed(stored.of_row(values), PagePosition(value, row.id))
 
 
-SOME = _query(Sort.ID).where(
+SOME = _query(SortKey.ID).where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
-    key_in(documents.c.id, bindparam("ids", type_=Keys())),
+    key_in(documents.c.id, bindparam("ids", type_=KeyList())),
 )
 
 

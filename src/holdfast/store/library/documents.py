@@ -25,7 +25,7 @@ from holdfast.core.errors import NotFoundError, StoreUnavailableError
 from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition, Status
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.schema import documents, heads
 from holdfast.store.library import quotas
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
@@ -37,7 +37,7 @@ TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DocumentSource:
     """Where a document's content comes from, and which it is."""
 
     digest: str
@@ -85,9 +85,9 @@ class Document:
         return self.size > 0
 
 
-def source_of(found: Document) -> Source:
+def source_of(found: Document) -> DocumentSource:
     """Where the document's content comes from, and which it is."""
-    return Source(**{name: getattr(found, name) for name in Source.__dataclass_fields__})
+    return DocumentSource(**{name: getattr(found, name) for name in DocumentSource.__dataclass_fields__})
 
 
 _ROW = [documents.c[name] for name in Document.__dataclass_fields__ if name in documents.c]
@@ -128,13 +128,13 @@ PAGE = (
 BY_NAMES = _FOUND.where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
-    key_in(documents.c.name, bindparam("names", type_=Keys())),
+    key_in(documents.c.name, bindparam("names", type_=KeyList())),
     _live,
 )
 BY_DIGESTS = _FOUND.where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
-    key_in(documents.c.digest, bindparam("digests", type_=Keys())),
+    key_in(documents.c.digest, bindparam("digests", type_=KeyList())),
     _live,
 )
 
@@ -191,12 +191,12 @@ NEW = upsert(documents).values(created_at=now(), updated_at=now()).on_conflict_d
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DocumentDraft:
     """A document about to be added."""
 
     id: str
     title: str
-    source: Source
+    source: DocumentSource
     options: Mapping[str, Any] | None = None
 
 
@@ -205,7 +205,7 @@ Request = Callable[[Tx, Document], RequestResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedDocument:
     """What became of a draft: the document that has its content, and what became of the request for it."""
 
     document: Document
@@ -217,10 +217,10 @@ def add(
     db: Database,
     tenant: str,
     collection: str,
-    drafts: Sequence[Draft],
+    drafts: Sequence[DocumentDraft],
     request: Request,
     quota: Quota = UNLIMITED,
-) -> dict[str, Added]:
+) -> dict[str, AddedDocument]:
     """By the draft's id, a new document or the one that already has that content; each is asked for.
 
     One transaction for all: a document that nobody asked for does not exist. NotFoundError when the
@@ -228,14 +228,14 @@ def add(
     this one if it has none of its own.
     """
 
-    def body(tx: Tx) -> dict[str, Added]:
+    def body(tx: Tx) -> dict[str, AddedDocument]:
         if tx.one(COLLECTION_KEPT, {"tenant": tenant, "id": collection}) is None:
             raise no_collection(collection)
-        made: dict[str, Added] = {}
+        made: dict[str, AddedDocument] = {}
         for draft in sorted(drafts, key=lambda one: one.source.digest):
             found = _made_or_found(tx, tenant, collection, draft)
             answer = request(tx, found)
-            made[draft.id] = Added(asked_for(found, answer), answer, is_new=found.id == draft.id)
+            made[draft.id] = AddedDocument(asked_for(found, answer), answer, is_new=found.id == draft.id)
             if found.id != draft.id:
                 _check_live(tx, found)
         if any(each.is_new for each in made.values()):
@@ -251,7 +251,7 @@ def add(
 _NO_HEAD = dict.fromkeys(column.key for column in _HEAD)
 
 
-def _made_or_found(tx: Tx, tenant: str, collection: str, draft: Draft) -> Document:
+def _made_or_found(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -> Document:
     """The document of the draft, just made, or the live one of the collection that has its content."""
     row = tx.one(NEW, row_of(tenant, collection, draft))
     if row is not None:
@@ -262,7 +262,7 @@ def _made_or_found(tx: Tx, tenant: str, collection: str, draft: Draft) -> Docume
     return _document(row)
 
 
-def row_of(tenant: str, collection: str, draft: Draft) -> dict[str, Any]:
+def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]:
     """The values of a new document's row."""
     return {
         "tenant": tenant,
@@ -270,7 +270,7 @@ def row_of(tenant: str, collection: str, draft: Draft) -> dict[str, Any]:
         "collection": collection,
         "title": draft.title,
         "options": dict(draft.options) if draft.options else None,
-        **{name: getattr(draft.source, name) for name in Source.__dataclass_fields__},
+        **{name: getattr(draft.source, name) for name in DocumentSource.__dataclass_fields__},
     }
 
 
@@ -365,7 +365,7 @@ class Taken:
 
 
 def set_source(
-    db: Database, found: Document, source: Source, request: Request, quota: Quota = UNLIMITED
+    db: Database, found: Document, source: DocumentSource, request: Request, quota: Quota = UNLIMITED
 ) -> RequestResult | Taken:
     """The document wants this content from now on, and is asked for, in one transaction.
 

@@ -38,11 +38,11 @@ from holdfast.core.records import TENANT, Ask
 from holdfast.core.states import Disposition, Lane, Status, Verb
 from holdfast.store.base import dialect, journal
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, in_usual_order, key_in, now
+from holdfast.store.base.dialect import KeyList, in_usual_order, key_in, now
 from holdfast.store.base.schema import documents, heads, runs
 from holdfast.store.base.text import plain
 from holdfast.store.library import collections, quotas
-from holdfast.store.library.documents import Draft, Source, row_of
+from holdfast.store.library.documents import DocumentDraft, DocumentSource, row_of
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import publish_seq
 
@@ -68,7 +68,7 @@ class Imported:
         return Imported(self.active + other.active, self.idle + other.idle, self.existing + other.existing)
 
 
-class Row(NamedTuple):
+class ImportedRow(NamedTuple):
     """A document of the other system; without a title it is called by its id."""
 
     id: Any
@@ -88,7 +88,7 @@ WITHOUT_DOCUMENT = (
     .where(
         heads.c.tenant == bindparam("tenant"),
         heads.c.kind == bindparam("kind"),
-        key_in(heads.c.subject, bindparam("subjects", type_=Keys())),
+        key_in(heads.c.subject, bindparam("subjects", type_=KeyList())),
         ~heads.c.deleted,
         or_(heads.c.imported, heads.c.generation == 0),
         ~exists().where(
@@ -116,7 +116,7 @@ def import_documents(
     actor: str = "",
     quota: Quota = UNLIMITED,
 ) -> Imported:
-    """Every `Row` of `rows` is a document with a head; those that had one are as they were.
+    """Every `ImportedRow` of `rows` is a document with a head; those that had one are as they were.
 
     The collection is made if it is not there. QuotaExceededError when a batch is too much for the tenant,
     whose quota is this one if it has none of its own; the batches before it stay.
@@ -126,10 +126,10 @@ def import_documents(
     if not collections.make_collection(db, tenant, place, title=place, options={}):
         message = f"collection {place!r} is still being deleted; import again in a moment"
         raise BadRequestError(message, code="collection_emptying")
-    while batch := [Row(*row) for row in islice(source, BATCH)]:
+    while batch := [ImportedRow(*row) for row in islice(source, BATCH)]:
         asks: dict[str, Ask] = {}
         active: dict[str, str | None] = {}
-        drafts: dict[str, Draft] = {}
+        drafts: dict[str, DocumentDraft] = {}
         for row in batch:
             ask = Ask(kind, _subject(row), tenant=tenant, collection=place, actor=actor).checked()
             asks.setdefault(ask.subject, ask)
@@ -140,7 +140,7 @@ def import_documents(
     return total
 
 
-def _subject(row: Row) -> str:
+def _subject(row: ImportedRow) -> str:
     """The document's subject; BadRequestError for an id that no URL of the API could name."""
     if not TENANT.fullmatch(str(row.id)):
         message = (
@@ -151,13 +151,15 @@ def _subject(row: Row) -> str:
     return subjects.of_document(str(row.id))
 
 
-def _draft(row: Row) -> Draft:
+def _draft(row: ImportedRow) -> DocumentDraft:
     """The document without content: its digest is no digest, and unique as one."""
     title = " ".join(plain(str(row.title or "")).split())[:MOST_TITLE]
     url = str(row.url or "").strip()
     if len(url) > MOST_URL or plain(url) != url:
         raise BadRequestError(f"the URL of document {row.id} cannot be kept: {url!r:.80}", code="bad_url")
-    return Draft(str(row.id), title or str(row.id), Source(f"{SOURCE}:{row.id}", 0, SOURCE, url=url or None))
+    return DocumentDraft(
+        str(row.id), title or str(row.id), DocumentSource(f"{SOURCE}:{row.id}", 0, SOURCE, url=url or None)
+    )
 
 
 def _is_true(value: object) -> bool:
@@ -169,7 +171,7 @@ def _import_batch(
     db: Database,
     asks: dict[str, Ask],
     run_ids: dict[str, str | None],
-    drafts: dict[str, Draft],
+    drafts: dict[str, DocumentDraft],
     quota: Quota,
 ) -> Imported:
     """One batch in one transaction. `run_ids` are the runs of the active documents, drawn before any try."""
@@ -266,7 +268,7 @@ def read_documents(
     active_column: str = "is_active",
     title_column: str | None = None,
     url_column: str | None = None,
-) -> Iterator[Row]:
+) -> Iterator[ImportedRow]:
     """Every row of a table in somebody's database, streamed and in one snapshot.
 
     The database is only read, and none of its settings is changed.
@@ -287,7 +289,7 @@ def read_documents(
                 select(*(source.columns[one] for one in fields.values()))
             )
             for row in streamed:
-                yield Row(**dict(zip(fields, row, strict=True)))
+                yield ImportedRow(**dict(zip(fields, row, strict=True)))
     except exc.OperationalError as error:
         message = f"the database to import from cannot be read ({error.orig}); check its address"
         raise BadRequestError(message, code="import_unreadable") from error

@@ -66,7 +66,7 @@ LOOK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class MissingPart:
     """A published document with something missing."""
 
     head_id: int
@@ -76,11 +76,11 @@ class Gap:
     missing_vectors: int
 
 
-def look(db: Database, *, after: int, limit: int) -> tuple[list[Gap], int]:
+def look(db: Database, *, after: int, limit: int) -> tuple[list[MissingPart], int]:
     """What is missing among `limit` documents after the head `after`; and where to go on, 0 at the end."""
     page = db.read(lambda tx: tx.all(LOOK, {"after": after, "limit": limit}))
     gaps = [
-        Gap(row.id, row.tenant, row.subject, max(0, row.wanted - row.found), row.without_vector)
+        MissingPart(row.id, row.tenant, row.subject, max(0, row.wanted - row.found), row.without_vector)
         for row in page
         if row.wanted is not None and (row.found < row.wanted or row.without_vector)
     ]

@@ -32,7 +32,7 @@ from sqlalchemy import (
 from holdfast.core.states import UNSETTLED, CallState
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.schema import calls, charges, heads, journal, one_of, orders, runs, tasks
 from holdfast.store.protocol import refusals
 
@@ -53,7 +53,7 @@ class By(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BillRow:
     """What one thing cost and saved. `about` is None for what belongs to none; a day is its number.
 
     `paid` is the first charge of each order, `second` every further one, `in_doubt` what may have been
@@ -90,14 +90,14 @@ class Bill:
     """
 
     by: By
-    lines: tuple[Line, ...]
-    sums: Line
+    lines: tuple[BillRow, ...]
+    sums: BillRow
     total: int
     next: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeRange:
     """From `since` on and before `until`, in database seconds; None: no bound on that side."""
 
     since: float | None = None
@@ -109,7 +109,7 @@ class Span:
         return low if self.until is None else [*low, at < self.until]
 
 
-_SUMMED = [name for name in Line.__dataclass_fields__ if name != "about"]
+_SUMMED = [name for name in BillRow.__dataclass_fields__ if name != "about"]
 _MODEL = runs.c.options["model"].as_string()
 # Why something was paid for: the kind of its run, and why that was begun. What belongs to no run has none.
 _REASON = runs.c.kind + ":" + runs.c.reason
@@ -129,7 +129,7 @@ def _mine(tenant: str | None, column: Any) -> list[ColumnElement[bool]]:
     return [] if tenant is None else [column == tenant]
 
 
-def _charged(by: By, tenant: str | None, span: Span) -> Select[Any]:
+def _charged(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
     about: dict[By, Any] = {
         By.MODEL: charges.c.model,
         # A charge of a whole tenant has the scope `tenant`, that of a collection `collection:<id>`.
@@ -159,7 +159,7 @@ def _charged(by: By, tenant: str | None, span: Span) -> Select[Any]:
     return query.where(not_(charges.c.cleared), *_mine(tenant, charges.c.tenant), *span.over(charges.c.at))
 
 
-def _reused(by: By, tenant: str | None, span: Span) -> Select[Any]:
+def _reused(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
     about: dict[By, Any] = {
         By.MODEL: _MODEL,
         By.COLLECTION: heads.c.collection,
@@ -177,7 +177,7 @@ def _reused(by: By, tenant: str | None, span: Span) -> Select[Any]:
     )
 
 
-def _refused(by: By, tenant: str | None, span: Span) -> Select[Any]:
+def _refused(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
     about: dict[By, Any] = {
         By.MODEL: _MODEL,
         By.COLLECTION: heads.c.collection,
@@ -201,7 +201,7 @@ def _refused(by: By, tenant: str | None, span: Span) -> Select[Any]:
     return select(about[by].label("about"), *sums).select_from(source).where(*wanted)
 
 
-def _all(by: By, tenant: str | None, span: Span) -> Subquery:
+def _all(by: By, tenant: str | None, span: TimeRange) -> Subquery:
     parts = [part(by, tenant, span) for part in (_charged, _reused, _refused)]
     return union_all(*parts).subquery("noted")
 
@@ -210,13 +210,13 @@ def bill(
     db: Database,
     tenant: str | None,
     by: By = By.MODEL,
-    span: Span | None = None,
+    span: TimeRange | None = None,
     *,
     after: str | None = None,
     limit: int = MOST_ROWS,
 ) -> Bill:
     """The bill of a tenant, or of all, in lines about `by` that come after `after`; all at one moment."""
-    noted = _all(by, tenant, span or Span())
+    noted = _all(by, tenant, span or TimeRange())
     summed = [func.coalesce(func.sum(noted.c[name]), 0).label(name) for name in _SUMMED]
     # A key of nothing is the empty text, so that lines have one order and a place to go on from.
     about = noted.c.about if by is By.DAY else func.coalesce(cast(noted.c.about, Text), "")
@@ -235,14 +235,14 @@ def bill(
     return db.read(body)
 
 
-def _line(row: Row[Any]) -> Line:
+def _line(row: Row[Any]) -> BillRow:
     # PostgreSQL adds 64-bit numbers up to a numeric.
-    return Line(row.about if row.about != "" else None, *(int(getattr(row, name)) for name in _SUMMED))
+    return BillRow(row.about if row.about != "" else None, *(int(getattr(row, name)) for name in _SUMMED))
 
 
 SETTLED = select(calls.c.key).where(
     calls.c.tenant == bindparam("tenant"),
-    key_in(calls.c.key, bindparam("keys", type_=Keys())),
+    key_in(calls.c.key, bindparam("keys", type_=KeyList())),
     calls.c.state == rows.literal(CallState.SETTLED),
 )
 

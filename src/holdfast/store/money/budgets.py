@@ -44,7 +44,7 @@ from holdfast.core.periods import Period, window
 from holdfast.core.states import UNSETTLED, CallState, TaskState, Verb
 from holdfast.store.base import journal
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import budgets, charges, heads, orders, tasks, throttles
 from holdfast.store.base.schema import journal as entries
@@ -54,14 +54,14 @@ TENANT = "tenant"
 BATCH = 200
 
 
-class Unchanged(Enum):
+class KeepLimit(Enum):
     """The one value that says: leave this limit as it is."""
 
     UNCHANGED = "unchanged"
 
 
-UNCHANGED = Unchanged.UNCHANGED
-Limit: TypeAlias = int | Unchanged | None
+UNCHANGED = KeepLimit.UNCHANGED
+Limit: TypeAlias = int | KeepLimit | None
 
 
 class OverBudgetError(HoldfastError):
@@ -154,7 +154,8 @@ _this = (
 _EVERY = select(budgets, now().label("now"))
 OF_SCOPES_FOR_CHANGE = (
     _EVERY.where(
-        budgets.c.tenant == bindparam("b_tenant"), key_in(budgets.c.scope, bindparam("scopes", type_=Keys()))
+        budgets.c.tenant == bindparam("b_tenant"),
+        key_in(budgets.c.scope, bindparam("scopes", type_=KeyList())),
     )
     .order_by(budgets.c.scope, budgets.c.period)
     .with_for_update()
@@ -321,8 +322,8 @@ def set_budget(
         before = known or _counted(tx, tenant, scope, period)
         after = replace(
             before,
-            hard_limit=before.hard_limit if isinstance(hard, Unchanged) else hard,
-            soft_limit=before.soft_limit if isinstance(soft, Unchanged) else soft,
+            hard_limit=before.hard_limit if isinstance(hard, KeepLimit) else hard,
+            soft_limit=before.soft_limit if isinstance(soft, KeepLimit) else soft,
             warned=False,
         )
         _sensible(after)

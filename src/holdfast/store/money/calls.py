@@ -19,11 +19,11 @@ from typing import Any
 from sqlalchemy import Row, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core.records import NO_TASK, Claim, Entry, Fenced, Landed, Order
+from holdfast.core.records import NO_TASK, Claim, Fenced, Landed, LedgerEntry, Order
 from holdfast.core.states import CallState, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import calls, orders
 from holdfast.store.money import budgets, ceilings
@@ -31,7 +31,7 @@ from holdfast.store.protocol import tasks
 
 INTENT_LOST = "intent_lost"
 
-_keys = bindparam("keys", type_=Keys())
+_keys = bindparam("keys", type_=KeyList())
 ENTRIES = select(
     calls.c.key, calls.c.state, calls.c.order_id, calls.c.run_id, calls.c.result, calls.c.tokens, calls.c.cost
 ).where(calls.c.tenant == bindparam("tenant"), key_in(calls.c.key, _keys))
@@ -82,9 +82,11 @@ NEW_ORDER = {
 }
 
 
-def entry(row: Row[Any]) -> Entry:
+def entry(row: Row[Any]) -> LedgerEntry:
     """The record of a call row."""
-    return Entry(row.key, CallState(row.state), row.order_id, row.run_id, row.result, row.tokens, row.cost)
+    return LedgerEntry(
+        row.key, CallState(row.state), row.order_id, row.run_id, row.result, row.tokens, row.cost
+    )
 
 
 def order(row: Row[Any]) -> Order:
@@ -94,14 +96,14 @@ def order(row: Row[Any]) -> Order:
     return Order(**values | lists | {"state": CallState(row.state), "body": bytes(row.body)})
 
 
-def look_up(db: Database, tenant: str, keys: Sequence[str]) -> dict[str, Entry]:
+def look_up(db: Database, tenant: str, keys: Sequence[str]) -> dict[str, LedgerEntry]:
     """What the ledger has of these keys, in one statement."""
     found = db.look(ENTRIES, {"tenant": tenant, "keys": keys})
     return {row.key: entry(row) for row in found}
 
 
 SENT_BY_TASK = select(orders.c.id).where(
-    key_in(orders.c.id, bindparam("orders", type_=Keys())), orders.c.task_id == bindparam("task_id")
+    key_in(orders.c.id, bindparam("orders", type_=KeyList())), orders.c.task_id == bindparam("task_id")
 )
 
 
@@ -112,7 +114,7 @@ def paid_by(db: Database, task_id: int, order_ids: Sequence[str]) -> frozenset[s
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class OrderDraft:
     """An order about to be intended. `weights` is the estimated price of each key, in nano-dollars.
 
     `carrier` is the process that will send it, None where nobody would have to wait for it.
@@ -134,7 +136,7 @@ class Draft:
     max_run_cost: int | None = None
 
 
-def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
+def intend(db: Database, claim: Claim, draft: OrderDraft) -> Order | None:
     """An order for those keys of `draft` that nobody holds, with its price reserved; None if all are held.
 
     Raises OverBudgetError, and then nothing was kept. The order's body, keys and idempotency key never
@@ -149,7 +151,7 @@ def intend(db: Database, claim: Claim, draft: Draft) -> Order | None:
     return db.write("intend", body, light=True)
 
 
-def send_at_once(db: Database, claim: Claim, draft: Draft) -> Order | Fenced | None:
+def send_at_once(db: Database, claim: Claim, draft: OrderDraft) -> Order | Fenced | None:
     """An order for those keys of `draft` that nobody holds, marked sent under the fence; None if all are.
 
     It is `intend` and `send` in one transaction, for a provider that needs nothing between them: what is
@@ -169,7 +171,7 @@ def send_at_once(db: Database, claim: Claim, draft: Draft) -> Order | Fenced | N
     return db.write("send_at_once", body, light=free)
 
 
-def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | None:
+def _ordered(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> Order | None:
     """The order for what of the draft is free, its calls and itself in `state`, with its price reserved."""
     mine = _taken(tx, claim, draft, state)
     if not mine:
@@ -205,7 +207,7 @@ def _ordered(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> Order | No
     return Order(**frozen | lists | made._asdict(), state=state)
 
 
-def _taken(tx: Tx, claim: Claim, draft: Draft, state: CallState) -> list[str]:
+def _taken(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> list[str]:
     """The keys of the draft that this order has now: those that were new, and those that were void."""
     wanted = sorted(draft.weights)
     common = {

@@ -293,7 +293,7 @@ def _doubt(tx: Tx, row: Row[Any], reason: str, status: int | None = None) -> Non
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class OrderRules:
     """By what a rival judges an order that another carries.
 
     `died` tells whether the process of a name has provably died. An order without a key that is estimated at
@@ -303,7 +303,7 @@ class Rules:
     died: Callable[[str], bool] = lambda _process: False
     cheap: int = CHEAP
     ttl: float = 12.0
-    waits: decide.Waits = field(default_factory=decide.Waits)
+    waits: decide.RivalWaits = field(default_factory=decide.RivalWaits)
 
 
 FACTS = (
@@ -332,7 +332,7 @@ FACTS = (
 )
 
 
-def _verdict(db: Database, row: Row[Any], rules: Rules) -> decide.Recovery | None:
+def _verdict(db: Database, row: Row[Any], rules: OrderRules) -> decide.Recovery | None:
     # A caller outside a task has no claim that could be lost: it may send for as long as its process lives.
     lives = row.silence is not None and row.silence <= 0
     carriage = decide.Carriage(
@@ -348,12 +348,12 @@ def _verdict(db: Database, row: Row[Any], rules: Rules) -> decide.Recovery | Non
     return decide.recover(carriage, rules.waits)
 
 
-def recover(db: Database, order_id: str, rules: Rules | None = None) -> CallState:
+def recover(db: Database, order_id: str, rules: OrderRules | None = None) -> CallState:
     """An order whose holder will not end it is put right as `decide.recover` says; answers its state.
 
     It first looks, and writes only when there is something to be put right: those who wait ask often.
     """
-    rules = rules or Rules()
+    rules = rules or OrderRules()
     seen = db.first(FACTS, {"order_id": order_id})
     if seen is not None and _verdict(db, seen, rules) is None:
         return CallState(seen.state)
@@ -386,9 +386,9 @@ FORGOTTEN = (
 )
 
 
-def recover_forgotten(db: Database, rules: Rules | None = None) -> int:
+def recover_forgotten(db: Database, rules: OrderRules | None = None) -> int:
     """No order stays unsent or unheard long after its deadline; answers how many were put right."""
-    rules = rules or Rules()
+    rules = rules or OrderRules()
     found = [row.id for row in db.look(FORGOTTEN, {"settle": rules.waits.settle})]
     open_states = {CallState.INTENT, CallState.SENT}
     return sum(recover(db, order_id, rules) not in open_states for order_id in found)

@@ -8,7 +8,7 @@ from sqlalchemy import Row, bindparam, case, func, select
 
 from holdfast.core.records import Spent
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in
+from holdfast.store.base.dialect import KeyList, key_in
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import calls, charges, orders
 
@@ -28,7 +28,9 @@ OF_RUNS = (
         func.sum(UNPRICED_CALLS).label("unpriced_calls"),
     )
     .select_from(CHARGED)
-    .where(key_in(charges.c.run_id, bindparam("runs", type_=Keys())), charges.c.sort != literal("in_doubt"))
+    .where(
+        key_in(charges.c.run_id, bindparam("runs", type_=KeyList())), charges.c.sort != literal("in_doubt")
+    )
     .group_by(charges.c.run_id)
 )
 
@@ -48,7 +50,7 @@ def by_run(tx: Tx, runs: Collection[str]) -> dict[str, Spent]:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class OrderPayment:
     """An order of a run: what it carried, what became of it, and what the provider took for it."""
 
     id: str
@@ -72,7 +74,7 @@ _charged = (
         func.sum(charges.c.tokens).label("tokens"),
         func.sum(charges.c.amount).label("amount"),
     )
-    .where(key_in(charges.c.run_id, bindparam("runs", type_=Keys())), ~charges.c.cleared)
+    .where(key_in(charges.c.run_id, bindparam("runs", type_=KeyList())), ~charges.c.cleared)
     .group_by(charges.c.order_id)
     .subquery("charged")
 )
@@ -92,25 +94,27 @@ EXCHANGES = (
         func.coalesce(_charged.c.amount, 0).label("amount"),
     )
     .select_from(orders.outerjoin(_charged, _charged.c.order_id == orders.c.id))
-    .where(orders.c.tenant == bindparam("tenant"), key_in(orders.c.run_id, bindparam("runs", type_=Keys())))
+    .where(
+        orders.c.tenant == bindparam("tenant"), key_in(orders.c.run_id, bindparam("runs", type_=KeyList()))
+    )
     .order_by(orders.c.created_at.desc())
     .limit(MOST)
 )
 PAYERS = select(calls.c.key, calls.c.run_id).where(
-    calls.c.tenant == bindparam("tenant"), key_in(calls.c.key, bindparam("keys", type_=Keys()))
+    calls.c.tenant == bindparam("tenant"), key_in(calls.c.key, bindparam("keys", type_=KeyList()))
 )
 
 
-def _exchange(row: Row[Any]) -> Exchange:
+def _exchange(row: Row[Any]) -> OrderPayment:
     values = row._asdict()
     values["calls"] = len(values.pop("call_keys"))
     # PostgreSQL adds 64-bit numbers up to a numeric.
-    return Exchange(**values | {"tokens": int(row.tokens), "amount": int(row.amount)})
+    return OrderPayment(**values | {"tokens": int(row.tokens), "amount": int(row.amount)})
 
 
-def exchanges(db: Database, tenant: str, runs: Collection[str]) -> dict[str, Sequence[Exchange]]:
+def exchanges(db: Database, tenant: str, runs: Collection[str]) -> dict[str, Sequence[OrderPayment]]:
     """The orders of these runs by run, the newest first; the latest few hundred of all together."""
-    found: dict[str, list[Exchange]] = {}
+    found: dict[str, list[OrderPayment]] = {}
     for row in db.read(lambda tx: tx.all(EXCHANGES, {"tenant": tenant, "runs": list(runs)})):
         found.setdefault(row.run_id, []).append(_exchange(row))
     return {run: tuple(each) for run, each in found.items()}

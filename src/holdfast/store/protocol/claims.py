@@ -20,7 +20,7 @@ from holdfast.core.records import Claim, Fenced, Landed, Outcome, Skipped
 from holdfast.core.states import LANE_RANK, Loss, Skip, Status, TaskState, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, Together, key_in, now
+from holdfast.store.base.dialect import KeyList, Together, key_in, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import heads, runs, tasks, turns
 
@@ -29,11 +29,11 @@ CLAIM_TRIES = 8
 Alive = Callable[[list[tuple[int, str]]], set[int]]
 """Given (task id, token) pairs whose database lease has run out, which are alive by another lease backend."""
 
-_lanes = bindparam("lanes", type_=Keys())
-_pipelines = bindparam("pipelines", type_=Keys())
+_lanes = bindparam("lanes", type_=KeyList())
+_pipelines = bindparam("pipelines", type_=KeyList())
 _candidate = tasks.alias("candidate")
 
-_skipped = bindparam("skipped", type_=Keys())
+_skipped = bindparam("skipped", type_=KeyList())
 _FIRST = (
     select(_candidate.c.id, _candidate.c.priority, _candidate.c.age)
     .where(
@@ -259,7 +259,7 @@ def claim_named(
         if row.token == token and row.state == TaskState.RUNNING:
             return _claim(row, row.epoch, token, owner, row.lease_until)
         task = rows.task(row)
-        delivery = decide.Delivery(
+        delivery = decide.NamedDelivery(
             task, Status(row.run_status), row.current_generation, _lives(row, alive), rules.attempt_cap
         )
         reason = decide.deliver(delivery, row.now)

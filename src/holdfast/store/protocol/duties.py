@@ -153,7 +153,7 @@ HAS_EXPIRED = exists().where(_running, tasks.c.lease_until < now())
 HAS_FALLEN_DUE = exists().where(tasks.c.state == literal(TaskState.WAITING), tasks.c.due_at <= now())
 HAS_FORGOTTEN_ORDERS = exists().where(
     orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]),
-    orders.c.deadline_at < now() - decide.Waits().settle,
+    orders.c.deadline_at < now() - decide.RivalWaits().settle,
 )
 HAS_RUNNING = exists().where(_running)
 HAS_QUEUED = exists().where(tasks.c.state == literal(TaskState.QUEUED))

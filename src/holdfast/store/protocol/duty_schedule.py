@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.states import TaskState
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import carriers, duties, tasks
 
@@ -184,7 +184,7 @@ def win(
 
 SUCCEEDED = (
     update(duties)
-    .where(key_in(duties.c.name, bindparam("b_names", type_=Keys())))
+    .where(key_in(duties.c.name, bindparam("b_names", type_=KeyList())))
     .values(succeeded_at=now(), failures=0, error="")
 )
 FAILED = (

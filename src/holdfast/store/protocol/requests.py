@@ -83,12 +83,12 @@ END = Together(_end_run, _close_tasks)
 MADE = select(*rows.RUN_COLUMNS, runs.c.reason).where(runs.c.id == bindparam("run_id"))
 
 
-def request(db: Database, ask: Ask, *, run_id: str, patience: decide.Patience) -> RequestResult:
+def request(db: Database, ask: Ask, *, run_id: str, patience: decide.SilenceLimits) -> RequestResult:
     """What became of `ask`. A new generation exists if and only if the answer says `created`."""
     return db.write("request", lambda tx: answer(tx, ask, run_id=run_id, patience=patience))
 
 
-def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.Patience) -> RequestResult:
+def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.SilenceLimits) -> RequestResult:
     """As `request`, for a transaction that does more. Several in one go in the order of their subjects."""
     head, at = generations.locked_head(tx, ask)
     # After the lock: a first try whose answer was lost may only now be committing.
@@ -105,7 +105,9 @@ def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.Patience) -> Reque
     return _decide(tx, ask, head, at, run_id, patience)
 
 
-def _decide(tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: decide.Patience) -> RequestResult:
+def _decide(
+    tx: Tx, ask: Ask, head: Head, at: float, run_id: str, patience: decide.SilenceLimits
+) -> RequestResult:
     run, life, age = latest(tx, head)
     verdict = decide.request(ask, head, run, life, patience, at)
     made = RequestResult(

@@ -57,7 +57,7 @@ TASK_FOR_CHANGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LockedTask:
     """Locked rows that passed the fence."""
 
     head: Head
@@ -69,7 +69,7 @@ class Held:
     calls_back: bool
 
 
-def hold(tx: Tx, claim: Claim, *, change: bool) -> Held | Fenced | Landed:
+def hold(tx: Tx, claim: Claim, *, change: bool) -> LockedTask | Fenced | Landed:
     """The locked head and task if `claim` may write; otherwise why not.
 
     `change` takes the head for change (finish, fail); other fenced writes share it and never upgrade.
@@ -87,7 +87,7 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> Held | Fenced | Landed:
     verdict = decide.fence(claim, head, run_status, task)
     if isinstance(verdict, Fenced):
         return verdict
-    return Held(head, task, row.run_slices, row.done, row.total, row.age, bool(row.calls_back))
+    return LockedTask(head, task, row.run_slices, row.done, row.total, row.age, bool(row.calls_back))
 
 
 def _fenced(tx: Tx, verb: Verb, claim: Claim, verdict: Fenced) -> Fenced:
@@ -222,7 +222,7 @@ def say(db: Database, claim: Claim, said: Sequence[run_logs.Line]) -> Outcome:
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=False)
-        if isinstance(held, Held):
+        if isinstance(held, LockedTask):
             run_logs.say(tx, claim.run_id, said)
             return Landed()
         return held

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from holdfast.core.states import TaskState
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in, now
+from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import tasks, workers
 
@@ -71,8 +71,8 @@ ALL = select(
 RIPE = select(
     exists().where(
         tasks.c.state == literal(TaskState.QUEUED),
-        key_in(tasks.c.lane, bindparam("lanes", type_=Keys())),
-        key_in(tasks.c.pipeline, bindparam("pipelines", type_=Keys())),
+        key_in(tasks.c.lane, bindparam("lanes", type_=KeyList())),
+        key_in(tasks.c.pipeline, bindparam("pipelines", type_=KeyList())),
         tasks.c.due_at < now() - bindparam("patience"),
     )
 )

@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.core import subjects
 from holdfast.core.records import Claim
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, Numbers, in_usual_order, key_in, now, only_tested
+from holdfast.store.base.dialect import KeyList, Numbers, in_usual_order, key_in, now, only_tested
 from holdfast.store.base.schema import calls, chunks, collections, documents, heads, word_counts
 
 AT_ONCE = 500  # names in one list: longer ones are asked for in parts
@@ -49,7 +49,7 @@ def put_counts(tx: Tx, claim: Claim, counted: tuple[int, int, bytes]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class CollectionSnapshot:
     """What one snapshot shows of a collection: its stamp, and the published generation of each head."""
 
     publish_seq: int
@@ -124,7 +124,7 @@ STAMP_AND_VIEW = {
 HEADS_OF = select(heads.c.id).where(
     heads.c.tenant == bindparam("tenant"),
     heads.c.kind == subjects.INDEX,
-    key_in(heads.c.subject, bindparam("subjects", type_=Keys())),
+    key_in(heads.c.subject, bindparam("subjects", type_=KeyList())),
     heads.c.collection == bindparam("collection"),
     heads.c.visible,
 )
@@ -140,18 +140,18 @@ def stamp(tx: Tx, tenant: str, collection: str) -> Stamp:
     return Stamp(int(row.publish_seq), row.read_at) if row is not None else Stamp(0, 0.0)
 
 
-def view(tx: Tx, tenant: str, collection: str, publish_seq: int) -> View:
+def view(tx: Tx, tenant: str, collection: str, publish_seq: int) -> CollectionSnapshot:
     """The heads that are visible in the collection, with the generation that answers."""
     name = {"tenant": tenant, "collection": collection}
     (row,) = tx.in_binary(VISIBLE_HEADS[_database(tx)], name)
     return _view(publish_seq, row)
 
 
-def stamp_and_view(tx: Tx, tenant: str, collection: str) -> tuple[Stamp, View]:
+def stamp_and_view(tx: Tx, tenant: str, collection: str) -> tuple[Stamp, CollectionSnapshot]:
     """What `stamp` and `view` tell, by one statement."""
     rows = tx.in_binary(STAMP_AND_VIEW[_database(tx)], {"tenant": tenant, "collection": collection})
     if not rows:
-        return Stamp(0, 0.0), View(0, {})
+        return Stamp(0, 0.0), CollectionSnapshot(0, {})
     return Stamp(int(rows[0].publish_seq), rows[0].read_at), _view(int(rows[0].publish_seq), rows[0])
 
 
@@ -159,8 +159,10 @@ def _database(tx: Tx) -> str:
     return "postgresql" if tx.db.postgresql else "sqlite"
 
 
-def _view(publish_seq: int, row: Any) -> View:
-    return View(publish_seq, dict(zip(_numbers(row.ids), _numbers(row.generations), strict=True)))
+def _view(publish_seq: int, row: Any) -> CollectionSnapshot:
+    return CollectionSnapshot(
+        publish_seq, dict(zip(_numbers(row.ids), _numbers(row.generations), strict=True))
+    )
 
 
 def _numbers(found: Sequence[int] | str | None) -> Sequence[int]:

@@ -7,7 +7,7 @@ from sqlalchemy import Integer, bindparam, select, type_coerce
 
 from holdfast.core import subjects
 from holdfast.store.base.database import Tx
-from holdfast.store.base.dialect import Keys, Numbers, key_in
+from holdfast.store.base.dialect import KeyList, Numbers, key_in
 from holdfast.store.base.schema import chunks, documents, heads
 
 # A title is stamped by the statement that writes it and seen when that commits: so much later at most. What
@@ -56,7 +56,7 @@ _first = (
 BEGINNINGS = select(heads.c.id, heads.c.subject, _first.label("chunk_id")).where(
     heads.c.tenant == bindparam("tenant"),
     heads.c.kind == subjects.INDEX,
-    key_in(heads.c.subject, bindparam("subjects", type_=Keys())),
+    key_in(heads.c.subject, bindparam("subjects", type_=KeyList())),
     heads.c.collection == bindparam("collection"),
     heads.c.visible,
 )

@@ -160,7 +160,7 @@ def due(db: Database, tenant: str, collection: str, chunks: int) -> Due | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class VectorGap:
     """What one snapshot shows of a collection: its stamp, heads without their vectors, rows of past ones."""
 
     publish_seq: int
@@ -195,11 +195,11 @@ def missing(tx: Tx, tenant: str, collection: str, most: int = 1 << 31) -> dict[i
     return {row.id: row.published_generation for row in tx.all(_MISSING, values)}
 
 
-def gap(tx: Tx, tenant: str, collection: str, most: int) -> Gap:
+def gap(tx: Tx, tenant: str, collection: str, most: int) -> VectorGap:
     """What is to be done for the collection, at most `most` heads of each sort."""
     name = {"tenant": tenant, "collection": collection}
     stale = [row.head_id for row in tx.all(_STALE, name | {"most": most})]
-    return Gap(tx.execute(_SEQ, name).scalar() or 0, missing(tx, tenant, collection, most), stale)
+    return VectorGap(tx.execute(_SEQ, name).scalar() or 0, missing(tx, tenant, collection, most), stale)
 
 
 _SPACE = text(
@@ -214,7 +214,7 @@ _PUT_HEAD = text(
 )
 
 
-class Row(NamedTuple):
+class VectorRow(NamedTuple):
     """The vector of a chunk as the table takes it: normalised, two bytes a number, the highest byte first."""
 
     head_id: int
@@ -224,7 +224,7 @@ class Row(NamedTuple):
     halves: bytes
 
 
-def put(db: Database, tenant: str, collection: str, found: Gap, rows: Sequence[Row]) -> None:
+def put(db: Database, tenant: str, collection: str, found: VectorGap, rows: Sequence[VectorRow]) -> None:
     """The missing heads of the gap have these rows and no others, its stale ones none; BusyError if not now.
 
     A head that is published anew meanwhile is missing again at the next look.
@@ -246,17 +246,17 @@ def put(db: Database, tenant: str, collection: str, found: Gap, rows: Sequence[R
     db.write("put_vectors", body)
 
 
-def _shape(row: Row) -> tuple[str, str, int]:
+def _shape(row: VectorRow) -> tuple[str, str, int]:
     return row.provider, row.model, len(row.halves) // 2
 
 
-def _spaces_for(tx: Tx, name: dict[str, str], rows: Sequence[Row]) -> dict[tuple[str, str, int], int]:
+def _spaces_for(tx: Tx, name: dict[str, str], rows: Sequence[VectorRow]) -> dict[tuple[str, str, int], int]:
     for provider, model, dimensions in sorted({_shape(row) for row in rows}):
         tx.execute(_SPACE, name | {"provider": provider, "model": model, "dimensions": dimensions})
     return {(one.provider, one.model, one.dimensions): one.id for one in spaces_of(tx, **name)}
 
 
-def _copy(tx: Tx, rows: Sequence[tuple[Row, int, int]]) -> None:
+def _copy(tx: Tx, rows: Sequence[tuple[VectorRow, int, int]]) -> None:
     """Rows in PostgreSQL's binary format: as text, each number would be printed and read again."""
     cursor: Any = tx.connection.connection.cursor()
     statement = (

@@ -39,7 +39,7 @@ MOST = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CountPosition:
     """Up to where was counted: a place in the journal, a number of the charges, the time of ended runs."""
 
     entry: Position = events.BEGINNING
@@ -56,7 +56,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class EventTally:
     """What is new since `place` was another. Money is in nano-dollars.
 
     `decisions` by verb and reason, the reason only where there are few; `charged` by model and sort: orders,
@@ -64,7 +64,7 @@ class Tally:
     reused by runs that have ended, `refused` is what refused duplicates would have cost as it was noted then.
     """
 
-    place: Place
+    place: CountPosition
     decisions: Mapping[tuple[str, str], int]
     charged: Mapping[tuple[str, str], tuple[int, int, int]]
     stages: Mapping[tuple[str, str], Stage]
@@ -177,18 +177,18 @@ DELIVERED = (
 UNTIL = select(_settled)
 
 
-def here(db: Database) -> Place:
+def here(db: Database) -> CountPosition:
     """The place from which nothing is counted yet."""
     row = db.look(ENDS)[0]
-    return Place(events.latest(db), int(row.charge), float(row.ended))
+    return CountPosition(events.latest(db), int(row.charge), float(row.ended))
 
 
-def since(db: Database, place: Place) -> Tally:
+def since(db: Database, place: CountPosition) -> EventTally:
     """What came after `place`, all at one moment."""
     # SQLite has one writer: numbers appear in their order. Below 0, for its clock is only so fine.
     hold = HOLD_BACK if db.postgresql else -1.0
 
-    def body(tx: Tx) -> Tally:
+    def body(tx: Tx) -> EventTally:
         values = {"hold": hold, "most": MOST}
         since = {"entry_xid": place.entry.xid, "entry_id": place.entry.id, "most": MOST}
         noted = tx.all(DECISIONS, since)
@@ -208,8 +208,8 @@ def since(db: Database, place: Place) -> Tally:
                 ("order", row.about): Stage(row.number, float(row.seconds))
                 for row in tx.all(EXCHANGES, {**values, "charge": place.charge})
             }
-        return Tally(
-            Place(
+        return EventTally(
+            CountPosition(
                 place.entry if last is None else Position(last.xid, last.id),
                 max([place.charge, *(row.last for row in charged)]),
                 until,

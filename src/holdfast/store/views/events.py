@@ -36,7 +36,7 @@ from holdfast.core.records import RunRecord, Spent
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, Numbers, key_in, now
+from holdfast.store.base.dialect import KeyList, Numbers, key_in, now
 from holdfast.store.base.journal_order import comes_after, comes_up_to, is_open, is_settled
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import charges, heads, journal, runs, tasks
@@ -147,7 +147,7 @@ OF_TENANTS = _AFTER.where(
         bindparam("until_xid", type_=BigInteger),
         bindparam("until_id", type_=BigInteger),
     ),
-    key_in(journal.c.tenant, bindparam("tenants", type_=Keys())),
+    key_in(journal.c.tenant, bindparam("tenants", type_=KeyList())),
 )
 _newest = select(journal.c.xid, journal.c.id).order_by(journal.c.xid.desc(), journal.c.id.desc()).limit(1)
 LATEST = _newest.where(_settled)
@@ -287,7 +287,7 @@ def adopt(db: Database) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunStanding:
     """How far a run is and what it has cost; `now` is the moment by the database clock."""
 
     run: RunRecord
@@ -296,19 +296,19 @@ class Standing:
     stages: Mapping[str, tuple[int, int]]
     spent: Spent
     now: float = 0.0
-    waits: "Waits | None" = None
+    waits: "RunWaits | None" = None
     trouble: Trouble | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class RunWaits:
     """What the tasks of a run wait for, while nobody works on any; and until when the first does."""
 
     reason: str
     until: float
 
 
-_ids = bindparam("runs", type_=Keys())
+_ids = bindparam("runs", type_=KeyList())
 
 
 _TROUBLE = ("provider", "endpoint", "reason", "status", "tries", "since", "last_at")
@@ -378,7 +378,7 @@ RUNNING = (
     select(runs.c.id)
     .where(
         runs.c.status == literal(Status.RUNNING),
-        key_in(runs.c.tenant, bindparam("tenants", type_=Keys())),
+        key_in(runs.c.tenant, bindparam("tenants", type_=KeyList())),
     )
     .limit(MOST_RUNNING)
 )
@@ -392,17 +392,17 @@ COUNTS = (
 )
 
 
-def standings(db: Database, run_ids: Collection[str]) -> dict[str, Standing]:
+def standings(db: Database, run_ids: Collection[str]) -> dict[str, RunStanding]:
     """How the runs stand, by their ids, all at one moment; a run whose history was pruned is not there."""
     if not run_ids:
         return {}
     return _standings(db.look(STANDINGS[db.postgresql], {"runs": list(run_ids)}))
 
 
-def running(db: Database, tenants: Collection[str]) -> tuple[Standing, ...]:
+def running(db: Database, tenants: Collection[str]) -> tuple[RunStanding, ...]:
     """How the running runs of these tenants stand; so many at most that a look stays cheap."""
 
-    def body(tx: Tx) -> tuple[Standing, ...]:
+    def body(tx: Tx) -> tuple[RunStanding, ...]:
         found = [row.id for row in tx.all(RUNNING, {"tenants": list(tenants)})]
         if not found:
             return ()
@@ -419,11 +419,11 @@ def live_counts(db: Database, tenant: str) -> dict[str, dict[str, int]]:
     return found
 
 
-def _standings(found: Sequence[Row[Any]]) -> dict[str, Standing]:
+def _standings(found: Sequence[Row[Any]]) -> dict[str, RunStanding]:
     return {row.id: _standing(row) for row in found}
 
 
-def _standing(row: Row[Any]) -> Standing:
+def _standing(row: Row[Any]) -> RunStanding:
     run = rows.run(row)
     told, (amount, tokens, paid_calls, unpriced_calls), trouble = json.loads(row.tally)
     found = [_Step._make(step) for step in told or ()]
@@ -431,7 +431,7 @@ def _standing(row: Row[Any]) -> Standing:
         found.sort()
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
     counted = [one for one in found if one.ordinal > 0] if run.slices else found
-    steps = [progress.Step(_STATES[one.state], one.done, one.total, one.weight) for one in counted]
+    steps = [progress.TaskProgress(_STATES[one.state], one.done, one.total, one.weight) for one in counted]
     stages: dict[str, tuple[int, int]] = {}
     for one in counted:
         for name, (done, total) in (one.stages or {}).items():
@@ -447,15 +447,15 @@ def _standing(row: Row[Any]) -> Standing:
     )
     unit = next((one.unit for one in counted if one.unit), "")
     rolled = progress.roll_up(steps, planned=run.slices is not None)
-    return Standing(run, rolled, unit, stages, spent, row.now, _waits(found), _trouble(trouble, row.now))
+    return RunStanding(run, rolled, unit, stages, spent, row.now, _waits(found), _trouble(trouble, row.now))
 
 
-def _waits(found: Sequence[_Step]) -> Waits | None:
+def _waits(found: Sequence[_Step]) -> RunWaits | None:
     waiting = [one for one in found if one.state == TaskState.WAITING]
     if not waiting or any(one.state == TaskState.RUNNING for one in found):
         return None
     first = min(waiting, key=lambda one: one.due_at)
-    return Waits(first.waiting_for or "", first.due_at)
+    return RunWaits(first.waiting_for or "", first.due_at)
 
 
 def _trouble(told: Sequence[Any] | None, at: float) -> Trouble | None:

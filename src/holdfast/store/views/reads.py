@@ -150,7 +150,7 @@ def _tasks(tx: Tx, run_id: str) -> tuple[TaskDetail, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One line of a run's log."""
 
     at: float
@@ -167,7 +167,7 @@ class RunProgress:
     stages: Mapping[str, tuple[int, int]]
     spent: Spent
     chunks: int
-    lines: tuple[Line, ...]
+    lines: tuple[LogLine, ...]
 
 
 LINES = (
@@ -186,7 +186,7 @@ def progress_of(db: Database, run_id: str, limit: int = LINES_SHOWN) -> RunProgr
         if row is None:
             return None
         said = tx.all(LINES, {"run_id": run_id, "limit": limit})
-        rolled = _rolled(rows.run(row), _tasks(tx, run_id), tuple(Line(*line) for line in reversed(said)))
+        rolled = _rolled(rows.run(row), _tasks(tx, run_id), tuple(LogLine(*line) for line in reversed(said)))
         return replace(rolled, spent=_spent(rolled.spent, payments.by_run(tx, [run_id]).get(run_id)))
 
     return db.read(body)
@@ -198,10 +198,10 @@ def _spent(by_tasks: Spent, by_bill: Spent | None) -> Spent:
     return replace(known, reused_calls=by_tasks.reused_calls, saved=by_tasks.saved)
 
 
-def _rolled(run: RunRecord, found: Sequence[TaskDetail], said: tuple[Line, ...]) -> RunProgress:
+def _rolled(run: RunRecord, found: Sequence[TaskDetail], said: tuple[LogLine, ...]) -> RunProgress:
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
     counted = [one for one in found if not run.slices or one.task.ordinal > 0]
-    steps = [progress.Step(one.task.state, one.done, one.total, one.weight) for one in counted]
+    steps = [progress.TaskProgress(one.task.state, one.done, one.total, one.weight) for one in counted]
     return RunProgress(
         run,
         progress.roll_up(steps, planned=run.slices is not None),

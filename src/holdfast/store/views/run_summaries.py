@@ -9,13 +9,13 @@ from sqlalchemy import bindparam, func, select
 from holdfast.core import subjects
 from holdfast.core.states import LIVE, Status
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import Keys, key_in
+from holdfast.store.base.dialect import KeyList, key_in
 from holdfast.store.base.schema import documents, runs, tasks
 from holdfast.store.money import payments
 
 STEP = 1000
 
-_runs = bindparam("runs", type_=Keys())
+_runs = bindparam("runs", type_=KeyList())
 STATUSES = (
     select(runs.c.status, func.count().label("number"))
     .where(key_in(runs.c.id, _runs))
@@ -40,7 +40,7 @@ FAILURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RunFailure:
     """A run that failed, and why; `name` is the file's own, the title, or empty."""
 
     subject: str
@@ -50,7 +50,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RunTally:
     """What a number of runs came to so far. Money is in nano-dollars."""
 
     statuses: dict[str, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Tally:
     paid: int = 0
     saved: int = 0
     chunks: int = 0
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[RunFailure, ...] = ()
 
     @property
     def live(self) -> int:
@@ -86,7 +86,7 @@ def live(db: Database, run_ids: Sequence[str]) -> list[str]:
 
 
 PAGES = select(func.coalesce(func.sum(documents.c.pages), 0)).where(
-    documents.c.tenant == bindparam("tenant"), key_in(documents.c.id, bindparam("ids", type_=Keys()))
+    documents.c.tenant == bindparam("tenant"), key_in(documents.c.id, bindparam("ids", type_=KeyList()))
 )
 
 
@@ -98,13 +98,13 @@ def pages(db: Database, tenant: str, ids: Sequence[str]) -> int:
     )
 
 
-def tally(db: Database, run_ids: Sequence[str]) -> Tally:
+def tally(db: Database, run_ids: Sequence[str]) -> RunTally:
     """How these runs ended and what they cost."""
 
-    def body(tx: Tx) -> Tally:
+    def body(tx: Tx) -> RunTally:
         statuses: Counter[str] = Counter()
         sums: Counter[str] = Counter()
-        failures: list[Failure] = []
+        failures: list[RunFailure] = []
         for start in range(0, len(run_ids), STEP):
             values = {"runs": list(run_ids[start : start + STEP])}
             statuses.update({row.status: row.number for row in tx.all(STATUSES, values)})
@@ -114,11 +114,11 @@ def tally(db: Database, run_ids: Sequence[str]) -> Tally:
                 sums.update(paid_calls=spent.paid_calls, unpriced_calls=spent.unpriced_calls)
                 sums.update(tokens=spent.tokens, paid=spent.paid)
             failures += [
-                Failure(
+                RunFailure(
                     one.subject, one.name or one.title or "", one.error_code or "", one.error_message or ""
                 )
                 for one in tx.all(FAILURES, values)
             ]
-        return Tally(dict(statuses), **sums, failures=tuple(failures))
+        return RunTally(dict(statuses), **sums, failures=tuple(failures))
 
     return db.read(body)
