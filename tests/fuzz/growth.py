@@ -19,6 +19,8 @@ MOST_GROWTH = 3 * STEP
 QUICK = 0.02
 MOST_SECONDS = 20.0
 MOST_REPEATS = 5
+# From a text to one twice as long: linear time doubles, quadratic time grows fourfold.
+MOST_DOUBLING = 3
 # Bytes for each character of the input, and what any call may take. A character in a list costs about 60.
 MOST_MEMORY = 700
 SMALL_MEMORY = 2 * 1024 * 1024
@@ -55,9 +57,20 @@ def time_of(
                 return large, None
             small = max(small, _seconds(call, small_text))
             large = min(large, _seconds(call, large_text))
+        if _doubles(call, large_text, make(2 * size)):
+            return large, None
     except OverdueError:
         return MOST_SECONDS, Finding("seconds, without an end", 0.0, MOST_SECONDS)
     return large, Finding("seconds of processor time", small, large)
+
+
+def _doubles(call: Callable[[str], object], text: str, longer: str) -> bool:
+    """A text twice as long takes about twice as long: only the shortest texts had been over much sooner.
+
+    A chunker has nothing to cut in a text that is shorter than a chunk, so its time begins to grow late.
+    """
+    seconds = min(_seconds(call, text) for _ in range(MOST_REPEATS))
+    return min(_seconds(call, longer) for _ in range(MOST_REPEATS)) <= MOST_DOUBLING * seconds
 
 
 def memory_of(

@@ -45,6 +45,15 @@ def test_an_exponential_pattern_is_caught(monkeypatch):
     assert growth.time_of(pattern.match, comments.text, SIZE)[1] is not None
 
 
+def test_time_that_begins_to_grow_late_is_linear_all_the_same():
+    """What short texts are spared, and longer ones are not, is no reason to call a function quadratic."""
+
+    def late(text):
+        return sum(range(2000 * len(text))) if len(text) >= SIZE else 0
+
+    assert growth.time_of(late, texts.Recipe("", "x", "").text, SIZE)[1] is None
+
+
 def test_memory_that_is_squandered_is_caught():
     """A header that is repeated in each row of its table is found out."""
     table = texts.Recipe("h" * 2000 + "\n", "1\n", "")
