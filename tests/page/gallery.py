@@ -3,12 +3,11 @@
     python -m tests.page.gallery FOLDER [WORD …]
 
 takes them all, or those whose names hold one of the words. They are for looking at: nothing is asserted.
-With `--docs` the pictures of the documentation are taken again as well (they need pngquant and optipng).
+With `--docs` the pictures of the documentation are taken again as well.
 """
 
 import contextlib
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -239,17 +238,14 @@ def publish(folder: Path) -> None:
         for name in ("home-busy-phone-light", "collection-busy-phone-dark", "document-busy-phone-light")
     ]
     side = Image.new("RGB", (3 * PHONE["width"] + 48, PHONE["height"]), "white")
-    for place, each in enumerate(phones):
-        side.paste(each, (place * (PHONE["width"] + 24), 0))
+    for column, phone in enumerate(phones):
+        side.paste(phone, (column * (PHONE["width"] + 24), 0))
     side.save(folder / "phone.png")
     for name, source in PICTURES.items():
-        found = Image.open(folder / f"{source}.png").convert("RGB")
-        found.crop(
-            (0, 0, found.width, min(found.height, PHONE["height"] if name == "phone" else WIDE["height"]))
-        ).save(DOCS / f"{name}.png")
-        path = str(DOCS / f"{name}.png")
-        subprocess.run(["pngquant", "--force", "--skip-if-larger", "--output", path, "64", path], check=False)
-        subprocess.run(["optipng", "-quiet", "-o5", "-strip", "all", path], check=True)
+        screen = Image.open(folder / f"{source}.png").convert("RGB")
+        height = PHONE["height"] if name == "phone" else WIDE["height"]
+        visible = screen.crop((0, 0, screen.width, min(screen.height, height)))
+        visible.quantize(64, dither=Image.Dither.NONE).save(DOCS / f"{name}.png", optimize=True)
 
 
 def main(folder: Path, words: list[str]) -> None:
