@@ -125,7 +125,7 @@ def test_what_a_connection_was_used_for_does_not_stay_with_it(world):
         return {name: tx.connection.get_execution_options()[name] for name in dialect.WRITE}
 
     for _ in range(TIMES):
-        assert world.db.write("by_hand", told, light=True) == dialect.LIGHT
+        assert world.db.write("by_hand", told, relaxed=True) == dialect.RELAXED
         assert world.db.read(told) == dialect.READ
         assert world.db.write("by_hand", told) == dialect.WRITE
 

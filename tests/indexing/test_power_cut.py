@@ -38,12 +38,12 @@ class Disk:
     def __init__(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.file = Path(url.removeprefix("sqlite:///"))
         self.sure = 0
-        self._light = False
+        self._relaxed = False
         write = Database.write
 
-        def watched(db, name, body, *, light=False):
-            self._light = light
-            answer = write(db, name, body, light=light)
+        def watched(db, name, body, *, relaxed=False):
+            self._relaxed = relaxed
+            answer = write(db, name, body, relaxed=relaxed)
             self.reached(f"{name}.committed")
             return answer
 
@@ -54,7 +54,7 @@ class Disk:
         return self.file.with_name(f"{self.file.name}-wal")
 
     def reached(self, point: str) -> None:
-        if point.endswith(".committed") and not self._light and self.log.exists():
+        if point.endswith(".committed") and not self._relaxed and self.log.exists():
             self.sure = self.log.stat().st_size
 
     def worst(self, folder: Path) -> str:
@@ -68,7 +68,7 @@ class Disk:
 @pytest.fixture
 def on_board(meter, monkeypatch):
     """The meter takes its orders as a provider in this process does: intended and marked sent at once."""
-    provider, profile = meter.provider, dataclasses.replace(meter.profile(), on_board=True)
+    provider, profile = meter.provider, dataclasses.replace(meter.profile(), in_process=True)
     monkeypatch.setattr(meter, "provider", lambda: provider(profile))
 
 
@@ -119,7 +119,7 @@ def survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch, **choices)
     return asked, needed
 
 
-def test_light_commits_are_not_waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch):
+def test_relaxed_commits_are_not_waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch):
     """Only the request, the mark before the first byte and the settled order wait for the disk."""
     waited = waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch)
     assert waited == ["make_collection", "add_documents", "send", "settle"]
@@ -154,13 +154,13 @@ def waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch, **choices):
     waited: list[str] = []
     write = Database.write
 
-    def watched(db, name, body, *, light=False):
+    def watched(db, name, body, *, relaxed=False):
         def noting(tx):
             mode = tx.connection.exec_driver_sql("PRAGMA synchronous").scalar()
             waited.extend([name] if mode == 2 else [])
             return body(tx)
 
-        return write(db, name, noting, light=light)
+        return write(db, name, noting, relaxed=relaxed)
 
     monkeypatch.setattr(Database, "write", watched)
     house = House(sqlite_url, tmp_path / "data", meter, parser, **choices)

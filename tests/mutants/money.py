@@ -51,7 +51,7 @@ MONEY = (
         Patch(
             CALLS,
             '        return db.write("send", body)\n',
-            '        return db.write("send", body, light=True)\n',
+            '        return db.write("send", body, relaxed=True)\n',
         ),
         by="tests/indexing/test_power_cut.py::"
         "test_after_a_power_cut_the_document_is_indexed_and_nothing_is_paid_twice[send.heard]",
@@ -61,8 +61,8 @@ MONEY = (
         "G5: after a power cut an order was sent that nobody knows of",
         Patch(
             CALLS,
-            '    return db.write("send_at_once", body, light=free)\n',
-            '    return db.write("send_at_once", body, light=True)\n',
+            '    return db.write("send_at_once", body, relaxed=free)\n',
+            '    return db.write("send_at_once", body, relaxed=True)\n',
         ),
         by="tests/indexing/test_power_cut.py::"
         "test_after_a_power_cut_an_order_that_was_marked_at_once_is_known[send.heard]",

@@ -207,7 +207,7 @@ def _profile(rng: random.Random, *, keyed: bool, on_board: bool) -> Profile:
         max_tokens=1000,
         deadline=rng.choice((3.0, 8.0)),
         uncharged=frozenset({503}) if rng.random() < 0.5 else frozenset(),
-        on_board=on_board,
+        in_process=on_board,
     )
 
 

@@ -84,25 +84,25 @@ class RedisLeases:
     def open(self, claim: Claim) -> bool:
         """True when the lease runs under the claim's token; False when a newer claim of the task has it."""
         args: list[str | int] = [_value(claim), claim.epoch, self._milliseconds]
-        return bool(_asked(lambda: self._open(keys=[self._key(claim.task_id)], args=args)))
+        return bool(_translated(lambda: self._open(keys=[self._key(claim.task_id)], args=args)))
 
     def renew(self, claim: Claim) -> bool:
         """True when the lease now runs for the whole ttl; False when it is gone, which is final."""
         args: list[str | int] = [_value(claim), self._milliseconds]
-        return bool(_asked(lambda: self._renew(keys=[self._key(claim.task_id)], args=args)))
+        return bool(_translated(lambda: self._renew(keys=[self._key(claim.task_id)], args=args)))
 
     def close(self, claim: Claim) -> None:
         """The lease of this very claim is over; anybody else's is untouched."""
-        _asked(lambda: self._close(keys=[self._key(claim.task_id)], args=[_value(claim)]))
+        _translated(lambda: self._close(keys=[self._key(claim.task_id)], args=[_value(claim)]))
 
     def alive(self, pairs: list[tuple[int, str]]) -> set[int]:
         """The task ids among these whose lease lives under that very token, by the clock of Redis."""
         if not pairs:
             return set()
-        found = _asked(lambda: self._client.mget([self._key(task_id) for task_id, _ in pairs]))
+        values = _translated(lambda: self._client.mget([self._key(task_id) for task_id, _ in pairs]))
         return {
             task_id
-            for (task_id, token), value in zip(pairs, found, strict=True)
+            for (task_id, token), value in zip(pairs, values, strict=True)
             if value is not None and _token(value) == token
         }
 
@@ -135,7 +135,7 @@ def _token(value: bytes | str) -> str:
     return text.partition(":")[2]
 
 
-def _asked(ask: Callable[[], T]) -> T:
+def _translated(ask: Callable[[], T]) -> T:
     try:
         return ask()
     except redis.RedisError as error:

@@ -42,7 +42,7 @@ class SqlLeases:
 
     def renew(self, claim: Claim) -> bool:
         """True when the lease now runs for the whole ttl; False when it is gone, which is final."""
-        return _asked(lambda: claims.renew(self._db, claim, self.terms.ttl))
+        return _translated(lambda: claims.renew(self._db, claim, self.terms.ttl))
 
     def close(self, claim: Claim) -> None:
         """Nothing: release, put_back, finish and fail end the lease in the transaction that lets go."""
@@ -52,11 +52,11 @@ class SqlLeases:
         if not pairs:
             return set()
         values = {"tokens": [token for _, token in pairs]}
-        found = _asked(lambda: self._db.read(lambda tx: tx.all(ALIVE, values)))
-        return {task_id for task_id, _ in {(row.id, row.token) for row in found} & set(pairs)}
+        rows = _translated(lambda: self._db.read(lambda tx: tx.all(ALIVE, values)))
+        return {task_id for task_id, _ in {(row.id, row.token) for row in rows} & set(pairs)}
 
 
-def _asked(ask: Callable[[], T]) -> T:
+def _translated(ask: Callable[[], T]) -> T:
     try:
         return ask()
     except StoreUnavailableError as error:

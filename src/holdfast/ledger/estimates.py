@@ -57,10 +57,10 @@ class Foresight:
         self._tenant = tenant
         self._seen: set[str] = set()
 
-    def of(self, wanted: Iterable[Call]) -> Forecast:
+    def of(self, calls: Iterable[Call]) -> Forecast:
         """What these calls would cost beside all that were asked about before."""
         fresh: dict[str, Call] = {}
-        for call in wanted:
+        for call in calls:
             key = call.key(self._tenant)
             if key not in self._seen:
                 self._seen.add(key)
@@ -85,8 +85,8 @@ class Foresight:
         if known:
             return Forecast(known_calls=1, known_tokens=tokens)
         chat = call.endpoint.startswith("chat")
-        asked = call.params.get("max_completion_tokens", call.params.get("max_tokens"))
-        limited = type(asked) is int and 0 < asked <= pay.MOST_OUTPUT
-        output = (asked if limited else pay.USUAL_OUTPUT) if chat else 0
+        limit = call.params.get("max_completion_tokens", call.params.get("max_tokens"))
+        limited = type(limit) is int and 0 < limit <= pay.MOST_OUTPUT
+        output = (limit if limited else pay.USUAL_OUTPUT) if chat else 0
         cost = self._table.cost(call.model, tokens, int(output), provider=call.provider)  # type: ignore[call-overload]
         return Forecast(1, tokens, cost or 0, unpriced_calls=int(cost is None))

@@ -52,7 +52,7 @@ class Call:
         """Its content key for `tenant`; worked out once."""
         if (known := self._keys.get(tenant)) is not None:
             return known
-        self._keys[tenant] = found = keys.call_key(
+        self._keys[tenant] = content_key = keys.call_key(
             tenant=tenant,
             provider=self.provider,
             endpoint=self.endpoint,
@@ -60,7 +60,7 @@ class Call:
             params=self.params,
             text=self.text,
         )
-        return found
+        return content_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Ledger:
             died=host.has_died, cheap=self._policy.cheap, ttl=self.carrier.ttl, waits=self._policy.waits
         )
 
-    def pay(self, holder: Holder, wanted: Sequence[Call], counted: set[str] | None = None) -> Payment:
+    def pay(self, holder: Holder, batch: Sequence[Call], counted: set[str] | None = None) -> Payment:
         """The results of all calls, each paid once for the tenant.
 
         `counted` are the keys that the holder has in its sums already; those of this payment are added.
@@ -103,7 +103,7 @@ class Ledger:
         ProviderRefusedError when the provider rejects an input for good, WorkStopped when the lease is lost.
         """
         tenant = holder.claim.tenant
-        by_key = {call.key(tenant): call for call in wanted}
+        by_key = {call.key(tenant): call for call in batch}
         give_up = self._host.clock() + self._policy.wait
         tries = 0
         mine: dict[str, LedgerEntry] = {}  # settled here: need not be looked up
@@ -111,14 +111,14 @@ class Ledger:
         polls = 0
         while True:
             open_keys = [key for key in by_key if key not in known]
-            found = calls.look_up(self._db, tenant, open_keys) if open_keys else {}
-            known |= {key: entry for key, entry in found.items() if entry.state is CallState.SETTLED}
+            entries = calls.look_up(self._db, tenant, open_keys) if open_keys else {}
+            known |= {key: entry for key, entry in entries.items() if entry.state is CallState.SETTLED}
             open_keys = [key for key in open_keys if key not in known]
             if not open_keys:
                 own = {entry.order_id for entry in mine.values()}
-                return self._payment(holder.claim, wanted, known, set() if counted is None else counted, own)
+                return self._payment(holder.claim, batch, known, set() if counted is None else counted, own)
             holder.check()
-            if (settled := self._work_on(holder, by_key, found, open_keys, tries)) is not None:
+            if (settled := self._work_on(holder, by_key, entries, open_keys, tries)) is not None:
                 mine |= {key: entry for key, entry in settled.items() if key in by_key}
                 known |= mine
                 tries, polls = tries + 1, 0
@@ -134,7 +134,7 @@ class Ledger:
         self,
         holder: Holder,
         by_key: Mapping[str, Call],
-        found: Mapping[str, LedgerEntry],
+        entries: Mapping[str, LedgerEntry],
         open_keys: Sequence[str],
         tries: int,
     ) -> dict[str, LedgerEntry] | None:
@@ -142,13 +142,13 @@ class Ledger:
 
         Answers what was settled by it, as far as this process knows without looking.
         """
-        free = [key for key in open_keys if key not in found or found[key].state is CallState.VOID]
+        free = [key for key in open_keys if key not in entries or entries[key].state is CallState.VOID]
         if free:
             holder.waiting(False)
             batches = self._batches({key: by_key[key] for key in free})
             jobs = [_Job(self, holder, batch, tries).run for batch in batches]
             return _together(self._host.gather(jobs, self._policy.concurrency))
-        states = {found[key].order_id or "": found[key].state for key in open_keys}
+        states = {entries[key].order_id or "": entries[key].state for key in open_keys}
         doubtful = sorted(order for order, state in states.items() if state is CallState.IN_DOUBT)
         if doubtful:
             holder.waiting(False)
@@ -192,21 +192,23 @@ class Ledger:
             )
         return self._providers[name]
 
-    def place(self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int) -> dict[str, LedgerEntry]:
+    def send_batch(
+        self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int
+    ) -> dict[str, LedgerEntry]:
         """The batch's free keys have been intended, sent and settled (or voided, or put in doubt).
 
         Answers the calls that this very exchange settled.
         """
         first = batch[0][1]
         provider = self.provider(first.provider)
-        on_board = provider.profile.on_board
-        if tries or not on_board:
+        in_process = provider.profile.in_process
+        if tries or not in_process:
             self._respect_throttle(holder, first.provider, first.endpoint, first.model)
         draft = self._draft(holder.claim, provider, batch)
         holder.check()
         began = self._host.clock()
         try:
-            marked = (calls.send_at_once if on_board else calls.intend)(self._db, holder.claim, draft)
+            marked = (calls.send_at_once if in_process else calls.intend)(self._db, holder.claim, draft)
         except budgets.OverBudgetError as error:
             raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
         except ValueError as error:  # from `encode`; the intent went with its transaction
@@ -239,7 +241,7 @@ class Ledger:
             unpriced=self._table.price(first.model, first.provider) is None,
             max_run_cost=self._policy.max_run_cost,
             # Nobody waits for what is answered out of this process.
-            carrier=None if provider.profile.on_board else self.carrier.keep(),
+            carrier=None if provider.profile.in_process else self.carrier.keep(),
         )
 
     def _send(self, holder: Holder, intended: Order) -> Order | Fenced:
@@ -309,18 +311,18 @@ class Ledger:
     def _payment(
         self,
         claim: Claim,
-        wanted: Sequence[Call],
-        found: Mapping[str, LedgerEntry],
+        batch: Sequence[Call],
+        entries: Mapping[str, LedgerEntry],
         counted: set[str],
         own: AbstractSet[str | None],
     ) -> Payment:
         results = []
         paid_calls = reused_calls = tokens = paid = saved = unpriced = 0
-        carriers = sorted({entry.order_id or "" for entry in found.values()} - own)
+        carriers = sorted({entry.order_id or "" for entry in entries.values()} - own)
         if carriers:
             own = own | calls.paid_by(self._db, claim.task_id, carriers)
-        for call in wanted:
-            entry = found[call.key(claim.tenant)]
+        for call in batch:
+            entry = entries[call.key(claim.tenant)]
             results.append(entry.result or b"")
             if entry.key in counted:
                 continue
@@ -341,7 +343,7 @@ class _Job:
     tries: int
 
     def run(self) -> dict[str, LedgerEntry]:
-        return self.ledger.place(self.holder, self.batch, self.tries)
+        return self.ledger.send_batch(self.holder, self.batch, self.tries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,8 +363,8 @@ def _together(settled: Sequence[Mapping[str, LedgerEntry]]) -> dict[str, LedgerE
 
 def _most_output(params: Mapping[str, object]) -> int:
     """The output to reserve for: what the call allows, or a guess where it sets no sensible limit."""
-    asked = params.get("max_completion_tokens", params.get("max_tokens"))
-    return asked if type(asked) is int and 0 < asked <= MOST_OUTPUT else USUAL_OUTPUT
+    limit = params.get("max_completion_tokens", params.get("max_tokens"))
+    return limit if type(limit) is int and 0 < limit <= MOST_OUTPUT else USUAL_OUTPUT
 
 
 def _scopes(claim: Claim) -> tuple[str, ...]:

@@ -130,10 +130,10 @@ def split(total: int, weights: list[int]) -> list[int]:
     whole = sum(weights)
     if whole == 0:
         weights, whole = [1] * len(weights), len(weights)
-    shares, given, seen = [], 0, 0
+    shares, assigned, seen = [], 0, 0
     for weight in weights:
         seen += weight
         upto = total * seen // whole
-        shares.append(upto - given)
-        given = upto
+        shares.append(upto - assigned)
+        assigned = upto
     return shares

@@ -30,7 +30,7 @@ class WatchedProvider(WrappedProvider):
         self._db = db
         self._lock = threading.Lock()
         self._tries: dict[str, int] = {}
-        self._told: dict[str, float] = {}
+        self._noted_at: dict[str, float] = {}
         self._looked: dict[str, float] = {}
 
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
@@ -68,7 +68,7 @@ class WatchedProvider(WrappedProvider):
     def _unconnected(self, endpoint: str) -> None:
         reason = f"waiting for {self.address} to accept a connection"
         with self._lock:
-            self._told[endpoint] = time.monotonic()
+            self._noted_at[endpoint] = time.monotonic()
         try:
             provider_troubles.note(self._db, self.name, endpoint, reason=reason, status=None, tries=0)
         except HoldfastError as error:
@@ -78,23 +78,23 @@ class WatchedProvider(WrappedProvider):
         with self._lock:
             self._tries[endpoint] = tries = self._tries.get(endpoint, 0) + 1
             at = time.monotonic()
-            if at - self._told.get(endpoint, -NOTE_EVERY) < NOTE_EVERY:
+            if at - self._noted_at.get(endpoint, -NOTE_EVERY) < NOTE_EVERY:
                 return
-            self._told[endpoint], self._tries[endpoint] = at, 0
+            self._noted_at[endpoint], self._tries[endpoint] = at, 0
         provider_troubles.note(self._db, self.name, endpoint, reason=reason, status=status, tries=tries)
 
     def _answered(self, endpoint: str) -> None:
         with self._lock:
             at = time.monotonic()
-            known = endpoint in self._told
+            known = endpoint in self._noted_at
             if not known and at - self._looked.get(endpoint, -LOOK_EVERY) < LOOK_EVERY:
                 return
             self._looked[endpoint] = at
-            self._told.pop(endpoint, None)
+            self._noted_at.pop(endpoint, None)
             self._tries.pop(endpoint, None)
         provider_troubles.clear(self._db, self.name, endpoint)
 
 
 def watched(provider: Provider, db: Database) -> Provider:
     """The provider, watched; one on board needs no connection and always answers."""
-    return provider if provider.profile.on_board else WatchedProvider(provider, db)
+    return provider if provider.profile.in_process else WatchedProvider(provider, db)

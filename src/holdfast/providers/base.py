@@ -35,8 +35,8 @@ class Profile:
     """What is known of a provider's behaviour with money.
 
     `key_retention` and `deadline` are seconds; `max_inputs` and `max_tokens` bound one order; `uncharged` are
-    the statuses, such as 503, for which this provider is known never to charge. `on_board`: it answers out of
-    this process and needs no connection, so that an order is intended and marked sent at once.
+    the statuses, such as 503, for which this provider is known never to charge. `in_process`: it
+    runs in this process and needs no connection, so an order is intended and marked sent in one step.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Profile:
     max_tokens: int
     deadline: float
     uncharged: frozenset[int] = frozenset()
-    on_board: bool = False
+    in_process: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def free(name: str, max_inputs: int) -> Profile:
         max_inputs=max_inputs,
         max_tokens=1_000_000,
         deadline=60.0,
-        on_board=True,
+        in_process=True,
     )
 
 

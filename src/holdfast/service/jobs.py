@@ -202,13 +202,13 @@ class Jobs:
 
     def counts(self, view: JobView) -> dict[str, int]:
         """What the finished slices of the job add up to."""
-        return job_summary.summed(jobs.told(self._db, view.job.run.id))
+        return job_summary.summed(jobs.slice_results(self._db, view.job.run.id))
 
     def totals(self, view: JobView) -> dict[str, int]:
         """What the finished slices of an export or an import add up to; empty for other kinds."""
         if view.job.run.kind in SORTS:
             return {}
-        told = jobs.told(self._db, view.job.run.id)
+        told = jobs.slice_results(self._db, view.job.run.id)
         names = {name for each in told for name, value in each.items() if type(value) is int}
         return {name: sum(int(each.get(name, 0)) for each in told) for name in sorted(names)}
 

@@ -52,16 +52,16 @@ class ExactIndex:
     """A `VectorIndex` in memory, for the threads of one process."""
 
     def __init__(self, budget: int = BUDGET) -> None:
-        self._kept: SnapshotCache[Loaded] = SnapshotCache(budget)
+        self._snapshots: SnapshotCache[Loaded] = SnapshotCache(budget)
 
     @property
     def nbytes(self) -> int:
         """The memory of all vectors that are kept."""
-        return self._kept.nbytes
+        return self._snapshots.nbytes
 
     def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
         """See `base.VectorIndex`."""
-        return self._kept.known((tenant, collection), publish_seq) is not None
+        return self._snapshots.known((tenant, collection), publish_seq) is not None
 
     def nearest(
         self,
@@ -77,18 +77,18 @@ class ExactIndex:
         model: str | None = None,
     ) -> list[Ranked]:
         """See `base.VectorIndex`. Without a provider and a model, the best of every space."""
-        loaded = self._kept.at((tenant, collection), view.publish_seq, partial(_load, tx, view))
+        loaded = self._snapshots.at((tenant, collection), view.publish_seq, partial(_load, tx, view))
         towards = normalised(np.asarray(query, dtype=np.float32).ravel())
         if not towards.any():
             return []
-        found = [
+        by_space = [
             one.nearest(towards, k, heads)
             for (by, of, dimensions), one in loaded.spaces.items()
             if dimensions == len(towards) and model in {None, of} and provider in {None, by}
         ]
-        if len(found) == 1:
-            return found[0]
-        return sorted(chain.from_iterable(found), key=lambda near: (-near.score, near.chunk_id))[:k]
+        if len(by_space) == 1:
+            return by_space[0]
+        return sorted(chain.from_iterable(by_space), key=lambda near: (-near.score, near.chunk_id))[:k]
 
 
 def _load(tx: Tx, view: CollectionSnapshot, old: Loaded | None) -> Loaded:

@@ -58,8 +58,8 @@ class VectorBlock:
         """The ids and cosines of its `k` best, in no order."""
         counts = self.alive
         if among is not None:
-            wanted = np.isin(self.heads, among)
-            counts = wanted if counts is None else counts & wanted
+            selected = np.isin(self.heads, among)
+            counts = selected if counts is None else counts & selected
         if counts is None:
             ids, scores = self.ids, _cosines(self.vectors, query)
         else:
@@ -90,11 +90,11 @@ def block(ids: Sequence[int], heads: Sequence[int], vectors: Sequence[bytes]) ->
 
 
 def _merged(blocks: Sequence[VectorBlock]) -> VectorBlock:
-    kept = [(one, slice(None) if one.alive is None else one.alive) for one in blocks]
+    live = [(one, slice(None) if one.alive is None else one.alive) for one in blocks]
     return VectorBlock(
-        np.concatenate([one.ids[rows] for one, rows in kept]),
-        np.concatenate([one.heads[rows] for one, rows in kept]),
-        np.concatenate([one.vectors[rows] for one, rows in kept]),
+        np.concatenate([one.ids[rows] for one, rows in live]),
+        np.concatenate([one.heads[rows] for one, rows in live]),
+        np.concatenate([one.vectors[rows] for one, rows in live]),
     )
 
 
@@ -125,10 +125,10 @@ class Matrix:
     def nearest(self, query: Vector, k: int, among: Collection[int] | None = None) -> list[Ranked]:
         """The `k` nearest vectors, nearest first, equals by their id; of the heads `among` where given."""
         heads = None if among is None else np.array(list(among), dtype=np.int64)
-        found = [one.nearest(query, k, heads) for one in self.blocks]
-        if not found or k < 1:
+        by_block = [one.nearest(query, k, heads) for one in self.blocks]
+        if not by_block or k < 1:
             return []
-        ids = np.concatenate([ids for ids, _ in found])
-        scores = np.round(np.concatenate([scores for _, scores in found]).astype(np.float64), DIGITS)
+        ids = np.concatenate([ids for ids, _ in by_block])
+        scores = np.round(np.concatenate([scores for _, scores in by_block]).astype(np.float64), DIGITS)
         order = np.lexsort((ids, -scores))[:k]
         return list(map(Ranked, ids[order].tolist(), scores[order].tolist()))

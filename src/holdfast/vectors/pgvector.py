@@ -92,7 +92,7 @@ class PgvectorIndex:
             return self._exact.nearest(tx, *name, view, query, k, heads=heads, provider=provider, model=model)
         if not towards.any() or k < 1:
             return []
-        ranked = self._found(tx, name, towards, k, heads, (provider, model))
+        ranked = self._nearest_in_tables(tx, name, towards, k, heads, (provider, model))
         if whole_at != view.publish_seq:
             rest = self._rests.at(name, view.publish_seq, lambda _: _Rest(_rest(tx, name, view))).view
             beside = self._beside.nearest(
@@ -109,7 +109,7 @@ class PgvectorIndex:
             self._look_at = self._clock() + LOOK_EVERY
         return self._there
 
-    def _found(
+    def _nearest_in_tables(
         self,
         tx: Tx,
         name: tuple[str, str],
@@ -119,19 +119,21 @@ class PgvectorIndex:
         embedder: tuple[str | None, str | None],
     ) -> dict[int, Ranked]:
         """What the tables give, scored by the ledger's vectors."""
-        asked = "[" + ",".join(f"{each:.6g}" for each in towards.tolist()) + "]"
+        literal = "[" + ",".join(f"{each:.6g}" for each in towards.tolist()) + "]"
         among = None if heads is None else list(heads)
         ranked: dict[int, Ranked] = {}
         for space in tables.spaces_of(tx, *name):
             of = zip(embedder, (space.provider, space.model), strict=True)
             if space.dimensions != len(towards) or any(want not in {None, has} for want, has in of):
                 continue
-            ids = nearest_vectors.near(tx, *name, space, asked, k, among)
-            kept = [
+            ids = nearest_vectors.near(tx, *name, space, literal, k, among)
+            candidates = [
                 one for one in nearest_vectors.vectors(tx, *name, ids) if len(one.vector) == 4 * len(towards)
             ]
-            if kept:
-                rows = block(*zip(*((one.chunk_id, one.head_id, one.vector) for one in kept), strict=True))
+            if candidates:
+                rows = block(
+                    *zip(*((one.chunk_id, one.head_id, one.vector) for one in candidates), strict=True)
+                )
                 ranked |= {one.chunk_id: one for one in Matrix((rows,)).nearest(towards, k)}
         return ranked
 

@@ -126,15 +126,15 @@ class Filling:
         name = (one.tenant, one.collection)
         filled = 0
         while True:
-            found, rows = self._db.read(lambda tx: _seen(tx, *name))
+            gap, rows = self._db.read(lambda tx: _seen(tx, *name))
             if self._stopping:
                 return filled
-            if not found.missing and not found.stale:
+            if not gap.missing and not gap.stale:
                 break
-            tables.put(self._db, *name, found, rows)
+            tables.put(self._db, *name, gap, rows)
             filled += len(rows)
         if one.chunks:
-            tables.settle(self._db, *name, found.publish_seq)
+            tables.settle(self._db, *name, gap.publish_seq)
         else:
             tables.forget(self._db, *name)
         if filled:
@@ -146,11 +146,11 @@ class Filling:
 
 def _seen(tx: Tx, tenant: str, collection: str) -> tuple[tables.VectorGap, list[tables.VectorRow]]:
     """What is missing, and its vectors, by one snapshot."""
-    found = tables.gap(tx, tenant, collection, HEADS_AT_ONCE)
+    gap = tables.gap(tx, tenant, collection, HEADS_AT_ONCE)
     rows: list[tables.VectorRow] = []
-    for batch in stored.vectors_of(tx, list(found.missing)):
+    for batch in stored.vectors_of(tx, list(gap.missing)):
         rows += [row for one in batch if (row := _row(one)) is not None]
-    return found, rows
+    return gap, rows
 
 
 def _row(one: stored.StoredVector) -> tables.VectorRow | None:

@@ -41,27 +41,27 @@ class SnapshotCache(Generic[T]):
 
     def at(self, name: Name, publish_seq: int, make: Callable[[T | None], T]) -> T:
         """What is kept at exactly this stamp, or what `make` makes of the last one (None: from nothing)."""
-        found = self._find(name)
-        if found is not None and found.publish_seq == publish_seq:
-            return found
+        cached = self._find(name)
+        if cached is not None and cached.publish_seq == publish_seq:
+            return cached
         with self._lock:
-            turn = self._loading.setdefault(name, threading.Lock())
-        waited = turn.acquire(timeout=PATIENCE)
+            loading = self._loading.setdefault(name, threading.Lock())
+        waited = loading.acquire(timeout=PATIENCE)
         try:
-            found = self._find(name)
-            if found is not None and found.publish_seq == publish_seq:
-                return found
-            made = make(found)
-            self._keep(name, made)
-            return made
+            cached = self._find(name)
+            if cached is not None and cached.publish_seq == publish_seq:
+                return cached
+            fresh = make(cached)
+            self._keep(name, fresh)
+            return fresh
         finally:
             if waited:
-                turn.release()
+                loading.release()
 
     def known(self, name: Name, publish_seq: int) -> T | None:
         """What is kept at exactly this stamp; None when that would have to be made."""
-        found = self._latest.get(name)
-        return found if found is not None and found.publish_seq == publish_seq else None
+        cached = self._latest.get(name)
+        return cached if cached is not None and cached.publish_seq == publish_seq else None
 
     @property
     def nbytes(self) -> int:
@@ -71,16 +71,16 @@ class SnapshotCache(Generic[T]):
 
     def _find(self, name: Name) -> T | None:
         with self._lock:
-            found = self._latest.get(name)
-            if found is not None:
+            cached = self._latest.get(name)
+            if cached is not None:
                 self._latest.move_to_end(name)
-            return found
+            return cached
 
-    def _keep(self, name: Name, made: T) -> None:
+    def _keep(self, name: Name, fresh: T) -> None:
         with self._lock:
             there = self._latest.get(name)
-            if there is None or there.publish_seq < made.publish_seq:
-                self._latest[name] = made
+            if there is None or there.publish_seq < fresh.publish_seq:
+                self._latest[name] = fresh
             self._latest.move_to_end(name)
             size = sum(one.nbytes for one in self._latest.values())
             while size > self._budget and len(self._latest) > 1:

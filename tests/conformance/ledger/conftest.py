@@ -26,7 +26,7 @@ def keyed(world):
 def till(request, world):
     """Any provider: what is told with it holds for all. One on board is intended and marked sent at once."""
     with Meter(honour_keys=request.param != "unkeyed") as meter, contextlib.ExitStack() as stack:
-        yield Till(world, meter, stack, on_board=request.param == "on_board")
+        yield Till(world, meter, stack, in_process=request.param == "on_board")
 
 
 @pytest.fixture(params=["keyed", "unkeyed"])
@@ -40,4 +40,4 @@ def afar(request, world):
 def on_board(world):
     """A provider in this process, as far as the ledger can tell: intended and marked sent at once."""
     with Meter(honour_keys=True) as meter, contextlib.ExitStack() as stack:
-        yield Till(world, meter, stack, on_board=True)
+        yield Till(world, meter, stack, in_process=True)

@@ -136,15 +136,15 @@ class Database:
         """True on PostgreSQL."""
         return dialect.is_postgresql(self.engine)
 
-    def write(self, name: str, body: Callable[[Tx], T], *, light: bool = False) -> T:
+    def write(self, name: str, body: Callable[[Tx], T], *, relaxed: bool = False) -> T:
         """The answer of `body`, whose effects are committed. `name` names its fault points.
 
-        A `light` commit survives every process of this machine, but is on SQLite lost with the machine itself
-        unless a later commit that is not light was confirmed. It is for what nobody outside was told.
+        A `relaxed` commit survives a crash of any process. On SQLite a power cut may lose it until a later
+        full commit is confirmed, so use it only for changes that no caller has been told about.
 
         Raises StoreUnavailableError when the database stays away; what happened is then unknown.
         """
-        mode = dialect.LIGHT if light else dialect.WRITE
+        mode = dialect.RELAXED if relaxed else dialect.WRITE
 
         def attempt(again: bool) -> T:
             with self._connect(mode) as connection, connection.begin() as transaction:
@@ -181,8 +181,8 @@ class Database:
 
     def first(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
         """The first row of what `look` finds, or None."""
-        found = self.look(statement, values)
-        return found[0] if found else None
+        rows = self.look(statement, values)
+        return rows[0] if rows else None
 
     def _persist(self, attempt: Callable[[bool], T]) -> T:
         started, tries = self._clock(), 0

@@ -61,10 +61,10 @@ IDLE_IN_TRANSACTION_MS = 10_000
 APPLICATION = "holdfast"  # the name of every session of ours
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-# What a connection is for, told to the hooks below: a transaction that writes, one whose commit is light, one
-# that only reads, or a single statement that reads and needs none.
-WRITE = {"holdfast_read": False, "holdfast_look": False, "holdfast_light": False}
-LIGHT = WRITE | {"holdfast_light": True}
+# What a connection is for, read by the hooks below: a writing transaction, one with a relaxed commit, a
+# read-only one, or a single reading statement outside any transaction.
+WRITE = {"holdfast_read": False, "holdfast_look": False, "holdfast_relaxed": False}
+RELAXED = WRITE | {"holdfast_relaxed": True}
 READ = WRITE | {"holdfast_read": True}
 LOOK = READ | {"holdfast_look": True}
 
@@ -374,19 +374,19 @@ def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
 
 
 def _flush_or_not(connection: Connection) -> None:
-    """The commit to come waits for the disk, unless it is a light one.
+    """The commit to come waits for the disk, unless it is relaxed.
 
     The write-ahead log is one file and read as far as it is whole: a commit that waits for the disk takes all
     before it along, whichever process they are of.
     """
-    wanted = "NORMAL" if connection.get_execution_options().get("holdfast_light", False) else "FULL"
-    if connection.info.get("holdfast_synchronous", "FULL") != wanted:
+    level = "NORMAL" if connection.get_execution_options().get("holdfast_relaxed", False) else "FULL"
+    if connection.info.get("holdfast_synchronous", "FULL") != level:
         driver: Any = connection.connection.driver_connection
-        driver.execute(f"PRAGMA synchronous={wanted}")
-        connection.info["holdfast_synchronous"] = wanted
+        driver.execute(f"PRAGMA synchronous={level}")
+        connection.info["holdfast_synchronous"] = level
 
 
-def _began_to_write(connection: Connection, turn: threading.Lock) -> bool:
+def _began_to_write(connection: Connection, write_lock: threading.Lock) -> bool:
     """True when the transaction has the one write lock; False when not: then a last try tells why.
 
     Writers hold it for a millisecond. SQLite's own waiting sleeps for 1, 2, 5, 10, ... ms whatever happens
@@ -396,12 +396,12 @@ def _began_to_write(connection: Connection, turn: threading.Lock) -> bool:
     driver: Any = connection.connection.driver_connection
     wait = min(BUSY_TIMEOUT, time_limits.time_left() or BUSY_TIMEOUT)
     give_up = time.monotonic() + wait
-    if not turn.acquire(timeout=wait):
+    if not write_lock.acquire(timeout=wait):
         return False
     try:
         return _looked_for_the_lock(driver, give_up)
     finally:
-        turn.release()
+        write_lock.release()
 
 
 def _looked_for_the_lock(driver: Any, give_up: float) -> bool:
@@ -425,12 +425,12 @@ def _looked_for_the_lock(driver: Any, give_up: float) -> bool:
 
 def lost_or_wrong(connection: Connection, text: str, error: Exception, cursor: Any = None) -> BaseException:
     """The driver's error as SQLAlchemy tells it; a connection that is lost is thrown away."""
-    found = connection.dialect
-    lost = found.is_disconnect(error, connection.connection.dbapi_connection, cursor)  # type: ignore[arg-type]
+    sql_dialect = connection.dialect
+    lost = sql_dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)  # type: ignore[arg-type]
     if lost:
         connection.invalidate(error)
     return exc.DBAPIError.instance(
-        text, {}, error, found.loaded_dbapi.Error, connection_invalidated=lost, dialect=found
+        text, {}, error, sql_dialect.loaded_dbapi.Error, connection_invalidated=lost, dialect=sql_dialect
     )
 
 

@@ -25,29 +25,29 @@ def blobs_id(db: Database) -> str | None:
     return str(rows[0].blobs_id) if rows else None
 
 
-def choose(db: Database, wanted: str, mark: Callable[[], None]) -> str:
-    """The id that is kept: `wanted` if none was. Then `mark` was called before the commit.
+def choose(db: Database, new_id: str, mark: Callable[[], None]) -> str:
+    """The id that is kept: `new_id` if none was. Then `mark` was called before the commit.
 
     A crash in between leaves a store that is marked and a database that is not, which the next start mends;
     the other way round would be a database whose store is nowhere.
     """
 
     def body(tx: Tx) -> str:
-        tx.execute(FIRST, {"b_id": wanted})
-        kept = str(tx.all(KNOWN)[0].blobs_id)
-        if kept == wanted:
+        tx.execute(FIRST, {"b_id": new_id})
+        stored_id = str(tx.all(KNOWN)[0].blobs_id)
+        if stored_id == new_id:
             mark()
-        return kept
+        return stored_id
 
     return db.write("choose_blobs", body)
 
 
-def replace(db: Database, wanted: str) -> None:
-    """The id that is kept is `wanted`."""
+def replace(db: Database, new_id: str) -> None:
+    """The id that is kept is `new_id`."""
 
     def body(tx: Tx) -> None:
-        tx.execute(FIRST, {"b_id": wanted})
-        tx.execute(CHANGE, {"b_id": wanted})
+        tx.execute(FIRST, {"b_id": new_id})
+        tx.execute(CHANGE, {"b_id": new_id})
 
     db.write("replace_blobs", body)
 

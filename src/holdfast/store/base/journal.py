@@ -90,9 +90,9 @@ def has(tx: Tx, values: dict[str, Any]) -> bool:
     For a try after a lost answer: `values` must then name something drawn before the first try.
     """
     names = [name for name in values if name != "j_tenant"]
-    wanted = [values[name] for name in names]
-    found = tx.all(LATEST, {"head_id": values["j_head_id"]})
-    return any([getattr(row, name.removeprefix("j_")) for name in names] == wanted for row in found)
+    expected = [values[name] for name in names]
+    latest = tx.all(LATEST, {"head_id": values["j_head_id"]})
+    return any([getattr(row, name.removeprefix("j_")) for name in names] == expected for row in latest)
 
 
 def once(tx: Tx, values: dict[str, Any]) -> None:

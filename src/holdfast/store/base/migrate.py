@@ -69,16 +69,16 @@ def _refuse_tables_without_prefix(engine: Engine) -> None:
         )
 
 
-def _refuse_to_go_back(scripts: ScriptDirectory, found: str | None, revision: str) -> None:
-    """Return if an upgrade leads from `found` to `revision`. A revision that is none is told by Alembic."""
-    if found is None:
+def _refuse_to_go_back(scripts: ScriptDirectory, current_revision: str | None, revision: str) -> None:
+    """Return if `current_revision` can be upgraded to `revision`. Alembic reports an unknown `revision`."""
+    if current_revision is None:
         return
-    if found not in _revisions(scripts):
-        raise SchemaError(_UNKNOWN.format(found))
+    if current_revision not in _revisions(scripts):
+        raise SchemaError(_UNKNOWN.format(current_revision))
     target = scripts.get_revision(revision)
-    if found not in {each.revision for each in scripts.iterate_revisions(target.revision, "base")}:
+    if current_revision not in {each.revision for each in scripts.iterate_revisions(target.revision, "base")}:
         raise SchemaError(
-            f"the database is at revision {found}, which is newer than {target.revision}, and "
+            f"the database is at revision {current_revision}, which is newer than {target.revision}, and "
             "there is no way back "
             "that keeps what was written since; restore a backup from before the upgrade instead"
         )
@@ -90,14 +90,14 @@ def _revisions(scripts: ScriptDirectory) -> set[str]:
 
 def check(engine: Engine) -> None:
     """Return if the database is at the known revision; otherwise SchemaError, which says what to run."""
-    found, wanted = current(engine), known()
-    if found == wanted:
+    revision, latest = current(engine), known()
+    if revision == latest:
         return
-    if found is None:
+    if revision is None:
         _refuse_tables_without_prefix(engine)
         message = "the database has no Holdfast tables yet; run: holdfast migrate"
-    elif found in _revisions(ScriptDirectory.from_config(_config())):
-        message = f"the database is at revision {found}, this code needs {wanted}; run: holdfast migrate"
+    elif revision in _revisions(ScriptDirectory.from_config(_config())):
+        message = f"the database is at revision {revision}, this code needs {latest}; run: holdfast migrate"
     else:
-        message = _UNKNOWN.format(found)
+        message = _UNKNOWN.format(revision)
     raise SchemaError(message)

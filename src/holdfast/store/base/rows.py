@@ -39,8 +39,8 @@ TASK_COLUMNS = [tasks.c[name] for name in Task.__dataclass_fields__]
 
 
 def _by_id(*, share: bool) -> Select[Any]:
-    turn = queue_to_share(heads.c.id) if share else queue_to_change(heads.c.id)
-    query = select(*HEAD_COLUMNS, now().label("now"), turn.label("turn"))
+    queued = queue_to_share(heads.c.id) if share else queue_to_change(heads.c.id)
+    query = select(*HEAD_COLUMNS, now().label("now"), queued.label("turn"))
     query = query.where(heads.c.id == bindparam("head_id"))
     return query.with_for_update(read=True) if share else query.with_for_update(key_share=True)
 

@@ -68,12 +68,12 @@ class _Ready:
     __slots__ = ("_columns", "_convert", "_defaults", "_dialect", "_pick", "_read", "_row", "many", "text")
 
     def __init__(
-        self, compiled: Any, dialect: Any, columns: Sequence[Any], given: Sequence[str], *, many: bool
+        self, compiled: Any, dialect: Any, columns: Sequence[Any], passed: Sequence[str], *, many: bool
     ) -> None:
         self.text = str(compiled)
         self.many = many
         self._dialect = dialect
-        self._defaults = {name: value for name, value in compiled.params.items() if name not in given}
+        self._defaults = {name: value for name, value in compiled.params.items() if name not in passed}
         converts: dict[str, Convert] = {}
         for bind, name in compiled.bind_names.items():
             convert = bind.type.dialect_impl(dialect).bind_processor(dialect)
@@ -92,16 +92,16 @@ class _Ready:
         row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024 - known at run time
         self._row: Callable[[Sequence[Any]], Any] | None = partial(tuple.__new__, row) if names else None
 
-    def values(self, given: Mapping[str, Any]) -> Any:
+    def values(self, values: Mapping[str, Any]) -> Any:
         """The values as the driver takes them: by place or, where there are no places, by name."""
         if self._defaults:
-            given = {**self._defaults, **given}
+            values = {**self._defaults, **values}
         if not self._convert:
-            return given if self._pick is None else self._pick(given)
-        found: Any = dict(given) if self._pick is None else list(self._pick(given))
-        for place, to in self._convert:
-            found[place] = to(found[place])
-        return found
+            return values if self._pick is None else self._pick(values)
+        converted: Any = dict(values) if self._pick is None else list(self._pick(values))
+        for position, to in self._convert:
+            converted[position] = to(converted[position])
+        return converted
 
     def rows(self, cursor: Any) -> list[Any]:
         """What there is to fetch."""
@@ -110,8 +110,8 @@ class _Ready:
         if self._read is None:
             # Some types are read by what the server says that they are, which shows with the first answer.
             self._read = [
-                column.type.dialect_impl(self._dialect).result_processor(self._dialect, told[1])
-                for column, told in zip(self._columns, cursor.description, strict=True)
+                column.type.dialect_impl(self._dialect).result_processor(self._dialect, description[1])
+                for column, description in zip(self._columns, cursor.description, strict=True)
             ]
             if not any(self._read):
                 self._read = []
@@ -128,7 +128,7 @@ def _picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], Sequence[Any]
     """What takes the values of these names, in this order."""
     if len(names) > 1:
         return itemgetter(*names)
-    return lambda given: [given[name] for name in names]
+    return lambda values: [values[name] for name in names]
 
 
 Seen = weakref.WeakKeyDictionary[Any, dict[Any, _Ready | None]]
@@ -201,7 +201,7 @@ class Executing:
         try:
             return known[many, names]
         except KeyError:
-            ready = known[many, names] = _made(statement, self._connection.dialect, many, names)
+            ready = known[many, names] = _prepare(statement, self._connection.dialect, many, names)
             return ready
 
 
@@ -214,7 +214,7 @@ def _is_one(values: Values) -> bool:
     return values is None or isinstance(values, _ONE)
 
 
-def _made(statement: Any, dialect: Any, many: bool, names: Sequence[str]) -> _Ready | None:
+def _prepare(statement: Any, dialect: Any, many: bool, names: Sequence[str]) -> _Ready | None:
     """The statement made ready; None when each execution needs more than its values."""
     compiled = statement.compile(dialect=dialect, column_keys=list(names) or None, for_executemany=many)
     columns = list(statement.exported_columns)

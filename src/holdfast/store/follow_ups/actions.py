@@ -52,9 +52,9 @@ def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None 
     Only what is indexed is followed up: a job on the same collection is none of its documents. The caller
     holds the head for change. A follow-up supersedes the older one of the same action and subject.
     """
-    made = 0
+    created = 0
     if head.kind != subjects.INDEX:
-        return made
+        return created
     for action in tx.all(ACTIONS_OF, {"tenant": head.tenant, "collection": head.collection}):
         if only is not None and action.id != only:
             continue
@@ -66,8 +66,8 @@ def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None 
             deliveries.post(tx, _notice(head, generation, cause, action), run_id)
         else:
             _open(tx, head, generation, cause, action, run_id)
-        made += 1
-    return made
+        created += 1
+    return created
 
 
 def _open(tx: Tx, head: Head, generation: int, cause: str, action: Row[Any], run_id: str) -> None:
@@ -166,10 +166,10 @@ def add_action(
     def body(tx: Tx) -> int:
         row = tx.one(NEW_ACTION, values | {"b_pipeline": pipeline, "b_token": mine})
         if row is None:
-            found: int = tx.execute(ACTION_BY_TOKEN, {"tenant": tenant, "token": mine}).scalar_one()
+            known_id: int = tx.execute(ACTION_BY_TOKEN, {"tenant": tenant, "token": mine}).scalar_one()
             if existing:
-                tx.execute(VISIT_AGAIN, {"b_action": found})
-            return found
+                tx.execute(VISIT_AGAIN, {"b_action": known_id})
+            return known_id
         about = {"action": row.id, "collection": collection, "kind": kind}
         journal.write(tx, journal.entry(Verb.ADD_ACTION, "requested", tenant=tenant, actor=actor, data=about))
         return int(row.id)
@@ -185,8 +185,8 @@ SECRET = select(actions.c.secret).where(actions.c.id == bindparam("action_id"))
 
 def secret_of(db: Database, action_id: int) -> str | None:
     """What signs the deliveries of the action; for whoever has just added it, and for nobody else."""
-    found: str | None = db.read(lambda tx: tx.execute(SECRET, {"action_id": action_id}).scalar())
-    return found
+    secret: str | None = db.read(lambda tx: tx.execute(SECRET, {"action_id": action_id}).scalar())
+    return secret
 
 
 REMOVE_ACTION = (
@@ -263,13 +263,13 @@ def cancel_follow_ups(
     No new one can come: whoever was publishing when it was removed has been waited for.
     """
     where = {"tenant": tenant, "action_id": action_id, "limit": most}
-    found = db.read(lambda tx: tx.all(UNDER_WAY.limit(bindparam("limit")), where))
-    ended = {row.run_id: row.head_id for row in found}
+    live = db.read(lambda tx: tx.all(UNDER_WAY.limit(bindparam("limit")), where))
+    ended = {row.run_id: row.head_id for row in live}
     outcomes = [
         requests.cancel(db, head_id, run_id=run_id, actor=actor or f"action:{action_id}")
         for run_id, head_id in ended.items()
     ]
-    if len(found) < most:
+    if len(live) < most:
         seen = {"b_action": action_id, "b_tenant": tenant}
         db.write("seen_to", lambda tx: tx.execute(SEEN_TO, seen))
     return sum(isinstance(outcome, Landed) for outcome in outcomes)
@@ -293,9 +293,11 @@ def remove_all(db: Database, tenant: str, collection: str, *, actor: str = "") -
     Their follow-ups are left to the sweep but for a few of each: a collection may have any number of those.
     """
     where = {"tenant": tenant, "collection": collection}
-    found = [row.id for row in db.read(lambda tx: tx.all(IN_COLLECTION, where))]
-    most = max(1, CANCELLED_AT_ONCE // max(1, len(found)))
-    return sum(isinstance(remove_action(db, tenant, each, actor=actor, most=most), Landed) for each in found)
+    action_ids = [row.id for row in db.read(lambda tx: tx.all(IN_COLLECTION, where))]
+    most = max(1, CANCELLED_AT_ONCE // max(1, len(action_ids)))
+    return sum(
+        isinstance(remove_action(db, tenant, each, actor=actor, most=most), Landed) for each in action_ids
+    )
 
 
 ACTION = select(actions.c.tenant, actions.c.collection, actions.c.visited).where(
@@ -339,19 +341,19 @@ def visit(db: Database, action_id: int, most: int | None = None) -> int:
     if action is None:
         return 0
     where = {"tenant": action.tenant, "collection": action.collection}
-    after, seen, made = action.visited or 0, 0, 0
+    after, seen, created = action.visited or 0, 0, 0
     while page := _page(db, where, after):
         for head_id in page[: None if most is None else most - seen]:
-            made += _visit_head(db, head_id, action_id, action.collection)
+            created += _visit_head(db, head_id, action_id, action.collection)
             after, seen = head_id, seen + 1
         if seen == most:
             _set_visited(db, action_id, after)
-            return made
+            return created
         if action.visited is not None:
             _set_visited(db, action_id, after)
     if action.visited is not None:
         _set_visited(db, action_id, None)
-    return made
+    return created
 
 
 def _set_visited(db: Database, action_id: int, head_id: int | None) -> None:
@@ -369,17 +371,17 @@ def _page(db: Database, where: Mapping[str, Any], after: int) -> list[int]:
 
 
 def _visit_head(db: Database, head_id: int, action_id: int, collection: str) -> int:
-    made = 0
+    created = 0
 
     def body(tx: Tx) -> None:
-        nonlocal made
+        nonlocal created
         row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
         if row is None or row.collection != collection:
             return  # moved meanwhile: whoever moved it saw to its follow-ups
-        made = max(made, _follow_up_ready(tx, rows.head(row), only=action_id))
+        created = max(created, _follow_up_ready(tx, rows.head(row), only=action_id))
 
     db.write("visit", body)
-    return made
+    return created
 
 
 PUBLISHED_RUN = (
@@ -441,5 +443,5 @@ def carry(tx: Tx, row: Row[Any], collection: str | None, *, token: str, actor: s
 
 def was_moved(tx: Tx, head_id: int, token: str) -> bool:
     """True when an earlier try of this move is in the journal, even if the head was moved on since."""
-    found = tx.all(journal.LATEST, {"head_id": head_id})
-    return any(row.verb == Verb.MOVE and (row.data or {}).get("token") == token for row in found)
+    latest = tx.all(journal.LATEST, {"head_id": head_id})
+    return any(row.verb == Verb.MOVE and (row.data or {}).get("token") == token for row in latest)

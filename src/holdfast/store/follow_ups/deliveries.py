@@ -136,8 +136,8 @@ def call_back(
 
 def _error(status: Status, code: str, message: str | None) -> dict[str, str]:
     """Why a run ended as it did; what failed has a category that a program can act on."""
-    told = {"code": code, "message": message or ""}
-    return told | {"category": categories.of_code(code)} if status is Status.FAILED else told
+    error = {"code": code, "message": message or ""}
+    return error | {"category": categories.of_code(code)} if status is Status.FAILED else error
 
 
 def _figures(tx: Tx, run_id: str, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,8 +188,8 @@ PARCEL = select(
 
 def parcel(db: Database, tenant: str, event_id: str) -> Parcel | None:
     """What is to be sent for the event, if there is such a delivery."""
-    found = db.look(PARCEL, {"tenant": tenant, "id": event_id})
-    return Parcel(**found[0]._asdict()) if found else None
+    rows = db.look(PARCEL, {"tenant": tenant, "id": event_id})
+    return Parcel(**rows[0]._asdict()) if rows else None
 
 
 _oldest = (

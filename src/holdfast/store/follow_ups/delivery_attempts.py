@@ -112,7 +112,7 @@ _next_try = (
     .correlate(heads)
     .scalar_subquery()
 )
-_kept = deliveries.alias("kept")
+_latest = deliveries.alias("latest")
 _own = [name for name in Delivery.__dataclass_fields__ if name in deliveries.c]
 
 
@@ -138,7 +138,7 @@ PAGE = (
     .limit(bindparam("limit"))
 )
 # Runs outlive what was delivered long ago; none of those below the oldest that is kept is looked at.
-_oldest = select(func.min(_kept.c.head_id)).where(_kept.c.tenant == bindparam("tenant")).scalar_subquery()
+_oldest = select(func.min(_latest.c.head_id)).where(_latest.c.tenant == bindparam("tenant")).scalar_subquery()
 
 
 def _in(state: str, run_status: Status) -> Select[Any]:
@@ -146,7 +146,7 @@ def _in(state: str, run_status: Status) -> Select[Any]:
 
     Runs alone are in its FROM, so that every database walks along the index of just those.
     """
-    found = (
+    matching = (
         select(runs.c.head_id)
         .where(
             literal_column(f"holdfast_runs.{A_DELIVERY}"),
@@ -159,17 +159,17 @@ def _in(state: str, run_status: Status) -> Select[Any]:
                 heads.c.run_id == runs.c.id,
                 heads.c.status.in_([literal(status) for status in STATES[state]]),
             ),
-            exists().where(_kept.c.tenant == bindparam("tenant"), _kept.c.head_id == runs.c.head_id),
+            exists().where(_latest.c.tenant == bindparam("tenant"), _latest.c.head_id == runs.c.head_id),
         )
         .order_by(runs.c.head_id.desc())
         .limit(bindparam("limit"))
     )
-    return select(found.subquery())
+    return select(matching.subquery())
 
 
 def _page(state: str) -> Select[Any]:
-    found = union_all(*(_in(state, status) for status in LATEST_RUN[state])).subquery()
-    return PAGE.where(deliveries.c.head_id.in_(select(found.c.head_id)))
+    matching = union_all(*(_in(state, status) for status in LATEST_RUN[state])).subquery()
+    return PAGE.where(deliveries.c.head_id.in_(select(matching.c.head_id)))
 
 
 PAGES = {state: _page(state) for state in STATES}
@@ -184,8 +184,8 @@ def _delivery(row: Any) -> Delivery:
 
 def one(db: Database, tenant: str, event_id: str) -> Delivery | None:
     """The delivery of the event, if the tenant has it."""
-    found = db.look(ONE, {"tenant": tenant, "id": event_id})
-    return _delivery(found[0]) if found else None
+    rows = db.look(ONE, {"tenant": tenant, "id": event_id})
+    return _delivery(rows[0]) if rows else None
 
 
 def page(
@@ -226,7 +226,7 @@ def resend(db: Database, tenant: str, event_id: str, *, run_id: str, actor: str 
         if tx.one(OWN, {"tenant": tenant, "id": event_id}) is None:
             return Fenced("unknown")
         head, _at = generations.locked_head(tx, ask)
-        if tx.again and tx.one(requests.MADE, {"run_id": run_id}) is not None:
+        if tx.again and tx.one(requests.EXISTING, {"run_id": run_id}) is not None:
             return Landed()
         run, _life, _age = requests.latest(tx, head)
         if run is not None and run.status in LIVE:

@@ -92,11 +92,11 @@ HOOKS = (
 def actions_of(db: Database, tenant: str, collection: str) -> list[Action]:
     """The collection's actions, the oldest first, with how far their follow-ups are."""
     where = {"tenant": tenant, "collection": collection}
-    found, counted = db.read(lambda tx: (tx.all(ACTIONS, where), tx.all(COUNTS, where)))
+    rows, counted = db.read(lambda tx: (tx.all(ACTIONS, where), tx.all(COUNTS, where)))
     counts: dict[int, dict[str, int]] = {}
     for row in counted:
         counts.setdefault(row.action_id, {})[row.status or Status.SUPERSEDED] = row.number
-    return [_action(row, counts.get(row.id, {})) for row in found]
+    return [_action(row, counts.get(row.id, {})) for row in rows]
 
 
 def hooks(db: Database, tenant: str) -> list[Action]:

@@ -56,12 +56,12 @@ KEEP = insert(job_results)
 def keep(tx: Tx, claim: Claim, drafts: Sequence[ResultDraft]) -> None:
     """The results of a slice are kept, in the transaction that finishes it: that is their fence."""
     if drafts:
-        place = {"run_id": claim.run_id, "slice": claim.ordinal}
+        slice_key = {"run_id": claim.run_id, "slice": claim.ordinal}
         owner = {"tenant": claim.tenant, "head_id": claim.head_id}
         tx.execute(
             KEEP,
             [
-                place
+                slice_key
                 | owner
                 | {"position": number, "document": each.document, "source": each.source, "page": each.page}
                 | {"chunk": each.chunk, "mark": each.mark, "good": each.good, "data": dict(each.data)}
@@ -142,10 +142,10 @@ MARKS = select(job_results.c.mark).where(
 )
 
 
-def marks(db: Database, claim: Claim, wanted: Collection[str]) -> set[str]:
+def marks(db: Database, claim: Claim, candidates: Collection[str]) -> set[str]:
     """Those of the marks that finished slices of the same run have left already."""
-    values = {"run_id": claim.run_id, "slice": claim.ordinal, "marks": list(wanted)}
-    return {row.mark for row in db.read(lambda tx: tx.all(MARKS, values))} if wanted else set()
+    values = {"run_id": claim.run_id, "slice": claim.ordinal, "marks": list(candidates)}
+    return {row.mark for row in db.read(lambda tx: tx.all(MARKS, values))} if candidates else set()
 
 
 _deletion = runs.alias("deletion")

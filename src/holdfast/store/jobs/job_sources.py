@@ -145,20 +145,20 @@ def pieces(
     db: Database, head_id: int, generation: int, numbers: Sequence[int] | None = None
 ) -> list[NumberedChunk] | None:
     """The chunks with these numbers, or all; None when the generation is no longer the one that answers."""
-    place = {"head_id": head_id, "generation": generation}
+    version = {"head_id": head_id, "generation": generation}
     reach = (
         {"first": min(numbers, default=0), "last": max(numbers, default=-1)} if numbers is not None else {}
     )
-    wanted = None if numbers is None else frozenset(numbers)
+    selected = None if numbers is None else frozenset(numbers)
 
     def body(tx: Tx) -> list[NumberedChunk] | None:
-        if tx.one(CURRENT, place) is None:
+        if tx.one(CURRENT, version) is None:
             return None
-        found = tx.all(PIECES, place | {"first": 0, "last": 2**31 - 1} | reach)
+        rows = tx.all(PIECES, version | {"first": 0, "last": 2**31 - 1} | reach)
         return [
             NumberedChunk(row.number, row.page, row.text)
-            for row in found
-            if wanted is None or row.number in wanted
+            for row in rows
+            if selected is None or row.number in selected
         ]
 
     return db.read(body)

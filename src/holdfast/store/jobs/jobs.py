@@ -50,18 +50,18 @@ def request(
 
     def body(tx: Tx) -> RequestResult:
         head, at = generations.locked_head(tx, ask)
-        sort, _, name = ask.subject.partition(":")
-        if tx.one(STAYS[sort], {"tenant": ask.tenant, "id": name}) is None:
-            raise NotFoundError(f"there is no {sort} {name!r}; it was deleted")
-        asked = ask
+        subject_type, _, name = ask.subject.partition(":")
+        if tx.one(STAYS[subject_type], {"tenant": ask.tenant, "id": name}) is None:
+            raise NotFoundError(f"there is no {subject_type} {name!r}; it was deleted")
+        same_or_other = ask
         run, life, _age = requests.latest(tx, head)
         if not replace and run is not None and run.status in LIVE and run.id != run_id:
             other = tx.one(ASKED, {"run_id": run.id})
             if other is not None and decide.silence(run, life, patience, at) is None:
-                asked = dataclasses.replace(
+                same_or_other = dataclasses.replace(
                     ask, content=other.content, options=other.options, pipeline=other.pipeline
                 )
-        return requests.answer(tx, asked, run_id=run_id, patience=patience)
+        return requests.answer(tx, same_or_other, run_id=run_id, patience=patience)
 
     return db.write("request", body)
 
@@ -83,9 +83,9 @@ class Job:
     result: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
-def _title(table: Table, sort: str) -> ColumnElement[str]:
-    """The title of the row of `table` whose id stands behind the `sort` of a run's subject."""
-    behind = func.substr(runs.c.subject, len(sort) + 1)
+def _title(table: Table, prefix: str) -> ColumnElement[str]:
+    """The title of the row of `table` whose id stands behind the `prefix` of a run's subject."""
+    behind = func.substr(runs.c.subject, len(prefix) + 1)
     return (
         select(table.c.title).where(table.c.tenant == runs.c.tenant, table.c.id == behind).scalar_subquery()
     )
@@ -96,7 +96,7 @@ def _are_jobs(table: Table) -> list[ColumnElement[Any]]:
     return [literal_column(re.sub(r"\b(kind|subject)\b", rf"{table.name}.\1", each)) for each in A_JOB]
 
 
-_asked = (
+_requested = (
     select(
         *rows.RUN_COLUMNS,
         runs.c.actor,
@@ -112,7 +112,7 @@ _asked = (
     .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
     .where(key_in(runs.c.kind, bindparam("kinds", type_=KeyList())), STANDS)
 )
-_job = _asked.where(runs.c.tenant == bindparam("tenant"), *_are_jobs(runs))
+_job = _requested.where(runs.c.tenant == bindparam("tenant"), *_are_jobs(runs))
 ONE = _job.where(runs.c.id == bindparam("run_id"))
 _AFTER = tuple_(runs.c.queued_at, runs.c.id) < tuple_(bindparam("at"), bindparam("id"))
 # Where more subjects have jobs, the list of all jobs is walked: it meets those of the collection often.
@@ -120,14 +120,14 @@ MOST_HEADS = 500
 _in_collection = (heads.c.tenant == bindparam("tenant"), heads.c.collection == bindparam("collection"))
 HEADS_OF = select(heads.c.id).where(*_in_collection, *_are_jobs(heads)).limit(MOST_HEADS + 1)
 # What is true of a head is true of its runs. Said of them as well, it would lead to the list of all jobs.
-_of_heads = _asked.where(*_in_collection, key_in(runs.c.head_id, bindparam("heads", type_=Numbers())))
+_of_heads = _requested.where(*_in_collection, key_in(runs.c.head_id, bindparam("heads", type_=Numbers())))
 
 
 def one(db: Database, tenant: str, run_id: str, kinds: Collection[str]) -> Job | None:
     """The job of the tenant with this id, if it is of one of the kinds."""
     values = {"tenant": tenant, "run_id": run_id, "kinds": list(kinds)}
-    found = db.read(lambda tx: _jobs(tx.all(ONE, values)))
-    return found[0] if found else None
+    jobs = db.read(lambda tx: _jobs(tx.all(ONE, values)))
+    return jobs[0] if jobs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,30 +142,30 @@ class JobQuery:
     limit: int = 100
 
 
-def page(db: Database, wanted: JobQuery) -> list[Job]:
+def page(db: Database, filters: JobQuery) -> list[Job]:
     """The jobs that are wanted, the newest first."""
-    values: dict[str, Any] = {"tenant": wanted.tenant, "kinds": list(wanted.kinds)}
+    values: dict[str, Any] = {"tenant": filters.tenant, "kinds": list(filters.kinds)}
 
     def body(tx: Tx) -> list[Job]:
         query: Select[Any] = _job
-        if wanted.collection is not None:
-            values["collection"] = wanted.collection
+        if filters.collection is not None:
+            values["collection"] = filters.collection
             ids = [row.id for row in tx.all(HEADS_OF, values)]
             if len(ids) <= MOST_HEADS:
                 query, values["heads"] = _of_heads, ids
             else:
                 query = query.where(_in_collection[1])
-        if wanted.status is not None:
-            query, values["status"] = query.where(runs.c.status == bindparam("status")), wanted.status
-        if wanted.after is not None:
-            query, values["at"], values["id"] = query.where(_AFTER), *wanted.after
-        query = query.order_by(runs.c.queued_at.desc(), runs.c.id.desc()).limit(wanted.limit)
+        if filters.status is not None:
+            query, values["status"] = query.where(runs.c.status == bindparam("status")), filters.status
+        if filters.after is not None:
+            query, values["at"], values["id"] = query.where(_AFTER), *filters.after
+        query = query.order_by(runs.c.queued_at.desc(), runs.c.id.desc()).limit(filters.limit)
         return _jobs(tx.all(query, values))
 
     return db.read(body)
 
 
-def _jobs(found: Sequence[Any]) -> list[Job]:
+def _jobs(listed: Sequence[Any]) -> list[Job]:
     return [
         Job(
             run=rows.run(row),
@@ -177,7 +177,7 @@ def _jobs(found: Sequence[Any]) -> list[Job]:
             tally=_tally(row),
             result=row.result or {},
         )
-        for row in found
+        for row in listed
     ]
 
 
@@ -189,11 +189,11 @@ def _tally(row: Any) -> ResultCounts:
     )
 
 
-TOLD = select(tasks.c.result).where(
+SLICE_RESULTS = select(tasks.c.result).where(
     tasks.c.run_id == bindparam("run_id"), tasks.c.state == literal(TaskState.DONE)
 )
 
 
-def told(db: Database, run_id: str) -> list[Mapping[str, Any]]:
+def slice_results(db: Database, run_id: str) -> list[Mapping[str, Any]]:
     """What the finished slices of a job say of themselves."""
-    return [row.result for row in db.read(lambda tx: tx.all(TOLD, {"run_id": run_id})) if row.result]
+    return [row.result for row in db.read(lambda tx: tx.all(SLICE_RESULTS, {"run_id": run_id})) if row.result]

@@ -67,7 +67,7 @@ def begin(
     tx: Tx,
     tenant: str,
     collection: str,
-    sort: str,
+    kind: str,
     *,
     actor: str,
     token: str,
@@ -77,19 +77,19 @@ def begin(
 
     The run of each may spend `max_cost`.
     """
-    begun = Round(tenant, collection, sort, "", actor, token, max_cost)
+    begun = Round(tenant, collection, kind, "", actor, token, max_cost)
     tx.execute(BEGIN, {name: getattr(begun, name) for name in Round.__dataclass_fields__})
     return begun
 
 
-def forget(tx: Tx, tenant: str, collection: str, sort: str) -> None:
+def forget(tx: Tx, tenant: str, collection: str, kind: str) -> None:
     """There is no such round any more."""
-    tx.execute(FORGET, {"tenant": tenant, "collection": collection, "sort": sort})
+    tx.execute(FORGET, {"tenant": tenant, "collection": collection, "sort": kind})
 
 
-def one(db: Database, tenant: str, collection: str, sort: str) -> Round | None:
+def one(db: Database, tenant: str, collection: str, kind: str) -> Round | None:
     """The round, if there is one that is not over."""
-    values = {"tenant": tenant, "collection": collection, "sort": sort}
+    values = {"tenant": tenant, "collection": collection, "sort": kind}
     row = db.read(lambda tx: tx.one(ONE, values))
     return None if row is None else Round(**row._asdict())
 
@@ -164,8 +164,8 @@ def left(db: Database, which: Round) -> int:
     values = {"tenant": which.tenant, "collection": which.collection}
     query = REMAINING if which.sort == DELETE else UNASKED
     more = {} if which.sort == DELETE else {"after": which.after}
-    found: int = db.read(lambda tx: tx.execute(query, values | more).scalar_one())
-    return found
+    number: int = db.read(lambda tx: tx.execute(query, values | more).scalar_one())
+    return number
 
 
 def remains(db: Database, tenant: str, collection: str, *, after: str, limit: int) -> list[str]:

@@ -129,19 +129,19 @@ def open_document(
         row = tx.one(BY_DIGEST, where)
         if row is None:
             raise StoreUnavailableError("a document with this content is being deleted; ask again later")
-        found = documents.of_row(row._asdict())
-        ask = replace(arrival.ask, subject=subjects.of_document(found.id))
+        document = documents.of_row(row._asdict())
+        ask = replace(arrival.ask, subject=subjects.of_document(document.id))
         head, _at = generations.locked_head(tx, ask)
         run, _life, _age = requests.latest(tx, head)
         at_work = run is not None and run.status in LIVE
         left = at_work and tx.execute(ACTOR_OF, {"run_id": head.run_id}).scalar() == ask.actor
         if head.deleted or ((head.visible or at_work) and not left):
-            return found
+            return document
         verdict = Verdict(Disposition.ACCEPTED, REASON)
         requests.open_generation(tx, ask, head, run, verdict, arrival.run_id)
         task_id = tx.execute(PLAN_OF, {"run_id": arrival.run_id}).scalar_one()
         taken = claims.take(tx, task_id, owner=owner, token=arrival.token, ttl=ttl)
-        if found.id == arrival.draft.id:
+        if document.id == arrival.draft.id:
             quotas.check(tx, claim.tenant, quota)
         return taken
 

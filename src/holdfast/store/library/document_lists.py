@@ -87,10 +87,10 @@ VALUES: dict[SortKey, ColumnElement[Any]] = {
 
 
 @functools.cache
-def _page(sort: SortKey, *, down: bool, by_status: bool, by_title: bool, follows: bool) -> Select[Any]:
+def _page(key: SortKey, *, down: bool, by_status: bool, by_title: bool, follows: bool) -> Select[Any]:
     """The query for lists of this sort. Made once, so that `store.base.statements` knows it again."""
-    value = VALUES[sort]
-    query = _query(sort).where(
+    value = VALUES[key]
+    query = _query(key).where(
         documents.c.tenant == bindparam("tenant"), documents.c.collection == bindparam("collection")
     )
     if by_status:
@@ -101,33 +101,33 @@ def _page(sort: SortKey, *, down: bool, by_status: bool, by_title: bool, follows
         beyond = value < bindparam("value") if down else value > bindparam("value")
         same = and_(value == bindparam("value"), documents.c.id > bindparam("after"))
         # By ids there are no equals, and without the second half their index leads straight to the place.
-        query = query.where(beyond if sort is SortKey.ID else or_(beyond, same))
+        query = query.where(beyond if key is SortKey.ID else or_(beyond, same))
     return query.order_by(value.desc() if down else value, documents.c.id).limit(bindparam("limit"))
 
 
-def page(db: Database, wanted: DocumentQuery) -> list[Listed]:
-    """The documents that are wanted, in their order."""
+def page(db: Database, query: DocumentQuery) -> list[Listed]:
+    """The documents that match the query, in its order."""
     values: dict[str, Any] = {
-        "tenant": wanted.tenant,
-        "collection": wanted.collection,
-        "limit": wanted.limit,
+        "tenant": query.tenant,
+        "collection": query.collection,
+        "limit": query.limit,
     }
-    if wanted.status is not None:
-        values["status"] = wanted.status.value
-    if wanted.q:
-        plain = wanted.q.lower().replace("/", "//").replace("%", "/%").replace("_", "/_")
+    if query.status is not None:
+        values["status"] = query.status.value
+    if query.q:
+        plain = query.q.lower().replace("/", "//").replace("%", "/%").replace("_", "/_")
         values["q"] = f"%{plain}%"
-    if (after := wanted.after) is not None:
+    if (after := query.after) is not None:
         values["value"] = after.value
-        values |= {} if wanted.sort is SortKey.ID else {"after": after.id}
-    query = _page(
-        wanted.sort,
-        down=wanted.down,
-        by_status=wanted.status is not None,
-        by_title=bool(wanted.q),
+        values |= {} if query.sort is SortKey.ID else {"after": after.id}
+    statement = _page(
+        query.sort,
+        down=query.down,
+        by_status=query.status is not None,
+        by_title=bool(query.q),
         follows=after is not None,
     )
-    return [_listed(row) for row in db.look(query, values)]
+    return [_listed(row) for row in db.look(statement, values)]
 
 
 def some(db: Database, tenant: str, collection: str, ids: Collection[str]) -> list[Document]:
@@ -136,15 +136,15 @@ def some(db: Database, tenant: str, collection: str, ids: Collection[str]) -> li
     return [_listed(row).document for row in db.look(SOME, values)]
 
 
-def _query(sort: SortKey) -> Select[Any]:
-    return stored.selecting(VALUES[sort].label("place"))
+def _query(key: SortKey) -> Select[Any]:
+    return stored.selecting(VALUES[key].label("place"))
 
 
 def _listed(row: Any) -> Listed:
     values = row._asdict()
-    place = values.pop("place")
+    position = values.pop("place")
     # PostgreSQL adds 64-bit numbers up to a numeric.
-    value = place if isinstance(place, str | int | float) else int(place)
+    value = position if isinstance(position, str | int | float) else int(position)
     return Listed(stored.of_row(values), PagePosition(value, row.id))
 
 
@@ -190,9 +190,9 @@ def counts(db: Database, tenant: str, collection: str | None = None) -> dict[str
     """By collection that has documents, how many of each status; of all collections, or of one."""
     values = {"tenant": tenant} | ({} if collection is None else {"collection": collection})
     rows: Sequence[Any] = db.look(COUNTS if collection is None else COUNTS_OF_ONE, values)
-    found: dict[str, dict[Status, int]] = {}
+    by_collection: dict[str, dict[Status, int]] = {}
     chunks: dict[str, int] = {}
     for row in rows:
-        found.setdefault(row.collection, {})[Status(row.status)] = row.number
+        by_collection.setdefault(row.collection, {})[Status(row.status)] = row.number
         chunks[row.collection] = chunks.get(row.collection, 0) + int(row.chunks)
-    return {name: Counts(each, chunks[name]) for name, each in found.items()}
+    return {name: Counts(each, chunks[name]) for name, each in by_collection.items()}

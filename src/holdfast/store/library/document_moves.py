@@ -96,24 +96,29 @@ def _move(
     row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, about)
     if row is None or row.deleted:
         raise no_document(seen.id)
-    found = _there(tx, (seen.tenant, seen.id))
+    document = _there(tx, (seen.tenant, seen.id))
     if tx.again and actions.was_moved(tx, row.id, token):
-        return request(tx, found)
+        return request(tx, document)
     check(row.generation)
-    if found.collection != seen.collection:
+    if document.collection != seen.collection:
         raise _MovedError
-    where = {"tenant": found.tenant, "collection": collection, "digest": found.digest, "id": found.id}
+    where = {
+        "tenant": document.tenant,
+        "collection": collection,
+        "digest": document.digest,
+        "id": document.id,
+    }
     if (other := tx.one(CLASH, where)) is not None:
         return Taken(str(other.id))
-    answer = request(tx, dataclasses.replace(found, collection=collection))
-    if answer.disposition is Disposition.REFUSED or found.collection == collection:
+    answer = request(tx, dataclasses.replace(document, collection=collection))
+    if answer.disposition is Disposition.REFUSED or document.collection == collection:
         return answer
     actions.carry(tx, row, collection, token=token, actor=actor)
-    values = {"b_tenant": found.tenant, "b_collection": collection}
+    values = {"b_tenant": document.tenant, "b_collection": collection}
     tx.execute(JOBS_TOO, values | {"b_subject": about["subject"]})
     # Before the document's row, as a publication does.
-    publish_seq.bump(tx, found.tenant, found.collection, collection)
-    tx.execute(SET_COLLECTION, values | {"b_id": found.id})
+    publish_seq.bump(tx, document.tenant, document.collection, collection)
+    tx.execute(SET_COLLECTION, values | {"b_id": document.id})
     return answer
 
 

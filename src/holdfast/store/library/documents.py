@@ -85,9 +85,9 @@ class Document:
         return self.size > 0
 
 
-def source_of(found: Document) -> DocumentSource:
+def source_of(document: Document) -> DocumentSource:
     """Where the document's content comes from, and which it is."""
-    return DocumentSource(**{name: getattr(found, name) for name in DocumentSource.__dataclass_fields__})
+    return DocumentSource(**{name: getattr(document, name) for name in DocumentSource.__dataclass_fields__})
 
 
 _ROW = [documents.c[name] for name in Document.__dataclass_fields__ if name in documents.c]
@@ -175,10 +175,10 @@ def page(db: Database, tenant: str, collection: str, *, after: str = "", limit: 
 def by_names(db: Database, tenant: str, collection: str, names: Container[str]) -> dict[str, list[Document]]:
     """The documents of a collection that were given under these names; under one name, the latest last."""
     values = {"tenant": tenant, "collection": collection, "names": list(names)}
-    found: dict[str, list[Document]] = {}
+    by_name: dict[str, list[Document]] = {}
     for row in db.look(BY_NAMES, values):
-        found.setdefault(row.name, []).append(_document(row))
-    return {name: sorted(each, key=lambda one: one.updated_at) for name, each in found.items()}
+        by_name.setdefault(row.name, []).append(_document(row))
+    return {name: sorted(each, key=lambda one: one.updated_at) for name, each in by_name.items()}
 
 
 def by_digests(db: Database, tenant: str, collection: str, digests: Container[str]) -> dict[str, Document]:
@@ -231,16 +231,18 @@ def add(
     def body(tx: Tx) -> dict[str, AddedDocument]:
         if tx.one(COLLECTION_KEPT, {"tenant": tenant, "id": collection}) is None:
             raise no_collection(collection)
-        made: dict[str, AddedDocument] = {}
+        added: dict[str, AddedDocument] = {}
         for draft in sorted(drafts, key=lambda one: one.source.digest):
-            found = _made_or_found(tx, tenant, collection, draft)
-            answer = request(tx, found)
-            made[draft.id] = AddedDocument(asked_for(found, answer), answer, is_new=found.id == draft.id)
-            if found.id != draft.id:
-                _check_live(tx, found)
-        if any(each.is_new for each in made.values()):
+            document = _made_or_found(tx, tenant, collection, draft)
+            answer = request(tx, document)
+            added[draft.id] = AddedDocument(
+                asked_for(document, answer), answer, is_new=document.id == draft.id
+            )
+            if document.id != draft.id:
+                _check_live(tx, document)
+        if any(each.is_new for each in added.values()):
             quotas.check(tx, tenant, quota)
-        return made
+        return added
 
     for _ in range(TRIES):
         with contextlib.suppress(_GoneError):
@@ -274,20 +276,20 @@ def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]
     }
 
 
-def asked_for(found: Document, answer: RequestResult) -> Document:
+def asked_for(document: Document, answer: RequestResult) -> Document:
     """The document as it stands after the request, without reading it again."""
     if answer.disposition is Disposition.DUPLICATE:
         return dataclasses.replace(
-            found,
+            document,
             head_id=answer.head_id,
-            status=answer.status or found.status,
+            status=answer.status or document.status,
             generation=answer.generation,
             run_id=answer.run_id,
         )
     if not answer.created:
-        return found
+        return document
     return dataclasses.replace(
-        found,
+        document,
         head_id=answer.head_id,
         status=Status.QUEUED,
         generation=answer.generation,
@@ -304,9 +306,9 @@ LIVE = select(documents.c.id).where(
 )
 
 
-def _check_live(tx: Tx, found: Document) -> None:
+def _check_live(tx: Tx, document: Document) -> None:
     """Return if the document was not deleted before its head was locked."""
-    if tx.one(LIVE, {"tenant": found.tenant, "id": found.id}) is None:
+    if tx.one(LIVE, {"tenant": document.tenant, "id": document.id}) is None:
         raise _GoneError
 
 
@@ -315,18 +317,18 @@ def no_document(document_id: str) -> NotFoundError:
     return NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
 
 
-def ask(db: Database, found: Document, request: Request) -> RequestResult:
+def ask(db: Database, document: Document, request: Request) -> RequestResult:
     """What became of the request for a document; NotFoundError, and nothing asked, when it is deleted."""
 
     def body(tx: Tx) -> RequestResult:
-        answer = request(tx, found)
-        _check_live(tx, found)
+        answer = request(tx, document)
+        _check_live(tx, document)
         return answer
 
     try:
         return db.write("ask_document", body)
     except _GoneError:
-        raise no_document(found.id) from None
+        raise no_document(document.id) from None
 
 
 SET_SOURCE = (
@@ -365,28 +367,33 @@ class Taken:
 
 
 def set_source(
-    db: Database, found: Document, source: DocumentSource, request: Request, quota: Quota = UNLIMITED
+    db: Database, document: Document, source: DocumentSource, request: Request, quota: Quota = UNLIMITED
 ) -> RequestResult | Taken:
     """The document wants this content from now on, and is asked for, in one transaction.
 
     A refused request changes nothing: the document wants what it wanted. NotFoundError when it is deleted
     meanwhile; QuotaExceededError when it grows by too much for the tenant.
     """
-    where = {"tenant": found.tenant, "collection": found.collection, "digest": source.digest, "id": found.id}
+    where = {
+        "tenant": document.tenant,
+        "collection": document.collection,
+        "digest": source.digest,
+        "id": document.id,
+    }
     values = {f"b_{name}": value for name, value in dataclasses.asdict(source).items()}
 
     def body(tx: Tx) -> RequestResult | Taken:
         if (other := tx.one(CLASH, where)) is not None:
             return Taken(str(other.id))
-        answer = request(tx, dataclasses.replace(found, **dataclasses.asdict(source)))
+        answer = request(tx, dataclasses.replace(document, **dataclasses.asdict(source)))
         if answer.disposition is Disposition.REFUSED:
             return answer
-        before = tx.one(SIZE, {"tenant": found.tenant, "id": found.id})
+        before = tx.one(SIZE, {"tenant": document.tenant, "id": document.id})
         if before is None:
-            raise no_document(found.id)
-        tx.execute(SET_SOURCE, values | {"b_tenant": found.tenant, "b_id": found.id})
+            raise no_document(document.id)
+        tx.execute(SET_SOURCE, values | {"b_tenant": document.tenant, "b_id": document.id})
         if source.size > before.size:
-            quotas.check(tx, found.tenant, quota)
+            quotas.check(tx, document.tenant, quota)
         return answer
 
     for _ in range(TRIES):
@@ -405,7 +412,7 @@ CHANGE = (
 
 def change(
     db: Database,
-    found: Document,
+    document: Document,
     *,
     title: str | None,
     options: Mapping[str, Any] | None,
@@ -416,7 +423,7 @@ def change(
     Other options are asked for in the same transaction; a refused request changes nothing, the title neither.
     NotFoundError when the document is deleted meanwhile.
     """
-    name = {"tenant": found.tenant, "id": found.id}
+    name = {"tenant": document.tenant, "id": document.id}
 
     def body(tx: Tx) -> RequestResult:
         before = _there(tx, name)
@@ -431,13 +438,18 @@ def change(
                 return answer
             if _there(tx, name).options != before.options:
                 raise _GoneError  # somebody else changed them before we held the head
-        wanted = before.title if title is None else title
-        if wanted != before.title:
+        new_title = before.title if title is None else title
+        if new_title != before.title:
             # Before the row, as a publication does. Readers keep titles by the collection's stamp.
-            publish_seq.bump(tx, found.tenant, before.collection)
+            publish_seq.bump(tx, document.tenant, before.collection)
         tx.execute(
             CHANGE,
-            {"b_tenant": found.tenant, "b_id": found.id, "b_title": wanted, "b_options": chosen or None},
+            {
+                "b_tenant": document.tenant,
+                "b_id": document.id,
+                "b_title": new_title,
+                "b_options": chosen or None,
+            },
         )
         return answer
 

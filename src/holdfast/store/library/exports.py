@@ -89,15 +89,15 @@ CHUNKS = (
 def published(tx: Tx, tenant: str, collection: str) -> Iterator[Row[Any]]:
     """The documents of the collection that answer queries, by id."""
     after = ""
-    while found := tx.all(DOCUMENTS, {"tenant": tenant, "collection": collection, "after": after}):
-        yield from found
-        after = found[-1].id
+    while page := tx.all(DOCUMENTS, {"tenant": tenant, "collection": collection, "after": after}):
+        yield from page
+        after = page[-1].id
 
 
 def chunks_of(tx: Tx, tenant: str, head_id: int, generation: int) -> Iterator[Row[Any]]:
     """The chunks of a generation in their order, each with its vector where it has one."""
-    place = {"slice": -1, "position": -1}
+    position = {"slice": -1, "position": -1}
     where = {"tenant": tenant, "head_id": head_id, "generation": generation}
-    while found := tx.in_binary(CHUNKS, where | place):
-        yield from found
-        place = {"slice": found[-1].slice, "position": found[-1].position}
+    while page := tx.in_binary(CHUNKS, where | position):
+        yield from page
+        position = {"slice": page[-1].slice, "position": page[-1].position}

@@ -121,17 +121,17 @@ def import_documents(
     The collection is made if it is not there. QuotaExceededError when a batch is too much for the tenant,
     whose quota is this one if it has none of its own; the batches before it stay.
     """
-    place = collection or DEFAULT_COLLECTION
+    collection_id = collection or DEFAULT_COLLECTION
     total, source = Imported(), iter(rows)
-    if not collections.make_collection(db, tenant, place, title=place, options={}):
-        message = f"collection {place!r} is still being deleted; import again in a moment"
+    if not collections.make_collection(db, tenant, collection_id, title=collection_id, options={}):
+        message = f"collection {collection_id!r} is still being deleted; import again in a moment"
         raise BadRequestError(message, code="collection_emptying")
     while batch := [ImportedRow(*row) for row in islice(source, BATCH)]:
         asks: dict[str, Ask] = {}
         active: dict[str, str | None] = {}
         drafts: dict[str, DocumentDraft] = {}
         for row in batch:
-            ask = Ask(kind, _subject(row), tenant=tenant, collection=place, actor=actor).checked()
+            ask = Ask(kind, _subject(row), tenant=tenant, collection=collection_id, actor=actor).checked()
             asks.setdefault(ask.subject, ask)
             active.setdefault(ask.subject, db.token() if _is_true(row.is_active) else None)
             drafts.setdefault(ask.subject, _draft(row))
@@ -175,30 +175,32 @@ def _import_batch(
     quota: Quota,
 ) -> Imported:
     """One batch in one transaction. `run_ids` are the runs of the active documents, drawn before any try."""
-    tenant, place = next((ask.tenant, ask.collection or "") for ask in asks.values())
-    made: set[str] = set()  # over all tries: after a lost answer the second finds the heads of the first
+    tenant, collection = next((ask.tenant, ask.collection or "") for ask in asks.values())
+    created: set[str] = set()  # over all tries: after a lost answer the second finds the heads of the first
 
     def body(tx: Tx) -> None:
-        if tx.one(collections.COLLECTION_KEPT, {"tenant": tenant, "id": place}) is None:
-            raise collections.no_collection(place)
+        if tx.one(collections.COLLECTION_KEPT, {"tenant": tenant, "id": collection}) is None:
+            raise collections.no_collection(collection)
         # Sorted, so that two imports at once meet the unique index in the same order.
         new = tx.execute(NEW_HEADS, [_head(asks[name], run_ids[name]) for name in sorted(asks)]).all()
-        made.update(row.subject for row in new)
+        created.update(row.subject for row in new)
         active = [(row.id, asks[row.subject], run_ids[row.subject]) for row in new if run_ids[row.subject]]
         if active:
             tx.execute(NEW_RUNS, [_run(head_id, ask, run_id) for head_id, ask, run_id in active])
-            publish_seq.bump(tx, tenant, place)
+            publish_seq.bump(tx, tenant, collection)
         if new:
             tx.execute(journal.WRITE, [_note(row.id, asks[row.subject], run_ids[row.subject]) for row in new])
 
         bare = [row.subject for row in new] + _without_document(tx, asks)
         if bare:
-            tx.execute(NEW_DOCUMENTS, [row_of(tenant, place, drafts[name]) for name in sorted(set(bare))])
+            tx.execute(
+                NEW_DOCUMENTS, [row_of(tenant, collection, drafts[name]) for name in sorted(set(bare))]
+            )
             quotas.check(tx, tenant, quota)
 
     db.write("import", body)
-    active = sum(run_ids[name] is not None for name in made)
-    return Imported(active, len(made) - active)
+    active = sum(run_ids[name] is not None for name in created)
+    return Imported(active, len(created) - active)
 
 
 def _without_document(tx: Tx, asks: dict[str, Ask]) -> list[str]:
@@ -318,13 +320,13 @@ def _open_read_only(url: str) -> Engine:
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def _check_columns(connection: Connection, schema: str | None, name: str, wanted: Iterable[str]) -> None:
+def _check_columns(connection: Connection, schema: str | None, name: str, needed: Iterable[str]) -> None:
     inspector = inspect(connection)
     if not inspector.has_table(name, schema=schema):
         message = f"there is no table {name!r} in the database to import from; name it with --table"
         raise BadRequestError(message, code="table_missing")
-    known = {found["name"] for found in inspector.get_columns(name, schema=schema)}
-    for one in wanted:
+    known = {column["name"] for column in inspector.get_columns(name, schema=schema)}
+    for one in needed:
         if one not in known:
             message = f"table {name!r} has no column {one!r}; it has {', '.join(sorted(known))}"
             raise BadRequestError(message, code="column_missing")

@@ -51,8 +51,8 @@ LOOK = (
         _page.c.id,
         _page.c.tenant,
         _page.c.subject,
-        documents.c.chunks.label("wanted"),
-        _here.label("found"),
+        documents.c.chunks.label("expected"),
+        _here.label("present"),
         _without_vector.label("without_vector"),
     )
     .select_from(
@@ -80,9 +80,9 @@ def look(db: Database, *, after: int, limit: int) -> tuple[list[MissingPart], in
     """What is missing among `limit` documents after the head `after`; and where to go on, 0 at the end."""
     page = db.read(lambda tx: tx.all(LOOK, {"after": after, "limit": limit}))
     gaps = [
-        MissingPart(row.id, row.tenant, row.subject, max(0, row.wanted - row.found), row.without_vector)
+        MissingPart(row.id, row.tenant, row.subject, max(0, row.expected - row.present), row.without_vector)
         for row in page
-        if row.wanted is not None and (row.found < row.wanted or row.without_vector)
+        if row.expected is not None and (row.present < row.expected or row.without_vector)
     ]
     return gaps, page[-1].id if len(page) == limit else 0
 

@@ -37,11 +37,11 @@ def keep(db: Database, document: Document, digest: str) -> bool:
     The head is held meanwhile, as a publication holds it: a picture of the old text would stay for good.
     """
 
-    def kept(tx: Tx) -> bool:
+    def body(tx: Tx) -> bool:
         head = tx.one(rows.HEAD_FOR_SHARE, {"head_id": document.head_id})
         if head is None or head.published_generation != document.published_generation:
             return False
         values = {"b_tenant": document.tenant, "b_id": document.id, "b_thumbnail": digest}
         return tx.execute(KEEP, values).rowcount == 1 or tx.again
 
-    return db.write("keep_thumbnail", kept)
+    return db.write("keep_thumbnail", body)

@@ -187,9 +187,9 @@ def _refused(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
         By.REASON: _REASON,
         By.DAY: _day(journal.c.at),
     }
-    wanted = [refusals.IS_DUPLICATE, *_mine(tenant, journal.c.tenant), *span.over(journal.c.at)]
+    conditions = [refusals.IS_DUPLICATE, *_mine(tenant, journal.c.tenant), *span.over(journal.c.at)]
     # Each run is priced once, however often it was asked for.
-    hit = select(journal.c.run_id).where(*wanted).distinct().subquery("hit")
+    hit = select(journal.c.run_id).where(*conditions).distinct().subquery("hit")
     priced = select(hit.c.run_id, refusals.price_of(hit.c.run_id).label("price")).subquery("priced")
     worth = case((priced.c.price > refusals.NOTED, priced.c.price), else_=refusals.NOTED)
     source = (
@@ -198,7 +198,7 @@ def _refused(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
         .outerjoin(runs, runs.c.id == journal.c.run_id)
     )
     sums = _sums(duplicates=literal(1), refused=worth)
-    return select(about[by].label("about"), *sums).select_from(source).where(*wanted)
+    return select(about[by].label("about"), *sums).select_from(source).where(*conditions)
 
 
 def _all(by: By, tenant: str | None, span: TimeRange) -> Subquery:
@@ -226,11 +226,11 @@ def bill(
     sums = select(literal(None).label("about"), *summed)
 
     def body(tx: Tx) -> Bill:
-        found = [_line(row) for row in tx.all(lines)]
-        follows = str(found[limit - 1].about or "") if len(found) > limit else None
+        listed = [_line(row) for row in tx.all(lines)]
+        follows = str(listed[limit - 1].about or "") if len(listed) > limit else None
         whole = _line(tx.execute(sums).one())
         total = whole.paid + whole.second + whole.in_doubt
-        return Bill(by, tuple(found[:limit]), whole, total, follows)
+        return Bill(by, tuple(listed[:limit]), whole, total, follows)
 
     return db.read(body)
 
@@ -249,8 +249,8 @@ SETTLED = select(calls.c.key).where(
 
 def settled(db: Database, tenant: str, keys: Sequence[str]) -> frozenset[str]:
     """Those of the keys that the tenant has paid for; their results are not read."""
-    found = db.read(lambda tx: tx.all(SETTLED, {"tenant": tenant, "keys": keys}))
-    return frozenset(row.key for row in found)
+    calls_settled = db.read(lambda tx: tx.all(SETTLED, {"tenant": tenant, "keys": keys}))
+    return frozenset(row.key for row in calls_settled)
 
 
 @dataclass(frozen=True, slots=True)

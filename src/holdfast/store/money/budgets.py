@@ -389,11 +389,11 @@ def resume(db: Database, tenant: str, scope: str) -> dict[str, int]:
     woken: dict[int, str] = {}  # over all tries: a spare wake-up is harmless, a lost one costs a sweep
 
     def body(tx: Tx) -> int:
-        found = tx.all(WAITS, {"tenant": tenant, "collection": collection})
-        for row in found:
+        waiting = tx.all(WAITS, {"tenant": tenant, "collection": collection})
+        for row in waiting:
             tx.execute(QUEUE, {"b_task": row.id})
             woken[row.id] = row.lane
-        return len(found)
+        return len(waiting)
 
     while db.write("resume", body) == BATCH:
         pass
@@ -425,8 +425,8 @@ def _open(tx: Tx) -> dict[tuple[str, str], int]:
     sums: dict[tuple[str, str], int] = {}
     for order in tx.all(UNSETTLED_ORDERS):
         for scope in order.scopes:
-            place = (order.tenant, scope)
-            sums[place] = sums.get(place, 0) + held(order)
+            budget = (order.tenant, scope)
+            sums[budget] = sums.get(budget, 0) + held(order)
     return sums
 
 
@@ -437,11 +437,11 @@ def recompute(db: Database) -> int:
     """
 
     def body(tx: Tx) -> int:
-        found = tx.all(ALL_FOR_CHANGE)
-        if not found:
+        locked = tx.all(ALL_FOR_CHANGE)
+        if not locked:
             return 0
         sums = _open(tx)
-        drifted = [row for row in found if row.reserved != sums.get((row.tenant, row.scope), 0)]
+        drifted = [row for row in locked if row.reserved != sums.get((row.tenant, row.scope), 0)]
         for row in drifted:
             this = {"b_tenant": row.tenant, "b_scope": row.scope, "b_period": row.period}
             tx.execute(SET_RESERVED, this | {"b_reserved": sums.get((row.tenant, row.scope), 0)})

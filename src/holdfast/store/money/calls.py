@@ -5,7 +5,7 @@ exactly one inserts the intent, or takes over a void one under its lock. Only th
 mark it sent, only under the fence, all calls of an order or none; and only what was marked and *confirmed*
 is sent. The rest is `orders`: what became of it.
 
-Where nothing comes between the intent and the first byte (`Profile.on_board`) both are one transaction,
+Where nothing comes between the intent and the first byte (`Profile.in_process`) both are one transaction,
 `send_at_once`: what holds of either holds of it, and an order that it made was never unsent.
 
 Intents are inserted in sorted key order and read back in a second statement: insert-or-read in one returns
@@ -98,8 +98,8 @@ def order(row: Row[Any]) -> Order:
 
 def look_up(db: Database, tenant: str, keys: Sequence[str]) -> dict[str, LedgerEntry]:
     """What the ledger has of these keys, in one statement."""
-    found = db.look(ENTRIES, {"tenant": tenant, "keys": keys})
-    return {row.key: entry(row) for row in found}
+    rows = db.look(ENTRIES, {"tenant": tenant, "keys": keys})
+    return {row.key: entry(row) for row in rows}
 
 
 SENT_BY_TASK = select(orders.c.id).where(
@@ -109,8 +109,8 @@ SENT_BY_TASK = select(orders.c.id).where(
 
 def paid_by(db: Database, task_id: int, order_ids: Sequence[str]) -> frozenset[str]:
     """Those of the orders that this very task sent last: their price is its own, to all others a saving."""
-    found = db.look(SENT_BY_TASK, {"orders": order_ids, "task_id": task_id})
-    return frozenset(row.id for row in found)
+    rows = db.look(SENT_BY_TASK, {"orders": order_ids, "task_id": task_id})
+    return frozenset(row.id for row in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def intend(db: Database, claim: Claim, draft: OrderDraft) -> Order | None:
             return order(known)
         return _ordered(tx, claim, draft, CallState.INTENT)
 
-    return db.write("intend", body, light=True)
+    return db.write("intend", body, relaxed=True)
 
 
 def send_at_once(db: Database, claim: Claim, draft: OrderDraft) -> Order | Fenced | None:
@@ -168,7 +168,7 @@ def send_at_once(db: Database, claim: Claim, draft: OrderDraft) -> Order | Fence
 
     # What is free is told to nobody outside, and costs nothing to do again if the machine forgets it.
     free = not any(draft.weights.values())
-    return db.write("send_at_once", body, light=free)
+    return db.write("send_at_once", body, relaxed=free)
 
 
 def _ordered(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> Order | None:
@@ -202,14 +202,14 @@ def _ordered(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> Order
     }
     lasts = draft.stale_after if state is CallState.INTENT else draft.deadline
     more = {"scopes": scopes, "carrier": draft.carrier, "b_lasts": lasts}
-    made = tx.execute(NEW_ORDER[state], frozen | more).one()
+    inserted = tx.execute(NEW_ORDER[state], frozen | more).one()
     lists = {"call_keys": tuple(mine), "weights": tuple(frozen["weights"])}
-    return Order(**frozen | lists | made._asdict(), state=state)
+    return Order(**frozen | lists | inserted._asdict(), state=state)
 
 
 def _taken(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> list[str]:
     """The keys of the draft that this order has now: those that were new, and those that were void."""
-    wanted = sorted(draft.weights)
+    keys = sorted(draft.weights)
     common = {
         "b_tenant": claim.tenant,
         "b_order": draft.id,
@@ -218,15 +218,15 @@ def _taken(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> list[st
         "b_provider": draft.provider,
     }
     values = [
-        common | {"b_key": key, "b_model": draft.model, "b_estimate": draft.weights[key]} for key in wanted
+        common | {"b_key": key, "b_model": draft.model, "b_estimate": draft.weights[key]} for key in keys
     ]
-    if tx.execute(NEW_CALL, values).rowcount == len(wanted):
-        return wanted  # every one was inserted here: there is nothing to read back
-    found = tx.all(ENTRIES_FOR_CHANGE, {"tenant": claim.tenant, "keys": wanted})
-    free = [row.key for row in found if row.state == CallState.VOID]
+    if tx.execute(NEW_CALL, values).rowcount == len(keys):
+        return keys  # every one was inserted here: there is nothing to read back
+    entries = tx.all(ENTRIES_FOR_CHANGE, {"tenant": claim.tenant, "keys": keys})
+    free = [row.key for row in entries if row.state == CallState.VOID]
     if free:
         tx.execute(TAKE_VOID, [common | {"b_key": key} for key in free])
-    return sorted([row.key for row in found if row.order_id == draft.id] + free)
+    return sorted([row.key for row in entries if row.order_id == draft.id] + free)
 
 
 _sent_values = {

@@ -106,7 +106,7 @@ CHARGED = select(charges.c.sort).where(
 )
 
 
-def _charge(row: Row[Any], send: int, sort: str, tokens: int, amount: int, prices: str) -> dict[str, Any]:
+def _charge(row: Row[Any], send: int, kind: str, tokens: int, amount: int, prices: str) -> dict[str, Any]:
     narrow = [scope for scope in row.scopes if scope.startswith("collection:")]
     return {
         "b_order": row.id,
@@ -115,7 +115,7 @@ def _charge(row: Row[Any], send: int, sort: str, tokens: int, amount: int, price
         "b_scope": narrow[0] if narrow else budgets.TENANT,
         "b_run": row.run_id,
         "b_model": row.model,
-        "b_sort": sort,
+        "b_sort": kind,
         "b_tokens": tokens,
         "b_amount": amount,
         "b_prices": prices,
@@ -201,7 +201,7 @@ SET_CALLS = (
 )
 
 
-def _turn(tx: Tx, row: Row[Any], state: CallState, reason: str, status: int | None = None) -> None:
+def _set_state(tx: Tx, row: Row[Any], state: CallState, reason: str, status: int | None = None) -> None:
     values = {"b_order": row.id, "b_state": state.value}
     tx.execute(SET_ORDER, values | {"b_reason": plain(reason)[:300], "b_status": status})
     tx.execute(SET_CALLS, values)
@@ -225,7 +225,7 @@ def void(
         if row.state == CallState.IN_DOUBT and row.sends == send == 1 and _clear(tx, order_id, send):
             # The sweep gave it up before its refusal was heard; it was the only send, so nothing was charged.
             freed = budgets.held(row)
-            _turn(tx, row, CallState.VOID, reason, status)
+            _set_state(tx, row, CallState.VOID, reason, status)
             tx.execute(FORGET_DOUBTS, {"b_order": order_id})
             budgets.account(tx, row.tenant, row.scopes, spent=0, freed=freed)
             _note(tx, Verb.VOID, reason, row)
@@ -233,13 +233,13 @@ def void(
         if row.state not in {CallState.INTENT, CallState.SENT} or row.sends != send:
             return CallState(row.state)
         if row.doubts:
-            _turn(tx, row, CallState.IN_DOUBT, reason, status)
+            _set_state(tx, row, CallState.IN_DOUBT, reason, status)
             if for_good:
                 tx.execute(SET_CALLS, {"b_order": order_id, "b_state": CallState.VOID.value})
             if not row.keyed:
                 budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
             return CallState.IN_DOUBT
-        _turn(tx, row, CallState.VOID, reason, status)
+        _set_state(tx, row, CallState.VOID, reason, status)
         budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
         _note(tx, Verb.VOID, reason, row)
         return CallState.VOID
@@ -284,7 +284,7 @@ def doubt(db: Database, order_id: str, send: int, *, reason: str, status: int | 
 
 
 def _doubt(tx: Tx, row: Row[Any], reason: str, status: int | None = None) -> None:
-    _turn(tx, row, CallState.IN_DOUBT, reason, status)
+    _set_state(tx, row, CallState.IN_DOUBT, reason, status)
     tx.execute(COUNT_DOUBT, {"b_order": row.id})
     tx.execute(
         CHARGE, _charge(row, row.sends, "in_doubt", 0, row.estimate, UNPRICED if row.unpriced else "estimate")
@@ -366,7 +366,7 @@ def recover(db: Database, order_id: str, rules: OrderRules | None = None) -> Cal
         if verdict.state is CallState.IN_DOUBT:
             _doubt(tx, row, verdict.reason)
         else:
-            _turn(tx, row, verdict.state, verdict.reason)
+            _set_state(tx, row, verdict.state, verdict.reason)
             budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)
             _note(tx, Verb.VOID, verdict.reason, row)
         return verdict.state
@@ -389,9 +389,9 @@ FORGOTTEN = (
 def recover_forgotten(db: Database, rules: OrderRules | None = None) -> int:
     """No order stays unsent or unheard long after its deadline; answers how many were put right."""
     rules = rules or OrderRules()
-    found = [row.id for row in db.look(FORGOTTEN, {"settle": rules.waits.settle})]
+    order_ids = [row.id for row in db.look(FORGOTTEN, {"settle": rules.waits.settle})]
     open_states = {CallState.INTENT, CallState.SENT}
-    return sum(recover(db, order_id, rules) not in open_states for order_id in found)
+    return sum(recover(db, order_id, rules) not in open_states for order_id in order_ids)
 
 
 def park(db: Database, order_id: str, *, reason: str) -> CallState:
@@ -400,7 +400,7 @@ def park(db: Database, order_id: str, *, reason: str) -> CallState:
     def body(tx: Tx) -> CallState:
         row = _locked(tx, order_id)
         if states.may("call", CallState(row.state), Verb.PARK):
-            _turn(tx, row, CallState.PARKED, reason)
+            _set_state(tx, row, CallState.PARKED, reason)
             _note(tx, Verb.PARK, reason, row)
             return CallState.PARKED
         return CallState(row.state)
@@ -419,7 +419,7 @@ def resolve(db: Database, order_id: str, *, charged: bool, actor: str = "") -> C
         if not states.may("call", CallState(row.state), Verb.RESOLVE):
             return CallState(row.state)
         state = CallState.IN_DOUBT if charged else CallState.VOID
-        _turn(tx, row, state, f"resolved by {actor or 'a person'}")
+        _set_state(tx, row, state, f"resolved by {actor or 'a person'}")
         tx.execute(APPROVE, {"b_order": order_id})
         if not charged:
             tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": True, "b_send": 0})

@@ -114,10 +114,10 @@ def _exchange(row: Row[Any]) -> OrderPayment:
 
 def exchanges(db: Database, tenant: str, runs: Collection[str]) -> dict[str, Sequence[OrderPayment]]:
     """The orders of these runs by run, the newest first; the latest few hundred of all together."""
-    found: dict[str, list[OrderPayment]] = {}
+    by_run: dict[str, list[OrderPayment]] = {}
     for row in db.read(lambda tx: tx.all(EXCHANGES, {"tenant": tenant, "runs": list(runs)})):
-        found.setdefault(row.run_id, []).append(_exchange(row))
-    return {run: tuple(each) for run, each in found.items()}
+        by_run.setdefault(row.run_id, []).append(_exchange(row))
+    return {run: tuple(each) for run, each in by_run.items()}
 
 
 def payers(db: Database, tenant: str, keys: Collection[str]) -> dict[str, str | None]:

@@ -16,7 +16,7 @@ from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import provider_troubles as table
 from holdfast.store.base.text import plain
 
-TOLD_FOR = 900.0
+SHOWN_FOR = 900.0
 MOST_REASON = 300
 PARTS = {"embeddings": "embedding provider"}
 _ERRNO = re.compile(r"^(connect|name|tls): (\[Errno -?\d+\] )?")
@@ -83,7 +83,7 @@ def note(db: Database, provider: str, endpoint: str, *, reason: str, status: int
         "b_status": status,
         "b_tries": tries,
     }
-    db.write("provider_trouble", lambda tx: tx.execute(NOTE, values), light=True)
+    db.write("provider_trouble", lambda tx: tx.execute(NOTE, values), relaxed=True)
 
 
 CLEAR = delete(table).where(
@@ -98,18 +98,18 @@ def clear(db: Database, provider: str, endpoint: str) -> None:
     """The provider has answered: what was wrong is over. A look first, for there is hardly ever a trouble."""
     values = {"b_provider": provider, "b_endpoint": endpoint}
     if db.first(KNOWN, values) is not None:
-        db.write("provider_answers", lambda tx: tx.execute(CLEAR, values), light=True)
+        db.write("provider_answers", lambda tx: tx.execute(CLEAR, values), relaxed=True)
 
 
-def _told() -> Select[tuple[str, str, str, int | None, int, float, float]]:
+def _recent() -> Select[tuple[str, str, str, int | None, int, float, float]]:
     columns = (table.c[name] for name in ("provider", "endpoint", "reason", "status", "tries"))
     ages = ((now() - table.c[name]).label(label) for name, label in (("since", "since"), ("last_at", "last")))
-    return select(*columns, *ages).where(table.c.last_at > now() - TOLD_FOR)
+    return select(*columns, *ages).where(table.c.last_at > now() - SHOWN_FOR)
 
 
-TOLD = _told().order_by(table.c.since).limit(50)
+RECENT = _recent().order_by(table.c.since).limit(50)
 
 
 def all_of(db: Database) -> Sequence[Trouble]:
     """What is not answered at the moment, the oldest trouble first."""
-    return [Trouble(**row._asdict()) for row in db.look(TOLD)]
+    return [Trouble(**row._asdict()) for row in db.look(RECENT)]

@@ -32,7 +32,7 @@ KEEP = _new.on_conflict_do_update(
 def keep(db: Database, carrier: str, *, name: str, process: str, parent: str, ttl: float) -> None:
     """The carrier is known, and counts as alive for `ttl` seconds from now."""
     values = {"b_id": carrier, "b_name": name, "b_process": process, "b_parent": parent, "b_ttl": ttl}
-    db.write("keep", lambda tx: tx.execute(KEEP, values), light=True)
+    db.write("keep", lambda tx: tx.execute(KEEP, values), relaxed=True)
 
 
 END = (

@@ -223,7 +223,7 @@ def claim_best(
 
     for number in range(CLAIM_TRIES):
         try:
-            claim = db.write("claim", body, light=True)
+            claim = db.write("claim", body, relaxed=True)
         except _Contended as error:
             skipped.append(error.tenant)
             continue
@@ -277,7 +277,7 @@ def claim_named(
 
     for number in range(CLAIM_TRIES):
         try:
-            return db.write("claim", body, light=True)
+            return db.write("claim", body, relaxed=True)
         except _Contended:
             db.pause(0.002 * 2**number)
     return Skipped(Skip.LOCK_HELD, rules.delay)
@@ -418,7 +418,7 @@ def renew(db: Database, claim: Claim, ttl: float) -> bool:
     def body(tx: Tx) -> bool:
         return tx.execute(RENEW, {**_mine(claim), "b_ttl": ttl}).rowcount == 1
 
-    return db.write("renew", body, light=True)
+    return db.write("renew", body, relaxed=True)
 
 
 WAIT = update(tasks).where(_HELD).values(only_waits=bindparam("b_waits"))
@@ -426,7 +426,7 @@ WAIT = update(tasks).where(_HELD).values(only_waits=bindparam("b_waits"))
 
 def note_wait(db: Database, claim: Claim, *, waits: bool) -> None:
     """It is known of a held task whether its holder only waits for another's order."""
-    db.write("note_wait", lambda tx: tx.execute(WAIT, _mine(claim) | {"b_waits": waits}), light=True)
+    db.write("note_wait", lambda tx: tx.execute(WAIT, _mine(claim) | {"b_waits": waits}), relaxed=True)
 
 
 SIGN = update(tasks).where(_HELD).values(signed_at=now())
@@ -442,7 +442,7 @@ def sign(db: Database, claim: Claim) -> None:
     def body(tx: Tx) -> None:
         tx.execute(SIGN, _mine(claim))
 
-    db.write("sign", body, light=True)
+    db.write("sign", body, relaxed=True)
 
 
 def _mine(claim: Claim) -> dict[str, Any]:
@@ -472,7 +472,7 @@ def release(db: Database, claim: Claim, reason: str) -> Outcome:
         journal.write(tx, journal.of_claim(Verb.RELEASE, reason, claim))
         return Landed()
 
-    return db.write("release", body, light=True)
+    return db.write("release", body, relaxed=True)
 
 
 def put_back(db: Database, claim: Claim, *, reason: str, delay: float) -> Outcome:
@@ -485,4 +485,4 @@ def put_back(db: Database, claim: Claim, *, reason: str, delay: float) -> Outcom
         journal.write(tx, journal.of_claim(Verb.PUT_BACK, reason, claim, {"delay": delay}))
         return Landed()
 
-    return db.write("put_back", body, light=True)
+    return db.write("put_back", body, relaxed=True)

@@ -200,13 +200,13 @@ FAILED = (
 
 def note_success(db: Database, names: Collection[str]) -> None:
     """These duties are known to have done what there was to do."""
-    db.write("note_success", lambda tx: tx.execute(SUCCEEDED, {"b_names": sorted(names)}), light=True)
+    db.write("note_success", lambda tx: tx.execute(SUCCEEDED, {"b_names": sorted(names)}), relaxed=True)
 
 
 def note_failure(db: Database, name: str, failures: int, error: str) -> None:
     """The duty is known to have failed `failures` times in a row, the last time with this error."""
     values = {"b_name": name, "b_failures": failures, "b_error": error[:MOST_ERROR]}
-    db.write("note_failure", lambda tx: tx.execute(FAILED, values), light=True)
+    db.write("note_failure", lambda tx: tx.execute(FAILED, values), relaxed=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,17 +135,17 @@ def expire_dead(db: Database, died: Callable[[str], bool], caps: decide.Caps) ->
     return lanes
 
 
-def abandon(db: Database, found: Row[Any], loss: Loss, caps: decide.Caps) -> bool:
+def abandon(db: Database, seen: Row[Any], loss: Loss, caps: decide.Caps) -> bool:
     """The run fails as `abandoned`: its task lost its holder too often with nothing to show for it."""
-    noted = of_task(Verb.FAIL, "abandoned", found)
+    noted = of_task(Verb.FAIL, "abandoned", seen)
     times = caps.attempts if loss in _WHY else caps.losses
 
     def body(tx: Tx) -> bool:
-        head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": found.head_id})
-        row = tx.one(fenced.TASK_FOR_CHANGE, {"task_id": found.id})
+        head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": seen.head_id})
+        row = tx.one(fenced.TASK_FOR_CHANGE, {"task_id": seen.id})
         if tx.again and journal.has(tx, noted):
             return True
-        if head_row is None or row is None or row.epoch != found.epoch or row.state != TaskState.RUNNING:
+        if head_row is None or row is None or row.epoch != seen.epoch or row.state != TaskState.RUNNING:
             return False
         renewed = loss is Loss.LEASE_EXPIRED and row.lease_until >= head_row.now
         if renewed or row.run_status not in LIVE:

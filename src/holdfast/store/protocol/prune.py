@@ -143,12 +143,12 @@ def prune_history(db: Database, older_than_seconds: float, batch: int = RUNS_AT_
     values = {"older_than": older_than_seconds, "limit": batch}
 
     def past(tx: Tx) -> int:
-        found = tx.all(PAST, values)
-        for row in found:
+        pruned = tx.all(PAST, values)
+        for row in pruned:
             tx.execute(DELETE_RUN, {"b_run": row.id})
-        for tenant, number in sorted(Counter(row.tenant for row in found).items()):
+        for tenant, number in sorted(Counter(row.tenant for row in pruned).items()):
             journal.write(tx, journal.entry(Verb.PRUNE, "history", tenant=tenant, data={"runs": number}))
-        return len(found)
+        return len(pruned)
 
     # The journal is in order of time: what is old is at its front, and no index by time is needed.
     notes = db.write("prune", lambda tx: tx.execute(DELETE_NOTES, values).rowcount)

@@ -80,7 +80,7 @@ _close_tasks = (
 )
 END = Together(_end_run, _close_tasks)
 
-MADE = select(*rows.RUN_COLUMNS, runs.c.reason).where(runs.c.id == bindparam("run_id"))
+EXISTING = select(*rows.RUN_COLUMNS, runs.c.reason).where(runs.c.id == bindparam("run_id"))
 
 
 def request(db: Database, ask: Ask, *, run_id: str, patience: decide.SilenceLimits) -> RequestResult:
@@ -92,15 +92,15 @@ def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.SilenceLimits) -> 
     """As `request`, for a transaction that does more. Several in one go in the order of their subjects."""
     head, at = generations.locked_head(tx, ask)
     # After the lock: a first try whose answer was lost may only now be committing.
-    if tx.again and (made := tx.one(MADE, {"run_id": run_id})) is not None:
+    if tx.again and (created := tx.one(EXISTING, {"run_id": run_id})) is not None:
         return RequestResult(
-            Disposition(made.disposition),
-            made.reason,
+            Disposition(created.disposition),
+            created.reason,
             head.id,
             run_id,
-            made.generation,
-            Status(made.status),
-            follow_ups=made_due(tx, head.id, made.generation - 1, Status.SUPERSEDED),
+            created.generation,
+            Status(created.status),
+            follow_ups=made_due(tx, head.id, created.generation - 1, Status.SUPERSEDED),
         )
     return _decide(tx, ask, head, at, run_id, patience)
 
@@ -110,19 +110,19 @@ def _decide(
 ) -> RequestResult:
     run, life, age = latest(tx, head)
     verdict = decide.request(ask, head, run, life, patience, at)
-    made = RequestResult(
+    result = RequestResult(
         verdict.disposition, verdict.reason, head.id, run_id, head.generation + 1, Status.QUEUED
     )
-    if made.created and ask.pays and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
+    if result.created and ask.pays and (broke := tx.one(EXHAUSTED, _scope(ask))) is not None:
         verdict = decide.Verdict(Disposition.REFUSED, f"over_budget:{broke.scope}")
-    elif made.created and ask.unpriced and ask.max_cost is not None:
+    elif result.created and ask.unpriced and ask.max_cost is not None:
         verdict = decide.Verdict(Disposition.REFUSED, "unpriced:max_cost")
-    elif made.created and ask.unpriced and (limited := tx.one(HARD_LIMITED, _scope(ask))) is not None:
+    elif result.created and ask.unpriced and (limited := tx.one(HARD_LIMITED, _scope(ask))) is not None:
         verdict = decide.Verdict(Disposition.REFUSED, f"unpriced:{limited.scope}")
-    elif made.created:
+    elif result.created:
         kept_age = age if verdict.disposition is Disposition.TAKEOVER else None
         return dataclasses.replace(
-            made, follow_ups=open_generation(tx, ask, head, run, verdict, run_id, kept_age)
+            result, follow_ups=open_generation(tx, ask, head, run, verdict, run_id, kept_age)
         )
     refusals.note(tx, ask, head, verdict, run_id)
     return RequestResult(
@@ -156,8 +156,8 @@ def latest(tx: Tx, head: Head) -> tuple[RunRecord | None, decide.Life, float | N
         life = decide.Life(float("inf"), live_lease=True, last_sign_at=float("inf"))
     elif signs.queues:
         # Slices that queue in a busy lane are not dead, however long the queue is (G7).
-        signed_at = max(signs.last_sign_at, signs.lane_claimed_at)
-        life = decide.Life(signs.lane_claimed_at, signs.live_lease, signed_at)
+        last_seen_at = max(signs.last_sign_at, signs.lane_claimed_at)
+        life = decide.Life(signs.lane_claimed_at, signs.live_lease, last_seen_at)
     return run, life, signs.age
 
 

@@ -39,10 +39,10 @@ class DoneSlice:
 
 def published(db: Database, head_id: int) -> dict[str, DoneSlice]:
     """The slices of the published generation by the digest in their results; of equals, any."""
-    found = db.read(lambda tx: tx.all(PUBLISHED, {"head_id": head_id}))
+    slices = db.read(lambda tx: tx.all(PUBLISHED, {"head_id": head_id}))
     return {
         row.result["digest"]: DoneSlice(Copy(row.generation, row.ordinal, row.chunks), row.result)
-        for row in found
+        for row in slices
         if row.result and "digest" in row.result
     }
 

@@ -19,7 +19,7 @@ from holdfast.store.base.schema import chunks
 
 # Few enough for every limit on bound values, and for the statements of all numbers up to this to be kept.
 AT_ONCE = 25
-_PLACE = ("head_id", "generation", "slice", "epoch")
+_LOCATION = ("head_id", "generation", "slice", "epoch")
 _OWN = ("position", "page", "text", "call_key", "data", "words")
 
 Staging = Sequence[tuple[int, dict[str, Any]]]
@@ -28,17 +28,19 @@ Staging = Sequence[tuple[int, dict[str, Any]]]
 
 def prepared(claim: Claim, batch: Sequence[Chunk]) -> Staging:
     """The chunks as they will be kept under this generation, slice and epoch."""
-    place = dict(zip(_PLACE, (claim.head_id, claim.generation, claim.ordinal, claim.epoch), strict=True))
+    location = dict(
+        zip(_LOCATION, (claim.head_id, claim.generation, claim.ordinal, claim.epoch), strict=True)
+    )
     parts = [batch[start : start + AT_ONCE] for start in range(0, len(batch), AT_ONCE)]
-    return [(len(part), place | _values(part)) for part in parts]
+    return [(len(part), location | _values(part)) for part in parts]
 
 
 def _values(part: Sequence[Chunk]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for at, chunk in enumerate(part):
         own = (chunk.position, chunk.page, chunk.text, chunk.call_key, dict(chunk.data) or None, chunk.words)
-        found |= {f"{name}_{at}": value for name, value in zip(_OWN, own, strict=True)}
-    return found
+        values |= {f"{name}_{at}": value for name, value in zip(_OWN, own, strict=True)}
+    return values
 
 
 def put(tx: Tx, staging: Staging, *, again: bool = False) -> None:
@@ -49,9 +51,9 @@ def put(tx: Tx, staging: Staging, *, again: bool = False) -> None:
 
 @cache
 def _insert(number: int, again: bool) -> Insert:
-    place = {name: bindparam(name, type_=chunks.c[name].type) for name in _PLACE}
+    location = {name: bindparam(name, type_=chunks.c[name].type) for name in _LOCATION}
     rows = [
-        place | {name: bindparam(f"{name}_{at}", type_=chunks.c[name].type) for name in _OWN}
+        location | {name: bindparam(f"{name}_{at}", type_=chunks.c[name].type) for name in _OWN}
         for at in range(number)
     ]
     statement = upsert(chunks).values(rows)

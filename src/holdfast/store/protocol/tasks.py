@@ -133,7 +133,7 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
         tx.execute(SIGN, {"b_task": claim.task_id})
         return Landed()
 
-    return db.write("stage", body, light=True) if prepared else Landed()
+    return db.write("stage", body, relaxed=True) if prepared else Landed()
 
 
 _copied = ("position", "page", "text", "call_key", "data", "words")
@@ -214,7 +214,7 @@ def advance(db: Database, claim: Claim, report: Report) -> Outcome:
         run_logs.say(tx, claim.run_id, report.lines)
         return Landed()
 
-    return db.write("advance", body, light=True)
+    return db.write("advance", body, relaxed=True)
 
 
 def say(db: Database, claim: Claim, said: Sequence[run_logs.Line]) -> Outcome:
@@ -227,7 +227,7 @@ def say(db: Database, claim: Claim, said: Sequence[run_logs.Line]) -> Outcome:
             return Landed()
         return held
 
-    return db.write("say", body, light=True) if said else Landed()
+    return db.write("say", body, relaxed=True) if said else Landed()
 
 
 INSERT_TASKS = insert(tasks)
@@ -288,7 +288,7 @@ def plan(
         tx.together(PLANNED, values | journal.of_claim(Verb.PLAN, "planned", claim, {"slices": len(slices)}))
         return Landed()
 
-    return db.write("plan", body, light=True)
+    return db.write("plan", body, relaxed=True)
 
 
 def _done_values(claim: Claim, spent: Spent, staged: int, result: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -388,7 +388,7 @@ def finish(
             follow_ups += requests.after_end(tx, claim.run_id, Status.SUCCESS)
         return Landed(published=True, follow_ups=follow_ups)
 
-    return db.write("finish", body, light=True)
+    return db.write("finish", body, relaxed=True)
 
 
 def _landed_before(tx: Tx, claim: Claim, status: Status) -> Landed:

@@ -55,16 +55,16 @@ class Worker:
     age: float = 0.0
 
 
-_TOLD = [name for name in Worker.__dataclass_fields__ if name not in {"silent", "age"}]
-_values: dict[str, Any] = {name: bindparam(f"b_{name}") for name in _TOLD}
+_REPORTED = [name for name in Worker.__dataclass_fields__ if name not in {"silent", "age"}]
+_values: dict[str, Any] = {name: bindparam(f"b_{name}") for name in _REPORTED}
 _new = upsert(workers).values(**_values, started_at=now(), seen_at=now())
 REPORT = _new.on_conflict_do_update(
     index_elements=[workers.c.id],
-    set_={name: _new.excluded[name] for name in (*_TOLD, "seen_at") if name != "id"},
+    set_={name: _new.excluded[name] for name in (*_REPORTED, "seen_at") if name != "id"},
 )
 FORGET = delete(workers).where(workers.c.seen_at < now() - bindparam("b_older"))
 ALL = select(
-    *(workers.c[name] for name in _TOLD),
+    *(workers.c[name] for name in _REPORTED),
     (now() - workers.c.seen_at).label("silent"),
     (now() - workers.c.started_at).label("age"),
 ).order_by(workers.c.name, workers.c.started_at)
@@ -82,9 +82,9 @@ def report(db: Database, worker: Worker) -> None:
     """This is what is known of the worker now; those that nobody heard of for a day are forgotten."""
 
     def body(tx: Tx) -> None:
-        told = {f"b_{name}": getattr(worker, name) for name in _TOLD}
-        told |= {"b_lanes": list(worker.lanes), "b_pipelines": list(worker.pipelines)}
-        tx.execute(REPORT, {**told, "b_counts": dict(worker.counts), "b_state": worker.state.value})
+        values = {f"b_{name}": getattr(worker, name) for name in _REPORTED}
+        values |= {"b_lanes": list(worker.lanes), "b_pipelines": list(worker.pipelines)}
+        tx.execute(REPORT, {**values, "b_counts": dict(worker.counts), "b_state": worker.state.value})
         if worker.state is not WorkerState.WORKING:
             tx.execute(FORGET, {"b_older": FORGOTTEN_AFTER})
 
@@ -95,15 +95,15 @@ def known(db: Database) -> tuple[Worker, ...]:
     """Every worker that told of itself within a day, by name."""
 
     def seen(tx: Tx) -> tuple[Worker, ...]:
-        found = []
+        listed = []
         for row in tx.all(ALL):
             values = row._asdict()
             state = WorkerState(row.state)
             if state is not WorkerState.STOPPED and row.silent > LOST_AFTER:
                 state = WorkerState.LOST
             values |= {"lanes": tuple(row.lanes), "pipelines": tuple(row.pipelines), "state": state}
-            found.append(Worker(**values))
-        return tuple(found)
+            listed.append(Worker(**values))
+        return tuple(listed)
 
     return db.read(seen)
 

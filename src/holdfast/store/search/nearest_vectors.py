@@ -36,11 +36,11 @@ def near(
     """About the `most` nearest visible chunks of the space; where `heads` are given, exactly theirs."""
     values = {"tenant": tenant, "collection": collection, "query": query, "most": most}
     if heads is not None:
-        found = tx.all(text(_AMONG.format(space=space.id)), values | {"heads": list(heads)})
+        rows = tx.all(text(_AMONG.format(space=space.id)), values | {"heads": list(heads)})
     else:
         tx.execute(_WIDTH, {"width": str(min(1000, max(200, 2 * most)))})
-        found = tx.all(text(NEAR.format(space=space.id, dimensions=space.dimensions)), values)
-    return [row.chunk_id for row in found]
+        rows = tx.all(text(NEAR.format(space=space.id, dimensions=space.dimensions)), values)
+    return [row.chunk_id for row in rows]
 
 
 _BY_ID = text(

@@ -44,8 +44,8 @@ PUT_COUNTS = PUT_COUNTS.on_conflict_do_update(
 def put_counts(tx: Tx, claim: Claim, counted: tuple[int, int, bytes]) -> None:
     """The counts of a finished slice (number of chunks, their length, packed terms) are kept with it."""
     number, length, terms = counted
-    place = {"head_id": claim.head_id, "generation": claim.generation, "slice": claim.ordinal}
-    tx.execute(PUT_COUNTS, place | {"chunks": number, "length": length, "terms": terms})
+    slice_key = {"head_id": claim.head_id, "generation": claim.generation, "slice": claim.ordinal}
+    tx.execute(PUT_COUNTS, slice_key | {"chunks": number, "length": length, "terms": terms})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class CollectionSnapshot:
 
         All that is kept of a collection was made of the same views, so the answer is remembered.
         """
-        if (found := self._since.get(id(known))) is not None and found[0] is known:
-            return found[1:]
+        if (cached := self._since.get(id(known))) is not None and cached[0] is known:
+            return cached[1:]
         fresh = [head for head, generation in self.heads.items() if known.get(head) != generation]
         gone = [head for head in fresh if head in known]
         if len(self.heads) - (len(fresh) - len(gone)) < len(known):
@@ -135,8 +135,8 @@ def stamp(tx: Tx, tenant: str, collection: str) -> Stamp:
 
     Asked first in a search: with it the transaction is set to read as `candidates` needs it.
     """
-    asked = PUBLISH_SEQ_POSTGRESQL if tx.db.postgresql else PUBLISH_SEQ
-    row = tx.one(asked, {"tenant": tenant, "collection": collection})
+    statement = PUBLISH_SEQ_POSTGRESQL if tx.db.postgresql else PUBLISH_SEQ
+    row = tx.one(statement, {"tenant": tenant, "collection": collection})
     return Stamp(int(row.publish_seq), row.read_at) if row is not None else Stamp(0, 0.0)
 
 
@@ -165,20 +165,20 @@ def _view(publish_seq: int, row: Any) -> CollectionSnapshot:
     )
 
 
-def _numbers(found: Sequence[int] | str | None) -> Sequence[int]:
+def _numbers(stored: Sequence[int] | str | None) -> Sequence[int]:
     """A list of numbers: PostgreSQL gives an array, or nothing where there are none; SQLite gives JSON."""
-    told: Sequence[int] = json.loads(found) if isinstance(found, str) else found or ()
-    return told
+    numbers: Sequence[int] = json.loads(stored) if isinstance(stored, str) else stored or ()
+    return numbers
 
 
 def heads_of(tx: Tx, tenant: str, collection: str, documents: Iterable[str]) -> list[int]:
     """The heads of those of these documents that are visible in the collection."""
     named = [subjects.of_document(document) for document in dict.fromkeys(documents)]
-    found: list[int] = []
+    ids: list[int] = []
     for part in _parts(named):
         values = {"tenant": tenant, "collection": collection, "subjects": part}
-        found += [row.id for row in tx.all(HEADS_OF, values)]
-    return found
+        ids += [row.id for row in tx.all(HEADS_OF, values)]
+    return ids
 
 
 THESE_HEADS = key_in(heads.c.id, bindparam("heads", type_=Numbers()))
@@ -252,8 +252,8 @@ def counted(tx: Tx, heads: Sequence[int]) -> dict[int, Counted]:
                 ids[row.head_id] = _numbers(row.ids)
             else:
                 terms.setdefault(row.head_id, {})[row.slice] = row.terms
-    slices = {head: [packed for _, packed in sorted(found.items())] for head, found in terms.items()}
-    return {head: Counted(found, slices.get(head, ())) for head, found in ids.items()}
+    slices = {head: [packed for _, packed in sorted(each.items())] for head, each in terms.items()}
+    return {head: Counted(each, slices.get(head, ())) for head, each in ids.items()}
 
 
 def words_of(tx: Tx, heads: Sequence[int]) -> Iterator[ChunkWords]:
@@ -340,11 +340,11 @@ def candidates(
     values = {"tenant": tenant, "collection": collection, "most": most, "anywhere": heads is None}
     if tx.db.postgresql:
         values |= {"query": _tsquery(groups), "heads": list(heads or ())}
-        found = tx.all(_CANDIDATES_POSTGRESQL, values)
+        rows = tx.all(_CANDIDATES_POSTGRESQL, values)
     else:
         values |= {"query": _fts5(groups), "heads": json.dumps(list(heads or ()))}
-        found = tx.all(_CANDIDATES_SQLITE, values)
-    return [Candidate._make(row) for row in found]
+        rows = tx.all(_CANDIDATES_SQLITE, values)
+    return [Candidate._make(row) for row in rows]
 
 
 def _fts5(groups: Wanted) -> str:
@@ -419,10 +419,10 @@ def chunks_at(
     db: Database, tenant: str, collection: str, publish_seq: int, ids: Sequence[int]
 ) -> dict[int, StoredChunk] | None:
     """As `chunks_of`, at this stamp of the collection; None when it has another by now, or none is there."""
-    found = db.look(CHUNKS_AT, {"tenant": tenant, "collection": collection, "ids": ids})
-    if not found or found[0].publish_seq != publish_seq:
+    rows = db.look(CHUNKS_AT, {"tenant": tenant, "collection": collection, "ids": ids})
+    if not rows or rows[0].publish_seq != publish_seq:
         return None
-    return {row[0]: StoredChunk._make(row[:-1]) for row in found}
+    return {row[0]: StoredChunk._make(row[:-1]) for row in rows}
 
 
 def chunks_of(tx: Tx, tenant: str, ids: Sequence[int]) -> dict[int, StoredChunk]:

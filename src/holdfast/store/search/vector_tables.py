@@ -36,7 +36,7 @@ _EXTENSION = text(
     "SELECT (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS offered,"
     " (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS here,"
     " EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('holdfast_chunk_vectors')"
-    " AND attname = 'embedding' AND NOT attisdropped) AS made"
+    " AND attname = 'embedding' AND NOT attisdropped) AS ready"
 )
 _TABLES = (
     "CREATE EXTENSION IF NOT EXISTS vector",
@@ -68,7 +68,7 @@ class BusyError(Exception):
 
 def are_there(tx: Tx) -> bool:
     """True when the tables and their extension are there."""
-    return bool(tx.execute(_EXTENSION).one().made)
+    return bool(tx.execute(_EXTENSION).one().ready)
 
 
 _BEGUN = text("SELECT to_regclass('holdfast_vector_stamps') IS NOT NULL")
@@ -97,7 +97,7 @@ def chunks_of(db: Database, tenant: str, collection: str) -> int:
 def prepare(db: Database) -> bool:
     """True when the tables are there, made now if need be; False, and why in the log, when they cannot be."""
     row = db.read(lambda tx: tx.execute(_EXTENSION).one())
-    if row.made:
+    if row.ready:
         return True
     version = row.here or row.offered
     if version is None or tuple(int(part) for part in version.split(".")[:2]) < LEAST_VERSION:
@@ -224,7 +224,7 @@ class VectorRow(NamedTuple):
     halves: bytes
 
 
-def put(db: Database, tenant: str, collection: str, found: VectorGap, rows: Sequence[VectorRow]) -> None:
+def put(db: Database, tenant: str, collection: str, vector_gap: VectorGap, rows: Sequence[VectorRow]) -> None:
     """The missing heads of the gap have these rows and no others, its stale ones none; BusyError if not now.
 
     A head that is published anew meanwhile is missing again at the next look.
@@ -234,13 +234,13 @@ def put(db: Database, tenant: str, collection: str, found: VectorGap, rows: Sequ
     def body(tx: Tx) -> None:
         _take(tx)
         spaces = _spaces_for(tx, name, rows)
-        gone = {"heads": [*found.missing, *found.stale]}
+        gone = {"heads": [*vector_gap.missing, *vector_gap.stale]}
         tx.execute(_DROP_ROWS, gone)
         tx.execute(_DROP_HEADS, gone)
         if rows:
-            _copy(tx, [(row, found.missing[row.head_id], spaces[_shape(row)]) for row in rows])
-        if found.missing:
-            heads = [{"head": head, "generation": of, **name} for head, of in found.missing.items()]
+            _copy(tx, [(row, vector_gap.missing[row.head_id], spaces[_shape(row)]) for row in rows])
+        if vector_gap.missing:
+            heads = [{"head": head, "generation": of, **name} for head, of in vector_gap.missing.items()]
             tx.execute(_PUT_HEAD, heads)
 
     db.write("put_vectors", body)
@@ -298,14 +298,14 @@ _PUT_STAMP = text(
 
 def spaces_of(tx: Tx, tenant: str, collection: str) -> list[Space]:
     """The spaces of a collection."""
-    found = tx.all(_SPACES, {"tenant": tenant, "collection": collection})
-    return [Space(row.id, row.provider, row.model, row.dimensions) for row in found]
+    rows = tx.all(_SPACES, {"tenant": tenant, "collection": collection})
+    return [Space(row.id, row.provider, row.model, row.dimensions) for row in rows]
 
 
 def stamp(tx: Tx, tenant: str, collection: str) -> int | None:
     """Up to where the tables are whole; None for a collection that is not in them."""
-    found: int | None = tx.execute(_STAMP, {"tenant": tenant, "collection": collection}).scalar()
-    return found
+    publish_seq: int | None = tx.execute(_STAMP, {"tenant": tenant, "collection": collection}).scalar()
+    return publish_seq
 
 
 def settle(db: Database, tenant: str, collection: str, publish_seq: int) -> None:

@@ -64,8 +64,8 @@ class Today:
 
 def today(db: Database, tenant: str, kind: str) -> Today:
     """What ended today of the tenant's runs of a kind."""
-    found = db.read(lambda tx: tx.all(TODAY, {"tenant": tenant, "kind": kind}))
-    counted = {row.status: row.number for row in found}
+    rows = db.read(lambda tx: tx.all(TODAY, {"tenant": tenant, "kind": kind}))
+    counted = {row.status: row.number for row in rows}
     return Today(counted.get(Status.SUCCESS, 0), counted.get(Status.FAILED, 0))
 
 

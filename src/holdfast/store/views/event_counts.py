@@ -183,35 +183,35 @@ def here(db: Database) -> CountPosition:
     return CountPosition(events.latest(db), int(row.charge), float(row.ended))
 
 
-def since(db: Database, place: CountPosition) -> EventTally:
-    """What came after `place`, all at one moment."""
+def since(db: Database, position: CountPosition) -> EventTally:
+    """What came after `position`, all at one moment."""
     # SQLite has one writer: numbers appear in their order. Below 0, for its clock is only so fine.
     hold = HOLD_BACK if db.postgresql else -1.0
 
     def body(tx: Tx) -> EventTally:
         values = {"hold": hold, "most": MOST}
-        since = {"entry_xid": place.entry.xid, "entry_id": place.entry.id, "most": MOST}
+        since = {"entry_xid": position.entry.xid, "entry_id": position.entry.id, "most": MOST}
         noted = tx.all(DECISIONS, since)
         last = tx.one(LAST_ENTRY, since) if noted else None
-        charged = tx.all(CHARGED, {**values, "charge": place.charge})
-        until = max(place.ended, float(tx.execute(UNTIL, {"hold": max(0.0, hold)}).scalar_one()))
-        span = {"ended": place.ended, "until": until}
+        charged = tx.all(CHARGED, {**values, "charge": position.charge})
+        until = max(position.ended, float(tx.execute(UNTIL, {"hold": max(0.0, hold)}).scalar_one()))
+        span = {"ended": position.ended, "until": until}
         stages = {
             (stage, row.about): Stage(row.number, float(row.seconds))
             for stage, query in STAGES.items()
             for row in tx.all(query, span)
         }
         known = tx.execute(REUSED, span).one()
-        unpriced = tx.all(UNPRICED, {**values, "charge": place.charge}) if charged else ()
+        unpriced = tx.all(UNPRICED, {**values, "charge": position.charge}) if charged else ()
         if charged:
             stages |= {
                 ("order", row.about): Stage(row.number, float(row.seconds))
-                for row in tx.all(EXCHANGES, {**values, "charge": place.charge})
+                for row in tx.all(EXCHANGES, {**values, "charge": position.charge})
             }
         return EventTally(
             CountPosition(
-                place.entry if last is None else Position(last.xid, last.id),
-                max([place.charge, *(row.last for row in charged)]),
+                position.entry if last is None else Position(last.xid, last.id),
+                max([position.charge, *(row.last for row in charged)]),
                 until,
             ),
             {(row.verb, row.reason): row.number for row in noted},

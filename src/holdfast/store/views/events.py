@@ -358,7 +358,7 @@ def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
         .where(
             runs.c.status.in_([literal(status) for status in sorted(LIVE)]),
             troubles.c.provider == runs.c.options["provider"].as_string(),
-            troubles.c.last_at > now() - provider_troubles.TOLD_FOR,
+            troubles.c.last_at > now() - provider_troubles.SHOWN_FOR,
         )
         .limit(1)
         .scalar_subquery()

@@ -85,8 +85,8 @@ def run(db: Database, run_id: str) -> RunDetail | None:
 
 def runs_of(db: Database, head_id: int, limit: int = RUNS_SHOWN) -> tuple[RunDetail, ...]:
     """The runs of a head, newest generation first."""
-    found = db.look(RUNS_OF, {"head_id": head_id, "limit": limit})
-    return tuple(_run_detail(row) for row in found)
+    values = {"head_id": head_id, "limit": limit}
+    return tuple(_run_detail(row) for row in db.look(RUNS_OF, values))
 
 
 def _run_detail(row: Row[Any]) -> RunDetail:
@@ -213,10 +213,10 @@ def _rolled(run: RunRecord, found: Sequence[TaskDetail], said: tuple[LogLine, ..
     )
 
 
-def _stages(found: Sequence[TaskDetail]) -> dict[str, tuple[int, int]]:
+def _stages(details: Sequence[TaskDetail]) -> dict[str, tuple[int, int]]:
     """Stage by stage the sum over the slices of (done, total)."""
     summed: dict[str, tuple[int, int]] = {}
-    for one in found:
+    for one in details:
         for name, (done, total) in one.stages.items():
             before = summed.get(name, (0, 0))
             summed[name] = (before[0] + done, before[1] + total)
@@ -265,9 +265,9 @@ def visible_chunks(
         if row is None:
             return None
         generation = row.published_generation
-        place = {"head_id": head_id, "generation": generation, "slice": after[0], "position": after[1]}
-        found = tx.all(VISIBLE_CHUNKS, {**place, "limit": limit})
-        return Published(generation, tuple(_published(row) for row in found))
+        position = {"head_id": head_id, "generation": generation, "slice": after[0], "position": after[1]}
+        chunk_rows = tx.all(VISIBLE_CHUNKS, {**position, "limit": limit})
+        return Published(generation, tuple(_published(row) for row in chunk_rows))
 
     return db.read(body)
 
@@ -313,14 +313,14 @@ def story(db: Database, head_id: int, *, limit: int = RUNS_SHOWN) -> Story | Non
         if row is None:
             return None
         noted = tuple(Noted(**entry) for entry in journal.of_head(tx, head_id))
-        found = tuple(_run_detail(run) for run in tx.all(RUNS_OF, {"head_id": head_id, "limit": limit}))
-        by_run = {one.run.id: _tasks(tx, one.run.id) for one in found}
+        details = tuple(_run_detail(run) for run in tx.all(RUNS_OF, {"head_id": head_id, "limit": limit}))
+        by_run = {one.run.id: _tasks(tx, one.run.id) for one in details}
         bill = payments.by_run(tx, by_run)
         spent = {
             run_id: _spent(sum((one.spent for one in some), Spent()), bill.get(run_id))
             for run_id, some in by_run.items()
         }
-        return Story(rows.head(row), noted, found, by_run, spent)
+        return Story(rows.head(row), noted, details, by_run, spent)
 
     return db.read(body)
 
@@ -353,14 +353,14 @@ def lanes(db: Database) -> dict[str, LaneCount]:
     """The open work of every lane that has some."""
 
     def body(tx: Tx) -> dict[str, LaneCount]:
-        found: dict[str, dict[str, Any]] = {}
+        by_lane: dict[str, dict[str, Any]] = {}
         for state, query in COUNTS.items():
             for row in tx.all(query):
-                counts = found.setdefault(row.lane, {})
+                counts = by_lane.setdefault(row.lane, {})
                 counts[state.value] = row.number
                 if state is TaskState.QUEUED:
                     counts["oldest"] = max(0.0, float(row.oldest))
-        return {lane: LaneCount(lane, **counts) for lane, counts in found.items()}
+        return {lane: LaneCount(lane, **counts) for lane, counts in by_lane.items()}
 
     return db.read(body)
 

@@ -71,7 +71,7 @@ class RunTally:
 
 def live(db: Database, run_ids: Sequence[str]) -> list[str]:
     """Those of the runs that have not ended; one statement for a thousand."""
-    wanted = select(runs.c.id).where(
+    query = select(runs.c.id).where(
         key_in(runs.c.id, _runs), runs.c.status.in_([status.value for status in sorted(LIVE)])
     )
 
@@ -79,7 +79,7 @@ def live(db: Database, run_ids: Sequence[str]) -> list[str]:
         return [
             row.id
             for start in range(0, len(run_ids), STEP)
-            for row in tx.all(wanted, {"runs": list(run_ids[start : start + STEP])})
+            for row in tx.all(query, {"runs": list(run_ids[start : start + STEP])})
         ]
 
     return db.read(body)
