@@ -1,1 +1,1 @@
-"""The protocol: requests, claims, the fence, staging, publishing, and what the sweep puts right."""
+"""The protocol: requests, claims, the fence, staging, publishing, and the repairs made by the sweep."""

@@ -1,7 +1,8 @@
-"""The processes that hold tasks and carry orders: who they are, and until when they are known to live.
+"""Carriers: the processes that hold tasks and send orders, and how long each is known to be alive.
 
-A lease of its own, apart from those of its tasks: an order outlives the claim that sent it, for a worker that
-is told to stop lets go of its tasks and waits for its answers. Whoever wants the same calls waits with it.
+A carrier has its own lease, separate from the leases of its tasks. An order can outlive the claim that sent
+it: a worker that is shutting down releases its tasks and waits for its responses, and anyone who needs the
+same calls waits with it.
 """
 
 from sqlalchemy import bindparam, delete, func, select, update
@@ -30,7 +31,7 @@ KEEP = _new.on_conflict_do_update(
 
 
 def keep(db: Database, carrier: str, *, name: str, process: str, parent: str, ttl: float) -> None:
-    """The carrier is known, and counts as alive for `ttl` seconds from now."""
+    """The carrier is registered and counts as alive for `ttl` seconds from now."""
     values = {"b_id": carrier, "b_name": name, "b_process": process, "b_parent": parent, "b_ttl": ttl}
     db.write("keep", lambda tx: tx.execute(KEEP, values), relaxed=True)
 
@@ -43,7 +44,7 @@ END = (
 
 
 def end(tx: Tx, process: str) -> None:
-    """The process is known to have died, whoever asks and wherever: its parent says so."""
+    """The process is recorded as dead, as reported by its parent."""
     tx.execute(END, {"b_process": process})
 
 
@@ -58,7 +59,7 @@ _old = (
     select(carriers.c.id)
     .where(
         carriers.c.lease_until < now() - bindparam("b_older"),
-        # As two lists, which are read once, and not once for each carrier.
+        # Two lists, each read once rather than once per carrier.
         carriers.c.id.not_in(
             select(orders.c.carrier).where(
                 orders.c.state.in_([literal(CallState.INTENT), literal(CallState.SENT)]),
@@ -79,7 +80,7 @@ OLD = select(func.min(carriers.c.lease_until) < now() - bindparam("b_older"))
 
 
 def forget(db: Database) -> int:
-    """Those that nobody has heard of for a day, and that hold nothing, are gone; answers how many."""
+    """Carriers that were silent for a day and hold nothing are deleted. Returns how many."""
     values = {"b_older": FORGOTTEN_AFTER}
     if not db.look(OLD, values)[0][0]:
         return 0

@@ -1,12 +1,12 @@
-"""Claim, renew, release: who should be working on a task.
+"""Claim, renew, release: which worker holds a task.
 
-A claim locks the task row alone. It needs no lock on head or run, because whoever ends a run closes its open
-tasks in the same transaction: a task that is `queued` under my lock belongs to a live run of the current
-generation. The first claim of a run also moves head and run to `running`; it takes the head's lock out of
-order, but never waits for it (SKIP LOCKED), so it cannot be part of a deadlock.
+A claim locks only the task row. It needs no lock on head or run, because ending a run closes its open tasks
+in the same transaction: a task that is `queued` under my lock belongs to a live run of the current
+generation. The first claim of a run also moves head and run to `running`. It takes the head's lock out of
+order but never waits for it (SKIP LOCKED), so it cannot deadlock.
 
-The epoch rises at every change of holder, also to nobody. A lease says who should work; it never grants the
-right to write: the fence does (`tasks.hold`).
+The epoch rises whenever the holder changes, including to none. A lease says who should work; only the fence
+(`tasks.hold`) grants the right to write.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from holdfast.store.base.schema import heads, runs, tasks, turns
 CLAIM_TRIES = 8
 
 Alive = Callable[[list[tuple[int, str]]], set[int]]
-"""Given (task id, token) pairs whose database lease has run out, which are alive by another lease backend."""
+"""Given (task id, token) pairs whose database lease has expired: which are alive in another lease backend."""
 
 _lanes = bindparam("lanes", type_=KeyList())
 _pipelines = bindparam("pipelines", type_=KeyList())
@@ -48,10 +48,10 @@ _FIRST = (
 
 
 def _best(*, lateral: bool) -> CTE:
-    """The (lane, tenant) to serve next: one indexed probe per turn, never a ranking of all rows.
+    """The (lane, tenant) to serve next: one indexed probe per slot, never a ranking of all rows.
 
-    PostgreSQL needs LATERAL: given a sub-select to join on, it may hash the whole table instead. SQLite
-    has no LATERAL, and looks the sub-select's one row up by its key.
+    PostgreSQL needs LATERAL: with a sub-select as the join condition it may hash the whole table instead.
+    SQLite has no LATERAL and looks up the sub-select's single row by its key.
     """
     first: FromClause
     if lateral:
@@ -100,7 +100,7 @@ _joined = tasks.join(runs, runs.c.id == tasks.c.run_id).join(heads, heads.c.id =
 
 
 def _pick(best: CTE) -> Select[Any]:
-    """The best due task of the best turn, locked; a task that is locked by another is passed over."""
+    """The best due task of the best slot, locked; tasks locked by others are skipped."""
     return (
         select(*_CLAIM_COLUMNS)
         .select_from(_joined)
@@ -157,7 +157,7 @@ _take = (
         carrier=bindparam("b_carrier"),
     )
 )
-# Another claim of the same tenant is already noting the same thing: do not queue up behind it.
+# Another claim of the same tenant is writing the same value already: do not wait for it.
 _turn = turns.alias("turn")
 _serve = (
     update(turns)
@@ -203,10 +203,10 @@ def claim_best(
 ) -> Claim | None:
     """The best due task of `lanes`, now held under `token` for `ttl` seconds; None when nothing is due.
 
-    `carrier` is the process that holds it, for those who look whether it has died.
+    `carrier` is the process that holds the task, so that its death can be detected.
 
-    A tenant whose best task another transaction has locked is passed over at the next try, so that one
-    frozen claimer does not hide everybody else's work.
+    If another transaction has locked a tenant's best task, the next try skips that tenant, so that one frozen
+    claimer does not block everyone else's work.
     """
     skipped: list[str] = []
 
@@ -246,10 +246,10 @@ def claim_named(
     alive: Alive | None = None,
     carrier: str | None = None,
 ) -> Claim | Skipped:
-    """The named task, now held under `token`; or why this delivery must not run.
+    """The named task, now held under `token`; or the reason why this delivery must not run.
 
-    `lock_held` never touches the live run: it only notes when to look again, a limited number of times.
-    A lease that is kept elsewhere is asked for with `alive`, inside this transaction: once, and briefly.
+    `lock_held` never touches the live run: it only schedules another look, a limited number of times. `alive`
+    checks a lease held in another backend, inside this transaction: once, and briefly.
     """
 
     def body(tx: Tx) -> Claim | Skipped:
@@ -284,13 +284,13 @@ def claim_named(
 
 
 def take(tx: Tx, task_id: int, *, owner: str, token: str, ttl: float, carrier: str | None = None) -> Claim:
-    """The task, which this transaction made under the head's lock, is held from its first moment on."""
+    """The task, created by this transaction under the head's lock, is held from the start."""
     row = tx.execute(PICK_NAMED, {"task_id": task_id}).one()
     return _take_over(tx, row, _Taker(owner, token, ttl, carrier))
 
 
 def mine(tx: Tx, token: str) -> Claim | None:
-    """The claim under this token, if it is held."""
+    """The claim held under this token, if any."""
     row = tx.one(MINE_BY_TOKEN, {"token": token})
     return None if row is None else _claim(row, row.epoch, token, row.owner, row.lease_until)
 
@@ -302,7 +302,7 @@ def _lives(row: Row[Any], alive: Alive | None) -> bool:
 
 
 class LockHeld:
-    """How often and how long to look again at a task that is held by a live worker."""
+    """How often and after what delay to retry a task that a live worker holds."""
 
     __slots__ = ("attempt_cap", "delay", "loss_cap", "times")
 
@@ -344,7 +344,7 @@ def _skip(tx: Tx, row: Row[Any], reason: Skip, *, owner: str, token: str, rules:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Taker:
-    """Who takes a task. `losses` is what this claim makes of them, None to leave them as they are."""
+    """Who takes a task. `losses` is the new number of losses; None leaves it unchanged."""
 
     owner: str
     token: str
@@ -413,7 +413,7 @@ RENEW = update(tasks).where(_HELD, tasks.c.lease_until > now()).values(lease_unt
 
 
 def renew(db: Database, claim: Claim, ttl: float) -> bool:
-    """True when the lease now runs for `ttl` more seconds. Never re-acquires: once expired, it is gone."""
+    """True if the lease now runs for `ttl` more seconds. An expired lease is never re-acquired."""
 
     def body(tx: Tx) -> bool:
         return tx.execute(RENEW, {**_mine(claim), "b_ttl": ttl}).rowcount == 1
@@ -425,7 +425,7 @@ WAIT = update(tasks).where(_HELD).values(only_waits=bindparam("b_waits"))
 
 
 def note_wait(db: Database, claim: Claim, *, waits: bool) -> None:
-    """It is known of a held task whether its holder only waits for another's order."""
+    """Record whether the holder of the task is only waiting for another worker's order."""
     db.write("note_wait", lambda tx: tx.execute(WAIT, _mine(claim) | {"b_waits": waits}), relaxed=True)
 
 
@@ -433,10 +433,10 @@ SIGN = update(tasks).where(_HELD).values(signed_at=now())
 
 
 def sign(db: Database, claim: Claim) -> None:
-    """A task that is still held under this claim has shown a sign of life now.
+    """A task still held under this claim has shown a sign of life now.
 
-    For leases that are kept elsewhere: the row's own lease has then run out, and nothing else would tell a
-    request that the run is alive.
+    For leases held in another backend: the row's own lease has expired, so nothing else shows a request that
+    the run is alive.
     """
 
     def body(tx: Tx) -> None:
@@ -464,7 +464,7 @@ PUT_BACK = (
 
 
 def release(db: Database, claim: Claim, reason: str) -> Outcome:
-    """The task is queued again at once, held by nobody; no attempt is counted."""
+    """The task is queued again at once, without a holder; no attempt is counted."""
 
     def body(tx: Tx) -> Outcome:
         if tx.execute(RELEASE, _mine(claim)).rowcount != 1:
@@ -476,7 +476,7 @@ def release(db: Database, claim: Claim, reason: str) -> Outcome:
 
 
 def put_back(db: Database, claim: Claim, *, reason: str, delay: float) -> Outcome:
-    """The task waits for `reason` until `delay` seconds from now, held by nobody; no attempt is counted."""
+    """The task waits for `reason` for `delay` seconds, without a holder; no attempt is counted."""
 
     def body(tx: Tx) -> Outcome:
         values = {**_mine(claim), "b_delay": delay, "b_reason": reason}

@@ -1,9 +1,9 @@
-"""Whose turn it is to do a duty of the sweep, and how each duty is.
+"""When each duty of the sweep runs, which sweeper runs it, and whether the duties are healthy.
 
-A turn is won by compare-and-set on the duty's `next_at`, so several sweepers share the work without a leader.
-`pulse` asks with one statement which duties are due and have something to do, so that an installation at rest
-costs one statement a round. A duty that is due and has nothing to do has succeeded; that is noted now and
-then, with one statement for all of them.
+A sweeper wins a turn by compare-and-set on the duty's `next_at`, so several sweepers share the work without a
+leader. `pulse` finds in one statement which duties are due and have work, so an idle installation costs one
+statement per round. A duty that is due and has no work has succeeded; such successes are recorded from time
+to time, in one statement for all of them.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,14 +19,14 @@ from holdfast.store.base.dialect import KeyList, key_in, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import carriers, duties, tasks
 
-# A success is noted at least this often while a duty does its work, and no more often than it needs to be.
+# While a duty is working, its success is recorded this often.
 NOTE_EVERY = 10.0
 MOST_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A duty that was won: when it was last done, and whether leases are under grace."""
+    """The right to run a duty now: when it last ran, and whether leases are in a grace period."""
 
     now: float
     last_at: float
@@ -57,7 +57,7 @@ WIN = (
 
 
 def enrol(db: Database, paces: Mapping[str, float]) -> None:
-    """Every duty has its row, which says how often it is done."""
+    """Every duty has a row with its interval."""
 
     def body(tx: Tx) -> None:
         known = {row.name: row.every for row in tx.all(ENROLLED) if row.enrolled_at}
@@ -70,7 +70,7 @@ def enrol(db: Database, paces: Mapping[str, float]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """A duty as a round finds it. `silent` is how long ago its last success was noted, in seconds."""
+    """The state of a duty in this round. `silent`: seconds since its last recorded success."""
 
     name: str
     is_due: bool
@@ -80,7 +80,7 @@ class Pulse:
 
 
 def pulse_of(waiting: Mapping[str, ColumnElement[bool]]) -> Select[Any]:
-    """The statement of `pulse`. `waiting` tells which duties have a condition for having anything to do."""
+    """The statement of `pulse`. `waiting` maps a duty to the condition under which it has work."""
     conditions = [(duties.c.name == literal(name), condition) for name, condition in sorted(waiting.items())]
     has_work: ColumnElement[bool] = case(*conditions, else_=true()) if conditions else true()
     is_due = duties.c.next_at <= now()
@@ -94,14 +94,14 @@ def pulse_of(waiting: Mapping[str, ColumnElement[bool]]) -> Select[Any]:
 
 
 def pulse(db: Database, statement: Select[Any]) -> dict[str, Pulse]:
-    """Every duty by its name, as it is now; one statement that writes nothing."""
+    """The current state of every duty, by name, in one read-only statement."""
     return {
         row.name: Pulse(row.name, bool(row.is_due), bool(row.has_work), row.silent, row.failures)
         for row in db.look(statement)
     }
 
 
-# Seconds by which one process may see what another has just written as not yet come.
+# Tolerance in seconds before a recent write of another process counts as being in the future.
 CLOCK_SLACK = 5.0
 
 
@@ -127,15 +127,15 @@ SHORTEN_CARRIERS = (
 
 
 def was_set_back(pulses: Mapping[str, Pulse]) -> bool:
-    """True when a duty was done in what is the future now: the clock of the database was set back."""
+    """True if a duty last ran in what is now the future: the database's clock was set back."""
     return any(pulse.silent < -CLOCK_SLACK for pulse in pulses.values())
 
 
 def time_anew(db: Database, ttl: float) -> None:
-    """After the clock was set back: every duty is due, and no lease lasts longer than one that begins now.
+    """After the clock was set back: every duty is due, and no lease lasts longer than `ttl` from now.
 
-    Who lives renews; who died would else keep its tasks until the clock has caught up. Not covered: what is
-    due at a time of its own (a retry, a rate limit) waits for that time by the new clock.
+    Live workers renew; a dead one would otherwise keep its tasks until the clock caught up. Not covered:
+    anything with its own due time (a retry, a rate limit) waits for that time on the new clock.
     """
 
     def body(tx: Tx) -> None:
@@ -155,11 +155,12 @@ def win(
     grace: float,
     away: Callable[[float], bool] | None = None,
 ) -> Turn | None:
-    """The duty's turn if it was due and nobody else took it; its next turn is `every` seconds from now.
+    """The turn if the duty was due and no other sweeper took it; it is due again in `every` seconds.
 
-    A duty that nobody could do for `grace_after` seconds means that the database was away: leases then get
-    `grace` seconds before anybody's is called expired. `away`, if given, must confirm an outage since the
-    last turn; it is asked under the lock, for this very transaction may be the first to see the end of it.
+    If no sweeper could run the duty for `grace_after` seconds, the database was unreachable: leases then get
+    `grace` seconds before any of them counts as expired. `away`, if given, must confirm an outage since the
+    last turn. It is called under the lock, as this transaction may be the first to notice that the outage is
+    over.
     """
     taken: Turn | None = None
 
@@ -167,7 +168,7 @@ def win(
         nonlocal taken
         row = tx.one(DUTY_FOR_CHANGE, {"name": name})
         if row is not None and taken is not None and row.last_at == taken.now:
-            return taken  # mine already; the answer was lost
+            return taken  # ours already; the response was lost
         if row is None or row.next_at > row.now:
             return None
         grace_until = row.grace_until
@@ -199,22 +200,22 @@ FAILED = (
 
 
 def note_success(db: Database, names: Collection[str]) -> None:
-    """These duties are known to have done what there was to do."""
+    """Record that these duties have succeeded."""
     db.write("note_success", lambda tx: tx.execute(SUCCEEDED, {"b_names": sorted(names)}), relaxed=True)
 
 
 def note_failure(db: Database, name: str, failures: int, error: str) -> None:
-    """The duty is known to have failed `failures` times in a row, the last time with this error."""
+    """Record that the duty has failed `failures` times in a row, last with this error."""
     values = {"b_name": name, "b_failures": failures, "b_error": error[:MOST_ERROR]}
     db.write("note_failure", lambda tx: tx.execute(FAILED, values), relaxed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class DutyHealth:
-    """How a duty is: `lag` is by how many seconds its next success is overdue, 0.0 when it is not.
+    """Health of a duty. `lag`: by how many seconds its next success is overdue, 0.0 if it is not.
 
-    `succeeded` and `failed` are how long ago that was last noted, None for never; `failures` is how often it
-    has failed since its last success, and `error` what it said.
+    `succeeded` and `failed`: seconds since last recorded, None for never. `failures`: failures since the last
+    success, with the last `error`.
     """
 
     name: str
@@ -243,7 +244,7 @@ HEALTH = (
 
 
 def health(db: Database) -> tuple[DutyHealth, ...]:
-    """Every duty that a sweeper of this release has enrolled, by name."""
+    """Every duty registered by a sweeper of this release, by name."""
     return tuple(
         DutyHealth(
             name=row.name,

@@ -1,4 +1,4 @@
-"""How a generation is written down: its head, its run, its first task, its tenant's turn and the journal."""
+"""How a generation is stored: its head, its run, its first task, its tenant's slot and the journal entry."""
 
 from sqlalchemy import bindparam, case, func, insert, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -50,7 +50,8 @@ MOVE_HEAD = (
         status=literal(Status.QUEUED),
         run_id=bindparam("b_run"),
         fingerprint=bindparam("b_fingerprint"),
-        # What is visible changes its collection by `move` alone, which tells both collections' readers.
+        # A visible document changes its collection only by `move`, which notifies readers of both
+        # collections.
         collection=func.coalesce(
             case((heads.c.visible, heads.c.collection)), bindparam("b_collection"), heads.c.collection
         ),
@@ -65,7 +66,7 @@ OPENED = Together(INSERT_PLAN, MOVE_HEAD, NEW_TURN, journal.WRITE)
 
 
 def locked_head(tx: Tx, ask: Ask) -> tuple[Head, float]:
-    """The head that `ask` is about, made if it was not there and held for change; and the time."""
+    """The head of `ask`, created if missing and locked for change; and the current time."""
     where = {"tenant": ask.tenant, "kind": ask.kind, "subject": ask.subject}
     row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, where)
     if row is None:
@@ -87,7 +88,7 @@ def insert_run(
     run_id: str,
     age: float | None = None,
 ) -> None:
-    """The locked head's `generation` is queued with its plan task. No older run of the head is live."""
+    """The locked head's `generation` is queued with its plan task. No older run of the head may be live."""
     tx.execute(
         INSERT_RUN,
         {

@@ -1,8 +1,8 @@
 """A task has lost its holder: it is due again, or its run is abandoned.
 
-Three ways lead here. A lease that ran out tells nothing of why (`duties.expire`). A whole worker that has
-died is seen by whoever sweeps on its machine (`expire_dead`), and a process that died alone by its parent,
-which says so at once (`lose`). Whatever is said, the epoch rises: even if it was wrong, nothing that the
+There are three ways to get here. An expired lease does not say why (`duties.expire`). The death of a whole
+worker is noticed by a sweeper on the same machine (`expire_dead`). The death of a single process is reported
+at once by its parent (`lose`). In every case the epoch rises: even after a false report, nothing that the
 lost holder still does is written.
 """
 
@@ -50,9 +50,9 @@ EXPIRE = (
 
 
 def take_back(tx: Tx, row: Row[Any], loss: Loss, caps: decide.Caps) -> decide.Expiry:
-    """The locked task is held by nobody; it is queued, or waits a while first.
+    """The locked task has no holder; it is queued, or waits first.
 
-    Nothing has changed when the answer says that its run is to be abandoned: that needs the head's lock.
+    If the result says that the run is to be abandoned, nothing has changed yet: that needs the head's lock.
     """
     lost = decide.Lost(loss, row.attempts, row.losses, bool(row.has_advanced), bool(row.only_waits))
     expiry = decide.expire(lost, caps)
@@ -64,7 +64,7 @@ def take_back(tx: Tx, row: Row[Any], loss: Loss, caps: decide.Caps) -> decide.Ex
 
 
 def of_task(verb: Verb, reason: str, row: Row[Any]) -> dict[str, Any]:
-    """A line for the journal about a task."""
+    """A journal entry about a task."""
     return journal.entry(
         verb,
         reason,
@@ -91,9 +91,9 @@ _LOST = "its worker was lost {} times without any progress"
 def lose(
     db: Database, task_id: int, epoch: int, *, loss: Loss, caps: decide.Caps, process: str = ""
 ) -> dict[str, int]:
-    """The task is due again if it is still held under this epoch, or its run is abandoned; answers its lane.
+    """The task is due again if it is still held under this epoch, or its run is abandoned. Returns its lane.
 
-    `process`, if given, is known to have died: its orders are in doubt for whoever wants them.
+    `process`, if given, has died: its orders are now in doubt.
     """
     lane: dict[str, int] = {}  # over all tries, as in `duties.expire`
 
@@ -117,14 +117,14 @@ def lose(
 
 
 def overran(db: Database, claim: Claim, caps: decide.Caps) -> dict[str, int]:
-    """The task that its holder did not end in time is due again, and that counts as an attempt."""
+    """A task that exceeded its hard time limit is due again; this counts as an attempt."""
     return lose(db, claim.task_id, claim.epoch, loss=Loss.OVERRAN, caps=caps)
 
 
 def expire_dead(db: Database, died: Callable[[str], bool], caps: decide.Caps) -> dict[str, int]:
-    """Tasks whose process has provably died, with whoever watched over it, are due again; answers the lanes.
+    """Tasks whose process and its parent have both provably died are due again. Returns the lanes.
 
-    While its parent lives the task is left to it: only the parent knows that the process died alone.
+    While the parent lives, the task is left to it: only the parent knows that the process died alone.
     """
     lanes: dict[str, int] = {}
     for row in db.look(carriers.HOLDING):
@@ -136,7 +136,7 @@ def expire_dead(db: Database, died: Callable[[str], bool], caps: decide.Caps) ->
 
 
 def abandon(db: Database, seen: Row[Any], loss: Loss, caps: decide.Caps) -> bool:
-    """The run fails as `abandoned`: its task lost its holder too often with nothing to show for it."""
+    """The run fails as `abandoned`: its task lost its holder too often without progress."""
     noted = of_task(Verb.FAIL, "abandoned", seen)
     times = caps.attempts if loss in _WHY else caps.losses
 

@@ -1,14 +1,14 @@
-"""Prune: what no reader and no worker can need any more is deleted, later, in bounded batches.
+"""Prune: delete in bounded batches what no reader or worker needs any more.
 
-Chunks become superfluous when a run ends: an unpublished end leaves its own generation behind, a publication
-(and a delete, which is one) leaves every generation below it. So the runs that ended and are not yet `pruned`
-are the whole list of work, found by a partial index that is empty when there is none; nothing ever looks
-through the chunks or the heads. Under the head's lock nobody can publish, request or stage, so neither the
-published generation nor that of a live run is ever touched (G3): a live run has not ended, and its generation
-is above the published one.
+Chunks become obsolete when a run ends: an unpublished run leaves its own generation behind, a publication (or
+a delete, which is one) leaves every generation below it. So the list of work is the runs that have ended and
+are not yet `pruned`, found by a partial index that is empty when there are none; chunks and heads are never
+scanned. Under the head's lock nothing can be published, requested or staged, so the published generation and
+that of a live run are never touched (G3): a live run has not ended, and its generation is above the published
+one.
 
-A run whose place a later one has taken is `past`: history, deleted with its tasks and lines once it is older
-than the retention. The ledger is not pruned here: what was paid is kept for ever.
+A run replaced by a later one is `past`: history, deleted with its tasks and log lines once it is older than
+the retention. The ledger is not pruned here: payments are kept for ever.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ from holdfast.store.base.schema import journal as journal_table
 RUNS_AT_ONCE = 50
 CHUNKS_AT_ONCE = 2000  # a long write would starve the renewals of every lease on SQLite
 
-# Spelt as in the partial indexes; "pruned = 0" or "past IS 1" would not be recognised.
+# Written as in the partial indexes; "pruned = 0" or "past IS 1" would not match them.
 _unpruned: ColumnElement[bool] = literal_column("NOT holdfast_runs.pruned")
 _past: ColumnElement[bool] = literal_column("holdfast_runs.past")
 
@@ -68,7 +68,7 @@ BECOME_PAST = (
 
 
 def prune_generations(db: Database, batch: int = CHUNKS_AT_ONCE) -> int:
-    """Superfluous generations are gone, oldest end first; answers how many chunks, at most `batch`."""
+    """Obsolete generations are deleted, oldest end first. Returns the number of chunks, at most `batch`."""
     gone = 0
     for row in db.read(lambda tx: tx.all(UNPRUNED, {"limit": RUNS_AT_ONCE})):
         if gone >= batch:
@@ -78,7 +78,7 @@ def prune_generations(db: Database, batch: int = CHUNKS_AT_ONCE) -> int:
 
 
 def _prune_run(db: Database, run_id: str, head_id: int, limit: int) -> int:
-    """Up to `limit` chunks that this run's end left behind are gone; with the last the run is `pruned`."""
+    """Up to `limit` chunks left behind by this run are deleted; after the last one the run is `pruned`."""
 
     def body(tx: Tx) -> int:
         head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
@@ -135,10 +135,9 @@ DELETE_NOTES = delete(journal_table).where(
 
 
 def prune_history(db: Database, older_than_seconds: float, batch: int = RUNS_AT_ONCE) -> int:
-    """Past runs, journal rows and what features kept older than that are gone, at most `batch` of each.
+    """Past runs, journal rows and feature data older than that are deleted, at most `batch` of each.
 
-    Answers how many. A head's latest run and its published one are never past, so they stay whatever their
-    age.
+    Returns how many. A head's latest run and its published run are never past, so they stay at any age.
     """
     values = {"older_than": older_than_seconds, "limit": batch}
 
@@ -150,7 +149,7 @@ def prune_history(db: Database, older_than_seconds: float, batch: int = RUNS_AT_
             journal.write(tx, journal.entry(Verb.PRUNE, "history", tenant=tenant, data={"runs": number}))
         return len(pruned)
 
-    # The journal is in order of time: what is old is at its front, and no index by time is needed.
+    # The journal is ordered by time: old rows are at its front, so it needs no index by time.
     notes = db.write("prune", lambda tx: tx.execute(DELETE_NOTES, values).rowcount)
     others = sum(
         db.write("prune", partial(hook.prune_history, older_than=older_than_seconds, limit=batch))

@@ -1,6 +1,6 @@
-"""How readers of a collection learn that what is visible in it has changed: its `publish_seq` rose.
+"""`publish_seq`: rises when the visible content of a collection changes, so that readers notice.
 
-Bumped last in its transaction: the row is shared by every publication of the collection.
+It is bumped last in the transaction, as every publication of the collection shares the row.
 """
 
 from sqlalchemy import bindparam
@@ -20,6 +20,6 @@ BUMP_COLLECTION = (
 
 
 def bump(tx: Tx, tenant: str, *collection_ids: str | None) -> None:
-    """Readers of these collections see that what is visible in them has changed."""
+    """Readers of these collections will notice that the visible content has changed."""
     for collection in sorted({name for name in collection_ids if name is not None}):
         tx.execute(BUMP_COLLECTION, {"b_tenant": tenant, "b_collection": collection})

@@ -1,10 +1,10 @@
-"""Requests that made no generation: noted with who asked, when, and what a duplicate would have cost.
+"""Requests that created no generation: recorded with actor, time and what a duplicate would have cost.
 
-What a duplicate would have cost is the full price of the run that stood in its way: all that was charged to
-that run, and all that it took from the ledger instead of paying. At the moment of the refusal that run may
-just have begun, so the note keeps the best that is known then: the price of that run so far, or of the
-published generation if that is more. Readers take the larger of the note and the run's price by now, so that
-the bill and the journal say the same and both are right once the run has ended.
+A duplicate would have cost the full price of the run that blocked it: everything charged to that run plus
+everything it reused from the ledger. At the time of the refusal that run may only have started, so the record
+keeps the best value known then: the price of that run so far, or of the published generation if that is
+higher. Readers take the larger of the record and the run's current price, so that bill and journal agree and
+both are right once the run has ended.
 """
 
 from typing import Any
@@ -21,13 +21,13 @@ from holdfast.store.base.schema import charges, runs, tasks
 from holdfast.store.base.schema import journal as entries
 
 WOULD_COST = "would_cost"
-# As a literal, like the partial index over it.
+# A literal, as in the partial index over it.
 IS_DUPLICATE = entries.c.reason == literal(f"{Disposition.DUPLICATE}:in_progress")
 NOTED = func.coalesce(cast(entries.c.data[WOULD_COST].as_string(), BigInteger), 0)
 
 
 def price_of(run_id: ColumnElement[Any]) -> ColumnElement[int]:
-    """The full price of a run by now: what it was charged, and what it took from the ledger instead."""
+    """The full price of a run so far: what it was charged plus what it reused from the ledger."""
     charged = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
         charges.c.run_id == run_id, charges.c.sort != "in_doubt"
     )
@@ -44,7 +44,7 @@ _would_cost = cast(
     .scalar_subquery(),
     BigInteger,
 )
-# With the price in it: whoever else asks for the same waits for the head that is held meanwhile.
+# Includes the price, because others who request the same thing wait for the locked head meanwhile.
 DUPLICATE = {
     is_postgresql: journal.WRITE.values(
         data=made(literal("ask"), bindparam("ask", type_=Text), literal(WOULD_COST), _would_cost)
@@ -54,10 +54,10 @@ DUPLICATE = {
 
 
 def note(tx: Tx, ask: Ask, head: Head, verdict: Verdict, token: str) -> None:
-    """The refusal is in the journal, once; `token` tells this request from all others.
+    """The refusal is in the journal once; `token` identifies this request.
 
-    A try whose answer was lost may have been refused for another reason: then both are there, and the last
-    is the answer.
+    A try whose response was lost may have been refused for another reason: then both are recorded, and the
+    last one is the result.
     """
     reason = f"{verdict.disposition}:{verdict.reason}"
     if tx.again and any(_is(row, reason, token) for row in tx.all(journal.LATEST, {"head_id": head.id})):

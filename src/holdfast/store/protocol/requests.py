@@ -1,8 +1,8 @@
-"""Request, cancel and delete: everything that makes or ends a generation.
+"""Request, cancel and delete: everything that creates or ends a generation.
 
-Each takes the head for change first, so generations of a subject are made one at a time (G1). Ending a run
-closes its open tasks in the same transaction and raises their epochs: that is what lets a claim look at the
-task row alone.
+Each one locks the head first, so generations of a subject are created one at a time (G1). Ending a run closes
+its open tasks in the same transaction and raises their epochs; that is why a claim needs to look at the task
+row only.
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ EXHAUSTED = select(budgets.c.scope).where(
     budgets.c.tenant == bindparam("b_tenant"),
     or_(budgets.c.scope == "tenant", budgets.c.scope == bindparam("b_scope")),
     budgets.c.hard_limit.is_not(None),
-    # Of a day or a month that is over nothing is spent any more.
+    # Spending of a past day or month no longer counts.
     case((budgets.c.window_end <= now(), 0), else_=budgets.c.spent) + budgets.c.reserved
     >= budgets.c.hard_limit,
 )
@@ -84,14 +84,14 @@ EXISTING = select(*rows.RUN_COLUMNS, runs.c.reason).where(runs.c.id == bindparam
 
 
 def request(db: Database, ask: Ask, *, run_id: str, patience: decide.SilenceLimits) -> RequestResult:
-    """What became of `ask`. A new generation exists if and only if the answer says `created`."""
+    """The result of `ask`. A new generation exists if and only if the result says `created`."""
     return db.write("request", lambda tx: answer(tx, ask, run_id=run_id, patience=patience))
 
 
 def answer(tx: Tx, ask: Ask, *, run_id: str, patience: decide.SilenceLimits) -> RequestResult:
-    """As `request`, for a transaction that does more. Several in one go in the order of their subjects."""
+    """Like `request`, inside the caller's transaction. Lock several subjects in sorted order."""
     head, at = generations.locked_head(tx, ask)
-    # After the lock: a first try whose answer was lost may only now be committing.
+    # After the lock: a first try whose response was lost may be committing only now.
     if tx.again and (created := tx.one(EXISTING, {"run_id": run_id})) is not None:
         return RequestResult(
             Disposition(created.disposition),
@@ -140,7 +140,7 @@ def _scope(ask: Ask) -> dict[str, Any]:
 
 
 def latest(tx: Tx, head: Head) -> tuple[RunRecord | None, decide.Life, float | None]:
-    """The locked head's latest run, its signs of life and, while it lives, its age in the queue."""
+    """The locked head's latest run, its signs of life and, while it is live, its age in the queue."""
     if head.run_id is None:
         return None, decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
     signs = tx.one(LATEST, {"run_id": head.run_id})
@@ -150,12 +150,12 @@ def latest(tx: Tx, head: Head) -> tuple[RunRecord | None, decide.Life, float | N
     run = rows.run(signs)
     if run.status not in LIVE:
         return run, decide.Life(0.0, live_lease=False, last_sign_at=0.0), None
-    # A wait for budget, rate, another's intent or a person is a sign of life.
+    # Waiting for budget, rate, another worker's intent or a person is a sign of life.
     life = decide.Life(signs.lane_claimed_at, signs.live_lease or signs.waits, signs.last_sign_at)
     if signs.waits:
         life = decide.Life(float("inf"), live_lease=True, last_sign_at=float("inf"))
     elif signs.queues:
-        # Slices that queue in a busy lane are not dead, however long the queue is (G7).
+        # Slices queued in a busy lane are not dead, however long the queue is (G7).
         last_seen_at = max(signs.last_sign_at, signs.lane_claimed_at)
         life = decide.Life(signs.lane_claimed_at, signs.live_lease, last_seen_at)
     return run, life, signs.age
@@ -172,7 +172,7 @@ def open_generation(
 ) -> int:
     """The head's next generation is queued with its plan task; a live older run is superseded.
 
-    Answers how many deliveries the end of that made due.
+    Returns how many deliveries became due because the older run ended.
     """
     callbacks = 0
     if old is not None and old.status in LIVE:
@@ -188,9 +188,9 @@ def open_generation(
 
 
 def end_run(tx: Tx, run_id: str, status: Status, *, code: str | None, message: str | None) -> int:
-    """The live run has ended as `status`: its open tasks are closed, whoever holds one is fenced out.
+    """The live run has ended as `status`: its open tasks are closed and their holders fenced out.
 
-    Whoever wanted to be told of it will be; answers how many deliveries that made due.
+    Subscribers will be notified. Returns how many deliveries became due.
     """
     values = {"b_old_run": run_id, "b_old_status": status.value, "b_code": code, "b_message": message}
     tx.together(END, values)
@@ -200,12 +200,12 @@ def end_run(tx: Tx, run_id: str, status: Status, *, code: str | None, message: s
 def after_end(
     tx: Tx, run_id: str, status: Status, code: str | None = None, message: str | None = None
 ) -> int:
-    """Every feature has seen how the run ended; answers how many tasks that made due."""
+    """Every feature has handled the end of the run. Returns how many tasks became due."""
     return sum(hook.after_end(tx, run_id, status, code, message) for hook in tx.db.hooks)
 
 
 def made_due(tx: Tx, head_id: int, generation: int, status: Status) -> int:
-    """How many tasks that end made due, for a transition whose answer was lost."""
+    """How many tasks became due by that end, for a transition whose response was lost."""
     return sum(hook.made_due(tx, head_id, generation, status) for hook in tx.db.hooks)
 
 
@@ -217,14 +217,14 @@ SET_STATUS = (
 
 
 def end_failed(tx: Tx, head: Head, run_id: str, *, code: str, message: str) -> int:
-    """Run and head have failed; what was published stays visible. Answers as `end_run`."""
+    """Run and head have failed; the published generation stays visible. Returns the same as `end_run`."""
     callbacks = end_run(tx, run_id, Status.FAILED, code=code, message=message[:2000])
     tx.execute(SET_STATUS, {"b_head": head.id, "b_status": Status.FAILED.value})
     return callbacks
 
 
 def cancel(db: Database, head_id: int, *, run_id: str | None = None, actor: str = "") -> Outcome:
-    """The head's live run is cancelled (only if it is `run_id`, when given); what is published stays."""
+    """The head's live run is cancelled (only if it is `run_id`, when given); the published one stays."""
     aim = run_id
 
     def body(tx: Tx) -> Outcome:
@@ -238,7 +238,7 @@ def cancel(db: Database, head_id: int, *, run_id: str | None = None, actor: str 
             return Landed(follow_ups=made_due(tx, head.id, ended.generation, Status.CANCELLED))
         if run is None or (aim is not None and run.id != aim):
             return Fenced("not_current")
-        aim = run.id  # a try after a lost answer must not cancel a later run
+        aim = run.id  # a retry after a lost response must not cancel a later run
         if run.status not in LIVE:
             return Fenced(f"run_{run.status}")
         message = f"cancelled by {actor or 'request'}"
@@ -272,7 +272,7 @@ def _about(verb: Verb, reason: str, head: Head, run_id: str | None, actor: str) 
     )
 
 
-# Two selects, for SQLite uses no index for an OR of the two.
+# Two selects, as SQLite uses no index for an OR of them.
 OF_SUBJECT = union_all(
     select(heads.c.id).where(heads.c.tenant == bindparam("tenant"), heads.c.subject == bindparam("subject")),
     select(heads.c.id).where(
@@ -299,16 +299,16 @@ UNPUBLISH = (
 
 
 def delete(db: Database, tenant: str, subject: str, *, actor: str = "") -> list[int]:
-    """Nothing of the subject is visible or running any more, for every kind; answers the heads concerned.
+    """Nothing of the subject is visible or running any more, of any kind. Returns the heads concerned.
 
-    Deleting is itself a generation: a worker of an older one stays fenced out for ever. Each head is its own
-    transaction; call again after an interruption, for a head already deleted is left as it is.
+    Deleting is itself a generation: workers of older ones stay fenced out for ever. Each head is its own
+    transaction. After an interruption call it again; heads that are already deleted are left alone.
     """
     where = {"tenant": tenant, "subject": subject, "low": f"{subject}#", "high": f"{subject}#\U0010ffff"}
     seen: list[int] = []
     deleted: list[int] = []
-    # A publish in flight may add a follow-up's head after the first look. Once the heads found are deleted no
-    # other can publish, so the look that finds nothing new is the last.
+    # A publication in flight may add the head of a follow-up after the first look. Once these heads are
+    # deleted none of them can publish, so a look that shows no new head is the last.
     while fresh := [row.id for row in db.read(lambda tx: tx.all(OF_SUBJECT, where)) if row.id not in seen]:
         seen += fresh
         deleted += [head_id for head_id in fresh if _delete_head(db, head_id, db.token(), actor)]
@@ -390,7 +390,7 @@ LAST_ASK = (
 
 
 def last_ask(db: Database, tenant: str, kind: str, subject: str) -> Ask | None:
-    """The latest request of the subject, to be asked again; None if there is none or it was deleted."""
+    """The latest request of the subject, to repeat it; None if there is none or it was deleted."""
     where = {"tenant": tenant, "kind": kind, "subject": subject}
     row = db.read(lambda tx: tx.one(LAST_ASK, where))
     if row is None or row.deleted:
@@ -410,5 +410,5 @@ def last_ask(db: Database, tenant: str, kind: str, subject: str) -> Ask | None:
 
 
 def again(last: Ask, *, actor: str) -> Ask:
-    """The same request once more, for a new generation whatever became of the last."""
+    """The same request again, which creates a new generation in any case."""
     return dataclasses.replace(last, force=True, actor=actor)

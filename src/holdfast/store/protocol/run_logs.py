@@ -1,6 +1,6 @@
-"""What a run says of itself, line by line: the latest `MOST_LINES` of it are kept.
+"""The log of a run: its latest `MOST_LINES` lines are kept.
 
-Lines are written in a transaction that writes something else about the task as well, under its fence.
+Lines are written under the task's fence, in a transaction that also writes something else about the task.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from holdfast.store.base.schema import lines
 
 MOST_LINES = 3000
 MOST_TEXT = 2000
-# So many more than are kept may be there: what is old is dropped some at a time.
+# How many extra lines may exist before the oldest are dropped in one go.
 SLACK = 100
 
 Line = tuple[str, str]
-"""A line's id, by which those of one moment are in order, and its text."""
+"""A line's id, which orders lines of the same moment, and its text."""
 
 SAY = (
     upsert(lines)
@@ -40,7 +40,7 @@ DROP = delete(lines).where(
 
 
 def say(tx: Tx, run_id: str, said: Sequence[Line]) -> None:
-    """The lines are in the run's log; the oldest are gone where there are too many."""
+    """The lines are in the run's log; the oldest are dropped if there are too many."""
     if not said:
         return
     tx.execute(

@@ -1,4 +1,4 @@
-"""Slices of the published generation that a new one may take over instead of doing them again."""
+"""Slices of the published generation that a new one may take over instead of repeating the work."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ DONE = (
 
 @dataclass(frozen=True, slots=True)
 class DoneSlice:
-    """A finished slice: where its chunks are, how many, and what it said of itself."""
+    """A finished slice: where its chunks are, how many there are, and its result."""
 
     copy: Copy
     result: Mapping[str, Any]
 
 
 def published(db: Database, head_id: int) -> dict[str, DoneSlice]:
-    """The slices of the published generation by the digest in their results; of equals, any."""
+    """The slices of the published generation by the digest in their results; any one of equal slices."""
     slices = db.read(lambda tx: tx.all(PUBLISHED, {"head_id": head_id}))
     return {
         row.result["digest"]: DoneSlice(Copy(row.generation, row.ordinal, row.chunks), row.result)
@@ -48,7 +48,7 @@ def published(db: Database, head_id: int) -> dict[str, DoneSlice]:
 
 
 def done(tx: Tx, run_id: str) -> list[DoneSlice]:
-    """The finished slices of a run in their order, as this transaction sees them."""
+    """The finished slices of a run in order, as this transaction sees them."""
     return [
         DoneSlice(Copy(row.generation, row.ordinal, row.chunks), row.result or {})
         for row in tx.all(DONE, {"run_id": run_id})
@@ -69,12 +69,12 @@ _copy_counts = insert(word_counts).from_select(
         word_counts.c.slice == bindparam("b_old_slice"),
     ),
 )
-# Without being told to, the library forgets how many rows an INSERT made on PostgreSQL.
+# Without this option the driver does not report the row count of an INSERT on PostgreSQL.
 COPY_COUNTS = _copy_counts.execution_options(preserve_rowcount=True)
 
 
 def copy_counts(tx: Tx, claim: Claim, copy: Copy) -> None:
-    """The counts of terms of the slice taken over hold for this one too; CopyGoneError if there are none."""
+    """The term counts of the reused slice are copied to this one; CopyGoneError if there are none."""
     values = {
         "b_head": claim.head_id,
         "b_generation": claim.generation,
@@ -89,7 +89,7 @@ def copy_counts(tx: Tx, claim: Claim, copy: Copy) -> None:
 def put_progress(
     tx: Tx, claim: Claim, done: int, stages: Mapping[str, Sequence[int]], unit: str = "chunks"
 ) -> None:
-    """The true counts of a slice, as it is finished: its total is what it did."""
+    """The final counts of a finished slice: its total is what it did."""
     values = {
         "b_task": claim.task_id,
         "b_done": done,

@@ -1,8 +1,8 @@
-"""How the chunks of a slice are written: many of them in one statement.
+"""How the chunks of a slice are written: many in one statement.
 
-SQLite's full-text index is told of a chunk by a trigger, and writes a segment of its own at the end of every
-statement that told it anything, to be merged with the others later. Ten chunks one by one are ten segments.
-Measured on SQLite 3.40, a document of ten chunks costs a tenth less processor time this way.
+A trigger feeds SQLite's full-text index, which writes a segment at the end of every statement that added
+chunks and merges the segments later. Ten separate inserts make ten segments. Measured on SQLite 3.40, a
+document of ten chunks costs a tenth less processor time this way.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from holdfast.core.records import Chunk, Claim
 from holdfast.store.base.database import Tx
 from holdfast.store.base.schema import chunks
 
-# Few enough for every limit on bound values, and for the statements of all numbers up to this to be kept.
+# Small enough for every limit on bound values, and for caching the statements of all sizes up to this.
 AT_ONCE = 25
 _LOCATION = ("head_id", "generation", "slice", "epoch")
 _OWN = ("position", "page", "text", "call_key", "data", "words")
 
 Staging = Sequence[tuple[int, dict[str, Any]]]
-"""The values of each statement to come, and how many chunks they are of."""
+"""For each statement to execute: its number of chunks and its values."""
 
 
 def prepared(claim: Claim, batch: Sequence[Chunk]) -> Staging:
-    """The chunks as they will be kept under this generation, slice and epoch."""
+    """The chunks as values to store under this generation, slice and epoch."""
     location = dict(
         zip(_LOCATION, (claim.head_id, claim.generation, claim.ordinal, claim.epoch), strict=True)
     )
@@ -44,7 +44,7 @@ def _values(part: Sequence[Chunk]) -> dict[str, Any]:
 
 
 def put(tx: Tx, staging: Staging, *, again: bool = False) -> None:
-    """The chunks are kept; with `again`, also when an earlier try of the transaction has kept them."""
+    """The chunks are stored; with `again`, also if an earlier try of the transaction stored them."""
     for number, values in staging:
         tx.execute(_insert(number, again), values)
 

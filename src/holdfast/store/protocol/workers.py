@@ -1,7 +1,7 @@
-"""What workers say of themselves, for people to look at. No decision of the protocol reads it.
+"""What workers report about themselves, for people to read. The protocol makes no decision by it.
 
-A worker is told about as lost when it has not been heard of for `LOST_AFTER` seconds; whether its tasks are
-is decided by their leases alone.
+A worker that has not reported for `LOST_AFTER` seconds is shown as lost. Whether its tasks are lost is
+decided by their leases alone.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,7 +24,7 @@ FORGOTTEN_AFTER = 86_400.0
 
 
 class WorkerState(StrEnum):
-    """What a worker is doing, in its own words; `lost` is said by whoever looks."""
+    """What a worker says it is doing; `lost` is set by the reader."""
 
     STARTING = "starting"
     WORKING = "working"
@@ -36,7 +36,7 @@ class WorkerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker as it last told of itself. `silent` is how many seconds ago that was, `age` since it began."""
+    """A worker's last report. `silent`: seconds since then; `age`: seconds since it started."""
 
     id: str
     name: str
@@ -79,7 +79,7 @@ RIPE = select(
 
 
 def report(db: Database, worker: Worker) -> None:
-    """This is what is known of the worker now; those that nobody heard of for a day are forgotten."""
+    """The report is stored; workers that were silent for a day are deleted."""
 
     def body(tx: Tx) -> None:
         values = {f"b_{name}": getattr(worker, name) for name in _REPORTED}
@@ -92,7 +92,7 @@ def report(db: Database, worker: Worker) -> None:
 
 
 def known(db: Database) -> tuple[Worker, ...]:
-    """Every worker that told of itself within a day, by name."""
+    """Every worker that reported within the last day, by name."""
 
     def seen(tx: Tx) -> tuple[Worker, ...]:
         listed = []
@@ -109,6 +109,6 @@ def known(db: Database) -> tuple[Worker, ...]:
 
 
 def work_waits(db: Database, *, lanes: Collection[str], pipelines: Collection[str], patience: float) -> bool:
-    """True when a task that such a worker could do has been due for more than `patience` seconds."""
+    """True if a task that such a worker could do has been due for more than `patience` seconds."""
     values = {"lanes": list(lanes), "pipelines": list(pipelines), "patience": patience}
     return bool(db.read(lambda tx: tx.execute(RIPE, values).scalar()))
