@@ -174,9 +174,7 @@ def test_a_disk_that_is_full_is_told_as_such(sqlite_url):
         for _ in range(1000):
             tx.execute(NOTE, {"at": 1.5, "data": {"b": "x" * 4000}, "epoch": 7})
 
-    with pytest.raises(
-        StoreUnavailableError, match=r"cannot be written to \(.*full\); make room on its disk"
-    ):
+    with pytest.raises(StoreUnavailableError, match=r"cannot be written to \(.*full\); free disk space"):
         sqlite_world.db.write("by_hand", fill)
     sqlite_world.db.close()
 

@@ -95,7 +95,7 @@ def test_a_scrape_counts_on_from_where_the_last_one_ended(house, client):
     place = event_counts.here(house.runtime.db)
     assert event_counts.since(house.runtime.db, place).decisions == {}
     first = event_counts.since(house.runtime.db, event_counts.CountPosition())
-    assert first.place.entry == place.entry
+    assert first.position.entry == place.entry
     assert sum(first.decisions.values()) == newest
 
 

@@ -44,7 +44,7 @@ class MetricSums:
 
     def add(self, found: EventTally) -> None:
         """Count what is new."""
-        self.place = found.place
+        self.place = found.position
         self.decisions.update(found.decisions)
         for key, (number, tokens, amount) in found.charged.items():
             self.charges[key] += number

@@ -1,10 +1,10 @@
-"""What was answered under an idempotency key, so that the same request gets the same answer again.
+"""Responses by idempotency key, so that the same request gets the same response again.
 
-A row is made before the request is carried out and holds everybody else off; its answer is added after. A
-process that dies in between leaves a row without an answer, which the next request with the same key takes
-over once its time is up. Not covered: that request is then carried out a second time. Every request of the
-API bears it (the same bytes are one document, the same work is a duplicate), but its answer may then say
-`duplicate` or `unchanged` where the lost one would have said `accepted`.
+A row is created before the request is carried out and blocks others; the response is added afterwards. A
+process that dies in between leaves a row without a response, which the next request with the same key takes
+over after a timeout. Not covered: that request is then carried out a second time. This is safe for every
+request of the API (the same bytes are one document, the same work is a duplicate), but the response may then
+say `duplicate` or `unchanged` where the lost one would have said `accepted`.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import idempotency
 
 KEPT = 86_400.0
-# How long one request may take before another with the same key believes that nobody will answer it.
+# How long a request may take before another with the same key assumes that it died.
 PATIENCE = 120.0
 
 
 class Hold(StrEnum):
-    """What a request with a key meets, unless it is an answer."""
+    """The state of a key without a response."""
 
     MINE = "mine"
     OTHERS = "others"
@@ -32,7 +32,7 @@ class Hold(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """An earlier answer: its HTTP status, and its body as it was sent."""
+    """An earlier response: its HTTP status, and its body as it was sent."""
 
     status: int
     body: str
@@ -61,7 +61,7 @@ FORGET = delete(idempotency).where(idempotency.c.created_at < now() - KEPT)
 
 
 def begin(db: Database, tenant: str, key: str, fingerprint: str, token: str) -> Hold | StoredResponse:
-    """What a request under `key` meets: the earlier answer, or whether it is its turn to be carried out."""
+    """The earlier response under `key`, or whether the request is to be carried out now."""
     where = {"b_tenant": tenant, "b_key": key}
 
     def body(tx: Tx) -> Hold | StoredResponse:
@@ -82,17 +82,17 @@ def begin(db: Database, tenant: str, key: str, fingerprint: str, token: str) -> 
 
 
 def settle(db: Database, tenant: str, key: str, token: str, answer: StoredResponse) -> None:
-    """The answer is what everybody with this key gets for a day, unless the row was taken over."""
+    """The response is returned for this key for a day, unless the row was taken over."""
     values = {"b_tenant": tenant, "b_key": key, "b_token": token, "b_answer": answer.body}
     db.write("settle_once", lambda tx: tx.execute(SETTLE, {**values, "b_status": answer.status}))
 
 
 def let_go(db: Database, tenant: str, key: str, token: str) -> None:
-    """The request came to no answer: the next one with this key begins anew."""
+    """The request ended without a response: the next one with this key starts afresh."""
     values = {"b_tenant": tenant, "b_key": key, "b_token": token}
     db.write("let_go_once", lambda tx: tx.execute(LET_GO, values))
 
 
 def forget(db: Database) -> None:
-    """Answers older than a day are gone."""
+    """Responses older than a day are deleted."""
     db.write("forget_once", lambda tx: tx.execute(FORGET))

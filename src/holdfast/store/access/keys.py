@@ -1,4 +1,4 @@
-"""API keys: made, listed, revoked, looked up. Only the digest of a token is ever here."""
+"""API keys: created, listed, revoked, looked up. Only the digest of a token is stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from holdfast.store.base.schema import api_keys
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key, without its token. Times are database seconds; a limit that is None is the settings'."""
+    """A key without its token. Times are database seconds; limits of None are those of the settings."""
 
     id: str
     tenant: str
@@ -77,7 +77,7 @@ def make(
     rate: float | None = None,
     concurrency: int | None = None,
 ) -> Key:
-    """The key is good from now on, for so many seconds or for ever."""
+    """The key is valid from now on, for so many seconds or for ever."""
     values = {
         "b_id": key_id,
         "b_digest": digest,
@@ -93,26 +93,26 @@ def make(
 
 
 def live(db: Database, digest: str) -> Key | None:
-    """The key whose token has this digest, if it is good now."""
+    """The key whose token has this digest, if it is valid now."""
     row = db.first(LIVE, {"digest": digest})
     return None if row is None else of_row(row)
 
 
 def still_live(db: Database, digests: Sequence[str]) -> list[str]:
-    """Those of the digests whose keys are good now."""
+    """The digests among these whose keys are valid now."""
     return [row.digest for row in db.look(STILL_LIVE, {"digests": list(digests)})] if digests else []
 
 
 def any_made(db: Database) -> bool:
-    """True when a key was ever made; a revoked one counts, for revoking must not open the door."""
+    """True if a key was ever created, even if revoked: revoking the last one must not end authentication."""
     return db.first(ANY) is not None
 
 
 def every(db: Database) -> tuple[Key, ...]:
-    """All keys, the oldest first, also those that are no good any more."""
+    """All keys, oldest first, including those that are no longer valid."""
     return tuple(of_row(row) for row in db.look(ALL))
 
 
 def revoke(db: Database, key_id: str) -> bool:
-    """The key is good for nothing from now on; False when there is no such key."""
+    """The key is no longer valid; False if there is no such key."""
     return db.write("revoke_key", lambda tx: tx.execute(REVOKE, {"b_id": key_id}).rowcount > 0)

@@ -1,4 +1,4 @@
-"""Who is signed in to the page: a random token for a key, for some hours. Only its digest is here."""
+"""Sessions of the web UI: a random token for a key, valid for some hours. Only its digest is stored."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ STILL_LIVE = (
 
 
 def begin(db: Database, digest: str, key_id: str, *, seconds: float) -> None:
-    """Whoever shows the token of this digest has the key, for so many seconds; old ones are gone."""
+    """A session with the token of this digest is valid for so many seconds; expired ones are deleted."""
 
     def body(tx: Tx) -> None:
         tx.execute(FORGET)
@@ -48,16 +48,16 @@ def begin(db: Database, digest: str, key_id: str, *, seconds: float) -> None:
 
 
 def key_of(db: Database, digest: str) -> Key | None:
-    """The key of a session that has not ended, if the key is good now."""
+    """The key of a session that has not ended, if the key is valid now."""
     row = db.first(KEY_OF, {"digest": digest})
     return None if row is None else keys.of_row(row)
 
 
 def still_live(db: Database, digests: Sequence[str]) -> list[str]:
-    """Those of the digests whose sessions have not ended, nor their keys."""
+    """The digests among these whose sessions and keys are valid."""
     return [row.digest for row in db.look(STILL_LIVE, {"digests": list(digests)})] if digests else []
 
 
 def end(db: Database, digest: str) -> None:
-    """The session opens nothing any more."""
+    """The session is no longer valid."""
     db.write("end_session", lambda tx: tx.execute(END, {"b_digest": digest}))

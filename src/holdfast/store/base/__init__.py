@@ -1,1 +1,1 @@
-"""What every room stands on: the database, its two dialects, statements, rows, the journal and the tables."""
+"""The foundation of the store: the database, its two dialects, statements, rows, journal, tables."""

@@ -1,11 +1,11 @@
-"""What a transaction is here: run whole, tried again whole, and safe to run again after a lost answer.
+"""Transactions: run as a whole, retried as a whole, and safe to repeat after a lost response.
 
-`write` runs a body in one transaction. A deadlock, a busy database, a lost connection or a COMMIT whose
-answer was lost all lead to the same thing: the body runs again, with `tx.again` true. Every body recognises
-its own earlier effect by an id that was drawn before the first try (claim token, run id, order id) and
-answers *landed* instead of doing it twice. So "did it commit?" is never guessed.
+`write` runs a body in one transaction. After a deadlock, a busy database, a lost connection or a COMMIT whose
+response was lost, the body runs again with `tx.again` true. Every body recognises its own earlier effect by
+an id drawn before the first try (claim token, run id, order id) and returns *landed* instead of doing it
+twice. So "did it commit?" is never guessed.
 
-Not covered: a body with no such id. There is none; `tests/races` loses the answer of every transition.
+Not covered: a body without such an id. There is none; `tests/races` loses the response of every transition.
 """
 
 import contextlib
@@ -28,9 +28,9 @@ from holdfast.store.base.statements import StatementResult, Statements, Values
 
 T = TypeVar("T")
 
-# Long enough that a lease may have missed a renewal through no fault of its holder.
+# Long enough for a lease to miss a renewal through no fault of its holder.
 OUTAGE = 2.0
-OUT_OF_TIME = "the time that was allowed for this is over; it goes on at the next turn"
+OUT_OF_TIME = "the time limit was reached; the rest is done in the next run"
 BACKOFF = Backoff(first=0.01, factor=2.0, most=1.0)
 
 
@@ -61,22 +61,22 @@ class Tx:
         return self.execute(statement, values).all()
 
     def in_binary(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
-        """All rows of a statement, sent as they are stored: the text of PostgreSQL doubles every byte."""
+        """All rows of a statement, sent as stored: PostgreSQL's text format doubles every byte."""
         if not self.db.postgresql:
             return self.all(statement, values)
         return self._executing.in_binary(statement, values).all()
 
     def together(self, writes: dialect.Together, values: Mapping[str, Any]) -> None:
-        """Carry out independent writes with the fewest round trips."""
+        """Execute independent writes with the fewest round trips."""
         writes.execute(self.execute, values, postgresql=self.db.postgresql)
 
 
 class Hook:
-    """What a feature adds to transitions of the protocol, which knows no feature. By itself it adds nothing.
+    """What a feature adds to transitions of the protocol, which knows no feature. Does nothing by default.
 
-    Each method runs inside the transaction of the transition, under its locks: what it writes takes effect
-    with the transition or not at all. It may run more than once, so it has no effect outside. Those that
-    answer a number say how many tasks they made due in the lane of follow-ups.
+    Each method runs inside the transaction of the transition, under its locks: its writes take effect with
+    the transition or not at all. It may run more than once, so it must have no effect outside. Methods that
+    return a number say how many tasks became due in the lane of follow-ups.
     """
 
     def after_publish(self, tx: Tx, head: Head, generation: int, run_id: str) -> int:  # noqa: ARG002
@@ -88,19 +88,19 @@ class Hook:
         return 0
 
     def made_due(self, tx: Tx, head_id: int, generation: int, status: Status) -> int:  # noqa: ARG002
-        """How many tasks the two above made due when this generation ended so; asked after a lost answer."""
+        """How many tasks became due when this generation ended so; called after a lost response."""
         return 0
 
     def after_prune(self, tx: Tx, head: Head, run: RunRecord) -> None:
-        """Nothing is left of what the end of the run made superfluous; the head is locked for change."""
+        """Everything that the end of the run made obsolete is deleted; the head is locked for change."""
 
     def prune_history(self, tx: Tx, older_than: float, limit: int) -> int:  # noqa: ARG002
-        """What is older than so many seconds is gone, at most `limit`; answers how many rows that were."""
+        """Rows older than so many seconds are deleted, at most `limit`. Returns how many."""
         return 0
 
 
 class Database:
-    """The database as the transitions see it. `hooks` are those of the features, in their order."""
+    """The database as the transitions see it. `hooks` are those of the features, in order."""
 
     def __init__(
         self,
@@ -137,12 +137,12 @@ class Database:
         return dialect.is_postgresql(self.engine)
 
     def write(self, name: str, body: Callable[[Tx], T], *, relaxed: bool = False) -> T:
-        """The answer of `body`, whose effects are committed. `name` names its fault points.
+        """The result of `body`, whose effects are committed. `name` names its fault points.
 
         A `relaxed` commit survives a crash of any process. On SQLite a power cut may lose it until a later
         full commit is confirmed, so use it only for changes that no caller has been told about.
 
-        Raises StoreUnavailableError when the database stays away; what happened is then unknown.
+        Raises StoreUnavailableError if the database stays unreachable; whether it committed is then unknown.
         """
         mode = dialect.RELAXED if relaxed else dialect.WRITE
 
@@ -157,7 +157,7 @@ class Database:
         return self._persist(attempt)
 
     def read(self, body: Callable[[Tx], T]) -> T:
-        """The answer of `body`, which saw one snapshot of the database and wrote nothing."""
+        """The result of `body`, which read one snapshot of the database and wrote nothing."""
 
         def attempt(again: bool) -> T:
             with self._connect(dialect.READ) as connection, connection.begin():
@@ -166,9 +166,9 @@ class Database:
         return self._persist(attempt)
 
     def look(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
-        """The rows of one statement that only reads. One statement is its own snapshot: no transaction.
+        """The rows of one read-only statement. It is its own snapshot and needs no transaction.
 
-        Under a time limit it is in one, which carries the limit.
+        Under a time limit it runs in a transaction, which carries the limit.
         """
         if time_limits.time_left() is not None:
             return self.read(lambda tx: tx.all(statement, values))
@@ -180,7 +180,7 @@ class Database:
         return self._persist(attempt)
 
     def first(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Row[Any] | None:
-        """The first row of what `look` finds, or None."""
+        """The first row of `look`, or None."""
         rows = self.look(statement, values)
         return rows[0] if rows else None
 
@@ -211,7 +211,7 @@ class Database:
             self._back_at = self._clock()
 
     def was_away(self, within: float) -> bool:
-        """True when this process saw an outage that ended within the last `within` seconds or ends now."""
+        """True if this process saw an outage that ended within the last `within` seconds or ends now."""
         now = self._clock()
         if self._away_since is not None and now - self._away_since > OUTAGE:
             return True
@@ -221,8 +221,8 @@ class Database:
     def _connect(self, mode: Mapping[str, bool]) -> Iterator[Connection]:
         """A connection for one transaction.
 
-        One whose transaction ended well is kept as it is: to make it ready anew costs more time than most
-        statements do. All others go back to the pool, which sees to what is left of them.
+        If its transaction succeeded it is kept as it is, since resetting it would cost more time than most
+        statements. Any other goes back to the pool, which cleans it up.
         """
         connection, ended_well = self._taken(), False
         try:
@@ -243,14 +243,14 @@ class Database:
             return self.engine.connect()
 
     def _let_go_of_the_parents(self) -> None:
-        """A forked child must not use its parent's sockets; it lets go of them without closing."""
+        """A forked child must not use its parent's sockets; it drops them without closing them."""
         if self._pid != os.getpid():
             self._of_parent, self._idle = self._idle, []
             self.engine.dispose(close=False)
             self._pid = os.getpid()
 
     def close(self) -> None:
-        """Every connection that nobody uses is closed."""
+        """All idle connections are closed."""
         self._let_go_of_the_parents()
         while self._idle:
             self._idle.pop().close()
@@ -258,26 +258,26 @@ class Database:
 
 
 def _raise_what_is_final(error: exc.DBAPIError) -> None:
-    """Return if the transaction may be tried again; otherwise raise what the caller is to know."""
+    """Return if the transaction may be retried; otherwise raise the final error."""
     if time_limits.ran_out_of_time(error):
         raise StoreTimeoutError(OUT_OF_TIME) from error
     if time_limits.waited_in_vain(error):
-        raise StoreLockedError("somebody keeps a row that is needed here; try again") from error
+        raise StoreLockedError("a row that is needed here is locked by someone else; try again") from error
     if not dialect.may_try_again(error):
         if isinstance(error, exc.OperationalError | exc.InternalError):
-            # Disk full, read-only, out of memory: the database's trouble, not the statement's.
+            # Disk full, read-only, out of memory: a problem of the database, not of the statement.
             raise StoreUnavailableError(_explain(error)) from error
         raise error
 
 
-# What SQLite and PostgreSQL say when it is the disk that fails them.
+# What SQLite and PostgreSQL report when the disk fails.
 DISK_TROUBLE = ("disk is full", "disk i/o error", "readonly database", "no space left")
 
 
 def _explain(error: exc.DBAPIError) -> str:
     first = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
     if any(words in first.lower() for words in DISK_TROUBLE):
-        return f"the database cannot be written to ({first}); make room on its disk, or mend its folder"
+        return f"the database cannot be written to ({first}); free disk space or fix its folder"
     return (
         f"the database does not answer ({first}); check that it runs and that HOLDFAST_DATABASE_URL is right"
     )

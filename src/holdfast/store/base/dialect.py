@@ -1,8 +1,8 @@
-"""Every difference between SQLite and PostgreSQL that the store meets, in one place.
+"""Every difference between SQLite and PostgreSQL that matters to the store, in one place.
 
 Both share one implementation of each transition. What differs: the clock, how a write transaction begins,
-which errors mean "try the whole transaction again", how a list of keys is passed, and whether independent
-writes can travel in one statement.
+which errors mean "retry the whole transaction", how a list of keys is passed, and whether independent writes
+can be sent in one statement.
 """
 
 import json
@@ -46,19 +46,19 @@ from holdfast.store.base import time_limits
 SIMULATED_CLOCK = "holdfast_now"
 BUSY_TIMEOUT = 10.0
 
-# Pages of the write-ahead log (16 MB) before they are carried over into the database file. The busiest pages
-# are in it many times, and are carried over once.
+# Pages of the write-ahead log (16 MB) before a checkpoint. The busiest pages are in it many times and are
+# copied once.
 PAGES_TO_CHECKPOINT = 4000
 
-# Seconds between two tries to get SQLite's write lock: short at first, and cheap for whoever waits long.
+# Seconds between attempts to get SQLite's write lock: short at first, then longer to save processor time.
 SHORTEST_WAIT, LONGEST_WAIT = 0.0001, 0.002
 
-# PostgreSQL: a process frozen inside a transaction keeps its row locks for as long as it is frozen, for its
-# kernel still answers the keep-alives; meanwhile nobody can claim, request or cancel what it holds. The
-# server ends such a transaction after this time. The thawed process meets a cut connection, tries again, and
-# is fenced out. (SQLite has no such remedy: its one write lock stays with the frozen process.)
+# PostgreSQL: a process frozen inside a transaction keeps its row locks while it is frozen, as its kernel
+# still answers keep-alives; meanwhile nothing it holds can be claimed, requested or cancelled. The server
+# ends such a transaction after this time. When the process thaws, its connection is closed, it retries, and
+# it is fenced out. (SQLite offers no such remedy: the frozen process keeps the only write lock.)
 IDLE_IN_TRANSACTION_MS = 10_000
-APPLICATION = "holdfast"  # the name of every session of ours
+APPLICATION = "holdfast"  # the name of all our sessions
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 # What a connection is for, read by the hooks below: a writing transaction, one with a relaxed commit, a
@@ -68,8 +68,8 @@ RELAXED = WRITE | {"holdfast_relaxed": True}
 READ = WRITE | {"holdfast_read": True}
 LOOK = READ | {"holdfast_look": True}
 
-# PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections; with every
-# connection exception (class 08) these mean that the transaction as a whole may be tried again.
+# PostgreSQL: serialisation failure, deadlock, lock not available, shutdowns, too many connections. Like every
+# connection exception (class 08), these mean that the whole transaction may be retried.
 AGAIN_STATES = frozenset({"25P03", "40001", "40P01", "55P03", "57P01", "57P02", "57P03", "57P05", "53300"})
 AGAIN_SQLITE = ("locked", "busy", "disk i/o error", "interrupted", "unable to open")
 
@@ -115,7 +115,7 @@ class KeyList(TypeDecorator[list[str]]):
 
 
 class Numbers(KeyList):
-    """The same of whole numbers."""
+    """The same for integers."""
 
     cache_ok = True
     of = BigInteger()
@@ -128,7 +128,7 @@ class key_in(FunctionElement[bool]):  # noqa: N801 - reads as SQL
     type = Boolean()
 
     def self_group(self, against: Any = None) -> Any:  # noqa: ARG002 - the parent's signature
-        """Itself: beside other conditions SQLite would be given `… IN (…) = 1`, which uses no index."""
+        """Itself: next to other conditions SQLite would get `… IN (…) = 1`, which uses no index."""
         return self
 
 
@@ -147,10 +147,10 @@ def _key_in_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
 
 
 class in_usual_order(FunctionElement[str]):  # noqa: N801 - reads as SQL
-    """A text as the index of another column compares it, whatever order its own column has.
+    """A text compared in the order of another column's index, whatever the order of its own column.
 
-    Subjects are compared byte by byte on PostgreSQL, and no index over a column of the usual order would
-    serve a comparison with them.
+    Subjects are compared byte by byte on PostgreSQL, and no index over a column of the default order could be
+    used for a comparison with them.
     """
 
     inherit_cache = True
@@ -168,10 +168,10 @@ def _in_usual_order_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
 
 
 class only_tested(FunctionElement[str]):  # noqa: N801 - reads as SQL
-    """A column by which rows are tested and not looked for.
+    """A column used to filter rows, not to look them up.
 
-    Without statistics SQLite would rather go through all that a tenant has than look up the keys of a list;
-    so would PostgreSQL while the tables are new, and keep to that plan until it has statistics.
+    Without statistics SQLite would scan everything of a tenant rather than look up the keys of a list. So
+    would PostgreSQL while the tables are new, and it would keep that plan until it has statistics.
     """
 
     inherit_cache = True
@@ -183,23 +183,23 @@ def _only_tested(element: Any, compiler: Any, **kw: Any) -> str:
     return f"({compiler.process(element.clauses, **kw)} || '')"
 
 
-# Ours among whatever advisory locks the database's other users take: "HOLD".
+# Tells our advisory locks from those of the database's other users: "HOLD".
 QUEUE_CLASS = 0x484F4C44
 
 
 class queue_to_share(FunctionElement[None]):  # noqa: N801 - reads as SQL
-    """Selected beside a row that is locked to share: whoever waits to change it goes first.
+    """Selected next to a row locked for share: whoever waits to change it goes first.
 
-    PostgreSQL lets a new sharer in past a waiting changer, for ever if sharers overlap: sixteen workers that
-    stage one document kept a finish, and would keep a cancel, waiting until they stopped. Advisory locks
-    queue in order. They end with the transaction, so they work behind a pooler. SQLite has one writer.
+    PostgreSQL lets new sharers overtake a waiting changer, for ever if sharers overlap: sixteen workers
+    staging one document delayed a finish, and would delay a cancel, until they stopped. Advisory locks queue
+    in order. They end with the transaction, so they work behind a pooler. SQLite has one writer.
     """
 
     inherit_cache = True
 
 
 class queue_to_change(FunctionElement[None]):  # noqa: N801 - reads as SQL
-    """The other side of `queue_to_share`."""
+    """The counterpart of `queue_to_share`."""
 
     inherit_cache = True
 
@@ -226,10 +226,10 @@ Write = Insert | Update | Delete
 
 
 class Together:
-    """Writes that do not depend on each other: one statement on PostgreSQL, one after another on SQLite.
+    """Independent writes: one statement on PostgreSQL, one after another on SQLite.
 
-    On PostgreSQL all parts see the same snapshot, so no two of them may touch the same row, and none may
-    need another's effect. Guards must have been tested on locked rows before: no row counts come back.
+    On PostgreSQL all parts see the same snapshot, so no two of them may touch the same row or need each
+    other's effect. Guards must have been tested on locked rows before: no row counts are returned.
     """
 
     def __init__(self, *parts: Write) -> None:
@@ -241,7 +241,7 @@ class Together:
     def execute(
         self, execute: Callable[[Any, Mapping[str, Any]], Any], values: Mapping[str, Any], *, postgresql: bool
     ) -> None:
-        """Carry out every part with the same bound values."""
+        """Execute every part with the same bound values."""
         if postgresql:
             execute(self._joined, values)
             return
@@ -255,11 +255,11 @@ def is_postgresql(engine: Engine) -> bool:
 
 
 def parse(url: str) -> URL:
-    """The address of a supported database, with its driver filled in."""
+    """The URL of a supported database, with its driver filled in."""
     try:
         parsed = make_url(url)
     except exc.ArgumentError as error:
-        message = "the database address cannot be read; use sqlite:///path or postgresql://user@host/name"
+        message = "the database URL is not valid; use sqlite:///path or postgresql://user@host/name"
         raise BadRequestError(message, code="bad_database_url") from error
     if parsed.drivername in {"postgresql", "postgres", "postgresql+psycopg"}:
         return parsed.set(drivername="postgresql+psycopg")
@@ -288,10 +288,10 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
             pool_size=pool_size,
             max_overflow=pool_size * 2,
             pool_timeout=30,
-            # Transactions are begun below: a statement that needs none is then one round trip, and no
-            # connection has to be set to another mode and back for it.
+            # Transactions are begun below: a statement outside a transaction is then one round trip, and no
+            # connection has to switch its mode and back for it.
             isolation_level="AUTOCOMMIT",
-            # Behind a transaction-mode pooler a prepared statement may live on another connection.
+            # Behind a transaction-mode pooler a prepared statement may be on another connection.
             connect_args={
                 "prepare_threshold": 5 if prepare else None,
                 "connect_timeout": 10,
@@ -307,7 +307,7 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
-        # A statement, for poolers refuse start-up options they do not know.
+        # A statement, as poolers reject start-up options they do not know.
         connection.autocommit = True
         connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}")
 
@@ -315,11 +315,11 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
     def _begin(connection: Connection) -> None:
         options = connection.get_execution_options()
         if options.get("holdfast_look", False) or "isolation_level" in options:
-            return  # one statement that is its own transaction; or a mode that the driver sees to
+            return  # one statement that is its own transaction, or a mode that the driver handles
         driver: Any = connection.connection.driver_connection
         begin = BEGIN_READ if options.get("holdfast_read", False) else "BEGIN"
         if (wait := time_limits.lock_wait()) is not None:
-            # Until the end of the transaction, whoever of a pooler's clients has the connection after it.
+            # Until the end of the transaction, since a pooler's connection then serves another client.
             begin += f"; SET LOCAL lock_timeout = {wait}"
         if (left := time_limits.time_left()) is not None:
             begin += f"; SET LOCAL statement_timeout = {left * 1000:.0f}"
@@ -333,7 +333,7 @@ def build(url: str, *, pool_size: int, prepare: bool, simulated: bool) -> Engine
 
 def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
     if not parsed.database or parsed.database == ":memory:":
-        message = "SQLite needs a file, for several processes share it; use sqlite:///path"
+        message = "SQLite needs a file, because several processes share it; use sqlite:///path"
         raise BadRequestError(message, code="bad_database_url")
     timeout = 0 if simulated else BUSY_TIMEOUT
     engine = create_engine(
@@ -344,12 +344,12 @@ def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
         connect_args={"timeout": timeout, "check_same_thread": False},
     )
     engine.dialect.holdfast_simulated = simulated  # type: ignore[attr-defined]
-    turns: dict[int, threading.Lock] = {}  # by process: one that is forked has no part in its parent's
+    turns: dict[int, threading.Lock] = {}  # per process: a forked child does not share its parent's
 
     @event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
-        # The driver's own transactions would not begin on SELECT; with None it begins none at all, and the
-        # "begin" hook below opens each one explicitly.
+        # The driver's own transactions would not begin on SELECT. With None it begins none, and the "begin"
+        # hook below opens each one explicitly.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode=WAL")
@@ -361,7 +361,7 @@ def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        # A deferred transaction that upgrades to write fails at once whatever the busy timeout says.
+        # A deferred transaction that upgrades to write fails at once, whatever the busy timeout is.
         if connection.get_execution_options().get("holdfast_read", False):
             connection.exec_driver_sql("BEGIN")
             return
@@ -374,10 +374,10 @@ def _build_sqlite(parsed: URL, *, pool_size: int, simulated: bool) -> Engine:
 
 
 def _flush_or_not(connection: Connection) -> None:
-    """The commit to come waits for the disk, unless it is relaxed.
+    """The next commit waits for the disk, unless it is relaxed.
 
-    The write-ahead log is one file and read as far as it is whole: a commit that waits for the disk takes all
-    before it along, whichever process they are of.
+    The write-ahead log is one file, read as far as it is intact: a commit that waits for the disk also makes
+    all earlier ones durable, whichever process wrote them.
     """
     level = "NORMAL" if connection.get_execution_options().get("holdfast_relaxed", False) else "FULL"
     if connection.info.get("holdfast_synchronous", "FULL") != level:
@@ -387,11 +387,11 @@ def _flush_or_not(connection: Connection) -> None:
 
 
 def _began_to_write(connection: Connection, write_lock: threading.Lock) -> bool:
-    """True when the transaction has the one write lock; False when not: then a last try tells why.
+    """True if the transaction has the write lock; if False, a last try shows why not.
 
-    Writers hold it for a millisecond. SQLite's own waiting sleeps for 1, 2, 5, 10, ... ms whatever happens
-    meanwhile, so that a busy worker may sleep through many turns. Of the threads of a process one looks for
-    the lock and the others wait for their turn: thirty that look keep a processor busy.
+    Writers hold the lock for a millisecond. SQLite's own wait sleeps for 1, 2, 5, 10, ... ms regardless, so a
+    busy worker may miss many chances. One thread of a process polls for the lock and the others wait for that
+    thread: thirty polling threads would keep a processor busy.
     """
     driver: Any = connection.connection.driver_connection
     wait = min(BUSY_TIMEOUT, time_limits.time_left() or BUSY_TIMEOUT)
@@ -424,7 +424,7 @@ def _looked_for_the_lock(driver: Any, give_up: float) -> bool:
 
 
 def lost_or_wrong(connection: Connection, text: str, error: Exception, cursor: Any = None) -> BaseException:
-    """The driver's error as SQLAlchemy tells it; a connection that is lost is thrown away."""
+    """The driver's error as a SQLAlchemy error; a lost connection is discarded."""
     sql_dialect = connection.dialect
     lost = sql_dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor)  # type: ignore[arg-type]
     if lost:
@@ -435,7 +435,7 @@ def lost_or_wrong(connection: Connection, text: str, error: Exception, cursor: A
 
 
 def may_try_again(error: exc.DBAPIError) -> bool:
-    """True when the whole transaction may be run again: it did not happen, or its answer was lost."""
+    """True if the whole transaction may be run again: it did not happen, or its response was lost."""
     if error.connection_invalidated:
         return True
     state = getattr(error.orig, "sqlstate", None)
@@ -445,5 +445,5 @@ def may_try_again(error: exc.DBAPIError) -> bool:
         return False
     text = str(error.orig).lower()
     if "psycopg" in type(error.orig).__module__:
-        return True  # no SQL state: the connection was refused, cut or timed out
+        return True  # no SQL state: the connection was refused, closed or timed out
     return any(word in text for word in AGAIN_SQLITE)

@@ -1,4 +1,4 @@
-"""What a database driver raises, told in one line."""
+"""Errors of a database driver, reported in one line."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from holdfast.core.errors import StoreUnavailableError
 
 @contextmanager
 def answering(message: str) -> Iterator[None]:
-    """What a driver raises in this block is a StoreUnavailableError; `{}` in `message` is its first line."""
+    """Driver errors in this block become a StoreUnavailableError; `{}` in `message` is the first line."""
     try:
         yield
     except exc.DBAPIError as error:

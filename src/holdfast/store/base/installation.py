@@ -20,16 +20,16 @@ SOME_DIGESTS = (
 
 
 def blobs_id(db: Database) -> str | None:
-    """The id of the blob store that belongs to the database; None before the first process has chosen one."""
+    """The id of the blob store that belongs to the database; None until the first process has chosen one."""
     rows = db.look(KNOWN)
     return str(rows[0].blobs_id) if rows else None
 
 
 def choose(db: Database, new_id: str, mark: Callable[[], None]) -> str:
-    """The id that is kept: `new_id` if none was. Then `mark` was called before the commit.
+    """The stored id: `new_id` if there was none. In that case `mark` was called before the commit.
 
-    A crash in between leaves a store that is marked and a database that is not, which the next start mends;
-    the other way round would be a database whose store is nowhere.
+    A crash in between leaves a marked store and an unmarked database, which the next start repairs. The other
+    way round, the database would have no store.
     """
 
     def body(tx: Tx) -> str:
@@ -43,7 +43,7 @@ def choose(db: Database, new_id: str, mark: Callable[[], None]) -> str:
 
 
 def replace(db: Database, new_id: str) -> None:
-    """The id that is kept is `new_id`."""
+    """The stored id is `new_id`."""
 
     def body(tx: Tx) -> None:
         tx.execute(FIRST, {"b_id": new_id})
@@ -53,5 +53,5 @@ def replace(db: Database, new_id: str) -> None:
 
 
 def some_digests(db: Database, limit: int) -> list[str]:
-    """The digests of some documents whose bytes should be kept."""
+    """The digests of some documents whose bytes should be in the store."""
     return [str(row.digest) for row in db.look(SOME_DIGESTS, {"limit": limit})]

@@ -23,7 +23,7 @@ WRITE = insert(journal).values(
     actor=bindparam("j_actor"),
     data=bindparam("j_data"),
 )
-"""For use in a `Together`; `entry` makes its values."""
+"""For use in a `Together`; `entry` returns its values."""
 
 
 def entry(
@@ -55,7 +55,7 @@ def entry(
 
 
 def of_claim(verb: Verb, reason: str, claim: Claim, data: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The bound values of a row about something the holder of `claim` did."""
+    """The bound values of a row about something that the holder of `claim` did."""
     return entry(
         verb,
         reason,
@@ -85,9 +85,9 @@ LATEST = (
 
 
 def has(tx: Tx, values: dict[str, Any]) -> bool:
-    """True when this row is already among the latest of its head.
+    """True if this row is already among the latest of its head.
 
-    For a try after a lost answer: `values` must then name something drawn before the first try.
+    For a retry after a lost response: `values` must include something drawn before the first try.
     """
     names = [name for name in values if name != "j_tenant"]
     expected = [values[name] for name in names]
@@ -96,7 +96,7 @@ def has(tx: Tx, values: dict[str, Any]) -> bool:
 
 
 def once(tx: Tx, values: dict[str, Any]) -> None:
-    """Append one row, unless an earlier try of this transaction did and its answer was lost."""
+    """Append one row, unless an earlier try of this transaction did and its response was lost."""
     if not (tx.again and has(tx, values)):
         write(tx, values)
 

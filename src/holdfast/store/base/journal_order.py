@@ -1,8 +1,8 @@
-"""In which order the journal is read, and up to where, in the words of each dialect.
+"""The order in which the journal is read, and up to which row, on each dialect.
 
-A place is a transaction and a number. SQLite has one writer: its transactions all count as 0, numbers appear
-in their order, and whatever can be seen is settled. It is told so in so many words, for it uses no index for
-the comparison of a pair whose second part is the primary key.
+A position is a transaction and a number. SQLite has one writer: all its transactions count as 0, numbers
+appear in order, and every visible row is settled. This is spelled out in SQL, because SQLite uses no index to
+compare a pair whose second part is the primary key.
 """
 
 from typing import Any
@@ -35,18 +35,18 @@ class _comparison(FunctionElement[bool]):  # noqa: N801 - reads as SQL
     sign = ""
 
     def __init__(self, *parts: ColumnElement[int]) -> None:
-        """`xid` and `id` of a row, and then of a place."""
+        """`xid` and `id` of a row, then of a position."""
         super().__init__(*parts)
 
     def self_group(self, against: Any = None) -> Any:  # noqa: ARG002 - the parent's signature
-        """Itself: beside other conditions SQLite would be given `… = 1`, which uses no index."""
+        """Itself: next to other conditions SQLite would get `… = 1`, which uses no index."""
         return self
 
 
 class is_settled(_comparison):  # noqa: N801 - reads as SQL
-    """True for a row before which nothing can appear any more; by its `xid`.
+    """True for a row before which no other can appear any more, by its `xid`.
 
-    Every transaction with a lower number than the oldest open one has ended, as this statement sees them.
+    As this statement sees it, every transaction with a number below the oldest open one has ended.
     """
 
     inherit_cache = True
@@ -65,7 +65,7 @@ def _is_settled_sqlite(_element: Any, _compiler: Any, **_: Any) -> str:
 
 
 class is_open(_comparison):  # noqa: N801 - reads as SQL
-    """True for a row that can be seen, and others may still appear before it; by its `xid`."""
+    """True for a visible row before which others may still appear, by its `xid`."""
 
     inherit_cache = True
 
@@ -83,14 +83,14 @@ def _is_open_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
 
 
 class comes_after(_comparison):  # noqa: N801 - reads as SQL
-    """True for a row after a place."""
+    """True for a row after a position."""
 
     inherit_cache = True
     sign = ">"
 
 
 class comes_up_to(_comparison):  # noqa: N801 - reads as SQL
-    """True for a row at a place or before it."""
+    """True for a row at or before a position."""
 
     inherit_cache = True
     sign = "<="

@@ -1,7 +1,7 @@
-"""Bring a database to the revision this code knows, and say so when it is not there.
+"""Bring a database to the revision that this code needs, or report that it is not there.
 
-Migrations run with the release before them still working: they add first and remove one release later, and
-they give up on a lock after a few seconds rather than queue the whole service up behind them.
+Migrations run while the previous release is still working: they add first and remove one release later, and
+they give up on a lock after a few seconds instead of blocking the whole service.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ def _config() -> Config:
 
 
 def known() -> str:
-    """The revision this code was written for."""
+    """The revision that this code needs."""
     head = ScriptDirectory.from_config(_config()).get_current_head()
     if head is None:
         raise SchemaError("this installation has no migrations; install holdfast again")
@@ -35,16 +35,16 @@ def known() -> str:
 
 
 def current(engine: Engine) -> str | None:
-    """The revision the database is at, or None when it is empty."""
+    """The revision of the database, or None if it is empty."""
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         return context.get_current_revision()
 
 
 def upgrade(url: str, revision: str = "head") -> str:
-    """The database at `url` is at `revision` (default: the newest) or was already; answers it.
+    """The database at `url` is at `revision` (default: the newest). Returns it.
 
-    Raises SchemaError when the database is newer than that, or at a revision that this code does not know.
+    Raises SchemaError if the database is newer than that, or at an unknown revision.
     """
     engine = dialect.build(url, pool_size=1, prepare=False, simulated=False)
     try:
@@ -60,7 +60,7 @@ def upgrade(url: str, revision: str = "head") -> str:
 
 
 def _refuse_tables_without_prefix(engine: Engine) -> None:
-    """Return unless the tables are those from before the baseline, which no migration leads on from."""
+    """Return unless the tables are from before the baseline, from which no migration leads."""
     names = set(inspect(engine).get_table_names())
     if {"heads", "word_counts", "journal"} <= names and "holdfast_heads" not in names:
         raise SchemaError(
@@ -78,9 +78,8 @@ def _refuse_to_go_back(scripts: ScriptDirectory, current_revision: str | None, r
     target = scripts.get_revision(revision)
     if current_revision not in {each.revision for each in scripts.iterate_revisions(target.revision, "base")}:
         raise SchemaError(
-            f"the database is at revision {current_revision}, which is newer than {target.revision}, and "
-            "there is no way back "
-            "that keeps what was written since; restore a backup from before the upgrade instead"
+            f"the database is at revision {current_revision}, which is newer than "
+            f"{target.revision}, and there is no way back; restore a backup from before the upgrade"
         )
 
 
@@ -89,7 +88,7 @@ def _revisions(scripts: ScriptDirectory) -> set[str]:
 
 
 def check(engine: Engine) -> None:
-    """Return if the database is at the known revision; otherwise SchemaError, which says what to run."""
+    """Return if the database is at the needed revision; otherwise SchemaError, which says what to run."""
     revision, latest = current(engine), known()
     if revision == latest:
         return

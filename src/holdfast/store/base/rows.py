@@ -13,12 +13,12 @@ from holdfast.store.base.schema import heads, orders, runs, tasks
 
 
 def literal(state: str) -> Any:
-    """A state as SQL text. A bound parameter would hide it from the planner of partial indexes."""
+    """A state as SQL text. As a bound parameter it would keep the planner from using partial indexes."""
     return literal_column(f"'{state}'")
 
 
 def may(column: Column[Any], what: str, verb: Verb) -> ColumnElement[bool]:
-    """SQL that is true of a row which `verb` may act on: the guard comes from the table of transitions."""
+    """SQL that is true for a row on which `verb` may act, according to the table of transitions."""
     known = states.sources(what, verb)
     return column == literal(known[0]) if len(known) == 1 else column.in_([literal(each) for each in known])
 
@@ -81,7 +81,7 @@ def head(row: Row[Any]) -> Head:
 
 _RUN = tuple(RunRecord.__dataclass_fields__)
 _of_run = attrgetter(*_RUN)
-# A look-up: an enum that is called takes ten times as long, and pages are made of hundreds.
+# A dict lookup: calling the enum takes ten times as long, and pages have hundreds of rows.
 _STATUSES = {str(status): status for status in Status}
 _DISPOSITIONS = {str(disposition): disposition for disposition in Disposition}
 _STATUS, _DISPOSITION = _RUN.index("status"), _RUN.index("disposition")
@@ -115,7 +115,7 @@ def task(row: Row[Any]) -> Task:
 
 
 def remembered(head: Head) -> RunRecord:
-    """The head's latest run as the head remembers it, for a run whose history was pruned."""
+    """The head's latest run as recorded in the head, for a run whose history was pruned."""
     return RunRecord(
         id=head.run_id or "",
         head_id=head.id,

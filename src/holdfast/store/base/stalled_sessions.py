@@ -1,11 +1,10 @@
-"""Sessions of PostgreSQL that keep their locks for a process which was frozen in the middle of a hand-over.
+"""PostgreSQL sessions that keep their locks because their process froze while sending several statements.
 
-The server itself ends the session of a process that is frozen between two statements of a transaction
-(`dialect.IDLE_IN_TRANSACTION_MS`). It does not end one that was frozen while it handed over several at once,
-as the driver does in `executemany`: the server stops its clock with the first message that comes, and then
-waits for the rest for ever, with the rows of the task and its head locked. Whoever sweeps ends such a
-session; the thawed process meets a cut connection, tries again, and is fenced out. One's own sessions may be
-ended without any privilege.
+The server itself ends the session of a process that froze between two statements of a transaction
+(`dialect.IDLE_IN_TRANSACTION_MS`). It does not if the process froze while sending several at once, as the
+driver does in `executemany`: the server stops its clock at the first message and then waits for the rest for
+ever, with the rows of the task and its head locked. The sweep ends such sessions; when the process thaws, its
+connection is closed, it retries, and it is fenced out. Ending one's own sessions needs no privilege.
 """
 
 from sqlalchemy import Boolean, ColumnElement, false, literal_column, text
@@ -31,11 +30,11 @@ def waiting(db: Database) -> ColumnElement[bool]:
 
 
 def end(db: Database, *, after: float = AFTER) -> int:
-    """How many sessions had waited in a transaction for `after` seconds, and have been told to end.
+    """Sessions that had waited in a transaction for `after` seconds are being ended. Returns how many.
 
-    None on SQLite, where a process that is frozen in a transaction keeps the one write lock.
+    None on SQLite, where a process frozen in a transaction keeps the only write lock.
     """
     if not db.postgresql:
         return 0
-    # No row is written, so there is nothing to commit; told twice, a session ends all the same.
+    # No row is written, so there is nothing to commit; ending a session twice does no harm.
     return len(db.look(END, {"seconds": after}))

@@ -1,13 +1,13 @@
-"""Statements that are executed again and again, without what SQLAlchemy would work out anew each time.
+"""Cached statements: what SQLAlchemy would compute anew for each execution is computed once.
 
-The statements of the store are constants. From its second execution on, one is kept as its text, the places
-of its values and the conversions of its types; what is left to do is the driver's. Rows come back as named
-tuples. The long way goes a statement that needs more (a list that is expanded into its text, values that
-Python fills in), one that is made for the occasion, and every statement of a connection that somebody
-listens to.
+The statements of the store are constants. From the second execution on, a statement is cached as its text,
+the positions of its values and the conversions of its types; the rest is up to the driver. Rows are returned
+as named tuples. SQLAlchemy executes everything else: a statement that needs more (a list expanded into its
+text, values filled in by Python), one built for a single use, and every statement of a connection with event
+listeners.
 
-Not covered: when a connection turns out to be lost, only that one is thrown away; the others of the pool are
-found out one by one, and `Database` tries again as often as that takes.
+Not covered: when a connection turns out to be lost, only that one is discarded; the others of the pool are
+discovered one by one, and `Database` retries as often as that takes.
 """
 
 import weakref
@@ -25,11 +25,11 @@ Values = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
 Convert = Callable[[Any], Any]
 KEPT = (Select, Insert, Update, Delete)
 _ONE = (dict, Mapping)
-TEXT, BINARY = 0, 1  # the formats of PostgreSQL, as the driver names them
+TEXT, BINARY = 0, 1  # PostgreSQL's formats, as the driver names them
 
 
 class StatementResult:
-    """What a statement said: its rows, and how many it changed."""
+    """The result of a statement: its rows, and how many it changed."""
 
     __slots__ = ("_rows", "rowcount")
 
@@ -46,7 +46,7 @@ class StatementResult:
         return self._rows[0] if self._rows else None
 
     def one(self) -> Any:
-        """The only row; an error when there is none, or another."""
+        """The only row; an error if there is none or more than one."""
         if not self._rows:
             raise exc.NoResultFound("a row was required and none was found")
         if len(self._rows) > 1:
@@ -93,7 +93,7 @@ class _Ready:
         self._row: Callable[[Sequence[Any]], Any] | None = partial(tuple.__new__, row) if names else None
 
     def values(self, values: Mapping[str, Any]) -> Any:
-        """The values as the driver takes them: by place or, where there are no places, by name."""
+        """The values as the driver takes them: by position or, where there are no positions, by name."""
         if self._defaults:
             values = {**self._defaults, **values}
         if not self._convert:
@@ -104,11 +104,11 @@ class _Ready:
         return converted
 
     def rows(self, cursor: Any) -> list[Any]:
-        """What there is to fetch."""
+        """The rows to fetch."""
         if self._row is None:
             return []
         if self._read is None:
-            # Some types are read by what the server says that they are, which shows with the first answer.
+            # The conversion of some types depends on what the server reports with its first response.
             self._read = [
                 column.type.dialect_impl(self._dialect).result_processor(self._dialect, description[1])
                 for column, description in zip(self._columns, cursor.description, strict=True)
@@ -125,7 +125,7 @@ class _Ready:
 
 
 def _picker(names: Sequence[str]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
-    """What takes the values of these names, in this order."""
+    """A function that picks the values of these names, in this order."""
     if len(names) > 1:
         return itemgetter(*names)
     return lambda values: [values[name] for name in names]
@@ -135,13 +135,13 @@ Seen = weakref.WeakKeyDictionary[Any, dict[Any, _Ready | None]]
 
 
 class Statements:
-    """The statements that one database has seen, ready to be executed again."""
+    """The statements that one database has executed, cached."""
 
     def __init__(self) -> None:
         self._seen: Seen = weakref.WeakKeyDictionary()
 
     def on(self, connection: Connection) -> "Executing":
-        """What executes statements in the transaction that the connection is in."""
+        """An executor of statements in the connection's current transaction."""
         return Executing(self._seen, connection)
 
 
@@ -165,7 +165,7 @@ class Executing:
         return self._executed(ready, values)
 
     def in_binary(self, statement: Executable, values: Values) -> StatementResult:
-        """Run one statement of PostgreSQL, whose answer comes in its binary format."""
+        """Run one statement on PostgreSQL, with results in its binary format."""
         ready = None if self._heard else self._ready(statement, values)
         if ready is None:
             event.listen(self._connection, "before_cursor_execute", _ask_for_binary)
@@ -210,12 +210,12 @@ def _ask_for_binary(_connection: Any, cursor: Any, *_: Any) -> None:
 
 
 def _is_one(values: Values) -> bool:
-    """True for the values of one execution. A dict is found out sooner than any mapping."""
+    """True for the values of one execution. Testing for a dict is faster than for any mapping."""
     return values is None or isinstance(values, _ONE)
 
 
 def _prepare(statement: Any, dialect: Any, many: bool, names: Sequence[str]) -> _Ready | None:
-    """The statement made ready; None when each execution needs more than its values."""
+    """The compiled statement; None if each execution needs more than its values."""
     compiled = statement.compile(dialect=dialect, column_keys=list(names) or None, for_executemany=many)
     columns = list(statement.exported_columns)
     needs_more = (

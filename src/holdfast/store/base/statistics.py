@@ -1,19 +1,19 @@
-"""What SQLite is told of its tables, so that a statement has the same plan in every installation.
+"""Fixed statistics for SQLite, so that a statement has the same plan in every installation.
 
 SQLite chooses among indexes by the statistics of ANALYZE. Without any it takes every index for about equally
-good, and reads all heads of a tenant to save the sorting of three. With those of the moment a plan would
-change with what happens to be there, often for the worse: what was analysed while it was small is taken for
-small. So every database has the same statistics, those of a large installation of one tenant, and the plans
-that the tests look at are those that people have. PostgreSQL keeps its own.
+good, and reads all heads of a tenant to avoid sorting three. With current statistics a plan would change with
+the data, often for the worse: tables that were small when analysed are taken for small. So every database has
+the same statistics, those of a large installation with one tenant, and the plans that the tests check are the
+plans in use. PostgreSQL keeps its own.
 
 Each value is SQLite's: the rows of the index, and how many share its first column, its first two, and so on.
-`python -m tests.statements --statistics` prints them anew; whoever runs ANALYZE has others till the next
-upgrade, and loses nothing by that but what is said here.
+`python -m tests.statements --statistics` prints them. ANALYZE replaces them until the next upgrade; only the
+plans may then differ.
 """
 
 from sqlalchemy import Engine, text
 
-# By table and index; an index by the number that SQLite gives it is that of a primary key or of a constraint.
+# By table and index. SQLite's numbered indexes are those of primary keys and constraints.
 STATISTICS = {
     ("holdfast_api_keys", "holdfast_api_keys_id"): "100000 1",
     ("holdfast_api_keys", "sqlite_autoindex_holdfast_api_keys_1"): "100000 1",
@@ -86,17 +86,17 @@ STATISTICS = {
     ("holdfast_word_counts", "sqlite_autoindex_holdfast_word_counts_1"): "100000 1 1 1",
 }
 
-# Only ours: an application may have its own tables beside them.
+# Only ours: an application may have its own tables in the same database.
 _FORGET = text("DELETE FROM sqlite_stat1 WHERE tbl LIKE 'holdfast\\_%' ESCAPE '\\'")
 _WRITE = text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:table, :index, :stat)")
 
 
 def write(engine: Engine) -> None:
-    """The statistics of the database are these; nothing on PostgreSQL."""
+    """The database has these statistics; does nothing on PostgreSQL."""
     if engine.dialect.name != "sqlite":
         return
     rows = [{"table": table, "index": index, "stat": stat} for (table, index), stat in STATISTICS.items()]
     with engine.begin() as connection:
-        connection.execute(text("ANALYZE sqlite_schema"))  # makes the table where there is none
+        connection.execute(text("ANALYZE sqlite_schema"))  # creates the table if there is none
         connection.execute(_FORGET)
         connection.execute(_WRITE, rows)

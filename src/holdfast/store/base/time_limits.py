@@ -11,7 +11,7 @@ from sqlalchemy import Connection, exc
 
 LOCKED_STATE, CANCELLED_STATE = "55P03", "57014"
 
-# PostgreSQL: milliseconds that a transaction of this thread waits for a row; for ever, if nobody says.
+# PostgreSQL: milliseconds that a transaction of this thread waits for a row; by default for ever.
 _lock_wait: ContextVar[int | None] = ContextVar("lock_wait", default=None)
 
 
@@ -22,9 +22,9 @@ def lock_wait() -> int | None:
 
 @contextlib.contextmanager
 def waiting_for_rows(seconds: float) -> Iterator[None]:
-    """No transaction of this block waits longer for a row on PostgreSQL: it ends with StoreLockedError.
+    """No transaction in this block waits longer for a row on PostgreSQL: it raises StoreLockedError.
 
-    On SQLite nobody waits for rows, and for the one write lock never for ever.
+    SQLite has no row locks, and waits for its only write lock for a limited time.
     """
     token = _lock_wait.set(round(seconds * 1000))
     try:
@@ -34,22 +34,22 @@ def waiting_for_rows(seconds: float) -> Iterator[None]:
 
 
 def waited_in_vain(error: exc.DBAPIError) -> bool:
-    """True when a row was locked for longer than this thread was told to wait for it."""
+    """True if a row was locked for longer than this thread may wait for it."""
     return _lock_wait.get() is not None and getattr(error.orig, "sqlstate", None) == LOCKED_STATE
 
 
-# When the time of whoever asks is over, by the monotonic clock; never, if nobody says.
+# When the caller's time is over, by the monotonic clock; by default never.
 _time_over: ContextVar[float | None] = ContextVar("time_over", default=None)
-# Steps of SQLite's machine between two looks at the clock: a fraction of a millisecond.
+# Steps of SQLite's virtual machine between two checks of the clock: a fraction of a millisecond.
 STEPS_BETWEEN_LOOKS = 20_000
 
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """What this block asks of the database takes `seconds` at most together, then StoreTimeoutError.
+    """The database calls of this block take `seconds` at most in total, then StoreTimeoutError.
 
-    PostgreSQL ends a statement that takes longer, SQLite is interrupted in the middle of one, and no further
-    statement begins. Not covered: what the block does besides.
+    PostgreSQL ends a statement that takes longer, SQLite interrupts it, and no further statement begins. Not
+    covered: anything else that the block does.
     """
     token = _time_over.set(time.monotonic() + seconds)
     try:
@@ -59,19 +59,19 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def time_left() -> float | None:
-    """The seconds that are left of the time limit, at least 0.001; None without one."""
+    """The seconds left of the time limit, at least 0.001; None without one."""
     over = _time_over.get()
     return None if over is None else max(0.001, over - time.monotonic())
 
 
 def is_time_over() -> bool:
-    """True when there is a time limit and it has passed."""
+    """True if there is a time limit and it has passed."""
     over = _time_over.get()
     return over is not None and time.monotonic() >= over
 
 
 def ran_out_of_time(error: exc.DBAPIError) -> bool:
-    """True when the database stopped because the time of this block is over."""
+    """True if the database stopped because the time limit of this block was reached."""
     if _time_over.get() is None:
         return False
     return getattr(error.orig, "sqlstate", None) == CANCELLED_STATE or (
@@ -81,7 +81,7 @@ def ran_out_of_time(error: exc.DBAPIError) -> bool:
 
 @contextlib.contextmanager
 def interrupted_in_time(connection: Connection) -> Iterator[None]:
-    """SQLite's own part of `time_limit`, for the statements of one transaction."""
+    """SQLite's part of `time_limit`, for the statements of one transaction."""
     if _time_over.get() is None or connection.dialect.name != "sqlite":
         yield
         return
@@ -90,5 +90,5 @@ def interrupted_in_time(connection: Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(sqlite3.ProgrammingError):  # it was lost meanwhile
+        with contextlib.suppress(sqlite3.ProgrammingError):  # the connection was lost meanwhile
             driver.set_progress_handler(None, 0)

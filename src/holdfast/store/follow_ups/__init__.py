@@ -1,1 +1,1 @@
-"""What follows when a document is ready or a run ends: actions, their runs, and webhook deliveries."""
+"""What happens when a document is ready or a run ends: actions, their runs, and webhook deliveries."""

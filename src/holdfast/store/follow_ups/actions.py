@@ -1,13 +1,12 @@
-"""Actions: what a collection is told to do with each document, and what happens when either changes.
+"""Actions: what a collection does with each document, and what happens when either changes.
 
-Why no document is missed and none is served twice: a publication reads the actions while it holds its head
-for change; a new action is committed first, and only then does the visit lock each head in turn. Whichever
-comes second at a head sees the other: the publication the action, or the visit the visible generation. The
-visit also looks at heads that are not visible yet but live, for such a head may be publishing right now,
-having read the actions before this one was committed. If both come, the unique (action, head, generation)
-decides.
+Why no document is missed or served twice: a publication reads the actions while its head is locked;
+a new action is committed first, and only then does its first pass lock each head in turn. Whichever comes
+second at a head sees the other: the publication sees the action, or the pass sees the visible generation. The
+pass also looks at heads that are live but not visible yet, as such a head may be publishing now, having read
+the actions before this one was committed. If both act, the unique (action, head, generation) decides.
 
-A visit may be interrupted anywhere and done again: what it finds done it leaves.
+A pass may be interrupted anywhere and repeated: what is done already it leaves alone.
 """
 
 import dataclasses
@@ -33,7 +32,7 @@ VISIT_BATCH = 500
 CANCELLED_AT_ONCE = 100
 _live_states = [literal(status) for status in sorted(LIVE)]
 
-# Shared until commit: whoever removes an action waits, and then sees every follow-up that it was to have.
+# Shared until commit: whoever removes an action waits, and then sees all of its follow-ups.
 ACTIONS_OF = (
     select(actions)
     .where(
@@ -47,10 +46,10 @@ NEW_FOLLOW_UP = upsert(follow_ups).on_conflict_do_nothing().returning(follow_ups
 
 
 def follow_up(tx: Tx, head: Head, generation: int, cause: str, only: int | None = None) -> int:
-    """Each active action of the head's collection has its follow-up of this generation; answers the new ones.
+    """Each active action of the head's collection has its follow-up of this generation. Returns the new ones.
 
-    Only what is indexed is followed up: a job on the same collection is none of its documents. The caller
-    holds the head for change. A follow-up supersedes the older one of the same action and subject.
+    Only indexed documents have follow-ups, not jobs on the same collection. The caller holds the head for
+    change. A follow-up supersedes the older one of the same action and subject.
     """
     created = 0
     if head.kind != subjects.INDEX:
@@ -151,11 +150,12 @@ def add_action(
     most: int | None = None,
     existing: bool = True,
 ) -> int:
-    """The collection has this action, and each ready document its follow-up; answers the action's id.
+    """The collection has this action, and each ready document its follow-up. Returns the action's id.
 
-    Ask again with the same `token` after an interruption: it finds its own action and goes on visiting. Only
-    `most` documents are visited here if it is given; `unvisited` tells who still has some to visit. Without
-    `existing` documents that are ready already have no follow-up, till the action is added again with it.
+    After an interruption call it again with the same `token`: it recognises its action and continues its
+    first pass. If `most` is given only so many documents are visited here; `unvisited` lists actions with
+    documents left. Without `existing`, documents that are ready already get no follow-up until the action is
+    added again with it.
     """
     Ask(kind=kind, subject="document:0", options=options, tenant=tenant, collection=collection).checked()
     mine = token or db.token()
@@ -184,7 +184,7 @@ SECRET = select(actions.c.secret).where(actions.c.id == bindparam("action_id"))
 
 
 def secret_of(db: Database, action_id: int) -> str | None:
-    """What signs the deliveries of the action; for whoever has just added it, and for nobody else."""
+    """The secret that signs the action's deliveries; shown only to the caller that has just added it."""
     secret: str | None = db.read(lambda tx: tx.execute(SECRET, {"action_id": action_id}).scalar())
     return secret
 
@@ -192,7 +192,7 @@ def secret_of(db: Database, action_id: int) -> str | None:
 REMOVE_ACTION = (
     update(actions)
     .where(actions.c.tenant == bindparam("b_tenant"), actions.c.id == bindparam("b_action"), actions.c.active)
-    # The token is free again: the same action may be added anew. Its follow-ups are still to be seen to.
+    # The token is free again: the same action may be added again. Its follow-ups are still to be ended.
     .values(active=False, visited=0, token=actions.c.token + ":" + cast(actions.c.id, Text))
 )
 
@@ -200,9 +200,10 @@ REMOVE_ACTION = (
 def remove_action(
     db: Database, tenant: str, action_id: int, *, actor: str = "", most: int = CANCELLED_AT_ONCE
 ) -> Outcome:
-    """The action makes no new follow-up, and of those that have not ended `most` are cancelled here.
+    """The action creates no new follow-ups, and `most` of those that have not ended are cancelled here.
 
-    The rest, and what an interruption left, is for `cancel_follow_ups`: `unended` tells who still has some.
+    The rest, and what an interruption left, is for `cancel_follow_ups`; `unended` lists actions with some
+    left.
     """
 
     def body(tx: Tx) -> Outcome:
@@ -223,14 +224,14 @@ _of_removed = (
     actions.c.tenant == bindparam("tenant"),
     ~actions.c.active,
 )
-# From the runs that are live: they are few beside all that an action has ever made.
+# Starting from live runs: they are few compared with all that an action ever created.
 _live = text(f"holdfast_runs.{one_of('status', LIVE)}")
 UNDER_WAY = union_all(
     select(runs.c.head_id, runs.c.id.label("run_id"))
     .select_from(runs.join(follow_ups, follow_ups.c.run_id == runs.c.id))
     .join(actions, actions.c.id == follow_ups.c.action_id)
     .where(*_of_removed, _live),
-    # One that was sent again has a run of its own.
+    # One that was sent again has its own run.
     select(runs.c.head_id, runs.c.id)
     .select_from(runs.join(sent, (sent.c.tenant == runs.c.tenant) & (sent.c.head_id == runs.c.head_id)))
     .join(actions, actions.c.id == sent.c.action_id)
@@ -258,9 +259,9 @@ UNENDED = (
 def cancel_follow_ups(
     db: Database, tenant: str, action_id: int, *, actor: str = "", most: int = CANCELLED_AT_ONCE
 ) -> int:
-    """At most `most` follow-ups of the removed action that were under way are cancelled; answers how many.
+    """Up to `most` live follow-ups of the removed action are cancelled. Returns how many.
 
-    No new one can come: whoever was publishing when it was removed has been waited for.
+    No new one can appear: the removal waited for publications under way.
     """
     where = {"tenant": tenant, "action_id": action_id, "limit": most}
     live = db.read(lambda tx: tx.all(UNDER_WAY.limit(bindparam("limit")), where))
@@ -276,7 +277,7 @@ def cancel_follow_ups(
 
 
 def unended(db: Database, limit: int) -> list[tuple[int, str]]:
-    """Removed actions whose follow-ups may still be under way, each with its tenant."""
+    """Removed actions whose follow-ups may still be live, each with its tenant."""
     return [(row.id, row.tenant) for row in db.look(UNENDED, {"limit": limit})]
 
 
@@ -288,9 +289,9 @@ IN_COLLECTION = select(actions.c.id).where(
 
 
 def remove_all(db: Database, tenant: str, collection: str, *, actor: str = "") -> int:
-    """The collection has no action any more; answers how many it had.
+    """The collection has no actions any more. Returns how many it had.
 
-    Their follow-ups are left to the sweep but for a few of each: a collection may have any number of those.
+    Most of their follow-ups are left to the sweep, as a collection may have any number of them.
     """
     where = {"tenant": tenant, "collection": collection}
     action_ids = [row.id for row in db.read(lambda tx: tx.all(IN_COLLECTION, where))]
@@ -327,15 +328,15 @@ UNVISITED = (
 )
 
 
-# New actions that have not looked at every document, and removed ones with something under way.
+# New actions with documents left to visit, and removed ones with live follow-ups.
 HAS_VISITS = exists().where(actions.c.visited.is_not(None))
 
 
 def visit(db: Database, action_id: int, most: int | None = None) -> int:
-    """Every ready document of the action's collection has its follow-up; answers how many are new.
+    """Every ready document of the action's collection has its follow-up. Returns how many are new.
 
-    It goes on where the visit of a new action was interrupted, and looks at `most` documents if that is
-    given; a visit that was done to its end starts anew.
+    It continues where the first pass of a new action was interrupted, and visits at most `most` documents, if
+    given; a completed pass starts again.
     """
     action = db.read(lambda tx: tx.one(ACTION, {"action_id": action_id}))
     if action is None:
@@ -377,7 +378,7 @@ def _visit_head(db: Database, head_id: int, action_id: int, collection: str) -> 
         nonlocal created
         row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
         if row is None or row.collection != collection:
-            return  # moved meanwhile: whoever moved it saw to its follow-ups
+            return  # moved meanwhile: the move created its follow-ups
         created = max(created, _follow_up_ready(tx, rows.head(row), only=action_id))
 
     db.write("visit", body)
@@ -407,7 +408,7 @@ MOVE = (
 
 
 def move(db: Database, head_id: int, collection: str | None, *, actor: str = "") -> Outcome:
-    """The head is in `collection`, readers of both are told, and a ready document is followed up there."""
+    """The head is in `collection`, readers of both are notified, and a ready document gets its follow-ups."""
     token = db.token()
 
     def body(tx: Tx) -> Outcome:
@@ -424,7 +425,7 @@ def move(db: Database, head_id: int, collection: str | None, *, actor: str = "")
 
 
 def carry(tx: Tx, row: Row[Any], collection: str | None, *, token: str, actor: str) -> None:
-    """The locked head is in `collection`, and a ready document is followed up there; readers are not told."""
+    """The locked head is in `collection`, and a ready document gets its follow-ups; readers not notified."""
     noted = journal.entry(
         Verb.MOVE,
         "requested",
@@ -442,6 +443,6 @@ def carry(tx: Tx, row: Row[Any], collection: str | None, *, token: str, actor: s
 
 
 def was_moved(tx: Tx, head_id: int, token: str) -> bool:
-    """True when an earlier try of this move is in the journal, even if the head was moved on since."""
+    """True if an earlier try of this move is in the journal, even if the head was moved again since."""
     latest = tx.all(journal.LATEST, {"head_id": head_id})
     return any(row.verb == Verb.MOVE and (row.data or {}).get("token") == token for row in latest)

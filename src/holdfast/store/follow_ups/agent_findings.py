@@ -1,4 +1,4 @@
-"""What the tools of an agent answered, step by step, kept so that a run taken up again sees the same."""
+"""The results of an agent's tools by step, stored so that a resumed run sees the same."""
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -13,12 +13,12 @@ OF_RUN = select(findings.c.step, findings.c.text).where(findings.c.run_id == bin
 
 
 def of_run(db: Database, run_id: str) -> dict[int, str]:
-    """What was found, by step."""
+    """The results, by step."""
     return {row.step: row.text for row in db.look(OF_RUN, {"run_id": run_id})}
 
 
 def keep(db: Database, claim: Claim, step: int, text: str) -> Outcome:
-    """The run's finding of this step is kept; the first one stays."""
+    """The run's result of this step is stored; the first one stays."""
 
     def body(tx: Tx) -> Outcome:
         held = fenced.hold(tx, claim, change=False)

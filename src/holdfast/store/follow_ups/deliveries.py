@@ -1,9 +1,10 @@
-"""Deliveries: an event, its address and its frozen body, made in the transaction that makes the event true.
+"""Deliveries: an event, its URL and its frozen body, created in the transaction that makes the event true.
 
-Nothing is sent before that transaction commits, for a delivery is work like any other: the head of (webhook,
-delivery:<event id>), claimed by a worker, tried until it landed or the time for it is over. Each is a subject
-of its own, so that none supersedes another: they arrive at least once, in no order, and the event id tells
-a second arrival from a second event. What became of a delivery is the status of its head, kept nowhere else.
+Nothing is sent before that transaction commits, because a delivery is work like any other: the head of
+(webhook, delivery:<event id>), claimed by a worker, tried until it is delivered or its time is over. Each is
+its own subject, so that none supersedes another: they arrive at least once, in no order, and the event id
+tells a repeated delivery from a second event. The state of a delivery is the status of its head and is stored
+nowhere else.
 """
 
 from collections import Counter
@@ -43,7 +44,7 @@ def subject(event_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EventNotice:
-    """What is to be told, to whom; `cause` is the run that made it true, `about` what the body says of it."""
+    """What to send and to whom; `cause` is the run that made it true, `about` what the body says about it."""
 
     tenant: str
     event: str
@@ -60,7 +61,7 @@ INSERT = insert(deliveries).values(created_at=bindparam("b_at"), since=bindparam
 
 
 def post(tx: Tx, notice: EventNotice, event_id: str) -> None:
-    """The notice will be delivered if this transaction commits. The event's id is that of the run as well."""
+    """The notice will be delivered if this transaction commits. The event and its run have the same id."""
     ask = Ask(
         kind=KIND,
         subject=subject(event_id),
@@ -102,9 +103,9 @@ SLICES = select(tasks.c.state, tasks.c.result, tasks.c.reused_calls, tasks.c.sav
 def call_back(
     tx: Tx, run_id: str, status: Status, code: str | None = None, message: str | None = None
 ) -> int:
-    """Whoever asked to be told of the end of the run will be, once this transaction has committed.
+    """If the run has a callback, its end will be delivered once this transaction has committed.
 
-    Answers how many deliveries that made due: 1, or 0 when nobody asked.
+    Returns how many deliveries became due: 1, or 0 without a callback.
     """
     row = tx.one(CALLBACK, {"run_id": run_id})
     if row is None:
@@ -135,13 +136,13 @@ def call_back(
 
 
 def _error(status: Status, code: str, message: str | None) -> dict[str, str]:
-    """Why a run ended as it did; what failed has a category that a program can act on."""
+    """Why a run ended as it did; a failure has a category that a program can act on."""
     error = {"code": code, "message": message or ""}
     return error | {"category": categories.of_code(code)} if status is Status.FAILED else error
 
 
 def _figures(tx: Tx, run_id: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """How many results, what the finished slices add up to, and what it cost, in US dollars."""
+    """The number of results, the sums over the finished slices, and the cost in US dollars."""
     slices = tx.all(SLICES, {"run_id": run_id})
     counts: Counter[str] = Counter()
     for each in slices:
@@ -166,7 +167,7 @@ def _figures(tx: Tx, run_id: str, result: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What a try needs: where to, what, signed with what; how many tries before, and for how long by now."""
+    """What an attempt needs: URL, body and secret; the number of attempts before, and the age."""
 
     url: str
     secret: str
@@ -177,7 +178,7 @@ class Parcel:
     age: float
 
     def __repr__(self) -> str:
-        return f"Parcel({self.event}, tries={self.tries})"  # neither address nor secret in a log
+        return f"Parcel({self.event}, tries={self.tries})"  # no URL or secret in a log
 
 
 PARCEL = select(
@@ -187,7 +188,7 @@ PARCEL = select(
 
 
 def parcel(db: Database, tenant: str, event_id: str) -> Parcel | None:
-    """What is to be sent for the event, if there is such a delivery."""
+    """What to send for the event, if there is such a delivery."""
     rows = db.look(PARCEL, {"tenant": tenant, "id": event_id})
     return Parcel(**rows[0]._asdict()) if rows else None
 
@@ -211,5 +212,5 @@ DELETE_DELIVERIES = delete(deliveries).where(
 
 
 def prune(tx: Tx, older_than: float, limit: int) -> int:
-    """Ended deliveries older than so many seconds are gone, at most `limit`; answers how many."""
+    """Ended deliveries older than so many seconds are deleted, at most `limit`. Returns how many."""
     return int(tx.execute(DELETE_DELIVERIES, {"older_than": older_than, "limit": limit}).rowcount)

@@ -1,4 +1,4 @@
-"""The tries of a delivery, fenced like any write of a worker; and what a person sees and does of them."""
+"""The attempts of a delivery, fenced like any write of a worker; and how people list and repeat them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ STATES: dict[str, tuple[Status, ...]] = {
     "failed": (Status.FAILED,),
     "cancelled": (Status.IDLE,),
 }
-"""What a delivery is called, by the status of its head."""
+"""The state of a delivery, by the status of its head."""
 
 LATEST_RUN: dict[str, tuple[Status, ...]] = {
     "pending": tuple(sorted(LIVE)),
-    # One that arrived, was sent again and then cancelled has arrived.
+    # One that was delivered, sent again and then cancelled counts as delivered.
     "delivered": (Status.SUCCESS, Status.CANCELLED),
     "failed": (Status.FAILED,),
     "cancelled": (Status.CANCELLED,),
 }
-"""How the latest run of such a delivery stands: what its index is by."""
+"""The status of the latest run of such a delivery: the key of its index."""
 
 TRYING = update(deliveries).where(deliveries.c.id == bindparam("b_id")).values(tries=bindparam("b_tries"))
 MISSED = (
@@ -49,9 +49,9 @@ DELIVERED = (
 
 
 def trying(db: Database, claim: Claim, event_id: str, tries: int) -> Outcome:
-    """The try is counted before it is made, so that one whose worker dies is a try as well.
+    """The attempt is counted before it is made, so that one whose worker dies counts as well.
 
-    It is progress: a delivery is given up for its age, never because workers died over it.
+    It counts as progress: a delivery is given up because of its age, never because workers died.
     """
 
     def body(tx: Tx) -> Outcome:
@@ -67,7 +67,7 @@ def trying(db: Database, claim: Claim, event_id: str, tries: int) -> Outcome:
 
 
 def missed(db: Database, claim: Claim, event_id: str, *, status: int | None, error: str) -> Outcome:
-    """The latest try did not land, for this reason."""
+    """The latest attempt failed, for this reason."""
 
     def body(tx: Tx) -> Outcome:
         held = fenced.hold(tx, claim, change=False)
@@ -80,13 +80,13 @@ def missed(db: Database, claim: Claim, event_id: str, *, status: int | None, err
 
 
 def delivered(tx: Tx, event_id: str, status: int) -> None:
-    """The receiver has taken the event; for the transaction that finishes the delivery."""
+    """The receiver has accepted the event; for the transaction that finishes the delivery."""
     tx.execute(DELIVERED, {"b_id": event_id, "b_status": status})
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One event for one address, and what became of it so far. The secret is no part of it."""
+    """One event for one URL, and its state. The secret is not included."""
 
     head_id: int
     id: str
@@ -137,14 +137,14 @@ PAGE = (
     .order_by(deliveries.c.head_id.desc())
     .limit(bindparam("limit"))
 )
-# Runs outlive what was delivered long ago; none of those below the oldest that is kept is looked at.
+# Runs outlive old deliveries; those below the oldest stored delivery are not read.
 _oldest = select(func.min(_latest.c.head_id)).where(_latest.c.tenant == bindparam("tenant")).scalar_subquery()
 
 
 def _in(state: str, run_status: Status) -> Select[Any]:
-    """The newest heads of deliveries in a state whose latest run stands like this.
+    """The newest heads of deliveries in a state whose latest run has this status.
 
-    Runs alone are in its FROM, so that every database walks along the index of just those.
+    Only runs are in its FROM, so that both databases use the index of just those.
     """
     matching = (
         select(runs.c.head_id)
@@ -183,7 +183,7 @@ def _delivery(row: Any) -> Delivery:
 
 
 def one(db: Database, tenant: str, event_id: str) -> Delivery | None:
-    """The delivery of the event, if the tenant has it."""
+    """The delivery of the event, if it belongs to the tenant."""
     rows = db.look(ONE, {"tenant": tenant, "id": event_id})
     return _delivery(rows[0]) if rows else None
 
@@ -191,7 +191,7 @@ def one(db: Database, tenant: str, event_id: str) -> Delivery | None:
 def page(
     db: Database, tenant: str, *, state: str | None, before: int = FROM_THE_END, limit: int
 ) -> Sequence[Delivery]:
-    """The tenant's deliveries, the newest first."""
+    """The tenant's deliveries, newest first."""
     values = {"tenant": tenant, "before": before, "limit": limit}
     return [_delivery(row) for row in db.look(PAGES[state] if state is not None else PAGE, values)]
 
@@ -211,7 +211,7 @@ def resend(db: Database, tenant: str, event_id: str, *, run_id: str, actor: str 
     """The event is due at once, with the same id and body.
 
     A delivery that has ended gets a new generation and is tried for as long again; one that waits for its
-    next try waits no longer. Refused are an unknown one and one that is queued or being tried.
+    next attempt stops waiting. Refused if it is unknown, queued or being tried.
     """
     ask = Ask(
         kind=made.KIND,

@@ -1,4 +1,4 @@
-"""A follow-up that has ended without success is asked for once more: what was paid for is kept."""
+"""A follow-up that ended without success is requested again; paid calls are reused."""
 
 from sqlalchemy import bindparam, select, update
 
@@ -14,7 +14,7 @@ MARK = "#action:"
 
 
 def subject_of(document: str, action_id: int) -> str:
-    """The subject of what an action does with a document."""
+    """The subject of an action's follow-up of a document."""
     return f"{document}{MARK}{action_id}"
 
 
@@ -52,9 +52,9 @@ def head_of(db: Database, tenant: str, subject: str) -> int | None:
 def retry(
     db: Database, tenant: str, subject: str, *, run_id: str, actor: str, max_cost: int | None = None
 ) -> Outcome:
-    """The follow-up is queued again as generation of its own, and the list of follow-ups tells of that one.
+    """The follow-up is queued again as its own generation, which replaces it in the list of follow-ups.
 
-    Fenced out when there is none, it is live or has succeeded, or its action was removed.
+    Fenced out if there is none, it is live or has succeeded, or its action was removed.
     """
     head_id = head_of(db, tenant, subject)
     if head_id is None:

@@ -1,4 +1,4 @@
-"""What people see of actions and follow-ups. Nothing here writes."""
+"""Actions and follow-ups as shown to people. Read-only."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,9 +27,9 @@ _joined = (
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a collection is told to do with each document. `visiting` is true while old documents are seen to.
+    """What a collection does with each document. `visiting` is true during its first pass over old documents.
 
-    `counts` has the number of its follow-ups by status. The secret is no part of it.
+    `counts` is the number of its follow-ups by status. The secret is not included.
     """
 
     id: int
@@ -42,12 +42,12 @@ class Action:
 
     @property
     def sort(self) -> str:
-        """Which sort of action it is."""
+        """The kind of action."""
         return str(self.options.get("sort", ""))
 
     @property
     def fired(self) -> int:
-        """How many follow-ups it has made."""
+        """How many follow-ups it has created."""
         return sum(self.counts.values())
 
     def number(self, *statuses: Status) -> int:
@@ -90,7 +90,7 @@ HOOKS = (
 
 
 def actions_of(db: Database, tenant: str, collection: str) -> list[Action]:
-    """The collection's actions, the oldest first, with how far their follow-ups are."""
+    """The collection's actions, oldest first, with the states of their follow-ups."""
     where = {"tenant": tenant, "collection": collection}
     rows, counted = db.read(lambda tx: (tx.all(ACTIONS, where), tx.all(COUNTS, where)))
     counts: dict[int, dict[str, int]] = {}
@@ -100,7 +100,7 @@ def actions_of(db: Database, tenant: str, collection: str) -> list[Action]:
 
 
 def hooks(db: Database, tenant: str) -> list[Action]:
-    """The webhooks of all the tenant's collections, a few hundred at most; nothing is counted."""
+    """The webhooks of all the tenant's collections, a few hundred at most, without counts."""
     return [_action(row, {}) for row in db.look(HOOKS, {"tenant": tenant})]
 
 
@@ -111,7 +111,7 @@ def _action(row: Row[Any], counts: Mapping[str, int]) -> Action:
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """What an action did, or does, with one generation of a document."""
+    """The follow-up of one generation of a document by an action."""
 
     action_id: int
     sort: str
@@ -170,7 +170,7 @@ def of_document(db: Database, tenant: str, head_id: int, limit: int = SHOWN) -> 
 
 
 def of_action(db: Database, tenant: str, action_id: int, limit: int = SHOWN) -> Sequence[FollowUp]:
-    """What an action did lately, the newest first; `subject` names the document."""
+    """The latest follow-ups of an action, newest first; `subject` names the document."""
     return _follow_ups(db, OF_ACTION, {"tenant": tenant, "action_id": action_id, "limit": limit})
 
 

@@ -1,4 +1,4 @@
-"""What follow-ups and callbacks add to the protocol: made in the transaction that makes their cause true."""
+"""Hooks of follow-ups and callbacks: they are created in the transaction of their cause."""
 
 from sqlalchemy import bindparam, func, null, select
 
@@ -24,14 +24,14 @@ MADE_DUE = select(
 
 
 class FollowUpHook(Hook):
-    """Each action of the collection has its run when a document is ready; who asked is told of an end."""
+    """Each action has a run for every ready document of the collection; callbacks report the end of a run."""
 
     def after_publish(self, tx: Tx, head: Head, generation: int, run_id: str) -> int:
-        """The follow-ups of the generation are queued, and are so many."""
+        """The follow-ups of the generation are queued. Returns how many."""
         return actions.follow_up(tx, head, generation, run_id) if head.collection is not None else 0
 
     def after_end(self, tx: Tx, run_id: str, status: Status, code: str | None, message: str | None) -> int:
-        """Whoever asked to be told of the end will be."""
+        """The callback of the run, if any, is due."""
         return deliveries.call_back(tx, run_id, status, code, message)
 
     def made_due(self, tx: Tx, head_id: int, generation: int, status: Status) -> int:
@@ -41,5 +41,5 @@ class FollowUpHook(Hook):
         return int(row.callbacks) + (int(row.follow_ups) if status is Status.SUCCESS else 0)
 
     def prune_history(self, tx: Tx, older_than: float, limit: int) -> int:
-        """Ended deliveries of that age are gone."""
+        """Ended deliveries of that age are deleted."""
         return deliveries.prune(tx, older_than, limit)

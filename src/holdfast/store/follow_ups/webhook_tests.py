@@ -1,4 +1,4 @@
-"""Tests of webhooks: an event that says that it is one, on its way to the address of an action."""
+"""Tests of webhooks: an event marked as a test, sent to the URL of an action."""
 
 from sqlalchemy import bindparam, select, text
 
@@ -9,7 +9,7 @@ from holdfast.store.base.schema import A_DELIVERY, actions, one_of, runs
 from holdfast.store.base.schema import deliveries as sent
 from holdfast.store.follow_ups import deliveries
 
-# One test at a time: the second of two clicks waits here, and then finds the first one's. Whoever removes the
+# One test at a time: the second of two clicks waits here, and then sees the first one's test. Removing the
 # action waits, too, and then cancels the test.
 WEBHOOK = (
     select(actions)
@@ -28,7 +28,7 @@ PENDING_TEST = (
     .where(
         sent.c.action_id == bindparam("action_id"),
         sent.c.event == deliveries.TEST,
-        # Deliveries that are live are few beside all that were ever made.
+        # Live deliveries are few compared with all that were ever created.
         text(f"holdfast_runs.{A_DELIVERY}"),
         text(f"holdfast_runs.{one_of('status', LIVE)}"),
     )
@@ -42,10 +42,10 @@ ALREADY_SENT = select(sent.c.id).where(sent.c.id == bindparam("event_id"))
 def send_test(
     db: Database, *, tenant: str, collection: str, action_id: int, event_id: str, actor: str = ""
 ) -> Outcome | str:
-    """An event that says that it is a test is on its way to the webhook's address, signed like any other.
+    """An event marked as a test is on its way to the webhook's URL, signed like any other.
 
-    While an earlier test of the same action is on its way that one's id is answered instead, and nothing is
-    sent. Fenced out when the collection has no such webhook.
+    While an earlier test of the same action is on its way, its id is returned instead and nothing is sent.
+    Fenced out if the collection has no such webhook.
     """
 
     def body(tx: Tx) -> Outcome | str:

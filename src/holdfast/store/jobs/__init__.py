@@ -1,1 +1,1 @@
-"""Jobs: runs that somebody asked for over the API, what they read and what they leave behind."""
+"""Jobs: runs requested over the API, what they read and their results."""

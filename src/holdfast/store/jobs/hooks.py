@@ -1,4 +1,4 @@
-"""What the results of jobs add to the protocol: they go when what they came from is pruned."""
+"""Hooks of job results: they are deleted when their source is pruned."""
 
 from holdfast.core.records import Head, RunRecord
 from holdfast.store.base.database import Hook, Tx
@@ -6,8 +6,8 @@ from holdfast.store.jobs import job_results
 
 
 class JobResultHook(Hook):
-    """Results are kept with their run, and go with it or with their document."""
+    """Results are stored with their run, and deleted with it or with their document."""
 
     def after_prune(self, tx: Tx, head: Head, run: RunRecord) -> None:
-        """The results that the end of the run made superfluous are gone."""
+        """The results that the end of the run made obsolete are deleted."""
         job_results.prune(tx, head, run)

@@ -1,8 +1,8 @@
-"""What jobs leave behind: written with the slice that made it, read by the job's id once the job succeeded.
+"""Job results: written with the slice that produced them, read by the job's id after the job has succeeded.
 
-Results belong to their run and go with it when its history is pruned. A later job on the same subject takes
-nothing away. What was read out of a document goes with the document, and all of it with the subject: readers
-see it no more from that moment on, and the rows follow when the sweep prunes the deletion.
+Results belong to their run and are deleted when its history is pruned. A later job on the same subject
+removes nothing. Results taken from a document are deleted with the document, and all of them with the
+subject: readers stop seeing them at once, and the rows are deleted when the sweep prunes the deletion.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ DELETED = "delete"
 
 @dataclass(frozen=True, slots=True)
 class ResultDraft:
-    """A result about to be kept. `mark` tells duplicates; `data` is JSON."""
+    """A result about to be stored. `mark` identifies duplicates; `data` is JSON."""
 
     document: str
     source: int
@@ -38,7 +38,7 @@ class ResultDraft:
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A result and its place: (slice, position) orders the results of a job."""
+    """A result and its position: (slice, position) orders the results of a job."""
 
     slice: int
     position: int
@@ -54,7 +54,7 @@ KEEP = insert(job_results)
 
 
 def keep(tx: Tx, claim: Claim, drafts: Sequence[ResultDraft]) -> None:
-    """The results of a slice are kept, in the transaction that finishes it: that is their fence."""
+    """The results of a slice are stored in the transaction that finishes it, which is their fence."""
     if drafts:
         slice_key = {"run_id": claim.run_id, "slice": claim.ordinal}
         owner = {"tenant": claim.tenant, "head_id": claim.head_id}
@@ -111,16 +111,16 @@ TELL = update(runs).where(runs.c.id == bindparam("b_run")).values(result=bindpar
 
 @dataclass(frozen=True, slots=True)
 class ResultCounts:
-    """How many results a job left when it succeeded, and how many of them are good."""
+    """How many results a job had when it succeeded, and how many of them are good."""
 
     results: int = 0
     good: int = 0
 
 
 def collect(tx: Tx, run_id: str, *, limit: int | None = None) -> ResultCounts:
-    """Of equal results the first is left, none of a deleted document, and no more than `limit`.
+    """Of equal results only the first is left, none of a deleted document, and no more than `limit`.
 
-    How many are left is kept with the run: a list of jobs must not count the results of each. For the
+    Their number is stored with the run, as a list of jobs must not count the results of each. For the
     transaction that publishes: under the head's lock no slice can add to them.
     """
     tx.execute(DROP_GONE, {"b_run": run_id})
@@ -143,7 +143,7 @@ MARKS = select(job_results.c.mark).where(
 
 
 def marks(db: Database, claim: Claim, candidates: Collection[str]) -> set[str]:
-    """Those of the marks that finished slices of the same run have left already."""
+    """The marks among these that finished slices of the same run have stored already."""
     values = {"run_id": claim.run_id, "slice": claim.ordinal, "marks": list(candidates)}
     return {row.mark for row in db.read(lambda tx: tx.all(MARKS, values))} if candidates else set()
 
@@ -157,7 +157,7 @@ STANDS = and_(
         _deletion.c.reason == literal(DELETED),
     ),
 )
-"""A run that asked for something, and whose subject was not deleted since."""
+"""A run that is no deletion and whose subject was not deleted since."""
 
 _readable = (
     job_results.c.run_id == runs.c.id,
@@ -204,7 +204,7 @@ DROP_DOCUMENT = delete(job_results).where(
 
 
 def prune(tx: Tx, head: Head, run: RunRecord) -> None:
-    """What the end of this run made superfluous is gone: its own results, a document's, or a subject's."""
+    """What the end of this run made obsolete is deleted: its own results, a document's, or a subject's."""
     if run.status is not Status.SUCCESS:
         tx.execute(DROP_RUN, {"b_run": run.id})
     elif head.kind == subjects.INDEX and not head.visible:

@@ -1,7 +1,7 @@
 """What a job reads: the published generations of documents, and their chunks by number.
 
-The chunks of a generation are numbered from 0 in the order of the document. A generation that another one has
-replaced, or that was deleted, is not read any more: its chunks may be half gone.
+The chunks of a generation are numbered from 0 in document order. A generation that was replaced or deleted is
+not read any more: some of its chunks may be gone.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from holdfast.store.base.schema import chunks, documents, heads, one_of, runs
 
 @dataclass(frozen=True, slots=True)
 class JobSource:
-    """A ready document: the generation that answers, and how many chunks it has."""
+    """A ready document: its published generation, and its number of chunks."""
 
     document: str
     head_id: int
@@ -72,25 +72,25 @@ KNOWN = select(documents.c.id).where(
 
 
 def ready(db: Database, tenant: str, collection: str, *, limit: int) -> list[JobSource]:
-    """The ready documents of a collection in the order of their ids, at most `limit`."""
+    """The ready documents of a collection, ordered by id, at most `limit`."""
     values = {"tenant": tenant, "collection": collection, "limit": limit}
     return [JobSource(**row._asdict()) for row in db.read(lambda tx: tx.all(READY, values))]
 
 
 def chosen(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> list[JobSource]:
-    """Those of the named documents that are ready and in the collection, in the order of their ids."""
+    """The named documents that are ready and in the collection, ordered by id."""
     values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
     return [JobSource(**row._asdict()) for row in db.read(lambda tx: tx.all(READY_CHOSEN, values))]
 
 
 def unknown(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> list[str]:
-    """Those of the ids that are no document of the collection, in the order given."""
+    """The ids that are no document of the collection, in the given order."""
     values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
     known = {row.id for row in db.read(lambda tx: tx.all(KNOWN, values))}
     return [each for each in ids if each not in known]
 
 
-# From the runs that are live: they are few beside the documents of a collection.
+# Starting from live runs: they are few compared with the documents of a collection.
 _coming = (
     select(heads.c.subject)
     .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
@@ -107,7 +107,7 @@ COMING_CHOSEN = _coming.where(key_in(heads.c.subject, bindparam("subjects", type
 
 
 def coming(db: Database, tenant: str, collection: str, ids: Sequence[str] | None) -> bool:
-    """True while a document of the collection, or one of these, is under way and not ready yet."""
+    """True while a document of the collection, or one of these, is being indexed and not ready yet."""
     values = {"tenant": tenant, "collection": collection}
     if ids is None:
         return db.first(COMING, values) is not None
@@ -144,7 +144,7 @@ PIECES = (
 def pieces(
     db: Database, head_id: int, generation: int, numbers: Sequence[int] | None = None
 ) -> list[NumberedChunk] | None:
-    """The chunks with these numbers, or all; None when the generation is no longer the one that answers."""
+    """The chunks with these numbers, or all; None if the generation is no longer the published one."""
     version = {"head_id": head_id, "generation": generation}
     reach = (
         {"first": min(numbers, default=0), "last": max(numbers, default=-1)} if numbers is not None else {}

@@ -1,7 +1,8 @@
-"""Jobs: runs that somebody asked for, other than `index`. How one is asked for, and how they are listed.
+"""Jobs: requested runs other than `index`. How they are requested and listed.
 
-A subject has at most one job of a kind at work. While it is, a second request is a duplicate even if it asks
-for something else: the answers of the first are being paid for, and whoever wants others says so (`replace`).
+A subject has at most one live job of a kind. While there is one, a second request is a duplicate even if it
+asks for something else: the results of the first are being paid for, and a caller who wants others says so
+(`replace`).
 """
 
 import dataclasses
@@ -24,7 +25,7 @@ from holdfast.store.base.schema import A_JOB, collections, documents, heads, run
 from holdfast.store.jobs.job_results import STANDS, ResultCounts
 from holdfast.store.protocol import generations, requests
 
-# Whoever deletes waits for this lock, and then looks for work to end: a job cannot slip in between.
+# A deletion waits for this lock and then looks for work to end: a job cannot slip in between.
 COLLECTION_STAYS = (
     select(collections.c.id)
     .where(
@@ -46,7 +47,7 @@ ASKED = select(runs.c.content, runs.c.options, runs.c.pipeline).where(runs.c.id 
 def request(
     db: Database, ask: Ask, *, run_id: str, patience: decide.SilenceLimits, replace: bool
 ) -> RequestResult:
-    """What became of a request for a job; NotFoundError when its subject is not there (any more)."""
+    """The result of a request for a job; NotFoundError if its subject does not exist (any more)."""
 
     def body(tx: Tx) -> RequestResult:
         head, at = generations.locked_head(tx, ask)
@@ -68,7 +69,7 @@ def request(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as it was asked for, what became of it, and how many results it has.
+    """A job as requested, its outcome, and how many results it has.
 
     `about` is the title of its subject.
     """
@@ -84,7 +85,7 @@ class Job:
 
 
 def _title(table: Table, prefix: str) -> ColumnElement[str]:
-    """The title of the row of `table` whose id stands behind the `prefix` of a run's subject."""
+    """The title of the row of `table` whose id follows the `prefix` of a run's subject."""
     behind = func.substr(runs.c.subject, len(prefix) + 1)
     return (
         select(table.c.title).where(table.c.tenant == runs.c.tenant, table.c.id == behind).scalar_subquery()
@@ -92,7 +93,7 @@ def _title(table: Table, prefix: str) -> ColumnElement[str]:
 
 
 def _are_jobs(table: Table) -> list[ColumnElement[Any]]:
-    """The rows of `table` that are jobs, in the words of its index."""
+    """The rows of `table` that are jobs, written as in its index."""
     return [literal_column(re.sub(r"\b(kind|subject)\b", rf"{table.name}.\1", each)) for each in A_JOB]
 
 
@@ -115,11 +116,11 @@ _requested = (
 _job = _requested.where(runs.c.tenant == bindparam("tenant"), *_are_jobs(runs))
 ONE = _job.where(runs.c.id == bindparam("run_id"))
 _AFTER = tuple_(runs.c.queued_at, runs.c.id) < tuple_(bindparam("at"), bindparam("id"))
-# Where more subjects have jobs, the list of all jobs is walked: it meets those of the collection often.
+# If more subjects have jobs, the list of all jobs is scanned: many of them are of the collection.
 MOST_HEADS = 500
 _in_collection = (heads.c.tenant == bindparam("tenant"), heads.c.collection == bindparam("collection"))
 HEADS_OF = select(heads.c.id).where(*_in_collection, *_are_jobs(heads)).limit(MOST_HEADS + 1)
-# What is true of a head is true of its runs. Said of them as well, it would lead to the list of all jobs.
+# What is true of a head is true of its runs. Stated for those as well, it would lead to the list of all jobs.
 _of_heads = _requested.where(*_in_collection, key_in(runs.c.head_id, bindparam("heads", type_=Numbers())))
 
 
@@ -132,7 +133,7 @@ def one(db: Database, tenant: str, run_id: str, kinds: Collection[str]) -> Job |
 
 @dataclass(frozen=True, slots=True)
 class JobQuery:
-    """Which jobs are listed, and after which one."""
+    """Which jobs to list, and after which one."""
 
     tenant: str
     kinds: Collection[str]
@@ -143,7 +144,7 @@ class JobQuery:
 
 
 def page(db: Database, filters: JobQuery) -> list[Job]:
-    """The jobs that are wanted, the newest first."""
+    """The jobs that match the filters, newest first."""
     values: dict[str, Any] = {"tenant": filters.tenant, "kinds": list(filters.kinds)}
 
     def body(tx: Tx) -> list[Job]:
@@ -182,7 +183,7 @@ def _jobs(listed: Sequence[Any]) -> list[Job]:
 
 
 def _tally(row: Any) -> ResultCounts:
-    """How many results there are; a job whose result is a file, or documents, has none of these."""
+    """How many results there are; a job whose result is a file, or documents, has none."""
     counts = row.result if row.status == Status.SUCCESS and row.result else {}
     return ResultCounts(
         **{name: counts[name] for name in ResultCounts.__dataclass_fields__ if name in counts}
@@ -195,5 +196,5 @@ SLICE_RESULTS = select(tasks.c.result).where(
 
 
 def slice_results(db: Database, run_id: str) -> list[Mapping[str, Any]]:
-    """What the finished slices of a job say of themselves."""
+    """The results of the finished slices of a job."""
     return [row.result for row in db.read(lambda tx: tx.all(SLICE_RESULTS, {"run_id": run_id})) if row.result]

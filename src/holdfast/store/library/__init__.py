@@ -1,1 +1,1 @@
-"""Collections and documents: what people gave us, how it is listed, moved, imported and checked."""
+"""Collections and documents: how they are stored, listed, moved, imported and checked."""

@@ -1,8 +1,9 @@
-"""Rounds over a whole collection: begun with the change that wants them, carried on by whoever has time.
+"""Bulk updates of a whole collection: started with the change that needs them, continued in the background.
 
-A collection may have a hundred thousand documents, and a request has a moment. So the transaction that
-changes a collection also writes down that its documents are to be seen to; some are at once, the rest by the
-sweep. Seeing to a document twice is harmless: a round that was interrupted goes on at the last place it told.
+A collection may have a hundred thousand documents, and a request must be quick. So the transaction that
+changes a collection also records that its documents are to be processed; some are processed at once, the rest
+by the sweep. Processing a document twice is harmless: an interrupted update continues at the last recorded
+position.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ DELETE = "delete"
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round that is not over. `after` is the last document that was seen to."""
+    """An unfinished bulk update. `after` is the last document processed."""
 
     tenant: str
     collection: str
@@ -73,7 +74,7 @@ def begin(
     token: str,
     max_cost: int | None = None,
 ) -> Round:
-    """Every document of the collection is to be seen to, from the first one on.
+    """Every document of the collection is to be processed, from the first one on.
 
     The run of each may spend `max_cost`.
     """
@@ -83,19 +84,19 @@ def begin(
 
 
 def forget(tx: Tx, tenant: str, collection: str, kind: str) -> None:
-    """There is no such round any more."""
+    """The bulk update is deleted."""
     tx.execute(FORGET, {"tenant": tenant, "collection": collection, "sort": kind})
 
 
 def one(db: Database, tenant: str, collection: str, kind: str) -> Round | None:
-    """The round, if there is one that is not over."""
+    """The unfinished bulk update, if there is one."""
     values = {"tenant": tenant, "collection": collection, "sort": kind}
     row = db.read(lambda tx: tx.one(ONE, values))
     return None if row is None else Round(**row._asdict())
 
 
 def due(db: Database, limit: int) -> list[Round]:
-    """Rounds that are to be carried on now, the one that waits longest first."""
+    """Bulk updates that are due, the one that has waited longest first."""
     return [Round(**row._asdict()) for row in db.look(DUE, {"limit": limit})]
 
 
@@ -109,18 +110,18 @@ def _name(which: Round) -> dict[str, Any]:
 
 
 def step(db: Database, which: Round, after: str, *, pause: float = 0.0) -> None:
-    """The round goes on after `after`, no sooner than in `pause` seconds; nothing if it began anew since."""
+    """The update continues after `after`, not before `pause` seconds; no effect if it was restarted."""
     values = _name(which) | {"b_after": after, "b_pause": pause}
     db.write("step_round", lambda tx: tx.execute(STEP, values))
 
 
 def end(db: Database, which: Round) -> None:
-    """The round is over; nothing if it began anew since."""
+    """The update is finished; no effect if it was restarted."""
     db.write("end_round", lambda tx: tx.execute(END, _name(which)))
 
 
 def note_skipped(db: Database, which: Round, head_id: int | None, code: str, message: str) -> None:
-    """The journal of the document says that the round could not ask for it, and why."""
+    """The journal of the document says why the update could not request it."""
     noted = journal.entry(
         Verb.REQUEST,
         f"{Disposition.REFUSED}:{code}",
@@ -138,8 +139,8 @@ _in_collection = (
     documents.c.collection == bindparam("collection"),
 )
 UNASKED = select(func.count()).where(*_in_collection, documents.c.id > bindparam("after"), _live)
-# Documents whose row is gone and whose work is not. A row that is gone never comes back, so this finds
-# nothing of a collection that somebody made again under the same name.
+# Documents whose row is deleted and whose work has not ended. A deleted row never comes back, so this matches
+# nothing of a collection that was created again under the same name.
 _remains = documents.join(
     heads,
     and_(
@@ -160,7 +161,7 @@ REMAINING = select(func.count()).select_from(_remains).where(*_in_collection, do
 
 
 def left(db: Database, which: Round) -> int:
-    """How many documents the round has still to see to."""
+    """How many documents the update still has to process."""
     values = {"tenant": which.tenant, "collection": which.collection}
     query = REMAINING if which.sort == DELETE else UNASKED
     more = {} if which.sort == DELETE else {"after": which.after}
@@ -174,6 +175,6 @@ def remains(db: Database, tenant: str, collection: str, *, after: str, limit: in
 
 
 def remaining(tx: Tx, tenant: str, collection: str, *, after: str = "", limit: int = 1) -> list[str]:
-    """As `remains`, inside a transaction."""
+    """Like `remains`, inside a transaction."""
     values = {"tenant": tenant, "collection": collection, "after": after, "limit": limit}
     return [row.id for row in tx.all(REMAINS, values)]

@@ -1,12 +1,12 @@
-"""What an import writes: documents that are ready when they arrive, with chunks that nobody cut here.
+"""Importing a bundle: documents that arrive ready, with chunks made elsewhere.
 
-An import is no way round the fence. A document that arrives is a generation like any other, requested and
-claimed in one transaction by the import itself, which stages its chunks and publishes it under that claim.
-If the import dies, the claim runs out and whoever indexes takes the document up from its bytes; if the import
-is taken up again first, it supersedes what it left.
+An import does not bypass the fence. An imported document is a generation like any other, requested and
+claimed in one transaction by the import itself, which stages its chunks and publishes it under that claim. If
+the import dies, the claim expires and the document is indexed from its bytes; if the import is resumed first,
+it supersedes what it left.
 
-The ledger is given what the bundle has of vectors as calls that were settled for nothing: under the content
-key of the tenant that imports, so that no other tenant meets them, and never over a call that is there.
+The bundle's vectors are stored in the ledger as calls settled at no cost: under the content key of the
+importing tenant, so that no other tenant can use them, and never over an existing call.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ _new = upsert(calls).values(
     result=bindparam("b_result"),
     settled_at=now(),
 )
-# A void call holds nothing and nobody holds it; every other is left as it is.
+# A void call holds nothing and has no holder; every other call is left unchanged.
 KNOWN = _new.on_conflict_do_update(
     index_elements=[calls.c.tenant, calls.c.key],
     set_={
@@ -64,7 +64,7 @@ KNOWN = _new.on_conflict_do_update(
 
 @dataclass(frozen=True, slots=True)
 class ImportedCall:
-    """A paid input and what was answered to it elsewhere."""
+    """A paid input and its result from elsewhere."""
 
     key: str
     provider: str
@@ -73,7 +73,7 @@ class ImportedCall:
 
 
 def keep_calls(db: Database, claim: Claim, known: Sequence[ImportedCall]) -> Fenced | Landed:
-    """The tenant need not pay for these any more. Keep batches short, as for chunks."""
+    """The tenant no longer needs to pay for these calls. Keep batches short, as for chunks."""
     common = {"b_tenant": claim.tenant, "b_run": claim.run_id}
     unique = {each.key: each for each in known}
     values = [
@@ -99,7 +99,7 @@ def keep_calls(db: Database, claim: Claim, known: Sequence[ImportedCall]) -> Fen
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A document that is about to arrive, and how it was indexed: `ask` names it once it has an id."""
+    """A document about to be imported, and how it was indexed: `ask` names it once it has an id."""
 
     draft: DocumentDraft
     ask: Ask
@@ -110,10 +110,10 @@ class Arrival:
 def open_document(
     db: Database, claim: Claim, arrival: Arrival, *, owner: str, ttl: float, quota: Quota = UNLIMITED
 ) -> Claim | Document | Fenced:
-    """The right to stage and publish the document; or the one that has its content already and stays.
+    """The right to stage and publish the document; or the existing one with the same content, which stays.
 
-    One that has the content but neither answers queries nor is on its way to is opened again.
-    QuotaExceededError when it is too much for the tenant.
+    An existing one that is neither published nor being indexed is opened again. QuotaExceededError if it
+    exceeds the tenant's quota.
     """
     where = {"tenant": claim.tenant, "collection": claim.collection, "digest": arrival.draft.source.digest}
 
@@ -128,7 +128,7 @@ def open_document(
         tx.execute(NEW, documents.row_of(claim.tenant, claim.collection or "", arrival.draft))
         row = tx.one(BY_DIGEST, where)
         if row is None:
-            raise StoreUnavailableError("a document with this content is being deleted; ask again later")
+            raise StoreUnavailableError("a document with this content is being deleted; try again later")
         document = documents.of_row(row._asdict())
         ask = replace(arrival.ask, subject=subjects.of_document(document.id))
         head, _at = generations.locked_head(tx, ask)

@@ -14,7 +14,7 @@ from holdfast.store.base.schema import collections, documents
 from holdfast.store.library import bulk_updates
 from holdfast.store.library.bulk_updates import Round
 
-# Of the collections that there are, an error names so many.
+# How many existing collections an error message lists.
 MOST_NAMED = 10
 
 
@@ -31,7 +31,7 @@ class Collection:
 
 
 def no_collection(collection: str, others: Sequence[str] = ()) -> NotFoundError:
-    """The error for a collection that is not there; `others` are some that are."""
+    """The error for a missing collection; `others` are some that exist."""
     shown = others[:MOST_NAMED]
     more = ", …" if len(others) > MOST_NAMED else ""
     known = f"; there are: {', '.join(shown)}{more}" if shown else ""
@@ -42,7 +42,7 @@ _COLLECTION = [collections.c[name] for name in Collection.__dataclass_fields__]
 COLLECTION = select(*_COLLECTION).where(
     collections.c.tenant == bindparam("tenant"), collections.c.id == bindparam("id"), ~collections.c.deleted
 )
-# Holds off a deletion, which takes the row for update, and no publication, which does not change its key.
+# Blocks a deletion, which locks the row for update, but not a publication, which does not change its key.
 COLLECTION_KEPT = COLLECTION.with_for_update(read=True, key_share=True)
 COLLECTION_FOR_CHANGE = (
     select(collections.c.deleted)
@@ -61,7 +61,7 @@ _new_collection = upsert(collections).values(
     options=bindparam("b_options"),
     created_at=now(),
 )
-# A publication may have made the row before anybody named the collection; a deleted one comes back empty.
+# A publication may have created the row before the collection was named; a deleted one comes back empty.
 NEW_COLLECTION = _new_collection.on_conflict_do_update(
     index_elements=[collections.c.tenant, collections.c.id],
     set_={
@@ -95,19 +95,19 @@ def _collection(row: Row[Any]) -> Collection:
 
 
 def collection(db: Database, tenant: str, collection_id: str) -> Collection | None:
-    """The collection, or None when nobody made it."""
+    """The collection, or None if it does not exist."""
     row = db.first(COLLECTION, {"tenant": tenant, "id": collection_id})
     return None if row is None else _collection(row)
 
 
 def seen(tx: Tx, tenant: str, collection_id: str) -> Collection | None:
-    """As `collection`, in a snapshot of the caller's."""
+    """Like `collection`, in the caller's snapshot."""
     row = tx.one(COLLECTION, {"tenant": tenant, "id": collection_id})
     return None if row is None else _collection(row)
 
 
 def some_ids(db: Database, tenant: str) -> list[str]:
-    """The ids of some collections, one more than an error names."""
+    """The ids of some collections, one more than an error message lists."""
     return [str(row.id) for row in db.look(SOME_IDS, {"tenant": tenant})]
 
 
@@ -116,7 +116,7 @@ def all_collections(db: Database, tenant: str) -> list[Collection]:
     return [_collection(row) for row in db.look(COLLECTIONS, {"tenant": tenant})]
 
 
-# The rows first, all in one statement; what hangs off them goes one by one.
+# The rows first, all in one statement; what depends on them is deleted one by one.
 DOCUMENTS_GONE = (
     update(documents)
     .where(
@@ -131,9 +131,9 @@ DOCUMENTS_GONE = (
 def make_collection(
     db: Database, tenant: str, collection_id: str, *, title: str, options: Mapping[str, Any]
 ) -> bool:
-    """The collection is there; False, and nothing is changed, while something of a deleted one is left.
+    """The collection exists; False, without a change, while a deleted one is not completely gone.
 
-    A deleted collection takes no document, so whatever is found in it was there before.
+    A deleted collection accepts no documents, so anything in it was there before.
     """
     values = {"b_tenant": tenant, "b_id": collection_id}
 
@@ -150,7 +150,7 @@ def make_collection(
 
 
 OwnOptions = Iterable[tuple[str, Mapping[str, Any]]]
-"""Ids of documents with the options that are their own."""
+"""Ids of documents with their own options."""
 
 OWN_OPTIONS = (
     select(documents.c.id, documents.c.options)
@@ -176,10 +176,10 @@ def set_collection(
     max_cost: int | None = None,
     check: Callable[[OwnOptions], None] = lambda _own: None,
 ) -> Round | None:
-    """The collection has this title and these options from now on; with `ask_again` a round over it begins.
+    """The collection has this title and these options from now on; with `ask_again` a bulk update begins.
 
-    `check` is given the documents with options of their own before anything is written, and may raise.
-    NotFoundError when the collection is deleted.
+    `check` is called with the documents that have their own options before anything is written, and may
+    raise. NotFoundError if the collection is deleted.
     """
     values = {"b_tenant": tenant, "b_id": collection_id, "b_title": title, "b_options": dict(options) or None}
     token = db.token()
@@ -204,10 +204,10 @@ def set_collection(
 
 
 def remove_collection(db: Database, tenant: str, collection_id: str, *, actor: str = "") -> tuple[int, Round]:
-    """The collection and its documents are no longer there for anybody, and it takes none any more.
+    """The collection and its documents are gone for every reader, and it accepts no documents.
 
-    Answers how many documents there were, and the round that ends what is at work and visible in it. Until
-    that is over nobody can make the collection again, so the round meets nothing that came later.
+    Returns the number of documents, and the bulk update that ends their work and hides their content. Until
+    that has finished the collection cannot be created again, so the update never touches anything newer.
     """
     values = {"b_tenant": tenant, "b_id": collection_id}
     token, gone = db.token(), 0
@@ -218,7 +218,7 @@ def remove_collection(db: Database, tenant: str, collection_id: str, *, actor: s
         if row is None or (row.deleted and not tx.again):
             raise no_collection(collection_id)
         tx.execute(GONE_COLLECTION, values)
-        # After a lost answer there is none left to count; the first try has counted them.
+        # After a lost response there are none left to count; the first try has counted them.
         gone = max(gone, tx.execute(DOCUMENTS_GONE, values).rowcount)
         bulk_updates.forget(tx, tenant, collection_id, bulk_updates.OPTIONS)
         return gone, bulk_updates.begin(
@@ -236,7 +236,7 @@ NO_DOCUMENT = select(documents.c.id).where(
 
 
 def remove_if_empty(db: Database, tenant: str, collection_id: str) -> bool:
-    """The collection is gone if no document is in it; what asked for this stays to be looked at."""
+    """The collection is deleted if it is empty; the run that requested this stays visible."""
     values = {"b_tenant": tenant, "b_id": collection_id}
 
     def body(tx: Tx) -> bool:

@@ -1,7 +1,7 @@
-"""Documents as a list: filtered, sorted and by the page, and how many there are of each status.
+"""Documents as a list: filtered, sorted and paged, and how many there are of each status.
 
-A page goes on after the place of the last row that was seen: the value it was sorted by, and its id. What
-changes its value meanwhile may be met twice or not at all, as in any list that moves; nothing else is.
+A page continues after the position of the last row seen: its sort value and its id. A row whose value changes
+meanwhile may appear twice or not at all, as in any list that changes; no other row does.
 """
 
 import functools
@@ -19,7 +19,7 @@ from holdfast.store.base.schema import charges, documents, heads
 from holdfast.store.library import documents as stored
 from holdfast.store.library.documents import Document
 
-# What needs a person comes first, what rests last.
+# Documents that need a person come first, idle ones last.
 RANKS = {
     Status.FAILED: 0,
     Status.RUNNING: 1,
@@ -50,7 +50,7 @@ class PagePosition:
 
 @dataclass(frozen=True, slots=True)
 class DocumentQuery:
-    """Which documents of a collection, in which order, after which place. `q` is looked for in titles."""
+    """Which documents of a collection, in which order, after which position. `q` is searched in titles."""
 
     tenant: str
     collection: str
@@ -64,7 +64,7 @@ class DocumentQuery:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A document, and its place in the list that it was found in."""
+    """A document, and its position in the list."""
 
     document: Document
     place: PagePosition
@@ -88,7 +88,7 @@ VALUES: dict[SortKey, ColumnElement[Any]] = {
 
 @functools.cache
 def _page(key: SortKey, *, down: bool, by_status: bool, by_title: bool, follows: bool) -> Select[Any]:
-    """The query for lists of this sort. Made once, so that `store.base.statements` knows it again."""
+    """The statement for lists of this order, built once so that `store.base.statements` can cache it."""
     value = VALUES[key]
     query = _query(key).where(
         documents.c.tenant == bindparam("tenant"), documents.c.collection == bindparam("collection")
@@ -100,7 +100,7 @@ def _page(key: SortKey, *, down: bool, by_status: bool, by_title: bool, follows:
     if follows:
         beyond = value < bindparam("value") if down else value > bindparam("value")
         same = and_(value == bindparam("value"), documents.c.id > bindparam("after"))
-        # By ids there are no equals, and without the second half their index leads straight to the place.
+        # Ids are unique, and without the second half their index leads straight to the position.
         query = query.where(beyond if key is SortKey.ID else or_(beyond, same))
     return query.order_by(value.desc() if down else value, documents.c.id).limit(bindparam("limit"))
 
@@ -131,7 +131,7 @@ def page(db: Database, query: DocumentQuery) -> list[Listed]:
 
 
 def some(db: Database, tenant: str, collection: str, ids: Collection[str]) -> list[Document]:
-    """Those of the documents that are in the collection."""
+    """The documents among these that are in the collection."""
     values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
     return [_listed(row).document for row in db.look(SOME, values)]
 
@@ -143,7 +143,7 @@ def _query(key: SortKey) -> Select[Any]:
 def _listed(row: Any) -> Listed:
     values = row._asdict()
     position = values.pop("place")
-    # PostgreSQL adds 64-bit numbers up to a numeric.
+    # PostgreSQL sums 64-bit numbers to a numeric.
     value = position if isinstance(position, str | int | float) else int(position)
     return Listed(stored.of_row(values), PagePosition(value, row.id))
 
@@ -157,14 +157,14 @@ SOME = _query(SortKey.ID).where(
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many documents a collection has of each status, and their chunks together."""
+    """How many documents a collection has of each status, and their total number of chunks."""
 
     by_status: dict[Status, int]
     chunks: int = 0
 
     @property
     def documents(self) -> int:
-        """How many there are."""
+        """The number of documents."""
         return sum(self.by_status.values())
 
     def of(self, status: Status) -> int:
@@ -187,7 +187,7 @@ COUNTS_OF_ONE = COUNTS.where(documents.c.collection == bindparam("collection"))
 
 
 def counts(db: Database, tenant: str, collection: str | None = None) -> dict[str, Counts]:
-    """By collection that has documents, how many of each status; of all collections, or of one."""
+    """How many documents of each status, by collection; of all collections with documents, or of one."""
     values = {"tenant": tenant} | ({} if collection is None else {"collection": collection})
     rows: Sequence[Any] = db.look(COUNTS if collection is None else COUNTS_OF_ONE, values)
     by_collection: dict[str, dict[Status, int]] = {}

@@ -1,9 +1,9 @@
-"""A document changes its collection: row, head and what is visible on both sides, all in one transaction.
+"""A document changes its collection: row, head and visible content on both sides, in one transaction.
 
-Both collections are held against deletion first, then the head is locked, as whoever adds a document does. So
-a publication in flight ends before the move or after it: before it, the move finds the generation ready and
-fires the actions of the new collection; after it, the publication reads the head's new collection and fires
-them itself. Never both, for a follow-up is unique by action, document and generation.
+Both collections are protected from deletion first, then the head is locked, in the same order as when a
+document is added. So a publication in flight ends before the move or after it. If before, the move sees the
+generation ready and fires the actions of the new collection; if after, the publication reads the head's new
+collection and fires them itself. Never both: a follow-up is unique by action, document and generation.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.library.documents import CLASH, DOCUMENT, Document, Request, Taken, no_document
 from holdfast.store.protocol import publish_seq
 
-# Of many who move one document at the same moment each loses to every other once, at worst.
+# If many move one document at the same moment, each loses to every other at most once.
 TRIES = 30
 
 SET_COLLECTION = (
@@ -35,7 +35,7 @@ SET_COLLECTION = (
     .where(table.c.tenant == bindparam("b_tenant"), table.c.id == bindparam("b_id"), ~table.c.deleted)
     .values(collection=bindparam("b_collection"), updated_at=now())
 )
-# Jobs on the document go with it. What follows up on it belongs to an action of the collection it leaves.
+# Jobs on the document move with it. Its follow-ups belong to actions of the collection it leaves.
 JOBS_TOO = (
     update(heads)
     .where(
@@ -48,7 +48,7 @@ JOBS_TOO = (
 
 
 class _MovedError(Exception):
-    """Somebody else moved the document at this very moment; the transaction has left no trace."""
+    """The document was moved by someone else at the same moment; the transaction was rolled back."""
 
 
 def move(
@@ -60,10 +60,10 @@ def move(
     check: Callable[[int], None],
     request: Request,
 ) -> RequestResult | Taken:
-    """The document (tenant, id) is in `collection`, and `request` has asked for it as it is there.
+    """The document (tenant, id) is in `collection`, and `request` has requested it there.
 
-    `check` is given the generation under the head's lock and may raise. A refused request changes nothing,
-    nor does a document of that collection which has the same content: Taken. NotFoundError when the document
+    `check` is called with the generation under the head's lock and may raise. Nothing changes if the request
+    is refused, or if a document of that collection has the same content: Taken. NotFoundError if the document
     or one of the collections is deleted.
     """
     token = db.token()
@@ -76,11 +76,11 @@ def move(
         return _move(tx, seen, collection, token, actor, check, request)
 
     for number in range(TRIES):
-        # The other one was quicker, or gave the target the same content: the next look finds which.
+        # The other move was quicker, or gave the target the same content: the next try shows which.
         with contextlib.suppress(_MovedError, exc.IntegrityError):
             return db.write("move", body)
         db.pause(0.002 * number)
-    raise StoreUnavailableError("the document is moved to and fro too quickly; ask again later")
+    raise StoreUnavailableError("the document is being moved by others; try again later")
 
 
 def _move(
@@ -116,7 +116,7 @@ def _move(
     actions.carry(tx, row, collection, token=token, actor=actor)
     values = {"b_tenant": document.tenant, "b_collection": collection}
     tx.execute(JOBS_TOO, values | {"b_subject": about["subject"]})
-    # Before the document's row, as a publication does.
+    # Before the document's row, in the same order as a publication.
     publish_seq.bump(tx, document.tenant, document.collection, collection)
     tx.execute(SET_COLLECTION, values | {"b_id": document.id})
     return answer
@@ -137,9 +137,9 @@ STAYS = (
 
 
 def hold(tx: Tx, tenant: str, document_id: str) -> None:
-    """The document, and so its bytes, stay until this transaction ends; NotFoundError when it is deleted.
+    """The document, and so its bytes, stay until this transaction ends; NotFoundError if it is deleted.
 
-    Asked for last in a transaction: a publication waits for this row while it holds its head.
+    Call it last in a transaction: a publication waits for this row while it holds its head.
     """
     if tx.one(STAYS, {"tenant": tenant, "id": document_id}) is None:
         raise no_document(document_id)

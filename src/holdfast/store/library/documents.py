@@ -1,13 +1,13 @@
-"""Documents: what people gave us. What became of it is on the heads.
+"""Documents as uploaded. The state of their processing is on the heads.
 
-A document's row says which content is wanted; the request that follows makes the generation. Two uploads of
-the same bytes into one collection race for one row of a unique index, and the loser is given the winner's
+A document's row says which content is wanted; the request that follows creates the generation. Two uploads of
+the same bytes into one collection race for one row of a unique index, and the loser gets the winner's
 document.
 
-A request locks the head first and looks at the document's row after it; deleting ends the head's work before
-it takes the row away, and once more after that. So whoever asks for a document that is being deleted either
-finds its row gone, or is ended by the second look. The row is written while the head is held, as a
-publication does: in the other order the two would wait for each other.
+A request locks the head first and then reads the document's row; deleting ends the head's work before it
+removes the row, and again after that. So a request for a document that is being deleted either sees no row,
+or is ended by the second pass. The row is written while the head is locked, in the same order as in a
+publication: in the other order the two would deadlock.
 """
 
 import contextlib
@@ -32,13 +32,13 @@ from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import publish_seq
 
-# How often a transaction that lost a race against a deletion or an equal upload is begun anew.
+# How often a transaction that lost a race against a deletion or an equal upload is retried.
 TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentSource:
-    """Where a document's content comes from, and which it is."""
+    """Where a document's content comes from, and its digest."""
 
     digest: str
     size: int
@@ -51,7 +51,7 @@ class DocumentSource:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document and how its indexing stands. The facts are those of the published generation."""
+    """A document and the state of its indexing. The facts are those of the published generation."""
 
     tenant: str
     id: str
@@ -81,12 +81,12 @@ class Document:
 
     @property
     def has_content(self) -> bool:
-        """False for one that was imported and was given no content here: nothing else is empty."""
+        """False for an imported document without content; no other is without."""
         return self.size > 0
 
 
 def source_of(document: Document) -> DocumentSource:
-    """Where the document's content comes from, and which it is."""
+    """Where the document's content comes from, and its digest."""
     return DocumentSource(**{name: getattr(document, name) for name in DocumentSource.__dataclass_fields__})
 
 
@@ -140,7 +140,7 @@ BY_DIGESTS = _FOUND.where(
 
 
 def selecting(*more: ColumnElement[Any]) -> Select[Any]:
-    """The query for live documents; `of_row` takes its columns, those in `more` left out."""
+    """The query for live documents; `of_row` takes its columns, except those in `more`."""
     return select(*_ROW, *_HEAD, *more).select_from(WITH_HEADS).where(_live)
 
 
@@ -161,19 +161,19 @@ def _document(row: Row[Any]) -> Document:
 
 
 def document(db: Database, tenant: str, document_id: str) -> Document | None:
-    """The document, or None when there is none (any more)."""
+    """The document, or None if it does not exist (any more)."""
     row = db.first(DOCUMENT, {"tenant": tenant, "id": document_id})
     return None if row is None else _document(row)
 
 
 def page(db: Database, tenant: str, collection: str, *, after: str = "", limit: int = 100) -> list[Document]:
-    """The documents of a collection after the id `after`, in the order of their ids."""
+    """The documents of a collection after the id `after`, ordered by id."""
     values = {"tenant": tenant, "collection": collection, "after": after, "limit": limit}
     return [_document(row) for row in db.look(PAGE, values)]
 
 
 def by_names(db: Database, tenant: str, collection: str, names: Container[str]) -> dict[str, list[Document]]:
-    """The documents of a collection that were given under these names; under one name, the latest last."""
+    """The documents of a collection with these file names; for the same name, the latest last."""
     values = {"tenant": tenant, "collection": collection, "names": list(names)}
     by_name: dict[str, list[Document]] = {}
     for row in db.look(BY_NAMES, values):
@@ -182,7 +182,7 @@ def by_names(db: Database, tenant: str, collection: str, names: Container[str]) 
 
 
 def by_digests(db: Database, tenant: str, collection: str, digests: Container[str]) -> dict[str, Document]:
-    """The documents of a collection that have one of these contents."""
+    """The documents of a collection with one of these contents."""
     values = {"tenant": tenant, "collection": collection, "digests": list(digests)}
     return {row.digest: _document(row) for row in db.look(BY_DIGESTS, values)}
 
@@ -201,12 +201,12 @@ class DocumentDraft:
 
 
 Request = Callable[[Tx, Document], RequestResult]
-"""Asks for a document to be indexed, inside the transaction that adds it."""
+"""Requests that a document is indexed, inside the transaction that adds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddedDocument:
-    """What became of a draft: the document that has its content, and what became of the request for it."""
+    """The result of a draft: the document with its content, and the result of the request for it."""
 
     document: Document
     answer: RequestResult
@@ -221,11 +221,10 @@ def add(
     request: Request,
     quota: Quota = UNLIMITED,
 ) -> dict[str, AddedDocument]:
-    """By the draft's id, a new document or the one that already has that content; each is asked for.
+    """By the draft's id, a new document or the existing one with that content; each is requested.
 
-    One transaction for all: a document that nobody asked for does not exist. NotFoundError when the
-    collection is deleted meanwhile; QuotaExceededError when they are too much for the tenant, whose quota is
-    this one if it has none of its own.
+    One transaction for all: no document exists without a request. NotFoundError if the collection is deleted
+    meanwhile; QuotaExceededError if they exceed the tenant's quota, which is this one unless it has its own.
     """
 
     def body(tx: Tx) -> dict[str, AddedDocument]:
@@ -247,14 +246,14 @@ def add(
     for _ in range(TRIES):
         with contextlib.suppress(_GoneError):
             return db.write("add_documents", body)
-    raise StoreUnavailableError("documents with this content come and go too quickly; ask again later")
+    raise StoreUnavailableError("documents with this content are being added and deleted; try again later")
 
 
 _NO_HEAD = dict.fromkeys(column.key for column in _HEAD)
 
 
 def _made_or_found(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -> Document:
-    """The document of the draft, just made, or the live one of the collection that has its content."""
+    """The new document of the draft, or the live one of the collection that has its content."""
     row = tx.one(NEW, row_of(tenant, collection, draft))
     if row is not None:
         return of_row(row._asdict() | _NO_HEAD)
@@ -277,7 +276,7 @@ def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]
 
 
 def asked_for(document: Document, answer: RequestResult) -> Document:
-    """The document as it stands after the request, without reading it again."""
+    """The document as it is after the request, without reading it again."""
     if answer.disposition is Disposition.DUPLICATE:
         return dataclasses.replace(
             document,
@@ -298,7 +297,7 @@ def asked_for(document: Document, answer: RequestResult) -> Document:
 
 
 class _GoneError(Exception):
-    """The document was deleted at this very moment; the transaction has left no trace."""
+    """The document was deleted at the same moment; the transaction was rolled back."""
 
 
 LIVE = select(documents.c.id).where(
@@ -313,12 +312,12 @@ def _check_live(tx: Tx, document: Document) -> None:
 
 
 def no_document(document_id: str) -> NotFoundError:
-    """The error for a document that is not there."""
+    """The error for a missing document."""
     return NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
 
 
 def ask(db: Database, document: Document, request: Request) -> RequestResult:
-    """What became of the request for a document; NotFoundError, and nothing asked, when it is deleted."""
+    """The result of requesting a document; NotFoundError, without a request, if it is deleted."""
 
     def body(tx: Tx) -> RequestResult:
         answer = request(tx, document)
@@ -369,10 +368,10 @@ class Taken:
 def set_source(
     db: Database, document: Document, source: DocumentSource, request: Request, quota: Quota = UNLIMITED
 ) -> RequestResult | Taken:
-    """The document wants this content from now on, and is asked for, in one transaction.
+    """The document has this content from now on and is requested, in one transaction.
 
-    A refused request changes nothing: the document wants what it wanted. NotFoundError when it is deleted
-    meanwhile; QuotaExceededError when it grows by too much for the tenant.
+    If the request is refused nothing changes. NotFoundError if the document is deleted meanwhile;
+    QuotaExceededError if its growth exceeds the tenant's quota.
     """
     where = {
         "tenant": document.tenant,
@@ -397,7 +396,7 @@ def set_source(
         return answer
 
     for _ in range(TRIES):
-        # Somebody gave another document this content at the same time: the next look finds which.
+        # Another document got this content at the same time: the next try shows which.
         with contextlib.suppress(exc.IntegrityError):
             return db.write("set_source", body)
     return db.write("set_source", body)
@@ -418,10 +417,10 @@ def change(
     options: Mapping[str, Any] | None,
     request: Request,
 ) -> RequestResult:
-    """The document has this title and these options over its own, one that is None taken away.
+    """The document has this title, and these options merged into its own; an option of None is removed.
 
-    Other options are asked for in the same transaction; a refused request changes nothing, the title neither.
-    NotFoundError when the document is deleted meanwhile.
+    New options are requested in the same transaction; if that is refused nothing changes, not even the title.
+    NotFoundError if the document is deleted meanwhile.
     """
     name = {"tenant": document.tenant, "id": document.id}
 
@@ -437,10 +436,11 @@ def change(
             if answer.disposition is Disposition.REFUSED:
                 return answer
             if _there(tx, name).options != before.options:
-                raise _GoneError  # somebody else changed them before we held the head
+                raise _GoneError  # changed by someone else before we locked the head
         new_title = before.title if title is None else title
         if new_title != before.title:
-            # Before the row, as a publication does. Readers keep titles by the collection's stamp.
+            # Before the row, in the same order as a publication. Readers cache titles by the collection's
+            # `publish_seq`.
             publish_seq.bump(tx, document.tenant, before.collection)
         tx.execute(
             CHANGE,
@@ -456,7 +456,7 @@ def change(
     for _ in range(TRIES):
         with contextlib.suppress(_GoneError):
             return db.write("change_document", body)
-    raise StoreUnavailableError("the document's options change too quickly; ask again later")
+    raise StoreUnavailableError("the document's options are being changed by others; try again later")
 
 
 def _there(tx: Tx, name: Mapping[str, str]) -> Document:
@@ -474,7 +474,7 @@ GONE = (
 
 
 def remove(db: Database, tenant: str, document_id: str) -> bool:
-    """The document is no longer there for anybody; False when it was not."""
+    """The document is gone for every reader; False if it did not exist."""
     values = {"b_tenant": tenant, "b_id": document_id}
     return db.write("remove_document", lambda tx: tx.execute(GONE, values).rowcount == 1 or tx.again)
 
@@ -494,6 +494,6 @@ FACTS = (
 def put_facts(
     tx: Tx, tenant: str, document_id: str, *, form: str | None, pages: int, chunks: int, thumbnail: str | None
 ) -> None:
-    """What the published generation of a document is made of; part of the transaction that publishes it."""
+    """The facts of a document's published generation; part of the transaction that publishes it."""
     values = {"b_tenant": tenant, "b_id": document_id, "b_format": form, "b_pages": pages}
     tx.execute(FACTS, values | {"b_chunks": chunks, "b_thumbnail": thumbnail})

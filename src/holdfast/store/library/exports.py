@@ -1,4 +1,4 @@
-"""What is published in a collection, read to the end in the snapshot of the caller."""
+"""The published content of a collection, read to the end in the caller's snapshot."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from holdfast.store.base.schema import calls, chunks, documents, heads, runs
 DOCUMENTS_AT_ONCE = 100
 CHUNKS_AT_ONCE = 500
 
-# The content and the options are those of the run that made what is visible: the row may want others by now.
+# Content and options are those of the run that made the visible version: the row may have others by now.
 DOCUMENTS = (
     select(
         documents.c.id,
@@ -87,7 +87,7 @@ CHUNKS = (
 
 
 def published(tx: Tx, tenant: str, collection: str) -> Iterator[Row[Any]]:
-    """The documents of the collection that answer queries, by id."""
+    """The published documents of the collection, by id."""
     after = ""
     while page := tx.all(DOCUMENTS, {"tenant": tenant, "collection": collection, "after": after}):
         yield from page
@@ -95,7 +95,7 @@ def published(tx: Tx, tenant: str, collection: str) -> Iterator[Row[Any]]:
 
 
 def chunks_of(tx: Tx, tenant: str, head_id: int, generation: int) -> Iterator[Row[Any]]:
-    """The chunks of a generation in their order, each with its vector where it has one."""
+    """The chunks of a generation in order, each with its vector if it has one."""
     position = {"slice": -1, "position": -1}
     where = {"tenant": tenant, "head_id": head_id, "generation": generation}
     while page := tx.in_binary(CHUNKS, where | position):

@@ -1,9 +1,9 @@
-"""Import: documents that another system indexed are documents here; no work is said to have been done here.
+"""Import: documents indexed by another system become documents here, without claiming work done here.
 
 An active document becomes `success` with generation 1, published and marked imported: it has no chunks until
-somebody asks for it, and the repair of missing chunks leaves it alone till then. Any other becomes `idle`
-(shown as not_indexed). None has content: that is uploaded, or fetched from its URL, before it is indexed.
-What people already work with is never touched, so an import may be run again.
+it is requested, and the repair of missing chunks ignores it until then. Any other becomes `idle` (shown as
+not_indexed). None has content: it is uploaded, or fetched from its URL, before it is indexed. Existing
+documents are never touched, so an import may be run again.
 """
 
 import re
@@ -57,7 +57,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did: heads made as success, heads made as idle, and documents that had a head."""
+    """The result of an import: heads created as success, heads created as idle, and existing documents."""
 
     active: int = 0
     idle: int = 0
@@ -69,7 +69,7 @@ class Imported:
 
 
 class ImportedRow(NamedTuple):
-    """A document of the other system; without a title it is called by its id."""
+    """A document of the other system; without a title, its id is its title."""
 
     id: Any
     is_active: Any
@@ -82,7 +82,7 @@ NEW_HEADS = (
 )
 NEW_RUNS = insert(runs).values(queued_at=now(), finished_at=now())
 NEW_DOCUMENTS = upsert(documents).values(created_at=now(), updated_at=now()).on_conflict_do_nothing()
-# Heads of an import by a release that made no documents. A deleted one stays deleted.
+# Heads imported by a release that created no documents. A deleted one stays deleted.
 WITHOUT_DOCUMENT = (
     select(heads.c.id, heads.c.subject)
     .where(
@@ -116,10 +116,10 @@ def import_documents(
     actor: str = "",
     quota: Quota = UNLIMITED,
 ) -> Imported:
-    """Every `ImportedRow` of `rows` is a document with a head; those that had one are as they were.
+    """Every `ImportedRow` of `rows` is a document with a head; those that had one are unchanged.
 
-    The collection is made if it is not there. QuotaExceededError when a batch is too much for the tenant,
-    whose quota is this one if it has none of its own; the batches before it stay.
+    The collection is created if missing. QuotaExceededError if a batch exceeds the tenant's quota, which is
+    this one unless it has its own; the batches before it stay.
     """
     collection_id = collection or DEFAULT_COLLECTION
     total, source = Imported(), iter(rows)
@@ -141,7 +141,7 @@ def import_documents(
 
 
 def _subject(row: ImportedRow) -> str:
-    """The document's subject; BadRequestError for an id that no URL of the API could name."""
+    """The document's subject; BadRequestError for an id that cannot be part of an API URL."""
     if not TENANT.fullmatch(str(row.id)):
         message = (
             f"document:{row.id} cannot be imported: an id has letters, digits, dot, - and _, at most 64; "
@@ -152,18 +152,18 @@ def _subject(row: ImportedRow) -> str:
 
 
 def _draft(row: ImportedRow) -> DocumentDraft:
-    """The document without content: its digest is no digest, and unique as one."""
+    """The document without content: a unique placeholder takes the place of its digest."""
     title = " ".join(plain(str(row.title or "")).split())[:MOST_TITLE]
     url = str(row.url or "").strip()
     if len(url) > MOST_URL or plain(url) != url:
-        raise BadRequestError(f"the URL of document {row.id} cannot be kept: {url!r:.80}", code="bad_url")
+        raise BadRequestError(f"the URL of document {row.id} cannot be stored: {url!r:.80}", code="bad_url")
     return DocumentDraft(
         str(row.id), title or str(row.id), DocumentSource(f"{SOURCE}:{row.id}", 0, SOURCE, url=url or None)
     )
 
 
 def _is_true(value: object) -> bool:
-    """True for what databases without a boolean type keep as true, too."""
+    """True also for the values that databases without a boolean type use for true."""
     return str(value).strip().lower() in TRUE_WORDS
 
 
@@ -176,12 +176,14 @@ def _import_batch(
 ) -> Imported:
     """One batch in one transaction. `run_ids` are the runs of the active documents, drawn before any try."""
     tenant, collection = next((ask.tenant, ask.collection or "") for ask in asks.values())
-    created: set[str] = set()  # over all tries: after a lost answer the second finds the heads of the first
+    created: set[str] = (
+        set()
+    )  # over all tries: after a lost response the second one sees the heads of the first
 
     def body(tx: Tx) -> None:
         if tx.one(collections.COLLECTION_KEPT, {"tenant": tenant, "id": collection}) is None:
             raise collections.no_collection(collection)
-        # Sorted, so that two imports at once meet the unique index in the same order.
+        # Sorted, so that concurrent imports reach the unique index in the same order.
         new = tx.execute(NEW_HEADS, [_head(asks[name], run_ids[name]) for name in sorted(asks)]).all()
         created.update(row.subject for row in new)
         active = [(row.id, asks[row.subject], run_ids[row.subject]) for row in new if run_ids[row.subject]]
@@ -204,7 +206,7 @@ def _import_batch(
 
 
 def _without_document(tx: Tx, asks: dict[str, Ask]) -> list[str]:
-    """The subjects of imported heads that are no documents yet; they are of the collection from now on."""
+    """The subjects of imported heads without a document; they belong to the collection from now on."""
     first = next(iter(asks.values()))
     values = {"tenant": first.tenant, "kind": first.kind, "subjects": sorted(asks)}
     bare = tx.all(WITHOUT_DOCUMENT, values)
@@ -271,9 +273,9 @@ def read_documents(
     title_column: str | None = None,
     url_column: str | None = None,
 ) -> Iterator[ImportedRow]:
-    """Every row of a table in somebody's database, streamed and in one snapshot.
+    """Every row of a table in the other database, streamed from one snapshot.
 
-    The database is only read, and none of its settings is changed.
+    The database is only read, and none of its settings are changed.
     """
     optional = {"title": title_column, "url": url_column}
     fields = {"id": id_column, "is_active": active_column, **{k: v for k, v in optional.items() if v}}
@@ -293,7 +295,7 @@ def read_documents(
             for row in streamed:
                 yield ImportedRow(**dict(zip(fields, row, strict=True)))
     except exc.OperationalError as error:
-        message = f"the database to import from cannot be read ({error.orig}); check its address"
+        message = f"the database to import from cannot be read ({error.orig}); check its URL"
         raise BadRequestError(message, code="import_unreadable") from error
     finally:
         engine.dispose()
@@ -303,7 +305,9 @@ def _identifiers(table_name: str, *columns: str) -> tuple[str | None, str]:
     parts = table_name.split(".")
     for name in (*parts, *columns):
         if len(parts) > 2 or not IDENTIFIER.fullmatch(name):
-            message = f"{name!r} is no name of a table or column; use letters, digits and _, like documents"
+            message = (
+                f"{name!r} is not the name of a table or column; use letters, digits and _, like documents"
+            )
             raise BadRequestError(message, code="bad_identifier")
     return (parts[0] if len(parts) == 2 else None), parts[-1]
 

@@ -1,4 +1,4 @@
-"""What is missing from published documents, and which bytes nobody needs."""
+"""What is missing from published documents, and which bytes are no longer needed."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from holdfast.store.base.database import Database
 from holdfast.store.base.dialect import in_usual_order
 from holdfast.store.base.schema import calls, chunks, documents, heads, one_of, runs
 
-# Some heads first, by their number alone: joined with all documents before that, every turn would read all.
+# A few heads first, by number alone: joined with all documents before that, every round would read all.
 _page = (
     select(heads.c.id, heads.c.tenant, heads.c.subject, heads.c.published_generation)
     .where(
@@ -25,8 +25,8 @@ _page = (
     .limit(bindparam("limit"))
     .subquery("page")
 )
-# Correlated by name: without that, a condition two levels deep that names the page reads one of its own, all
-# of it for every chunk, and any tenant's call counts as present.
+# Correlated by name: otherwise a condition two levels deep that names the page reads its own copy, all of it
+# for every chunk, and any tenant's call counts as present.
 _vector = (
     exists()
     .where(
@@ -77,7 +77,7 @@ class MissingPart:
 
 
 def look(db: Database, *, after: int, limit: int) -> tuple[list[MissingPart], int]:
-    """What is missing among `limit` documents after the head `after`; and where to go on, 0 at the end."""
+    """What is missing among `limit` documents after the head `after`; and where to continue, 0 at the end."""
     page = db.read(lambda tx: tx.all(LOOK, {"after": after, "limit": limit}))
     gaps = [
         MissingPart(row.id, row.tenant, row.subject, max(0, row.expected - row.present), row.without_vector)
@@ -95,7 +95,7 @@ NAMED = select(
 
 
 def is_named(db: Database, digest: str) -> bool:
-    """True when a document, or work that is under way, needs these bytes."""
+    """True if a document, or work under way, needs these bytes."""
     return any(db.read(lambda tx: tx.execute(NAMED, {"digest": digest}).one()))
 
 
@@ -116,6 +116,6 @@ WITHOUT_VECTOR = select(
 
 
 def has_vectors(db: Database, tenant: str, head_id: int, copy: Copy) -> bool:
-    """True when every chunk of an earlier slice still has its vector, so that it may be taken over."""
+    """True if every chunk of an earlier slice still has its vector, so that the slice may be reused."""
     values = {"tenant": tenant, "head_id": head_id, "generation": copy.generation, "slice": copy.slice}
     return not db.read(lambda tx: tx.execute(WITHOUT_VECTOR, values).scalar())

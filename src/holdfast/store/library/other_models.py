@@ -1,4 +1,4 @@
-"""Documents whose published generation was embedded by another provider or model than is used now."""
+"""Documents whose published generation was embedded by another provider or model than the current one."""
 
 from sqlalchemy import bindparam, func, or_, select
 
@@ -6,7 +6,7 @@ from holdfast.core import subjects
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import heads, runs
 
-# More are not counted: whoever is told of a thousand has to see to all of them.
+# Counting stops here: with a thousand, all of them have to be indexed again.
 MOST = 1000
 
 _other = (
@@ -30,6 +30,6 @@ OTHERS = select(func.count()).select_from(_other)
 
 
 def count(db: Database, tenant: str, collection: str, *, provider: str, model: str) -> int:
-    """How many documents of the collection are not found by their meaning, a thousand at most."""
+    """How many documents of the collection cannot be found by meaning, at most a thousand."""
     where = {"tenant": tenant, "collection": collection, "provider": provider, "model": model}
     return int(db.look(OTHERS, where)[0][0])

@@ -1,11 +1,11 @@
-"""How much a tenant holds and may hold: documents, and the bytes of their originals.
+"""How much a tenant stores and may store: documents, and the bytes of their originals.
 
-The database counts by itself, by triggers, in the transaction that changes a document; the row that it counts
-in stays locked until that transaction ends. So a check at the end of the transaction sees what
-everybody before it has added, and of two uploads that do not fit together one is refused. A document that is
-deleted frees its share at once, though its bytes are taken off the disk later, by the sweep.
+The database counts with triggers, in the transaction that changes a document; the counter row stays locked
+until that transaction ends. So a check at the end of the transaction sees everything added before, and of two
+uploads that do not fit together one is refused. A deleted document frees its share at once, though the sweep
+removes its bytes from the disk later.
 
-Not counted: chunks, vectors and older versions. They follow from the documents, within a factor.
+Not counted: chunks, vectors and older versions. They are proportional to the documents.
 """
 
 import contextlib
@@ -23,14 +23,14 @@ from holdfast.store.base.schema import quotas
 
 
 class QuotaExceededError(WorkError):
-    """The tenant would hold more than it may; nothing was added."""
+    """The tenant would store more than it may; nothing was added."""
 
     code = "quota_exceeded"
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The most documents and bytes that a tenant may hold; None for no limit."""
+    """The most documents and bytes that a tenant may store; None for no limit."""
 
     documents: int | None = None
     bytes: int | None = None
@@ -41,7 +41,7 @@ UNLIMITED = Quota()
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a tenant holds, and the limits that hold for it."""
+    """What a tenant stores, and its limits."""
 
     tenant: str
     documents: int
@@ -49,17 +49,17 @@ class Usage:
     quota: Quota
 
     def check(self, *, documents: int = 0, bytes_: int = 0) -> None:
-        """Return if so much more fits; otherwise QuotaExceededError."""
+        """Return if this much more fits; otherwise QuotaExceededError."""
         of_documents, of_bytes = self.quota.documents, self.quota.bytes
         if of_documents is not None and self.documents + documents > of_documents:
             raise QuotaExceededError(
                 f"the quota of tenant {self.tenant} is {of_documents:,} documents, and with this it would "
-                f"hold {self.documents + documents:,}; delete some, or have it raised"
+                f"hold {self.documents + documents:,}; delete some, or ask an operator to raise it"
             )
         if of_bytes is not None and self.bytes + bytes_ > of_bytes:
             raise QuotaExceededError(
-                f"the quota of tenant {self.tenant} is {of_bytes:,} bytes, and with this it would hold "
-                f"{self.bytes + bytes_:,}; delete some documents, or have it raised"
+                f"the quota of tenant {self.tenant} is {of_bytes:,} bytes, and with this it would have "
+                f"{self.bytes + bytes_:,}; delete some documents, or ask an operator to raise it"
             )
 
 
@@ -86,9 +86,9 @@ def _usage(row: Row[tuple[object, ...]] | None, tenant: str, default: Quota) -> 
 
 @contextlib.contextmanager
 def noting(db: Database, tenant: str, actor: str) -> Iterator[None]:
-    """What is refused inside for the quota is in the journal, and counted.
+    """A refusal for the quota inside this block is recorded in the journal and counted.
 
-    In a transaction of its own, for that of the request leaves nothing behind.
+    In its own transaction, as that of the request is rolled back.
     """
     try:
         yield
@@ -105,33 +105,33 @@ def noting(db: Database, tenant: str, actor: str) -> Iterator[None]:
 
 
 def check(tx: Tx, tenant: str, default: Quota) -> None:
-    """Return if what the tenant holds with this transaction is no more than it may; else QuotaExceededError.
+    """Return if the tenant, including this transaction, is within its quota; else QuotaExceededError.
 
-    The last thing in a transaction that has added something: the row is its own by then.
+    Call it last in a transaction that has added something, which holds the row by then.
     """
     _usage(tx.one(ONE, {"tenant": tenant}), tenant, default).check()
 
 
 def usage(db: Database, tenant: str, default: Quota) -> Usage:
-    """What the tenant holds and may hold."""
+    """What the tenant stores and may store."""
     return _usage(db.first(ONE, {"tenant": tenant}), tenant, default)
 
 
 def every(db: Database, default: Quota) -> list[Usage]:
-    """What each tenant holds and may hold, of those who have ever held something or have a limit."""
+    """Usage and limits of every tenant that ever stored something or has a limit."""
     return [_usage(row, row.tenant, default) for row in db.look(ALL)]
 
 
 def limits(db: Database, tenant: str) -> Quota:
-    """The limits of the tenant's own; None where the settings' hold."""
+    """The tenant's own limits; None where those of the settings apply."""
     row = db.first(ONE, {"tenant": tenant})
     return UNLIMITED if row is None else Quota(row.most_documents, row.most_bytes)
 
 
 def set_limits(db: Database, tenant: str, own: Quota) -> None:
-    """These are the limits of the tenant from now on, those of the settings where one is None.
+    """The tenant has these limits from now on, and those of the settings where one is None.
 
-    What it holds already stays, also above them.
+    What it stores already stays, even above them.
     """
     values = {"b_tenant": tenant, "b_documents": own.documents, "b_bytes": own.bytes}
     db.write("set_quota", lambda tx: tx.execute(SET, values))

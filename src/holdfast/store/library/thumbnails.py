@@ -1,4 +1,4 @@
-"""Which picture shows the published generation of a document. It is drawn by whoever looks first."""
+"""The thumbnail of a document's published generation. It is drawn at the first request."""
 
 from sqlalchemy import bindparam, select, update
 
@@ -23,7 +23,7 @@ KEEP = (
 
 
 def published_content(db: Database, document: Document) -> str | None:
-    """The digest of the bytes that the published generation was made of; None when that is not known."""
+    """The digest of the bytes of the published generation; None if it is not known."""
     if document.generation == document.published_generation:
         return document.digest
     values = {"head_id": document.head_id, "generation": document.published_generation}
@@ -32,9 +32,9 @@ def published_content(db: Database, document: Document) -> str | None:
 
 
 def keep(db: Database, document: Document, digest: str) -> bool:
-    """The picture is that of the document; False if another generation was published while it was drawn.
+    """The thumbnail belongs to the document; False if another generation was published while it was drawn.
 
-    The head is held meanwhile, as a publication holds it: a picture of the old text would stay for good.
+    The head is locked meanwhile, as in a publication; otherwise a thumbnail of the old text could stay.
     """
 
     def body(tx: Tx) -> bool:

@@ -1,8 +1,8 @@
-"""The bill and the unsettled orders of one tenant, or of all. Amounts are nano-dollars; nothing writes.
+"""The bill and the unsettled orders of one tenant or of all. Amounts are nano-dollars. Read-only.
 
-The bill adds up three sources: what was charged (`charges`), what was taken from the ledger instead
-(`tasks`), and duplicates that were refused (`journal`, priced as `refusals` says). Charges stay for ever;
-savings go with the history of their runs, when HISTORY_RETENTION is set.
+The bill adds up three sources: what was charged (`charges`), what was reused from the ledger (`tasks`), and
+refused duplicates (`journal`, priced as described in `refusals`). Charges are kept for ever; savings are
+deleted with the history of their runs, if HISTORY_RETENTION is set.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ MOST_ROWS = 1000
 
 
 class By(StrEnum):
-    """What the lines of a bill are about."""
+    """What the rows of a bill are grouped by."""
 
     MODEL = "model"
     COLLECTION = "collection"
@@ -54,10 +54,10 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BillRow:
-    """What one thing cost and saved. `about` is None for what belongs to none; a day is its number.
+    """Cost and savings of one group. `about` is None if there is no such group; a day is its number.
 
     `paid` is the first charge of each order, `second` every further one, `in_doubt` what may have been
-    charged and is not cleared. `saved` was known to the ledger, `refused` is what refused duplicates would
+    charged and is not cleared. `saved` was reused from the ledger; `refused` is what refused duplicates would
     have cost.
     """
 
@@ -72,21 +72,21 @@ class BillRow:
     saved: int = 0
     duplicates: int = 0
     refused: int = 0
-    # Of the calls, those for which no price was known; `paid` has nothing of them.
+    # Calls without a known price; they are not included in `paid`.
     unpriced_calls: int = 0
 
     @property
     def unpriced(self) -> bool:
-        """True when all that is known of what was paid is that it had no price."""
+        """True if something was paid for, but at no known price."""
         return self.unpriced_calls > 0 and not self.paid
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The lines, sorted by what they are about, and the sums over all, also over those beyond the last.
+    """The rows, sorted by group, and the totals over all rows, including those on later pages.
 
-    `total` is every charge and every doubt as money: a bill never promises less than was spent. `next` is
-    what the last line is about when there are more after it, else None.
+    `total` is every charge and every doubt: a bill never shows less than was spent. `next` is the group of
+    the last row if more rows follow, else None.
     """
 
     by: By
@@ -98,20 +98,20 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """From `since` on and before `until`, in database seconds; None: no bound on that side."""
+    """From `since` (inclusive) to `until` (exclusive), in database seconds; None: unbounded."""
 
     since: float | None = None
     until: float | None = None
 
     def over(self, at: ColumnElement[float]) -> list[ColumnElement[bool]]:
-        """The conditions that `at` is within."""
+        """The conditions under which `at` is in the range."""
         low = [] if self.since is None else [at >= self.since]
         return low if self.until is None else [*low, at < self.until]
 
 
 _SUMMED = [name for name in BillRow.__dataclass_fields__ if name != "about"]
 _MODEL = runs.c.options["model"].as_string()
-# Why something was paid for: the kind of its run, and why that was begun. What belongs to no run has none.
+# Why something was paid for: the kind of its run, and why that was started. Charges without a run have none.
 _REASON = runs.c.kind + ":" + runs.c.reason
 
 
@@ -120,7 +120,7 @@ def _day(at: ColumnElement[float]) -> ColumnElement[int]:
 
 
 def _sums(**known: Any) -> list[ColumnElement[int]]:
-    """Every column of a line, those not known as 0: the parts of a union need the same."""
+    """Every column of a row, unknown ones as 0: the parts of a union need the same columns."""
     nothing = cast(literal(0), BigInteger)
     return [cast(known.get(name, nothing), BigInteger).label(name) for name in _SUMMED]
 
@@ -132,7 +132,7 @@ def _mine(tenant: str | None, column: Any) -> list[ColumnElement[bool]]:
 def _charged(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
     about: dict[By, Any] = {
         By.MODEL: charges.c.model,
-        # A charge of a whole tenant has the scope `tenant`, that of a collection `collection:<id>`.
+        # A charge for a whole tenant has the scope `tenant`, one for a collection `collection:<id>`.
         By.COLLECTION: case((charges.c.scope == "tenant", ""), else_=func.substr(charges.c.scope, 12)),
         By.DOCUMENT: runs.c.subject,
         By.RUN: charges.c.run_id,
@@ -188,7 +188,7 @@ def _refused(by: By, tenant: str | None, span: TimeRange) -> Select[Any]:
         By.DAY: _day(journal.c.at),
     }
     conditions = [refusals.IS_DUPLICATE, *_mine(tenant, journal.c.tenant), *span.over(journal.c.at)]
-    # Each run is priced once, however often it was asked for.
+    # Each run is priced once, however often it was requested.
     hit = select(journal.c.run_id).where(*conditions).distinct().subquery("hit")
     priced = select(hit.c.run_id, refusals.price_of(hit.c.run_id).label("price")).subquery("priced")
     worth = case((priced.c.price > refusals.NOTED, priced.c.price), else_=refusals.NOTED)
@@ -215,10 +215,10 @@ def bill(
     after: str | None = None,
     limit: int = MOST_ROWS,
 ) -> Bill:
-    """The bill of a tenant, or of all, in lines about `by` that come after `after`; all at one moment."""
+    """The bill of a tenant or of all, grouped by `by`, with the rows after `after`; one snapshot."""
     noted = _all(by, tenant, span or TimeRange())
     summed = [func.coalesce(func.sum(noted.c[name]), 0).label(name) for name in _SUMMED]
-    # A key of nothing is the empty text, so that lines have one order and a place to go on from.
+    # A missing key is the empty text, so that rows have a total order to page by.
     about = noted.c.about if by is By.DAY else func.coalesce(cast(noted.c.about, Text), "")
     lines = select(about.label("about"), *summed).group_by(about).order_by(about).limit(limit + 1)
     if after is not None:
@@ -236,7 +236,7 @@ def bill(
 
 
 def _line(row: Row[Any]) -> BillRow:
-    # PostgreSQL adds 64-bit numbers up to a numeric.
+    # PostgreSQL sums 64-bit numbers to a numeric.
     return BillRow(row.about if row.about != "" else None, *(int(getattr(row, name)) for name in _SUMMED))
 
 
@@ -248,14 +248,14 @@ SETTLED = select(calls.c.key).where(
 
 
 def settled(db: Database, tenant: str, keys: Sequence[str]) -> frozenset[str]:
-    """Those of the keys that the tenant has paid for; their results are not read."""
+    """The keys among these that the tenant has paid for; their results are not read."""
     calls_settled = db.read(lambda tx: tx.all(SETTLED, {"tenant": tenant, "keys": keys}))
     return frozenset(row.key for row in calls_settled)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenOrder:
-    """An order as its owner sees it. `age` is seconds since it was intended."""
+    """An order as its owner sees it. `age`: seconds since it was intended."""
 
     id: str
     tenant: str
@@ -282,8 +282,8 @@ def _orders(tenant: str | None) -> Select[Any]:
 
 
 def open_orders(db: Database, tenant: str | None, state: CallState | None = None) -> tuple[OpenOrder, ...]:
-    """The unsettled orders of a tenant, or of all, the oldest first; only those in `state`, when given."""
-    # Spelt as their index spells it, for SQLite does not see that one state is among several.
+    """The unsettled orders of a tenant or of all, oldest first; only those in `state`, if given."""
+    # Written as in the index, as SQLite does not see that one state is among several.
     query = _orders(tenant).where(text(f"holdfast_orders.{one_of('state', UNSETTLED)}"))
     if state is not None:
         query = query.where(orders.c.state == rows.literal(state))
@@ -292,7 +292,7 @@ def open_orders(db: Database, tenant: str | None, state: CallState | None = None
 
 
 def order(db: Database, tenant: str | None, order_id: str) -> OpenOrder | None:
-    """The order with this id, if it is the tenant's or any will do, whatever its state; else None."""
+    """The order with this id in any state, if it belongs to the tenant (None: any tenant); else None."""
     row = db.read(lambda tx: tx.one(_orders(tenant).where(orders.c.id == order_id)))
     return None if row is None else _order(row)
 

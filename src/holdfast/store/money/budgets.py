@@ -1,19 +1,19 @@
-"""Budgets and throttles: how much may still be spent, and when a provider may be asked again.
+"""Budgets and throttles: how much may still be spent, and when a provider may be called again.
 
-A reservation is made in the transaction of the intent and given back or turned into spending in the
-transaction that ends the order, so the cap holds under concurrency and crashes. Amounts are nano-dollars.
+A reservation is made in the transaction of the intent, and released or turned into spending in the
+transaction that ends the order, so the limit holds under concurrency and crashes. Amounts are nano-dollars.
 
-The hard limit refuses: `spent + reserved` never passes it. The soft limit warns: whoever's order brings the
-sum to it notes that in the journal, once, in the same transaction, under the lock of the budget's row.
+The hard limit refuses: `spent + reserved` never exceeds it. The soft limit warns: the order that reaches it
+writes that to the journal, once, in the same transaction, under the lock of the budget's row.
 
-A budget of a day or a month counts what is charged within it. Whoever first changes its row after the end
-starts the next one at nothing spent; what is reserved stays, for it will be charged in the new one. Until
-then readers leave the old sum out.
+A budget of a day or a month counts what is charged within it. The first change of its row after the end
+starts the next period with nothing spent; reservations stay, because they will be charged in the new one.
+Until then readers ignore the old sum.
 
-Why a new budget misses nothing: it starts from the charges it can see, and on PostgreSQL it could not see
-those of a transaction that has looked for budgets, found none and is about to commit. Hence it takes the
-table for itself first. Whoever has looked holds a lock on the table until the end, found or not; whoever
-looks later waits, and finds the new row.
+Why a new budget misses nothing: it starts from the charges that it can see. On PostgreSQL it could not see
+those of a transaction that looked for budgets, saw none and is about to commit. So it first locks the table
+exclusively. Every transaction that looked for budgets holds a lock on the table until its end, whether or not
+there were any; later ones wait and see the new row.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ BATCH = 200
 
 
 class KeepLimit(Enum):
-    """The one value that says: leave this limit as it is."""
+    """Sentinel: leave this limit unchanged."""
 
     UNCHANGED = "unchanged"
 
@@ -65,19 +65,19 @@ Limit: TypeAlias = int | KeepLimit | None
 
 
 class OverBudgetError(HoldfastError):
-    """The next order would pass the hard limit; nothing was reserved and nothing was sent."""
+    """The next order would exceed the hard limit; nothing was reserved or sent."""
 
     code = "over_budget"
 
     def __init__(self, scope: str) -> None:
         super().__init__(
-            f"the budget of {scope} does not cover the next call; raise it, or wait for others to end"
+            f"the budget of {scope} does not cover the next call; raise it, or wait for other orders to end"
         )
         self.scope = scope
 
 
 class UnpricedError(WorkError):
-    """No price is known for the model, and a hard limit is to hold; nothing was sent."""
+    """The model has no known price and a hard limit applies; nothing was sent."""
 
     def __init__(self, scope: str) -> None:
         message = (
@@ -90,7 +90,7 @@ class UnpricedError(WorkError):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a tenant or a collection may spend in a period, and what of it is gone; None: no such limit.
+    """What a tenant or a collection may spend in a period, and what is used; None: no such limit.
 
     `resets_at` is when the next period begins with nothing spent; None: never.
     """
@@ -108,27 +108,27 @@ class Budget:
 
     @property
     def used(self) -> int:
-        """What is spent, and what orders under way may yet cost."""
+        """What is spent plus what orders under way may still cost."""
         return self.spent + self.reserved
 
     @property
     def over_soft(self) -> bool:
-        """True when the warning is due."""
+        """True if the soft limit is reached."""
         return self.soft_limit is not None and self.used >= self.soft_limit
 
     @property
     def over_hard(self) -> bool:
-        """True when nothing that costs is taken on any more."""
+        """True if no more paid work is accepted."""
         return self.hard_limit is not None and self.used >= self.hard_limit
 
     @property
     def named(self) -> str:
-        """Whose budget it is, and of which period if not of all time."""
+        """Whose budget it is, and its period unless it is unlimited."""
         return self.scope if self.period is Period.TOTAL else f"{self.scope} for the {self.period}"
 
 
 def _budget(row: Row[Any]) -> Budget:
-    """The budget as it stands at the row's `now`: of a period that is over nothing is spent any more."""
+    """The budget at the row's `now`: spending of a past period no longer counts."""
     period = Period(row.period)
     ended = row.window_end is not None and row.window_end <= row.now
     start, end = window(period, row.now) if ended else (row.window_start, row.window_end)
@@ -188,7 +188,7 @@ NEW = insert(budgets).values(
     warned=bindparam("b_warned"),
 )
 REMOVE = delete(budgets).where(*_this)
-# Conflicts with every lock of a change and of a look FOR UPDATE, not with plain readers.
+# Conflicts with every lock for change, including FOR UPDATE, but not with plain readers.
 ALONE = text("LOCK TABLE holdfast_budgets IN EXCLUSIVE MODE")
 
 
@@ -208,16 +208,16 @@ def _values(budget: Budget) -> dict[str, Any]:
 
 
 def _held(tx: Tx, tenant: str, scopes: Sequence[str]) -> list[Budget]:
-    """Every budget there is for the scopes, as it stands, locked in the one order."""
+    """Every budget of the scopes in its current state, locked in a fixed order."""
     rows = tx.all(OF_SCOPES_FOR_CHANGE, {"b_tenant": tenant, "scopes": scopes})
     return [_budget(row) for row in rows]
 
 
 def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int, *, unpriced: bool = False) -> None:
-    """`amount` is reserved in every budget there is for `scopes`; otherwise OverBudgetError, and nothing.
+    """`amount` is reserved in every budget of `scopes`; otherwise OverBudgetError and nothing is reserved.
 
-    What costs nothing needs no budget. What has no price may cost anything: under a hard limit it is refused
-    with UnpricedError.
+    Free calls need no budget. A call without a known price may cost anything: under a hard limit it is
+    refused with UnpricedError.
     """
     if not amount and not unpriced:
         return
@@ -233,10 +233,10 @@ def reserve(tx: Tx, tenant: str, scopes: Sequence[str], amount: int, *, unpriced
 def account(
     tx: Tx, tenant: str, scopes: Sequence[str], *, spent: int, freed: int, counted_at: float | None = None
 ) -> None:
-    """Reservations of an ended order are freed and what it cost is spent.
+    """Reservations of an ended order are released and its cost is spent.
 
-    `counted_at`: when the amount was first counted, for one that is taken back. A period that began later
-    never had it.
+    `counted_at`: when the amount was first counted, for a charge that is taken back. A period that began
+    later never included it.
     """
     if not spent and not freed:
         return
@@ -248,7 +248,7 @@ def account(
 
 
 def _keep(tx: Tx, budget: Budget) -> None:
-    """The locked row is as `budget` says. If this brought it over its soft limit, the journal has it."""
+    """The locked row is as `budget` says. If this crossed the soft limit, the journal has an entry."""
     warns = budget.over_soft and not budget.warned
     tx.execute(CHANGE, _values(replace(budget, warned=budget.warned or warns)))
     if warns:
@@ -267,8 +267,8 @@ def _warn(tx: Tx, budget: Budget) -> None:
     journal.write(tx, noted)
 
 
-# What is charged counts when it is charged. A doubt about an order that is still open is in its reservation;
-# one that outlived its order is spent since that settled.
+# A charge counts when it is made. A doubt about an order that is still open is part of its reservation; one
+# that outlived its order has been spent since that settled.
 _charges = select(func.coalesce(func.sum(charges.c.amount), 0)).where(
     charges.c.tenant == bindparam("b_tenant"),
     or_(bindparam("b_scope") == TENANT, charges.c.scope == bindparam("b_scope")),
@@ -303,8 +303,8 @@ def set_budget(
 ) -> Budget | None:
     """The budget of (tenant, scope, period) has these limits; a new one starts from what was spent so far.
 
-    Answers it, or None: without any limit there is no budget any more. BadRequestError when its soft limit
-    would be above its hard one. Work that waits for it is another matter: `resume`.
+    Returns it, or None: without limits there is no budget any more. BadRequestError if the soft limit is
+    above the hard one. Tasks waiting for the budget are not queued: see `resume`.
     """
     token = db.token()
     this = {"b_tenant": tenant, "b_scope": scope, "b_period": period.value}
@@ -351,11 +351,11 @@ NOW = select(now())
 
 
 def _counted(tx: Tx, tenant: str, scope: str, period: Period) -> Budget:
-    """A budget without limits that has what was spent in this period, and what orders have in reserve."""
+    """A budget without limits, with the spending of this period and the reservations of orders."""
     start, end = window(period, float(tx.execute(NOW).scalar_one()))
     since = {"b_tenant": tenant, "b_scope": scope, "b_start": start}
     spent = sum(int(tx.execute(query, since).scalar_one()) for query in (CHARGED, DOUBTED))
-    # Orders under way before there was a budget count in it from the start.
+    # Orders under way before the budget existed count from the start.
     reserved = _open(tx).get((tenant, scope), 0)
     return Budget(tenant, scope, period, None, None, spent, reserved, start, end)
 
@@ -381,9 +381,9 @@ QUEUE = (
 
 
 def resume(db: Database, tenant: str, scope: str) -> dict[str, int]:
-    """What waits for this budget is queued now, instead of when its wait would end; answers how much by lane.
+    """Tasks waiting for this budget are queued now, before their wait ends. Returns how many per lane.
 
-    Not covered: a task that met the old limit and is being put back in this very moment waits its time.
+    Not covered: a task that hit the old limit and is being put back at this moment waits its full time.
     """
     collection = None if scope == TENANT else scope.partition(":")[2]
     woken: dict[int, str] = {}  # over all tries: a spare wake-up is harmless, a lost one costs a sweep
@@ -401,9 +401,10 @@ def resume(db: Database, tenant: str, scope: str) -> dict[str, int]:
 
 
 def held(row: Any) -> int:
-    """What an open order has in reserve: its price, once for each of its sends that may be charged.
+    """What an open order has reserved: its price, once for each of its sends that may be charged.
 
-    Under a key all sends are one charge. Without one every doubt may be, and so may the send under way.
+    With an idempotency key all sends are one charge. Without one every doubtful send may be charged, and so
+    may the one under way.
     """
     if row.keyed:
         return int(row.estimate)
@@ -421,7 +422,7 @@ SET_RESERVED = update(budgets).where(*_this).values(reserved=bindparam("b_reserv
 
 
 def _open(tx: Tx) -> dict[tuple[str, str], int]:
-    """What the open orders of each (tenant, scope) have in reserve."""
+    """What the open orders of each (tenant, scope) have reserved."""
     sums: dict[tuple[str, str], int] = {}
     for order in tx.all(UNSETTLED_ORDERS):
         for scope in order.scopes:
@@ -431,9 +432,9 @@ def _open(tx: Tx) -> dict[tuple[str, str], int]:
 
 
 def recompute(db: Database) -> int:
-    """Every reservation equals the sum of its open orders; answers how many had drifted.
+    """Every reservation equals the sum of its open orders. Returns how many had drifted.
 
-    With the budget rows locked nobody is between its reservation and its commit, so the sum is exact.
+    With the budget rows locked no transaction is between its reservation and its commit, so the sum is exact.
     """
 
     def body(tx: Tx) -> int:
@@ -466,23 +467,23 @@ WAIT = select(throttles.c.not_before - now()).where(throttles.c.scope == bindpar
 
 
 def throttle(db: Database, scope: str, delay: float) -> None:
-    """No worker asks `scope` again before `delay` seconds from now."""
+    """No worker calls `scope` again for `delay` seconds."""
     db.write("throttle", lambda tx: tx.execute(THROTTLE, {"b_scope": scope, "b_delay": delay}))
 
 
 def wait_for(db: Database, scope: str) -> float:
-    """Seconds until `scope` may be asked again; 0 when it may be asked now."""
+    """Seconds until `scope` may be called again; 0 if it may be called now."""
     row = db.first(WAIT, {"scope": scope})
     return max(0.0, row[0]) if row is not None else 0.0
 
 
 def of_tenant(db: Database, tenant: str) -> tuple[Budget, ...]:
-    """The budgets of a tenant, as they stand."""
+    """The budgets of a tenant in their current state."""
     query = _EVERY.where(budgets.c.tenant == tenant).order_by(budgets.c.scope, budgets.c.period)
     return tuple(_budget(row) for row in db.read(lambda tx: tx.all(query)))
 
 
 def every(db: Database) -> tuple[Budget, ...]:
-    """All budgets, as they stand."""
+    """All budgets in their current state."""
     query = _EVERY.order_by(budgets.c.tenant, budgets.c.scope, budgets.c.period)
     return tuple(_budget(row) for row in db.read(lambda tx: tx.all(query)))

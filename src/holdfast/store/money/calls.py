@@ -2,14 +2,14 @@
 
 Why a call is paid once (G5): its content key is the primary key of its row, so of all workers that miss it
 exactly one inserts the intent, or takes over a void one under its lock. Only the holder of the intent may
-mark it sent, only under the fence, all calls of an order or none; and only what was marked and *confirmed*
-is sent. The rest is `orders`: what became of it.
+mark it sent, only under the fence, all calls of an order or none; and only what was marked and *confirmed* is
+sent. What happens next is in `orders`.
 
-Where nothing comes between the intent and the first byte (`Profile.in_process`) both are one transaction,
-`send_at_once`: what holds of either holds of it, and an order that it made was never unsent.
+If nothing happens between the intent and the first byte (`Profile.in_process`), both are one transaction,
+`send_at_once`: the guarantees of both apply, and its order is never unsent.
 
-Intents are inserted in sorted key order and read back in a second statement: insert-or-read in one returns
-no row when another transaction inserts the same key at the same moment.
+Intents are inserted in sorted key order and read back in a second statement: insert-or-read in one statement
+returns no row if another transaction inserts the same key at the same moment.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ NEW_CALL = (
         estimate=bindparam("b_estimate"),
     )
     .on_conflict_do_nothing()
-    .execution_options(preserve_rowcount=True)  # not kept by itself for INSERT
+    .execution_options(preserve_rowcount=True)  # not reported by default for INSERT
 )
 TAKE_VOID = (
     update(calls)
@@ -64,7 +64,7 @@ TAKE_VOID = (
 )
 ORDER_COLUMNS = [orders.c[name] for name in Order.__dataclass_fields__]
 ORDER = select(*ORDER_COLUMNS, now().label("now")).where(orders.c.id == bindparam("order_id"))
-# Without its body, which is long: whoever changes an order does not send it.
+# Without the body, which is long and not needed to change an order.
 ORDER_FOR_CHANGE = (
     select(*(column for column in orders.c if column is not orders.c.body), now().label("now"))
     .where(orders.c.id == bindparam("order_id"))
@@ -97,7 +97,7 @@ def order(row: Row[Any]) -> Order:
 
 
 def look_up(db: Database, tenant: str, keys: Sequence[str]) -> dict[str, LedgerEntry]:
-    """What the ledger has of these keys, in one statement."""
+    """The ledger's entries for these keys, in one statement."""
     rows = db.look(ENTRIES, {"tenant": tenant, "keys": keys})
     return {row.key: entry(row) for row in rows}
 
@@ -108,7 +108,7 @@ SENT_BY_TASK = select(orders.c.id).where(
 
 
 def paid_by(db: Database, task_id: int, order_ids: Sequence[str]) -> frozenset[str]:
-    """Those of the orders that this very task sent last: their price is its own, to all others a saving."""
+    """The orders among these that this task sent last: their price is its own, for others a saving."""
     rows = db.look(SENT_BY_TASK, {"orders": order_ids, "task_id": task_id})
     return frozenset(row.id for row in rows)
 
@@ -117,7 +117,7 @@ def paid_by(db: Database, task_id: int, order_ids: Sequence[str]) -> frozenset[s
 class OrderDraft:
     """An order about to be intended. `weights` is the estimated price of each key, in nano-dollars.
 
-    `carrier` is the process that will send it, None where nobody would have to wait for it.
+    `carrier` is the process that will send it, None if nobody needs to wait for it.
     """
 
     id: str
@@ -132,14 +132,14 @@ class OrderDraft:
     scopes: tuple[str, ...]
     unpriced: bool = False
     carrier: str | None = None
-    # What the run may spend at most, if its request did not say.
+    # The spending limit of the run if its request set none.
     max_run_cost: int | None = None
 
 
 def intend(db: Database, claim: Claim, draft: OrderDraft) -> Order | None:
-    """An order for those keys of `draft` that nobody holds, with its price reserved; None if all are held.
+    """An order for the free keys of `draft`, with its price reserved; None if all keys are held.
 
-    Raises OverBudgetError, and then nothing was kept. The order's body, keys and idempotency key never
+    Raises OverBudgetError, and then nothing was stored. The order's body, keys and idempotency key never
     change again.
     """
 
@@ -152,10 +152,10 @@ def intend(db: Database, claim: Claim, draft: OrderDraft) -> Order | None:
 
 
 def send_at_once(db: Database, claim: Claim, draft: OrderDraft) -> Order | Fenced | None:
-    """An order for those keys of `draft` that nobody holds, marked sent under the fence; None if all are.
+    """An order for the free keys of `draft`, marked sent under the fence; None if all keys are held.
 
-    It is `intend` and `send` in one transaction, for a provider that needs nothing between them: what is
-    fenced out has left no intent. Raises OverBudgetError, and then nothing was kept.
+    It is `intend` and `send` in one transaction, for a provider that needs nothing between them; when fenced
+    out it leaves no intent. Raises OverBudgetError, and then nothing was stored.
     """
 
     def body(tx: Tx) -> Order | Fenced | None:
@@ -166,13 +166,13 @@ def send_at_once(db: Database, claim: Claim, draft: OrderDraft) -> Order | Fence
             return order(known) if mine else Fenced(INTENT_LOST)
         return _ordered(tx, claim, draft, CallState.SENT)
 
-    # What is free is told to nobody outside, and costs nothing to do again if the machine forgets it.
+    # A free call has no outside effect and costs nothing to repeat if a power cut loses it.
     free = not any(draft.weights.values())
     return db.write("send_at_once", body, relaxed=free)
 
 
 def _ordered(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> Order | None:
-    """The order for what of the draft is free, its calls and itself in `state`, with its price reserved."""
+    """The order for the free keys of the draft, with its calls in `state` and its price reserved."""
     mine = _taken(tx, claim, draft, state)
     if not mine:
         return None
@@ -208,7 +208,7 @@ def _ordered(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> Order
 
 
 def _taken(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> list[str]:
-    """The keys of the draft that this order has now: those that were new, and those that were void."""
+    """The keys of the draft that this order holds now: new ones, and ones that were void."""
     keys = sorted(draft.weights)
     common = {
         "b_tenant": claim.tenant,
@@ -221,7 +221,7 @@ def _taken(tx: Tx, claim: Claim, draft: OrderDraft, state: CallState) -> list[st
         common | {"b_key": key, "b_model": draft.model, "b_estimate": draft.weights[key]} for key in keys
     ]
     if tx.execute(NEW_CALL, values).rowcount == len(keys):
-        return keys  # every one was inserted here: there is nothing to read back
+        return keys  # all were inserted here: there is nothing to read back
     entries = tx.all(ENTRIES_FOR_CHANGE, {"tenant": claim.tenant, "keys": keys})
     free = [row.key for row in entries if row.state == CallState.VOID]
     if free:
@@ -255,7 +255,7 @@ MARK_RESENT = (
         task_id=bindparam("b_task"),
         run_id=bindparam("b_run"),
         send_token=bindparam("b_send"),
-        approved=False,  # a person approves one resend, not all that may follow
+        approved=False,  # a person approves one resend, not all later ones
         **_sent_values,
     )
 )
@@ -271,7 +271,7 @@ class _NotAllMineError(Exception):
 
 
 def _fence(tx: Tx, claim: Claim) -> Fenced | None:
-    """Why this claim may not send; None when it may. A visitor has no task that another could have taken."""
+    """Why this claim may not send; None if it may. A caller outside a task has none that could be taken."""
     if claim.task_id == NO_TASK:
         return None
     held = tasks.hold(tx, claim, change=False)
@@ -281,7 +281,7 @@ def _fence(tx: Tx, claim: Claim) -> Fenced | None:
 
 
 def send(db: Database, claim: Claim, intended: Order) -> Order | Fenced:
-    """The order is marked sent, with all its calls, under the fence. Only then may its first byte leave."""
+    """The order and all its calls are marked sent under the fence. Only then may its first byte leave."""
 
     def body(tx: Tx) -> Order | Fenced:
         if (refused := _fence(tx, claim)) is not None:
@@ -311,10 +311,10 @@ def _mark_calls(tx: Tx, marked: Order, before: CallState) -> None:
 def resend(
     db: Database, claim: Claim, order_id: str, send_token: str, carrier: str | None = None
 ) -> Order | Fenced:
-    """The in-doubt order is marked sent again, now held by `claim`; its body and key are the frozen ones.
+    """The in-doubt order is marked sent again, now held by `claim`; its body and key stay unchanged.
 
-    Without a key this send may be charged beside the one in doubt, so it reserves its price once more: raises
-    OverBudgetError, and then nothing was marked.
+    Without an idempotency key this send may be charged in addition to the one in doubt, so its price is
+    reserved again. Raises OverBudgetError, and then nothing was marked.
     """
 
     def body(tx: Tx) -> Order | Fenced:

@@ -1,7 +1,7 @@
-"""What one run may spend at most: reserved before an order is sent, like a budget, for that run alone.
+"""The spending limit of one run: reserved before an order is sent, like a budget, for that run alone.
 
-The scope `run:ID` of an order says that its run has such a limit. Whoever sends an order in doubt again
-reserves in the limit of the run that made it.
+The scope `run:ID` of an order says that its run has such a limit. Resending an order in doubt reserves in the
+limit of the run that created it.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from holdfast.store.base.schema import ceilings
 
 SORT = "run:"
 _this = ceilings.c.run_id == bindparam("b_run")
-# Two orders of a run may be its first.
+# Two orders of a run may both be its first.
 NEW = upsert(ceilings).on_conflict_do_nothing()
 OF_RUN = select(ceilings).where(_this)
 OF_RUN_FOR_CHANGE = OF_RUN.with_for_update()
@@ -29,9 +29,9 @@ ACCOUNT = (
 
 
 def scopes(tx: Tx, scopes: Sequence[str], run_id: str, usual: int | None = None) -> list[str]:
-    """The scopes of an order of this run, with that of its own limit if it has one.
+    """The scopes of an order of this run, including its own limit if it has one.
 
-    A run whose request said nothing has the limit `usual`, from its first order on that costs something.
+    A run whose request set no limit has the limit `usual`, from its first paid order on.
     """
     if not run_id:
         return list(scopes)
@@ -54,18 +54,16 @@ def reserve(tx: Tx, scopes: Sequence[str], amount: int, *, unpriced: bool) -> No
             continue
         if unpriced:
             message = (
-                "the run has a `max_cost`, and no price is known for the model; set one, or leave it out"
+                "the run has a `max_cost`, but no price is known for the model; set one, or omit `max_cost`"
             )
             raise WorkError(message, code="unpriced")
         if row.spent + row.reserved + amount > row.most:
-            message = (
-                "the next call would pass the run's `max_cost`; what was paid stays, ask again with more"
-            )
+            message = "the next call would exceed the run's `max_cost`; request it again with a higher one"
             raise WorkError(message, code="over_max_cost")
         tx.execute(RESERVE, {"b_run": run, "b_amount": amount})
 
 
 def account(tx: Tx, scopes: Sequence[str], *, spent: int, freed: int) -> None:
-    """What was reserved for an order that ended is freed, and what it cost is spent."""
+    """The reservation of an ended order is released and its cost is spent."""
     for run in _runs(scopes):
         tx.execute(ACCOUNT, {"b_run": run, "b_spent": spent, "b_freed": freed})

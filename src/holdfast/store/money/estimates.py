@@ -1,4 +1,4 @@
-"""What an estimate needs to know of documents that are there. Nothing here writes."""
+"""What an estimate needs to know about existing documents. Read-only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from holdfast.store.base.schema import documents, heads, runs
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many documents a collection has, and how many chunks those have that are published."""
+    """How many documents a collection has, and how many published chunks."""
 
     documents: int
     chunks: int
@@ -43,17 +43,17 @@ READY = select(func.count()).where(
 
 
 def ready(db: Database, tenant: str, collection: str) -> int:
-    """How many documents of the collection are ready: a new action would be carried out on each."""
+    """How many documents of the collection are ready: a new action would run on each."""
     return int(db.look(READY, {"tenant": tenant, "collection": collection})[0][0])
 
 
 def size_of(db: Database, tenant: str, collection: str) -> Size:
-    """How large the collection is."""
+    """The size of the collection."""
     row = db.read(lambda tx: tx.execute(SIZE, {"tenant": tenant, "collection": collection}).one())
     return Size(int(row.documents), int(row.chunks))
 
 
 def published_options(db: Database, head_id: int) -> Mapping[str, Any]:
-    """The options that the published generation was made with; nothing when its history was pruned."""
+    """The options of the published generation; empty if its history was pruned."""
     row = db.read(lambda tx: tx.one(OPTIONS, {"head_id": head_id}))
     return {} if row is None else row.options

@@ -1,9 +1,9 @@
-"""What became of an order: settled, void, in doubt, parked. Guarded by order id and state, not by the fence.
+"""The outcome of an order: settled, void, in doubt, parked. Guarded by order id and state, not by the fence.
 
-Settling is the one unfenced write: what was paid is kept even if the worker was superseded. The first result
-wins; every charge is an appended row, so a second one shows in the bill. An order that was sent and not heard
-of is *in doubt*: its price counts as spent until it is cleared. A refusal heard on a *resend* speaks of that
-exchange alone, so the order stays in doubt: the first exchange may have been charged.
+Settling is the only unfenced write: a paid result is kept even if the worker was superseded. The first result
+wins; every charge is an appended row, so a second one shows in the bill. An order that was sent without a
+known outcome is *in doubt*: its price counts as spent until it is cleared. A refusal of a *resend* says
+nothing about earlier exchanges, so the order stays in doubt: the first may have been charged.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,15 +26,15 @@ from holdfast.store.base.text import plain
 from holdfast.store.money import budgets, calls
 
 BATCH = 200
-# What a charge is priced by when no price is known: it has tokens and no amount.
+# The price table of a charge without a known price: it has tokens but no amount.
 UNPRICED = "unpriced"
-# Nano-dollars; see `Rules.cheap`.
+# Nano-dollars; see `OrderRules.cheap`.
 CHEAP = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What an exchange brought: a result per key of the order, its tokens and its price."""
+    """The outcome of an exchange: a result per key of the order, its tokens and its price."""
 
     results: Sequence[bytes]
     tokens: Sequence[int]
@@ -84,7 +84,7 @@ SETTLE_CALL = (
 SETTLE_ORDER = (
     update(orders)
     .where(orders.c.id == bindparam("b_order"))
-    # The frozen body was kept to be resent; a settled order never is.
+    # The body was kept for a resend; a settled order is never resent.
     .values(state=literal(CallState.SETTLED), settled_at=now(), reason=None, body=b"")
 )
 CLEAR_DOUBTS = (
@@ -123,14 +123,14 @@ def _charge(row: Row[Any], send: int, kind: str, tokens: int, amount: int, price
 
 
 def _clear(tx: Tx, order_id: str, send: int, *, every: bool = False) -> int:
-    """The doubt of `send` (or of every send) is cleared; answers how much was in doubt because of it."""
+    """The doubt about `send` (or every send) is cleared. Returns the amount that was in doubt."""
     before = int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
     tx.execute(CLEAR_DOUBTS, {"b_order": order_id, "b_all": every, "b_send": send})
     return before - int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one())
 
 
 def _take_back(tx: Tx, row: Row[Any], doubted: int) -> None:
-    """A doubt that has counted as spent since its order settled does so no more."""
+    """A doubt that has counted as spent since its order settled no longer does."""
     budgets.account(tx, row.tenant, row.scopes, spent=-doubted, freed=0, counted_at=row.settled_at)
 
 
@@ -142,11 +142,11 @@ def _locked(tx: Tx, order_id: str) -> Row[Any]:
 
 
 def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
-    """The order's results are kept and its charge is in the bill; True if these are the results that count.
+    """The order's results are stored and its charge is in the bill; True if these results count.
 
-    A second result of a settled order changes no call; unless the provider honours keys (then it was the
-    same charge) it is appended as a second charge. What is still in doubt when an order settles counts as
-    spent from then on: doubts of other sends, and a later send that is still under way.
+    A second result of a settled order changes no call. Unless the provider honours keys (then it was the same
+    charge) it is appended as a second charge. What is still in doubt when an order settles counts as spent
+    from then on: doubts of other sends, and a later send that is still under way.
     """
 
     def body(tx: Tx) -> bool:
@@ -179,7 +179,7 @@ def settle(db: Database, order_id: str, send: int, receipt: Receipt) -> bool:
         ]
         tx.execute(SETTLE_CALL, values)
         tx.execute(SETTLE_ORDER, {"b_order": order_id})
-        # Most orders were never in doubt, and need not be looked up in the bill.
+        # Most orders were never in doubt and need no lookup in the bill.
         open_doubts = row.doubts or another
         doubted = int(tx.execute(DOUBTED, {"b_order": order_id}).scalar_one()) if open_doubts else 0
         freed = 0 if row.state == CallState.VOID else budgets.held(row)
@@ -210,12 +210,12 @@ def _set_state(tx: Tx, row: Row[Any], state: CallState, reason: str, status: int
 def void(
     db: Database, order_id: str, send: int, *, reason: str, status: int | None = None, for_good: bool = False
 ) -> CallState:
-    """An exchange that was not charged is over: the order is void and its keys are free for anybody.
+    """An exchange that was not charged is over: the order is void and its keys are free.
 
     If an earlier exchange of the same order is in doubt, the order is in doubt again instead. If an earlier
-    one has settled it meanwhile, only the doubt about this one is cleared. `for_good`: these very bytes will
-    always be refused. Then the doubt stays in the bill but the keys are free all the same: one bad input
-    would else bar every other input of its order, for everybody who wants it.
+    one has settled it meanwhile, only the doubt about this one is cleared. `for_good`: this body will always
+    be refused. Then the doubt stays in the bill but the keys are freed all the same; otherwise one bad input
+    would block every other input of its order.
     """
 
     def body(tx: Tx) -> CallState:
@@ -223,7 +223,7 @@ def void(
         if row.state == CallState.SETTLED:
             _take_back(tx, row, _clear(tx, order_id, send))
         if row.state == CallState.IN_DOUBT and row.sends == send == 1 and _clear(tx, order_id, send):
-            # The sweep gave it up before its refusal was heard; it was the only send, so nothing was charged.
+            # The sweep gave it up before the refusal arrived; it was the only send, so nothing was charged.
             freed = budgets.held(row)
             _set_state(tx, row, CallState.VOID, reason, status)
             tx.execute(FORGET_DOUBTS, {"b_order": order_id})
@@ -294,10 +294,10 @@ def _doubt(tx: Tx, row: Row[Any], reason: str, status: int | None = None) -> Non
 
 @dataclass(frozen=True, slots=True)
 class OrderRules:
-    """By what a rival judges an order that another carries.
+    """The rules for taking over an order that another process carries.
 
-    `died` tells whether the process of a name has provably died. An order without a key that is estimated at
-    no more than `cheap` is not left alone until its deadline. `ttl` is how long a lease lasts.
+    `died` says whether a process has provably died. An order without a key and estimated at `cheap` or less
+    is taken over before its deadline. `ttl` is the length of a lease.
     """
 
     died: Callable[[str], bool] = lambda _process: False
@@ -333,7 +333,7 @@ FACTS = (
 
 
 def _verdict(db: Database, row: Row[Any], rules: OrderRules) -> decide.Recovery | None:
-    # A caller outside a task has no claim that could be lost: it may send for as long as its process lives.
+    # A caller outside a task has no claim to lose: it may send for as long as its process lives.
     lives = row.silence is not None and row.silence <= 0
     carriage = decide.Carriage(
         state=CallState(row.state),
@@ -349,9 +349,9 @@ def _verdict(db: Database, row: Row[Any], rules: OrderRules) -> decide.Recovery 
 
 
 def recover(db: Database, order_id: str, rules: OrderRules | None = None) -> CallState:
-    """An order whose holder will not end it is put right as `decide.recover` says; answers its state.
+    """An order whose holder will not end it is recovered as `decide.recover` says. Returns its state.
 
-    It first looks, and writes only when there is something to be put right: those who wait ask often.
+    It reads first and writes only if there is something to recover, as waiting callers poll often.
     """
     rules = rules or OrderRules()
     seen = db.first(FACTS, {"order_id": order_id})
@@ -374,7 +374,7 @@ def recover(db: Database, order_id: str, rules: OrderRules | None = None) -> Cal
     return db.write("recover", body)
 
 
-# Past the wait of `decide.Waits.settle` no order is left alone, so that none hides another.
+# After the wait of `decide.Waits.settle` no order is left alone, so that none hides another.
 FORGOTTEN = (
     select(orders.c.id)
     .where(
@@ -387,7 +387,7 @@ FORGOTTEN = (
 
 
 def recover_forgotten(db: Database, rules: OrderRules | None = None) -> int:
-    """No order stays unsent or unheard long after its deadline; answers how many were put right."""
+    """No order stays unsent or unanswered long after its deadline. Returns how many were recovered."""
     rules = rules or OrderRules()
     order_ids = [row.id for row in db.look(FORGOTTEN, {"settle": rules.waits.settle})]
     open_states = {CallState.INTENT, CallState.SENT}
@@ -409,9 +409,9 @@ def park(db: Database, order_id: str, *, reason: str) -> CallState:
 
 
 def resolve(db: Database, order_id: str, *, charged: bool, actor: str = "") -> CallState:
-    """A person has looked: a parked order is free to be resent with its key, or void if it was not charged.
+    """A person has decided: a parked order may be resent with its key, or is void if it was not charged.
 
-    `charged=False` frees the keys for a new order. `charged=True` (or not known) resends the same order.
+    `charged=False` frees the keys for a new order. `charged=True` (or unknown) resends the same order.
     """
 
     def body(tx: Tx) -> CallState:

@@ -1,4 +1,4 @@
-"""What was paid, seen from the work: the exchanges of runs, and which run paid for a call."""
+"""What was paid, by run: the exchanges of runs, and which run paid for a call."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from holdfast.store.base.schema import calls, charges, orders
 
 MOST = 500
 
-# What a run has paid is told by the bill, not by its tasks: a run that failed, was cancelled or superseded
-# has paid, too. A second charge of an order pays for no further call.
+# What a run has paid comes from the bill, not from its tasks: a run that failed, was cancelled or superseded
+# has also paid. A second charge of an order pays for no further call.
 CHARGED = charges.join(orders, orders.c.id == charges.c.order_id)
 CALLS = case((charges.c.sort == literal("paid"), func.json_array_length(orders.c.call_keys)), else_=0)
 UNPRICED_CALLS = case((charges.c.prices == literal("unpriced"), CALLS), else_=0)
@@ -36,9 +36,9 @@ OF_RUNS = (
 
 
 def by_run(tx: Tx, runs: Collection[str]) -> dict[str, Spent]:
-    """By run, what was paid: calls, tokens and money. A run that paid nothing is not there."""
+    """What was paid, by run: calls, tokens and money. Runs that paid nothing are missing."""
     return {
-        # PostgreSQL adds 64-bit numbers up to a numeric.
+        # PostgreSQL sums 64-bit numbers to a numeric.
         row.run_id: Spent(
             paid_calls=int(row.paid_calls),
             tokens=int(row.tokens),
@@ -51,7 +51,7 @@ def by_run(tx: Tx, runs: Collection[str]) -> dict[str, Spent]:
 
 @dataclass(frozen=True, slots=True)
 class OrderPayment:
-    """An order of a run: what it carried, what became of it, and what the provider took for it."""
+    """An order of a run: what it carried, its outcome, and what the provider charged."""
 
     id: str
     run_id: str
@@ -108,12 +108,12 @@ PAYERS = select(calls.c.key, calls.c.run_id).where(
 def _exchange(row: Row[Any]) -> OrderPayment:
     values = row._asdict()
     values["calls"] = len(values.pop("call_keys"))
-    # PostgreSQL adds 64-bit numbers up to a numeric.
+    # PostgreSQL sums 64-bit numbers to a numeric.
     return OrderPayment(**values | {"tokens": int(row.tokens), "amount": int(row.amount)})
 
 
 def exchanges(db: Database, tenant: str, runs: Collection[str]) -> dict[str, Sequence[OrderPayment]]:
-    """The orders of these runs by run, the newest first; the latest few hundred of all together."""
+    """The orders of these runs by run, newest first; at most a few hundred in total."""
     by_run: dict[str, list[OrderPayment]] = {}
     for row in db.read(lambda tx: tx.all(EXCHANGES, {"tenant": tenant, "runs": list(runs)})):
         by_run.setdefault(row.run_id, []).append(_exchange(row))
@@ -121,6 +121,6 @@ def exchanges(db: Database, tenant: str, runs: Collection[str]) -> dict[str, Seq
 
 
 def payers(db: Database, tenant: str, keys: Collection[str]) -> dict[str, str | None]:
-    """By the key of a call that is known, the run that paid for it."""
+    """The run that paid for each known call, by the key of the call."""
     rows = db.read(lambda tx: tx.all(PAYERS, {"tenant": tenant, "keys": list(keys)}))
     return {row.key: row.run_id for row in rows}

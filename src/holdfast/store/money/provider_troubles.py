@@ -1,7 +1,7 @@
-"""Which providers give no answer, and what they say instead: for people to look at while work waits.
+"""Which providers fail to respond and why: for people to read while work waits.
 
-No decision of the protocol reads it. A trouble is told of for a while after the last try: work that is waited
-for is tried every half minute, and a provider that nobody asks any more is nobody's concern.
+The protocol makes no decision by it. A trouble is shown for a while after the last try: waiting work is
+retried every half minute, and a provider that is no longer called does not matter.
 """
 
 import re
@@ -25,7 +25,7 @@ _SAID = {"connect": "", "name": "its name cannot be resolved: ", "tls": "TLS fai
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What a provider does instead of answering. Times are seconds before now."""
+    """What a provider does instead of responding. Times are seconds before now."""
 
     provider: str
     endpoint: str
@@ -37,7 +37,7 @@ class Trouble:
 
     @property
     def what(self) -> str:
-        """What comes instead of an answer, in words."""
+        """What happened instead of a response, in words."""
         met = _ERRNO.match(self.reason)
         if met is None:
             return f"{self.reason} (status {self.status})" if self.status else self.reason
@@ -46,7 +46,7 @@ class Trouble:
 
     @property
     def sentence(self) -> str:
-        """Who does not answer, what comes instead, and how often that was tried."""
+        """Which provider fails, how, and how often it was tried."""
         part = PARTS.get(self.endpoint, "language model provider")
         if not self.tries:
             return f"{part} {self.provider}: {self.what}"
@@ -75,7 +75,7 @@ NOTE = _new.on_conflict_do_update(
 
 
 def note(db: Database, provider: str, endpoint: str, *, reason: str, status: int | None, tries: int) -> None:
-    """The provider was tried so many times more in vain."""
+    """The provider has failed this many more times."""
     values = {
         "b_provider": provider,
         "b_endpoint": endpoint,
@@ -95,7 +95,7 @@ KNOWN = select(table.c.tries).where(
 
 
 def clear(db: Database, provider: str, endpoint: str) -> None:
-    """The provider has answered: what was wrong is over. A look first, for there is hardly ever a trouble."""
+    """The provider has responded: the trouble is over. Reads first, as there is hardly ever a trouble."""
     values = {"b_provider": provider, "b_endpoint": endpoint}
     if db.first(KNOWN, values) is not None:
         db.write("provider_answers", lambda tx: tx.execute(CLEAR, values), relaxed=True)
@@ -111,5 +111,5 @@ RECENT = _recent().order_by(table.c.since).limit(50)
 
 
 def all_of(db: Database) -> Sequence[Trouble]:
-    """What is not answered at the moment, the oldest trouble first."""
+    """Providers that fail at the moment, oldest trouble first."""
     return [Trouble(**row._asdict()) for row in db.look(RECENT)]

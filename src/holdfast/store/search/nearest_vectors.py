@@ -1,4 +1,4 @@
-"""What a query asks of the tables of pgvector, in its own snapshot and within what is visible there."""
+"""Nearest-neighbour queries on the pgvector tables, in the caller's snapshot, limited to visible chunks."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from holdfast.store.base.database import Tx
 from holdfast.store.search.search_reads import StoredVector
 from holdfast.store.search.vector_tables import Space
 
-# Of the vectors met, those of other generations are passed over and the scan goes on. What comes is scored
-# and sorted again by the caller, so its order need not be strict.
+# Vectors of other generations are skipped and the scan continues. The caller scores and sorts the results
+# again, so their order need not be strict.
 _WIDTH = text(
     "SELECT set_config('hnsw.ef_search', :width, true),"
     " set_config('hnsw.iterative_scan', 'relaxed_order', true)"
@@ -22,7 +22,7 @@ NEAR = f"""
     SELECT v.chunk_id FROM holdfast_chunk_vectors v {_VISIBLE}
     ORDER BY v.embedding\\:\\:halfvec({{dimensions:d}}) <=> CAST(:query AS halfvec({{dimensions:d}}))
     LIMIT :most"""  # noqa: S608 - filled in with whole numbers alone
-# All of these documents are compared: materialised, so that no index is asked for their order.
+# All of these documents are compared: materialised, so that no index is used for their order.
 _AMONG = f"""
     WITH those AS MATERIALIZED (
         SELECT v.chunk_id, v.embedding FROM holdfast_chunk_vectors v {_VISIBLE}
@@ -33,7 +33,7 @@ _AMONG = f"""
 def near(
     tx: Tx, tenant: str, collection: str, space: Space, query: str, most: int, heads: Sequence[int] | None
 ) -> list[int]:
-    """About the `most` nearest visible chunks of the space; where `heads` are given, exactly theirs."""
+    """About the `most` nearest visible chunks of the space; if `heads` are given, exactly theirs."""
     values = {"tenant": tenant, "collection": collection, "query": query, "most": most}
     if heads is not None:
         rows = tx.all(text(_AMONG.format(space=space.id)), values | {"heads": list(heads)})
@@ -55,6 +55,6 @@ _BY_ID = text(
 
 
 def vectors(tx: Tx, tenant: str, collection: str, ids: Sequence[int]) -> list[StoredVector]:
-    """The ledger's own vectors of those of these chunks that are visible."""
+    """The ledger's vectors of the visible ones among these chunks."""
     values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
     return [StoredVector._make(row) for row in tx.in_binary(_BY_ID, values)]

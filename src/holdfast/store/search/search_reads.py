@@ -1,10 +1,10 @@
-"""What search reads: all of it in the caller's snapshot, all of it filtered to what is published in it.
+"""What search reads: all in the caller's snapshot, and limited to what is published in it.
 
-A chunk is visible when its head is of kind `index` in the collection, `visible`, and the chunk belongs to the
-head's published generation. Every statement says so itself; none trusts what another one found.
+A chunk is visible if its head is of kind `index` in the collection, `visible`, and the chunk belongs to the
+head's published generation. Every statement checks this itself; none relies on the result of another.
 
-Where the databases differ: candidates come from FTS5 or from a GIN index over tsvector, each asked in its own
-language; and PostgreSQL sends vectors and counts in its binary format, for its text doubles every byte.
+The databases differ: candidates come from FTS5 or from a GIN index over tsvector, each queried in its own
+language; and PostgreSQL sends vectors and counts in its binary format, as its text format doubles every byte.
 """
 
 import json
@@ -32,7 +32,7 @@ from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, Numbers, in_usual_order, key_in, now, only_tested
 from holdfast.store.base.schema import calls, chunks, collections, documents, heads, word_counts
 
-AT_ONCE = 500  # names in one list: longer ones are asked for in parts
+AT_ONCE = 500  # names per list: longer lists are split
 
 PUT_COUNTS = upsert(word_counts)
 PUT_COUNTS = PUT_COUNTS.on_conflict_do_update(
@@ -42,7 +42,7 @@ PUT_COUNTS = PUT_COUNTS.on_conflict_do_update(
 
 
 def put_counts(tx: Tx, claim: Claim, counted: tuple[int, int, bytes]) -> None:
-    """The counts of a finished slice (number of chunks, their length, packed terms) are kept with it."""
+    """The counts of a finished slice (number of chunks, their length, packed terms) are stored with it."""
     number, length, terms = counted
     slice_key = {"head_id": claim.head_id, "generation": claim.generation, "slice": claim.ordinal}
     tx.execute(PUT_COUNTS, slice_key | {"chunks": number, "length": length, "terms": terms})
@@ -59,9 +59,9 @@ class CollectionSnapshot:
     )
 
     def since(self, known: Mapping[int, int]) -> tuple[list[int], list[int]]:
-        """Which of the `known` heads are gone or changed, and which are to be loaded to have what it shows.
+        """Which of the `known` heads are gone or changed, and which have to be loaded.
 
-        All that is kept of a collection was made of the same views, so the answer is remembered.
+        Everything cached for a collection was made from the same views, so the result is cached as well.
         """
         if (cached := self._since.get(id(known))) is not None and cached[0] is known:
             return cached[1:]
@@ -76,7 +76,7 @@ class CollectionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What names the moment of a snapshot: the collection's `publish_seq`, and the time it was read at."""
+    """Identifies a snapshot: the collection's `publish_seq`, and the time when it was read."""
 
     publish_seq: int
     read_at: float
@@ -85,10 +85,10 @@ class Stamp:
 PUBLISH_SEQ = select(collections.c.publish_seq, now().label("read_at")).where(
     collections.c.tenant == bindparam("tenant"), collections.c.id == bindparam("collection")
 )
-# PostgreSQL's planner knows nothing of the terms and takes their expression for cheap: for `candidates` it
-# would read the whole table, or sort all that is found before the limit. What is left to it here is the one
-# bounded way: the index, then the heads one by one, until there are enough. It holds for the transaction,
-# whose other statements go by key.
+# PostgreSQL's planner has no statistics of the terms and takes their expression for cheap: for `candidates`
+# it would scan the whole table, or sort all matches before the limit. This leaves it only the bounded plan:
+# the index, then the heads one by one, until there are enough. It applies to the transaction, whose other
+# statements use keys.
 PUBLISH_SEQ_POSTGRESQL = PUBLISH_SEQ.add_columns(
     *(
         func.set_config(name, value, literal_column("true"))
@@ -107,7 +107,7 @@ _visible_heads = (
     heads.c.kind == subjects.INDEX,
     heads.c.visible,
 )
-# As two lists in one row: ten thousand rows, each made into an object, take four times as long.
+# Two lists in one row: ten thousand rows, each made into an object, take four times as long.
 VISIBLE_HEADS = {
     name: select(
         listed(heads.c.id).label("ids"), listed(heads.c.published_generation).label("generations")
@@ -131,9 +131,9 @@ HEADS_OF = select(heads.c.id).where(
 
 
 def stamp(tx: Tx, tenant: str, collection: str) -> Stamp:
-    """The stamp of what is visible in the collection; its `publish_seq` is 0 when nothing ever was.
+    """The stamp of what is visible in the collection; `publish_seq` is 0 if nothing ever was.
 
-    Asked first in a search: with it the transaction is set to read as `candidates` needs it.
+    Call it first in a search: it also sets up the transaction as `candidates` needs it.
     """
     statement = PUBLISH_SEQ_POSTGRESQL if tx.db.postgresql else PUBLISH_SEQ
     row = tx.one(statement, {"tenant": tenant, "collection": collection})
@@ -141,14 +141,14 @@ def stamp(tx: Tx, tenant: str, collection: str) -> Stamp:
 
 
 def view(tx: Tx, tenant: str, collection: str, publish_seq: int) -> CollectionSnapshot:
-    """The heads that are visible in the collection, with the generation that answers."""
+    """The heads visible in the collection, with their published generations."""
     name = {"tenant": tenant, "collection": collection}
     (row,) = tx.in_binary(VISIBLE_HEADS[_database(tx)], name)
     return _view(publish_seq, row)
 
 
 def stamp_and_view(tx: Tx, tenant: str, collection: str) -> tuple[Stamp, CollectionSnapshot]:
-    """What `stamp` and `view` tell, by one statement."""
+    """The results of `stamp` and `view`, in one statement."""
     rows = tx.in_binary(STAMP_AND_VIEW[_database(tx)], {"tenant": tenant, "collection": collection})
     if not rows:
         return Stamp(0, 0.0), CollectionSnapshot(0, {})
@@ -166,13 +166,13 @@ def _view(publish_seq: int, row: Any) -> CollectionSnapshot:
 
 
 def _numbers(stored: Sequence[int] | str | None) -> Sequence[int]:
-    """A list of numbers: PostgreSQL gives an array, or nothing where there are none; SQLite gives JSON."""
+    """A list of numbers: PostgreSQL returns an array, or NULL for an empty one; SQLite returns JSON."""
     numbers: Sequence[int] = json.loads(stored) if isinstance(stored, str) else stored or ()
     return numbers
 
 
 def heads_of(tx: Tx, tenant: str, collection: str, documents: Iterable[str]) -> list[int]:
-    """The heads of those of these documents that are visible in the collection."""
+    """The heads of the visible documents among these."""
     named = [subjects.of_document(document) for document in dict.fromkeys(documents)]
     ids: list[int] = []
     for part in _parts(named):
@@ -203,8 +203,8 @@ WORDS_OF = (
     .where(THESE_HEADS, heads.c.visible)
     .order_by(chunks.c.head_id, *_READING_ORDER)
 )
-# A list to each head: a hundred thousand rows, each made into an object, take several times as long. SQLite
-# before 3.44 orders no aggregate; it takes the rows as they come, and they come as the inner query has them.
+# A list per head: a hundred thousand rows, each made into an object, take several times as long. SQLite
+# before 3.44 cannot order aggregates; it takes the rows in the order of the inner query.
 _ordered = WORDS_OF.with_only_columns(chunks.c.head_id, chunks.c.id).subquery()
 _IDS_OF: Mapping[str, Select[Any]] = {
     "postgresql": WORDS_OF.with_only_columns(
@@ -223,7 +223,7 @@ _counts = select(
     word_counts,
     (word_counts.c.head_id == heads.c.id) & (word_counts.c.generation == heads.c.published_generation),
 )
-# Rows of two sorts: of each head its chunks, and of each of its slices the counts.
+# Rows of two kinds: the chunks of each head, and the counts of each of its slices.
 COUNTED = {
     name: select(
         union_all(
@@ -243,7 +243,7 @@ class Counted(NamedTuple):
 
 
 def counted(tx: Tx, heads: Sequence[int]) -> dict[int, Counted]:
-    """What there is of each of these heads that has visible chunks."""
+    """The chunks and counts of those of these heads that have visible chunks."""
     ids: dict[int, Sequence[int]] = {}
     terms: dict[int, dict[int, bytes]] = {}
     for part in _parts(heads):
@@ -263,7 +263,7 @@ def words_of(tx: Tx, heads: Sequence[int]) -> Iterator[ChunkWords]:
 
 
 class StoredVector(NamedTuple):
-    """The embedding of one chunk as its provider gave it."""
+    """The embedding of one chunk as its provider returned it."""
 
     chunk_id: int
     head_id: int
@@ -284,7 +284,7 @@ VECTORS_OF = (
 
 
 def vectors_of(tx: Tx, heads: Sequence[int]) -> Iterator[list[StoredVector]]:
-    """The embeddings of the visible chunks of these heads, some thousand at a time, in no order."""
+    """The embeddings of the visible chunks of these heads, some thousand at a time, unordered."""
     for part in _parts(heads):
         yield [StoredVector._make(row) for row in tx.in_binary(VECTORS_OF, {"heads": part})]
 
@@ -300,7 +300,7 @@ class Candidate(NamedTuple):
     words: str
 
 
-# The full-text index first, then the chunk, then its head: in any other order the whole collection is read.
+# The full-text index first, then the chunk, then its head: any other order reads the whole collection.
 _CANDIDATES_SQLITE = text(
     """
     SELECT chunks.id, chunks.words
@@ -326,16 +326,16 @@ _CANDIDATES_POSTGRESQL = text(
     LIMIT :most
     """
 )
-# A list of groups of terms: a chunk matches that has every term of at least one group.
+# A list of groups of terms: a chunk matches if it has every term of at least one group.
 Wanted = Sequence[Sequence[str]]
 
 
 def candidates(
     tx: Tx, tenant: str, collection: str, groups: Wanted, *, heads: Sequence[int] | None = None, most: int
 ) -> list[Candidate]:
-    """Visible chunks that have all terms of a group, at most `most`; of `heads` alone where given.
+    """Visible chunks that have all terms of a group, at most `most`; only of `heads`, if given.
 
-    Where there are more, which ones come is the database's choice (those stored first, as a rule).
+    If there are more, the database chooses which ones are returned (usually those stored first).
     """
     values = {"tenant": tenant, "collection": collection, "most": most, "anywhere": heads is None}
     if tx.db.postgresql:
@@ -356,7 +356,7 @@ def _tsquery(groups: Wanted) -> str:
 
 
 def _checked(term: str) -> str:
-    """The term itself: one that needs quoting was not made by our analysis."""
+    """The term itself: our analysis never creates one that needs quoting."""
     if not term or any(sign in term for sign in " \"'\\\0"):
         raise ValueError(f"not a term: {term!r}")
     return term
@@ -406,7 +406,7 @@ CHUNKS_OF = (
 )
 
 
-# The stamp beside every row: one statement is one snapshot, so the rows are of the moment that it names.
+# The stamp in every row: one statement is one snapshot, so the rows belong to the stamp.
 CHUNKS_AT = CHUNKS_OF.add_columns(
     select(collections.c.publish_seq)
     .where(collections.c.tenant == bindparam("tenant"), collections.c.id == bindparam("collection"))
@@ -418,7 +418,7 @@ CHUNKS_AT = CHUNKS_OF.add_columns(
 def chunks_at(
     db: Database, tenant: str, collection: str, publish_seq: int, ids: Sequence[int]
 ) -> dict[int, StoredChunk] | None:
-    """As `chunks_of`, at this stamp of the collection; None when it has another by now, or none is there."""
+    """Like `chunks_of`, at this stamp of the collection; None if it has another by now, or no chunks."""
     rows = db.look(CHUNKS_AT, {"tenant": tenant, "collection": collection, "ids": ids})
     if not rows or rows[0].publish_seq != publish_seq:
         return None
@@ -426,5 +426,5 @@ def chunks_at(
 
 
 def chunks_of(tx: Tx, tenant: str, ids: Sequence[int]) -> dict[int, StoredChunk]:
-    """The visible ones of these chunks, by their id."""
+    """The visible ones among these chunks, by id."""
     return {row[0]: StoredChunk._make(row) for row in tx.all(CHUNKS_OF, {"tenant": tenant, "ids": ids})}

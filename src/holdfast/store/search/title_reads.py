@@ -10,12 +10,12 @@ from holdfast.store.base.database import Tx
 from holdfast.store.base.dialect import KeyList, Numbers, key_in
 from holdfast.store.base.schema import chunks, documents, heads
 
-# A title is stamped by the statement that writes it and seen when that commits: so much later at most. What
-# a reader saw at one moment may have missed stamps up to so much before it.
+# A title's timestamp is that of the statement that writes it, but it becomes visible at the commit, at most
+# this much later. A reader may have missed timestamps up to this much before its snapshot.
 SLACK = 10.0
 
 
-# Many of the rows are thrown away at once: of what a driver gives as it is, none is made into anything else.
+# Many of the rows are discarded at once, so values are used as the driver returns them.
 TITLES = select(
     documents.c.id,
     documents.c.title,
@@ -30,9 +30,9 @@ TITLES = select(
 
 
 def titles(tx: Tx, tenant: str, collection: str, since: float) -> Sequence[Any]:
-    """The titles that somebody who read at that moment may not have, deleted ones too; since 0, all.
+    """The titles that a reader of that moment may be missing, including deleted ones; since 0, all.
 
-    Some of them he has: those of the moments just before.
+    Some it has already: those of the moments just before.
     """
     values = {"tenant": tenant, "collection": collection, "since": since - SLACK}
     return tx.all(TITLES, values)
@@ -63,7 +63,7 @@ BEGINNINGS = select(heads.c.id, heads.c.subject, _first.label("chunk_id")).where
 
 
 def beginnings(tx: Tx, tenant: str, collection: str, ids: Sequence[str]) -> dict[str, Beginning]:
-    """Where those of these documents begin that are visible in the collection."""
+    """The beginnings of the visible documents among these."""
     named = [subjects.of_document(each) for each in ids]
     values = {"tenant": tenant, "collection": collection, "subjects": named}
     return {

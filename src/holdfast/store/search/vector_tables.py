@@ -1,17 +1,17 @@
-"""Vectors inside PostgreSQL, for the extension pgvector: a copy of what the ledger holds, with an index.
+"""Vectors inside PostgreSQL, for the pgvector extension: a copy of what the ledger holds, with an index.
 
-These tables are no part of the migrations. The extension may come years after the first migration, or never,
-or without the right to create it; and all that is in them can be made anew from the ledger. So whoever fills
-them makes them (`prepare`), and a reader that finds none does without.
+These tables are not part of the migrations. The extension may be installed years after the first migration,
+or never, or without the right to create it; and their content can be rebuilt from the ledger. So the process
+that fills them creates them (`prepare`), and a reader that sees none does without.
 
 Nothing here decides what is visible. A row is the vector of one chunk, which never changes; readers join it
-with the heads of their own snapshot, so a row of a generation that is not published is nobody's hit. And
-`holdfast_vector_stamps` says of a collection up to which `publish_seq` every visible chunk has its row: a
-reader at another stamp compares what is missing by itself.
+with the heads of their own snapshot, so a row of an unpublished generation is never a hit.
+`holdfast_vector_stamps` records up to which `publish_seq` every visible chunk of a collection has its row: a
+reader at another stamp compares the missing ones itself.
 
-A *space* is what can be compared: the vectors of one provider, model and length in one collection. It has an
-HNSW index of its own, so that no other collection's vectors are met on the way. Vectors are kept at half
-precision, which halves the index; readers compute the scores of what is found from the ledger's own.
+A *space* is what can be compared: the vectors of one provider, model and length in one collection. It has its
+own HNSW index, so that a scan meets no vectors of other collections. Vectors are stored at half precision,
+which halves the index; readers compute the scores of the matches from the ledger's vectors.
 """
 
 import logging
@@ -24,13 +24,13 @@ from sqlalchemy import exc, text
 
 from holdfast.store.base.database import Database, Tx
 
-MOST_DIMENSIONS = 4000  # that HNSW takes at half precision
+MOST_DIMENSIONS = 4000  # the limit of HNSW at half precision
 LEAST_VERSION = (0, 8)  # the first with iterative scans
-_REFUSED = frozenset({"42501", "0A000", "58P01", "42704"})  # rights, not there, not on the search path
+_REFUSED = frozenset({"42501", "0A000", "58P01", "42704"})  # no rights, not there, not on the search path
 
 log = logging.getLogger(__name__)
 
-# Ours among the advisory locks of the database: "HVEC". One filler works at a time.
+# Tells our advisory lock from others in the database: "HVEC". Only one process fills the tables at a time.
 _LOCK = text("SELECT pg_try_advisory_xact_lock(1213613379)")
 _EXTENSION = text(
     "SELECT (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS offered,"
@@ -63,11 +63,11 @@ _TABLES = (
 
 
 class BusyError(Exception):
-    """Another process fills the tables at this moment."""
+    """Another process is filling the tables at the moment."""
 
 
 def are_there(tx: Tx) -> bool:
-    """True when the tables and their extension are there."""
+    """True if the tables and their extension exist."""
     return bool(tx.execute(_EXTENSION).one().ready)
 
 
@@ -80,35 +80,35 @@ _CHUNKS = text(
 
 
 def are_begun(db: Database) -> bool:
-    """True when the tables were made before, also if the extension has been dropped since."""
+    """True if the tables were created before, even if the extension has been dropped since."""
     return bool(db.read(lambda tx: tx.execute(_BEGUN).scalar()))
 
 
 def publish_seqs(db: Database) -> dict[tuple[str, str], int]:
-    """The stamp of every (tenant, collection) to which anything was published: it changes when that does."""
+    """The stamp of every (tenant, collection) with published content: it changes when the content does."""
     return {(row.tenant, row.collection): row.publish_seq for row in db.look(_SEQS)}
 
 
 def chunks_of(db: Database, tenant: str, collection: str) -> int:
-    """How many chunks the documents of the collection have together."""
+    """The total number of chunks of the collection's documents."""
     return int(db.look(_CHUNKS, {"tenant": tenant, "collection": collection})[0][0])
 
 
 def prepare(db: Database) -> bool:
-    """True when the tables are there, made now if need be; False, and why in the log, when they cannot be."""
+    """True if the tables exist, created now if need be; False, with the reason logged, if they cannot."""
     row = db.read(lambda tx: tx.execute(_EXTENSION).one())
     if row.ready:
         return True
     version = row.here or row.offered
     if version is None or tuple(int(part) for part in version.split(".")[:2]) < LEAST_VERSION:
-        log.info("no pgvector of version 0.8 or later in this database: vectors are compared in memory")
+        log.info("this database has no pgvector 0.8 or later: vectors are compared in memory")
         return False
     try:
         db.write("prepare_vectors", _make)
     except exc.DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) not in _REFUSED:
             raise
-        log.warning("the tables of pgvector cannot be made (%s): vectors are compared in memory", error.orig)
+        log.warning("the pgvector tables cannot be created (%s): vectors are compared in memory", error.orig)
         return False
     return True
 
@@ -127,7 +127,7 @@ def _take(tx: Tx) -> None:
 
 
 class Due(NamedTuple):
-    """A collection whose vectors in the tables are not those of its stamp."""
+    """A collection whose vectors in the tables are not up to date with its stamp."""
 
     tenant: str
     collection: str
@@ -154,14 +154,14 @@ _DUE = text(
 
 
 def due(db: Database, tenant: str, collection: str, chunks: int) -> Due | None:
-    """The collection of so many chunks, if the tables do not hold it as it is published; else None."""
+    """The collection with so many chunks, if its published content is not in the tables; else None."""
     row = db.first(_DUE, {"tenant": tenant, "collection": collection})
     return None if row is None else Due(tenant, collection, chunks, row.dimensions, row.is_kept)
 
 
 @dataclass(frozen=True, slots=True)
 class VectorGap:
-    """What one snapshot shows of a collection: its stamp, heads without their vectors, rows of past ones."""
+    """What one snapshot shows: the stamp, heads without vectors, and rows of heads no longer published."""
 
     publish_seq: int
     missing: dict[int, int]
@@ -190,13 +190,13 @@ _STALE = text(
 
 
 def missing(tx: Tx, tenant: str, collection: str, most: int = 1 << 31) -> dict[int, int]:
-    """The visible heads of the collection whose vectors are not in the tables, with their generation."""
+    """The visible heads of the collection whose vectors are not in the tables, with their generations."""
     values = {"tenant": tenant, "collection": collection, "most": most}
     return {row.id: row.published_generation for row in tx.all(_MISSING, values)}
 
 
 def gap(tx: Tx, tenant: str, collection: str, most: int) -> VectorGap:
-    """What is to be done for the collection, at most `most` heads of each sort."""
+    """What has to be done for the collection, at most `most` heads of each kind."""
     name = {"tenant": tenant, "collection": collection}
     stale = [row.head_id for row in tx.all(_STALE, name | {"most": most})]
     return VectorGap(tx.execute(_SEQ, name).scalar() or 0, missing(tx, tenant, collection, most), stale)
@@ -215,7 +215,7 @@ _PUT_HEAD = text(
 
 
 class VectorRow(NamedTuple):
-    """The vector of a chunk as the table takes it: normalised, two bytes a number, the highest byte first."""
+    """The vector of a chunk in the table's format: normalised, two bytes per number, big-endian."""
 
     head_id: int
     chunk_id: int
@@ -225,9 +225,9 @@ class VectorRow(NamedTuple):
 
 
 def put(db: Database, tenant: str, collection: str, vector_gap: VectorGap, rows: Sequence[VectorRow]) -> None:
-    """The missing heads of the gap have these rows and no others, its stale ones none; BusyError if not now.
+    """The missing heads of the gap have exactly these rows, its stale ones none; BusyError if locked.
 
-    A head that is published anew meanwhile is missing again at the next look.
+    A head that is published again meanwhile will be missing at the next look.
     """
     name = {"tenant": tenant, "collection": collection}
 
@@ -257,7 +257,7 @@ def _spaces_for(tx: Tx, name: dict[str, str], rows: Sequence[VectorRow]) -> dict
 
 
 def _copy(tx: Tx, rows: Sequence[tuple[VectorRow, int, int]]) -> None:
-    """Rows in PostgreSQL's binary format: as text, each number would be printed and read again."""
+    """Rows in PostgreSQL's binary format: as text, each number would be printed and parsed again."""
     cursor: Any = tx.connection.connection.cursor()
     statement = (
         "COPY holdfast_chunk_vectors (head_id, chunk_id, generation, space, embedding)"
@@ -303,7 +303,7 @@ def spaces_of(tx: Tx, tenant: str, collection: str) -> list[Space]:
 
 
 def stamp(tx: Tx, tenant: str, collection: str) -> int | None:
-    """Up to where the tables are whole; None for a collection that is not in them."""
+    """Up to where the tables are complete; None for a collection that is not in them."""
     publish_seq: int | None = tx.execute(_STAMP, {"tenant": tenant, "collection": collection}).scalar()
     return publish_seq
 
@@ -311,7 +311,7 @@ def stamp(tx: Tx, tenant: str, collection: str) -> int | None:
 def settle(db: Database, tenant: str, collection: str, publish_seq: int) -> None:
     """Every space has its index, and the tables hold all that was visible at `publish_seq`.
 
-    The first index of a collection is built after its vectors are there, which takes a fraction of the time.
+    The first index of a collection is built after its vectors are stored, which is much faster.
     """
 
     def body(tx: Tx) -> None:
@@ -337,7 +337,7 @@ _FORGET = (
 
 
 def forget(db: Database, tenant: str, collection: str) -> None:
-    """A collection with nothing left to compare is no longer in the tables."""
+    """A collection with no vectors left is no longer in the tables."""
 
     def body(tx: Tx) -> None:
         _take(tx)

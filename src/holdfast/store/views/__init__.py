@@ -1,1 +1,1 @@
-"""Reads for people: runs, events, counts and the dashboard. Nothing here writes."""
+"""Reads for people: runs, events, counts and the dashboard. Read-only."""

@@ -1,4 +1,4 @@
-"""What is seen at a glance: what ended today, what was refused lately."""
+"""The dashboard: what ended today, what was refused lately."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,10 @@ from holdfast.store.views import events
 from holdfast.store.views.events import Event
 
 DAY = 86_400
-# Refusals are looked for among so many of the latest entries: a quiet tenant's journal is not read whole.
+# Refusals are searched among this many latest entries: a quiet tenant's journal is not read completely.
 LOOKED_AT = 20_000
 SHOWN = 20
-# The reason of a run that only records a deletion: nothing was indexed by it.
+# The reason of a run that only records a deletion: it indexed nothing.
 DELETION = "delete"
 
 _midnight = DAY * func.floor(now() / DAY)
@@ -63,14 +63,14 @@ class Today:
 
 
 def today(db: Database, tenant: str, kind: str) -> Today:
-    """What ended today of the tenant's runs of a kind."""
+    """The tenant's runs of a kind that ended today."""
     rows = db.read(lambda tx: tx.all(TODAY, {"tenant": tenant, "kind": kind}))
     counted = {row.status: row.number for row in rows}
     return Today(counted.get(Status.SUCCESS, 0), counted.get(Status.FAILED, 0))
 
 
 def refusals(db: Database, tenant: str, limit: int = SHOWN) -> tuple[Event, ...]:
-    """The latest requests that were refused and writes that were fenced out, the newest first."""
+    """The latest refused requests and fenced-out writes, newest first."""
     floor = events.up_to(db, events.latest(db).id - LOOKED_AT)
     values = {"tenant": tenant, "floor_xid": floor.xid, "floor_id": floor.id, "limit": limit}
     ids = [row.id for row in db.read(lambda tx: tx.all(REFUSED, values))]

@@ -1,10 +1,10 @@
-"""What happened since a moment, counted: for metrics, which are looked at every few seconds for ever.
+"""Counts of what happened since a position: for metrics, which are read every few seconds for ever.
 
-Nothing here reads a table from end to end. Each look counts only what is newer than the look before, along
-an index, and at most so many rows; the sums are the caller's to keep. Entries of the journal are counted in
-the order in which nothing can slip in before them (see `events`). Charges get their numbers before they are
-committed, so that on PostgreSQL a lower one may appear after a higher one: what is younger than `HOLD_BACK`
-is left for a later look. It is longer than the server lets a transaction stand still.
+Nothing here scans a whole table. Each call counts only what is newer than the previous one, along an index,
+and at most so many rows; the caller keeps the sums. Journal entries are counted in the order in which no
+other can appear before them (see `events`). Charges get their numbers before they are committed, so on
+PostgreSQL a lower one may appear after a higher one: charges younger than `HOLD_BACK` are left for a later
+call. It is longer than the server allows a transaction to be idle.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ MOST = 50_000
 
 @dataclass(frozen=True, slots=True)
 class CountPosition:
-    """Up to where was counted: a place in the journal, a number of the charges, the time of ended runs."""
+    """Up to where was counted: a journal position, a charge number, the end time of runs."""
 
     entry: Position = events.BEGINNING
     charge: int = 0
@@ -49,7 +49,7 @@ class CountPosition:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """How many times something ended, and how many seconds that took together."""
+    """How often something ended, and how many seconds it took in total."""
 
     number: int
     seconds: float
@@ -57,14 +57,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class EventTally:
-    """What is new since `place` was another. Money is in nano-dollars.
+    """What is new since the previous position. Money is in nano-dollars.
 
-    `decisions` by verb and reason, the reason only where there are few; `charged` by model and sort: orders,
+    `decisions` by verb and reason (only where there are few reasons); `charged` by model and kind: orders,
     tokens and amount; `stages` by stage and kind or model; `delivered` by how deliveries ended. `saved` was
-    reused by runs that have ended, `refused` is what refused duplicates would have cost as it was noted then.
+    reused by runs that have ended, `refused` is what refused duplicates would have cost at the time.
     """
 
-    place: CountPosition
+    position: CountPosition
     decisions: Mapping[tuple[str, str], int]
     charged: Mapping[tuple[str, str], tuple[int, int, int]]
     stages: Mapping[tuple[str, str], Stage]
@@ -72,7 +72,7 @@ class EventTally:
     reused_calls: int
     saved: int
     refused: int
-    # By model, calls that were paid for without a known price.
+    # By model, calls paid for without a known price.
     unpriced: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -84,7 +84,7 @@ _settled = now() - bindparam("hold")
 
 
 def _fresh(source: Table, after: str) -> Subquery:
-    """The oldest rows after a number that nobody can still slip in before."""
+    """The oldest rows after a number before which no other can appear."""
     return (
         select(source)
         .where(source.c.id > bindparam(after), source.c.at <= _settled)
@@ -178,14 +178,14 @@ UNTIL = select(_settled)
 
 
 def here(db: Database) -> CountPosition:
-    """The place from which nothing is counted yet."""
+    """The position from which nothing has been counted yet."""
     row = db.look(ENDS)[0]
     return CountPosition(events.latest(db), int(row.charge), float(row.ended))
 
 
 def since(db: Database, position: CountPosition) -> EventTally:
-    """What came after `position`, all at one moment."""
-    # SQLite has one writer: numbers appear in their order. Below 0, for its clock is only so fine.
+    """What came after `position`, in one snapshot."""
+    # SQLite has one writer: numbers appear in order. Below 0, because its clock is coarse.
     hold = HOLD_BACK if db.postgresql else -1.0
 
     def body(tx: Tx) -> EventTally:
@@ -235,7 +235,7 @@ DOUBTS = (
 
 
 def in_doubt(db: Database) -> tuple[int, int]:
-    """How many charges are in doubt now, and their price together; over the index of just those."""
+    """How many charges are in doubt now, and their total price; uses the index of just those."""
     row = db.look(DOUBTS)[0]
     return int(row.number), int(row.amount)
 
@@ -248,6 +248,6 @@ WAITING = (
 
 
 def waiting_deliveries(db: Database) -> tuple[int, float]:
-    """How many deliveries have not arrived yet, and the age of the oldest; over the index of just those."""
+    """How many deliveries are undelivered, and the age of the oldest; uses the index of just those."""
     row = db.look(WAITING)[0]
     return int(row.number), float(row.age)

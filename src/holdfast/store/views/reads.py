@@ -1,7 +1,7 @@
-"""What people and programs look at. Nothing here writes, locks or counts anything up.
+"""Reads for people and programs. Nothing here writes, locks or increments anything.
 
-Each function is one read transaction, so its answer is of one moment: the generation it names and the rows it
-gives belong together (G3).
+Each function is one read transaction, so its result is consistent: the generation and the rows that it
+returns belong together (G3).
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ HEAD_BY_ID = select(*rows.HEAD_COLUMNS).where(heads.c.id == bindparam("head_id")
 
 
 def head(db: Database, tenant: str, kind: str, subject: str) -> Head | None:
-    """The head of a (kind, subject), or None when nobody ever asked."""
+    """The head of a (kind, subject), or None if it was never requested."""
     row = db.first(HEAD, {"tenant": tenant, "kind": kind, "subject": subject})
     return rows.head(row) if row is not None else None
 
@@ -54,7 +54,7 @@ def moment(db: Database) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RunDetail:
-    """A run with what was asked for and what came out."""
+    """A run with its request and its result."""
 
     run: RunRecord
     reason: str
@@ -78,7 +78,7 @@ RUNS_OF = (
 
 
 def run(db: Database, run_id: str) -> RunDetail | None:
-    """The run with this id, or None when there is none or its history was pruned."""
+    """The run with this id, or None if there is none or its history was pruned."""
     row = db.first(RUN, {"run_id": run_id})
     return _run_detail(row) if row is not None else None
 
@@ -159,7 +159,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run is and what it has cost, derived from its tasks at one moment."""
+    """The progress and cost of a run, derived from its tasks in one snapshot."""
 
     run: RunRecord
     rolled: progress.Rolled
@@ -214,7 +214,7 @@ def _rolled(run: RunRecord, found: Sequence[TaskDetail], said: tuple[LogLine, ..
 
 
 def _stages(details: Sequence[TaskDetail]) -> dict[str, tuple[int, int]]:
-    """Stage by stage the sum over the slices of (done, total)."""
+    """The sum of (done, total) over the slices, by stage."""
     summed: dict[str, tuple[int, int]] = {}
     for one in details:
         for name, (done, total) in one.stages.items():
@@ -233,7 +233,7 @@ class PublishedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A page of the one visible generation of a head."""
+    """A page of the visible generation of a head."""
 
     generation: int
     chunks: tuple[PublishedChunk, ...]
@@ -255,9 +255,9 @@ VISIBLE_CHUNKS = (
 def visible_chunks(
     db: Database, head_id: int, *, after: tuple[int, int] = (-1, -1), limit: int = CHUNKS_SHOWN
 ) -> Published | None:
-    """The visible chunks after (slice, position) `after`; None when nothing is published.
+    """The visible chunks after (slice, position) `after`; None if nothing is published.
 
-    Pages are of one generation each: if `generation` differs from that of the page before, start again.
+    Each page is of one generation: if `generation` differs from that of the previous page, start again.
     """
 
     def body(tx: Tx) -> Published | None:
@@ -306,7 +306,7 @@ class Story:
 
 
 def story(db: Database, head_id: int, *, limit: int = RUNS_SHOWN) -> Story | None:
-    """Why the head is as it is: its decisions, its latest `limit` runs and their tasks. None if unknown."""
+    """Why the head is in its state: its decisions, its latest `limit` runs and tasks. None if unknown."""
 
     def body(tx: Tx) -> Story | None:
         row = tx.one(HEAD_BY_ID, {"head_id": head_id})
@@ -327,7 +327,7 @@ def story(db: Database, head_id: int, *, limit: int = RUNS_SHOWN) -> Story | Non
 
 @dataclass(frozen=True, slots=True)
 class LaneCount:
-    """The open work of one lane; `oldest` is how many seconds its oldest queued task has waited."""
+    """The open work of one lane; `oldest`: seconds that its oldest queued task has waited."""
 
     lane: str
     queued: int = 0
@@ -337,7 +337,7 @@ class LaneCount:
 
 
 def _count(state: TaskState) -> Any:
-    # One statement per state: only then does each use the partial index of its state.
+    # One statement per state: only then each uses the partial index of its state.
     oldest = now() - func.min(tasks.c.age) if state is TaskState.QUEUED else literal_column("0.0")
     return (
         select(tasks.c.lane, func.count().label("number"), oldest.label("oldest"))
@@ -367,7 +367,7 @@ def lanes(db: Database) -> dict[str, LaneCount]:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A task that somebody holds; `left` is how many seconds its lease has to run, below 0 if it ran out."""
+    """A held task; `left`: seconds until its lease expires, below 0 if it has."""
 
     task_id: int
     run_id: str
@@ -400,5 +400,5 @@ LEASES = (
 
 
 def leases(db: Database) -> tuple[Lease, ...]:
-    """The tasks that somebody holds, the lease that runs out next at the top. A thousand at most."""
+    """The held tasks, the lease that expires next first. A thousand at most."""
     return tuple(Lease(**row._asdict()) for row in db.look(LEASES))

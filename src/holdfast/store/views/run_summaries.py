@@ -1,4 +1,4 @@
-"""Following many runs at once: how many have ended, how, and what they came to."""
+"""Following many runs at once: how many have ended, how, and their totals."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class RunFailure:
-    """A run that failed, and why; `name` is the file's own, the title, or empty."""
+    """A run that failed, and why; `name` is the file name, the title, or empty."""
 
     subject: str
     name: str
@@ -51,7 +51,7 @@ class RunFailure:
 
 @dataclass(frozen=True, slots=True)
 class RunTally:
-    """What a number of runs came to so far. Money is in nano-dollars."""
+    """The totals of a number of runs so far. Money is in nano-dollars."""
 
     statuses: dict[str, int] = field(default_factory=dict)
     paid_calls: int = 0
@@ -70,7 +70,7 @@ class RunTally:
 
 
 def live(db: Database, run_ids: Sequence[str]) -> list[str]:
-    """Those of the runs that have not ended; one statement for a thousand."""
+    """The runs among these that have not ended; one statement per thousand."""
     query = select(runs.c.id).where(
         key_in(runs.c.id, _runs), runs.c.status.in_([status.value for status in sorted(LIVE)])
     )
@@ -91,7 +91,7 @@ PAGES = select(func.coalesce(func.sum(documents.c.pages), 0)).where(
 
 
 def pages(db: Database, tenant: str, ids: Sequence[str]) -> int:
-    """How many pages the published generations of these documents have together."""
+    """The total number of pages of these documents' published generations."""
     parts = [list(ids[start : start + STEP]) for start in range(0, len(ids), STEP)]
     return db.read(
         lambda tx: sum(int(tx.execute(PAGES, {"tenant": tenant, "ids": some}).scalar_one()) for some in parts)

@@ -1,8 +1,8 @@
 """The tables, by the room that they serve. Constraints are named for the promise they keep.
 
 Times are seconds since 1970 by the database clock (double precision). Money is in nano-dollars. States are
-text from `core.states`; statements spell them as literals, because neither database uses a partial index
-when the state is a bound parameter.
+text from `core.states`; statements spell them as literals, because neither database uses a partial index if
+the state is a bound parameter.
 """
 
 from holdfast.store.base.schema.access import api_keys, idempotency, page_sessions, quotas

@@ -1,11 +1,11 @@
-"""The tables of who may ask over HTTP, what was answered, and how much a tenant may hold."""
+"""The tables of API keys, sessions, idempotent responses, and how much a tenant may store."""
 
 from sqlalchemy import JSON, BigInteger, Column, Double, Index, Integer, Table, Text
 
 from holdfast.store.base.schema.metadata import metadata
 
-# The token itself is nowhere: `digest` is its SHA-256. It has 256 random bits, so that neither salt nor a
-# slow hash would add anything: there is no dictionary to try.
+# The token itself is not stored: `digest` is its SHA-256. It has 256 random bits, so neither a salt nor a
+# slow hash would add anything: a dictionary attack is hopeless.
 api_keys = Table(
     "holdfast_api_keys",
     metadata,
@@ -17,13 +17,13 @@ api_keys = Table(
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("revoked_at", Double),
-    # Requests a second, and at once; without them those of the settings.
+    # Requests per second, and in a burst; if unset, those of the settings.
     Column("rate", Double),
     Column("concurrency", Integer),
     Index("holdfast_api_keys_id", "id"),
 )
 
-# `status` and `answer` are set together, once the request is answered; until then `token` holds the row.
+# `status` and `answer` are set together when the request is answered; until then `token` owns the row.
 idempotency = Table(
     "holdfast_idempotency",
     metadata,
@@ -38,8 +38,8 @@ idempotency = Table(
     Index("holdfast_idempotency_created", "created_at"),
 )
 
-# What a tenant holds is counted by triggers on `documents` (migrations), the limits are people's; without one
-# that of the settings holds. Whoever changes a document holds this row until the transaction ends.
+# Triggers on `documents` (migrations) count what a tenant stores. Limits are set by people; if unset, those
+# of the settings apply. Whoever changes a document locks this row until the transaction ends.
 quotas = Table(
     "holdfast_quotas",
     metadata,
@@ -50,7 +50,7 @@ quotas = Table(
     Column("most_bytes", BigInteger),
 )
 
-# As with keys, the token itself is nowhere. A session is worth what its key is worth: revoked, both are.
+# As with keys, the token itself is not stored. A session is valid as long as its key.
 page_sessions = Table(
     "holdfast_page_sessions",
     metadata,

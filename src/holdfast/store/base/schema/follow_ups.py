@@ -1,4 +1,4 @@
-"""The tables of what follows when a document is ready or a run ends."""
+"""The tables of what happens when a document is ready or a run ends."""
 
 from sqlalchemy import (
     JSON,
@@ -21,8 +21,8 @@ from holdfast.core.states import LIVE
 from holdfast.store.base.schema.metadata import Id, metadata, one_of, where
 from holdfast.store.base.schema.protocol import runs
 
-# `visited` is the last head that the visit of a new action has seen; NULL when no visit is under way.
-# `secret` signs what a webhook sends; it leaves the database for nothing else.
+# `visited`: the last head that the first pass of a new action has visited; NULL if no pass is under way.
+# `secret` signs what a webhook sends and is used for nothing else.
 actions = Table(
     "holdfast_actions",
     metadata,
@@ -61,8 +61,8 @@ follow_ups = Table(
     Index("holdfast_follow_ups_run", "run_id"),
 )
 
-# One event for one address. `id` is the event's, `head_id` the head of (webhook, delivery:<id>), whose status
-# says what became of it; `cause` is the run whose end is told. `body` is sent byte for byte at every try.
+# One event for one URL. `id` is the event's; `head_id` is the head of (webhook, delivery:<id>), whose status
+# is that of the delivery; `cause` is the run that ended. `body` is sent byte for byte at every attempt.
 deliveries = Table(
     "holdfast_deliveries",
     metadata,
@@ -82,7 +82,7 @@ deliveries = Table(
     Column("last_status", Integer),
     Column("last_error", Text),
     Column("created_at", Double, nullable=False),
-    # Tries are made for a while from here on: since it was made, or sent again by a person.
+    # Attempts are made for a limited time from here: since it was created, or sent again by a person.
     Column("since", Double, nullable=False),
     Column("delivered_at", Double),
     UniqueConstraint("id", name="holdfast_one_delivery_per_event"),
@@ -96,8 +96,8 @@ deliveries = Table(
     sqlite_autoincrement=True,
 )
 
-# The runs of deliveries: those in one state, the newest first; and those that wait, of all tenants. Over
-# runs, for an index over the status of heads would make every change of a document's status dearer.
+# The runs of deliveries: those in one state, newest first; and those waiting, of all tenants. Over runs,
+# because an index over the status of heads would slow down every status change of a document.
 A_DELIVERY = "kind = 'webhook'"
 
 A_LIVE_ONE = f"{A_DELIVERY} AND {one_of('status', LIVE)}"
@@ -116,7 +116,7 @@ Index(
     **where(A_LIVE_ONE),
 )
 
-# What the tools of an agent answered, so that a run that is taken up again asks its model the same questions.
+# The results of an agent's tools, so that a resumed run asks its model the same questions.
 findings = Table(
     "holdfast_findings",
     metadata,

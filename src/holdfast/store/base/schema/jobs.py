@@ -1,4 +1,4 @@
-"""The table of what jobs leave behind, and the indexes that list them."""
+"""The table of job results, and the indexes for listing jobs."""
 
 from sqlalchemy import (
     JSON,
@@ -16,9 +16,9 @@ from sqlalchemy import (
 from holdfast.store.base.schema.metadata import metadata, where
 from holdfast.store.base.schema.protocol import heads, runs
 
-# One question with its answer, or the fields of one document. Written by the transaction that finishes a
-# slice, read only once its run has succeeded, and kept with the run: a later generation takes nothing away.
-# `document` and `source` are the document and the generation of it that was read.
+# One question with its answer, or the fields of one document. Written in the transaction that finishes a
+# slice, read only after its run has succeeded, and kept with the run: a later generation removes nothing.
+# `document` and `source` are the document and its generation that was read.
 job_results = Table(
     "holdfast_job_results",
     metadata,
@@ -31,7 +31,7 @@ job_results = Table(
     Column("source", BigInteger, nullable=False),
     Column("page", Integer),
     Column("chunk", Integer),
-    # What two results of a run may not have in common; NULL where nothing is a duplicate.
+    # Unique within a run; NULL where there are no duplicates.
     Column("mark", Text),
     Column("good", Boolean, nullable=False),
     Column("data", JSON, nullable=False),
@@ -41,11 +41,11 @@ job_results = Table(
     Index("holdfast_job_results_document", "tenant", "document"),
 )
 
-# Which runs are jobs: neither indexing nor deliveries, nor what follows up on a subject, behind a #. Spelt as
-# the statement spells it, else no database would use the index.
+# Which runs are jobs: not indexing, not deliveries, and no follow-ups (those have a # in their subject).
+# Written as in the statement, or neither database would use the index.
 A_JOB = ("kind <> 'index'", "kind <> 'webhook'", "length(subject) - length(replace(subject, '#', '')) = 0")
 
-# Deletions are few among runs, and every reader of a job asks for one above it.
+# Deletions are few among runs, and every reader of a job selects generations above them.
 A_DELETION = "reason = 'delete'"
 
 Index(
@@ -55,7 +55,7 @@ Index(
     **where(A_DELETION),
 )
 
-# The list of jobs, the newest first: all of them, and those in one state.
+# The list of jobs, newest first: all of them, and those in one state.
 _jobs = where(" AND ".join(A_JOB))
 
 Index(
@@ -75,7 +75,7 @@ Index(
     **_jobs,
 )
 
-# The subjects of a collection that have jobs are few among all of its heads.
+# Few of a collection's heads have jobs.
 Index(
     "holdfast_heads_jobs",
     heads.c.tenant,

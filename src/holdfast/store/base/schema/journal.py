@@ -20,8 +20,8 @@ journal = Table(
     Column("epoch", BigInteger),
     Column("actor", Text),
     Column("data", JSON(none_as_null=True)),
-    # The transaction that wrote the row, given by PostgreSQL; 0 on SQLite, which has one writer. Entries are
-    # read in the order of (xid, id): that of `id` alone is not the order in which they appear.
+    # The transaction that wrote the row, from PostgreSQL; 0 on SQLite, which has one writer. Entries are read
+    # in the order of (xid, id): `id` alone is not the order in which they become visible.
     Column("xid", BigInteger, nullable=False, server_default=own_transaction()),
     Index("holdfast_journal_order", "xid", "id"),
     Index("holdfast_journal_head", "head_id", "xid", "id"),

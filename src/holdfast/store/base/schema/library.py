@@ -1,4 +1,4 @@
-"""The tables of collections and documents, and of what is still to be done to a whole collection."""
+"""The tables of collections and documents, and of bulk updates of whole collections."""
 
 from sqlalchemy import (
     JSON,
@@ -29,7 +29,7 @@ collections = Table(
     PrimaryKeyConstraint("tenant", "id", name="holdfast_one_collection_per_id"),
 )
 
-# What a person gave us. What became of it is the head of (index, document:<id>).
+# A document as uploaded. The state of its processing is the head of (index, document:<id>).
 documents = Table(
     "holdfast_documents",
     metadata,
@@ -45,7 +45,7 @@ documents = Table(
     Column("digest", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("options", JSON(none_as_null=True)),
-    # Facts of the published generation, written in the transaction that publishes it.
+    # Facts about the published generation, written in the transaction that publishes it.
     Column("format", Text),
     Column("pages", Integer),
     Column("chunks", Integer),
@@ -75,7 +75,7 @@ documents = Table(
         "tenant",
         "collection",
         "id",
-        sqlite_where=text("deleted = 1"),  # as statements spell it for SQLite, which compares the texts
+        sqlite_where=text("deleted = 1"),  # as statements spell it for SQLite, which compares the text
         postgresql_where=text("deleted"),
     ),
     Index(
@@ -87,9 +87,9 @@ documents = Table(
     ),
 )
 
-# A round over all documents of a collection, which the sweep goes on with where it stopped: `options` asks
-# for each again, `delete` ends each. `after` is the last one that was seen to; `token` is drawn anew when the
-# round begins anew, so that whoever still carries the old one moves nothing.
+# A bulk update of all documents of a collection, which the sweep continues where it stopped: `options`
+# requests each again, `delete` deletes each. `after` is the last document done. `token` is drawn again when
+# the update restarts, so that a holder of the old one changes nothing.
 rounds = Table(
     "holdfast_rounds",
     metadata,
@@ -100,7 +100,7 @@ rounds = Table(
     Column("actor", Text, nullable=False),
     Column("token", Text, nullable=False),
     Column("due_at", Double, nullable=False),
-    # What the run of each document may spend at most, in nano-dollars; NULL: the request did not say.
+    # What the run of each document may spend at most, in nano-dollars; NULL: not set by the request.
     Column("max_cost", BigInteger),
     PrimaryKeyConstraint("tenant", "collection", "sort", name="holdfast_one_round_per_collection_and_sort"),
 )

@@ -1,10 +1,10 @@
-"""What every table shares: the metadata, the types of ids and subjects, and the checks of states."""
+"""What all tables share: the metadata, the types of ids and subjects, and the checks of states."""
 
 from typing import Any
 
 from sqlalchemy import BigInteger, Integer, MetaData, Text, text
 
-# Tables, indexes and constraints begin with `holdfast_`: they may live in the database of an application.
+# Tables, indexes and constraints begin with `holdfast_`: they may share the database of an application.
 metadata = MetaData(
     naming_convention={
         "pk": "%(table_name)s_pk",
@@ -13,11 +13,11 @@ metadata = MetaData(
     }
 )
 
-# SQLite gives a rowid to INTEGER PRIMARY KEY only; PostgreSQL wants 64 bits.
+# SQLite gives a rowid only to INTEGER PRIMARY KEY; PostgreSQL needs 64 bits.
 Id = BigInteger().with_variant(Integer, "sqlite")
 
-# Compared byte by byte, for ranges of it are read: a language's order may skip punctuation, and then
-# "document:4/…" would cover "document:42/…".
+# Compared byte by byte, because ranges of it are read: a language's order may skip punctuation, and then
+# "document:4/…" would include "document:42/…".
 Bytewise = Text().with_variant(Text(collation="C"), "postgresql")
 
 
@@ -28,5 +28,5 @@ def one_of(column: str, states: object) -> str:
 
 
 def where(condition: str) -> dict[str, Any]:
-    """The condition of a partial index, spelled alike for both databases."""
+    """The condition of a partial index, the same for both databases."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}

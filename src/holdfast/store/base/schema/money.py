@@ -1,4 +1,4 @@
-"""The tables of paid calls, of limits on spending, and of providers that do not answer."""
+"""The tables of paid calls, of spending limits, and of providers that do not respond."""
 
 from sqlalchemy import (
     JSON,
@@ -30,7 +30,7 @@ calls = Table(
     Column("state", Text, nullable=False),
     Column("order_id", Text),
     Column("run_id", Text),
-    # The identity of the provider: vectors of two are never compared.
+    # The identity of the provider: vectors of different providers are never compared.
     Column("provider", Text, nullable=False, server_default=""),
     Column("model", Text, nullable=False),
     Column("estimate", BigInteger, nullable=False),
@@ -88,7 +88,7 @@ orders = Table(
         "deadline_at",
         **where(one_of("state", UNSETTLED)),
     ),
-    # Of its own: SQLite does not see that two of the states above are among the four.
+    # Separate: SQLite does not see that two of the states above are among the four.
     Index(
         "holdfast_orders_in_flight",
         "deadline_at",
@@ -132,19 +132,19 @@ budgets = Table(
     Column("period", Text, nullable=False, server_default="total"),
     Column("hard_limit", BigInteger),
     Column("soft_limit", BigInteger),
-    # The day or month that `spent` is of; past its end nothing is spent yet. NULL: it never ends.
+    # The end of the day or month of `spent`; after it nothing is spent yet. NULL: it never ends.
     Column("window_start", Double, nullable=False, server_default="0"),
     Column("window_end", Double),
     Column("spent", BigInteger, nullable=False, server_default="0"),
     Column("reserved", BigInteger, nullable=False, server_default="0"),
-    # The crossing of the soft limit is in the journal; a new limit may be crossed anew.
+    # The crossing of the soft limit is in the journal; a new limit may be crossed again.
     Column("warned", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant", "scope", "period", name="holdfast_one_budget_per_scope"),
     CheckConstraint("reserved >= 0", name="holdfast_g5_reservations_are_never_negative"),
     CheckConstraint(one_of("period", Period), name="holdfast_budget_period_is_known"),
 )
 
-# What one run may spend at most, for runs that have such a limit.
+# What a run may spend at most, for runs with such a limit.
 ceilings = Table(
     "holdfast_ceilings",
     metadata,
@@ -152,7 +152,7 @@ ceilings = Table(
     Column("most", BigInteger, nullable=False),
     Column("spent", BigInteger, nullable=False, server_default="0"),
     Column("reserved", BigInteger, nullable=False, server_default="0"),
-    # The request itself said so: then it holds for whoever asks for the same again.
+    # Set by the request: then it also applies to later requests for the same thing.
     Column("requested", Boolean, nullable=False, server_default=text("false")),
 )
 
@@ -164,8 +164,8 @@ throttles = Table(
     Column("refusals", Integer, nullable=False, server_default="0"),
 )
 
-# Written by whoever sends, at the first exchange that fails, and gone with the first answer. Nothing depends
-# on it: a row may be late, or lost.
+# Written by the sender at the first exchange that fails, deleted at the first response. Nothing depends on
+# it: a row may be late or lost.
 provider_troubles = Table(
     "holdfast_provider_troubles",
     metadata,

@@ -1,10 +1,10 @@
-"""The tables of what keeps an installation going: its duties, its workers and its blob store."""
+"""The tables for operating an installation: its duties, its workers and its blob store."""
 
 from sqlalchemy import JSON, BigInteger, CheckConstraint, Column, Double, Index, Integer, Table, Text
 
 from holdfast.store.base.schema.metadata import metadata
 
-# A duty of the sweep: when it is due next, and when it was last taken.
+# A duty of the sweep: when it is due next, and when it last ran.
 duties = Table(
     "holdfast_duties",
     metadata,
@@ -12,7 +12,7 @@ duties = Table(
     Column("next_at", Double, nullable=False, server_default="0"),
     Column("last_at", Double, nullable=False, server_default="0"),
     Column("grace_until", Double, nullable=False, server_default="0"),
-    # How it is, for people to look at: its pace, since when it is known, its last success and failure.
+    # Its health, for people: its interval, when it was registered, its last success and failure.
     Column("every", Double, nullable=False, server_default="0"),
     Column("enrolled_at", Double, nullable=False, server_default="0"),
     Column("succeeded_at", Double, nullable=False, server_default="0"),
@@ -21,7 +21,7 @@ duties = Table(
     Column("error", Text, nullable=False, server_default=""),
 )
 
-# What a worker says of itself, every few seconds. Nothing depends on it: a row may be late, or lost.
+# What a worker reports about itself every few seconds. Nothing depends on it: a row may be late or lost.
 workers = Table(
     "holdfast_workers",
     metadata,
@@ -43,8 +43,8 @@ workers = Table(
     Index("holdfast_workers_seen", "seen_at"),
 )
 
-# The store that holds the bytes of the documents carries the same id: a process that sees another one is in
-# the wrong folder, and every document would be missing there.
+# The store that holds the bytes of the documents has the same id: a process that sees another id is in the
+# wrong folder, where every document would be missing.
 installation = Table(
     "holdfast_installation",
     metadata,

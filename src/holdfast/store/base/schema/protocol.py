@@ -1,4 +1,4 @@
-"""The tables of the protocol: heads, runs, tasks, the fair queue, run logs, and who carries the work."""
+"""The tables of the protocol: heads, runs, tasks, the fair queue, run logs, and carriers."""
 
 from sqlalchemy import (
     JSON,
@@ -141,7 +141,7 @@ tasks = Table(
     Column("unit", Text, nullable=False, server_default=""),
     Column("stages", JSON(none_as_null=True)),
     Column("paid_calls", Integer, nullable=False, server_default="0"),
-    # Of the paid calls, those for which no price is known.
+    # Paid calls without a known price.
     Column("unpriced_calls", Integer, nullable=False, server_default="0"),
     Column("reused_calls", Integer, nullable=False, server_default="0"),
     Column("tokens", BigInteger, nullable=False, server_default="0"),
@@ -198,8 +198,8 @@ lines = Table(
     PrimaryKeyConstraint("run_id", "id", name="holdfast_one_line_per_id"),
 )
 
-# `process` names it so that others on its machine can tell whether it has died, `parent` the one that watches
-# over it, "" if nobody does. Its lease is renewed while an order is in flight, and else means nothing.
+# `process` lets others on its machine find out whether it has died. `parent` is the process that watches it,
+# "" if none does. The lease is renewed while an order is in flight and means nothing otherwise.
 carriers = Table(
     "holdfast_carriers",
     metadata,

@@ -1,4 +1,4 @@
-"""The tables that search reads: chunks, and which words they have."""
+"""The tables that search reads: chunks, and their words."""
 
 from sqlalchemy import (
     JSON,
@@ -17,7 +17,7 @@ from holdfast.store.base.schema.metadata import Id, metadata
 chunks = Table(
     "holdfast_chunks",
     metadata,
-    # Its own number, for the full-text index of SQLite: a rowid that VACUUM may change would not do.
+    # Its own number, for SQLite's full-text index: VACUUM may change a rowid.
     Column("id", Id, primary_key=True, autoincrement=True),
     Column("head_id", BigInteger, nullable=False),
     Column("generation", BigInteger, nullable=False),
@@ -28,8 +28,8 @@ chunks = Table(
     Column("text", Text, nullable=False),
     Column("call_key", Text),
     Column("data", JSON(none_as_null=True)),
-    # Terms by `search.words`, apart by spaces. Its indexes, holdfast_chunk_words and holdfast_chunks_words,
-    # are made by migrations.
+    # Terms by `search.words`, separated by spaces. Its indexes, holdfast_chunk_words and
+    # holdfast_chunks_words, are created by migrations.
     Column("words", Text),
     UniqueConstraint(
         "head_id",
@@ -41,7 +41,7 @@ chunks = Table(
     ),
 )
 
-# Of each slice: which of its chunks have a term, how often, and how long they are; put together by readers.
+# For each slice: which of its chunks have a term, how often, and how long they are; combined by readers.
 word_counts = Table(
     "holdfast_word_counts",
     metadata,
