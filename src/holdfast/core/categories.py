@@ -1,8 +1,8 @@
-"""Why something failed or waits, in the few words that a person can act on.
+"""Why something failed or waits, in a few categories that a person can act on.
 
-`quota`: money or allowance is used up. `auth`: the provider does not let us in. `rate_limit`: too fast for
-the provider. `content`: this input, or the answer to it, cannot be used. `provider_down`: the provider gives
-no answer. `internal`: anything else, for whoever runs the installation.
+`quota`: money or allowance is used up. `auth`: the provider denies access. `rate_limit`: too fast for the
+provider. `content`: this input, or the response to it, cannot be used. `provider_down`: the provider does not
+respond. `internal`: anything else, for the operator.
 """
 
 from typing import Literal, get_args

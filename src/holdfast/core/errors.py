@@ -15,51 +15,51 @@ class HoldfastError(Exception):
 
 
 class BadRequestError(HoldfastError):
-    """The request can never be accepted as it stands."""
+    """The request can never be accepted as it is."""
 
     code = "bad_request"
 
 
 class NotFoundError(HoldfastError):
-    """There is no such thing, or none that the caller may know of."""
+    """It does not exist, or the caller may not see it."""
 
     code = "not_found"
 
 
 class StoreUnavailableError(HoldfastError):
-    """The database did not answer for longer than the caller could wait. Nothing is known to have changed."""
+    """The database did not respond in time. Whether anything changed is unknown."""
 
     code = "database_unavailable"
 
 
 class StoreLockedError(StoreUnavailableError):
-    """Somebody else keeps a row for longer than this caller waits; nothing happened."""
+    """A row is locked for longer than this caller waits; nothing happened."""
 
 
 class StoreTimeoutError(StoreUnavailableError):
-    """What was asked of the database took longer than the caller allows; nothing happened."""
+    """The database took longer than the caller allows; nothing happened."""
 
 
 class SchemaError(HoldfastError):
-    """The database is not at the revision this code knows."""
+    """The database is not at the revision that this code needs."""
 
     code = "schema_mismatch"
 
 
 class NotReadyError(HoldfastError):
-    """Something that this process needs cannot be had: a broker, a port, a folder."""
+    """Something that this process needs is unavailable: a broker, a port, a folder."""
 
     code = "not_ready"
 
 
 class WorkStopped(HoldfastError):  # noqa: N818 - a signal to unwind, not a fault of the work
-    """The work must stop now and leave no further trace; somebody else owns it, or will."""
+    """The work must stop now without writing anything more; another worker owns it, or will."""
 
     code = "stopped"
 
 
 class LeaseLostError(WorkStopped):
-    """The lease is no longer trusted: no new order, no further write."""
+    """The lease is no longer trusted: no new orders, no further writes."""
 
     code = "lease_lost"
 
@@ -77,13 +77,13 @@ class DrainingError(WorkStopped):
 
 
 class TimeLimitError(HoldfastError):
-    """The task passed its time limit."""
+    """The task exceeded its time limit."""
 
     code = "time_limit"
 
 
 class MustWaitError(HoldfastError):
-    """The task cannot go on now and is put back with a due time; this is not a failure."""
+    """The task cannot continue now and is put back with a due time; this is not a failure."""
 
     code = "must_wait"
 

@@ -1,4 +1,4 @@
-"""Vectors as they are stored and sent: little-endian float32. Without numpy as the core has none."""
+"""Vectors as they are stored and sent: little-endian float32. Without numpy, which the core does not have."""
 
 import base64
 import math
@@ -21,7 +21,7 @@ def packed(values: Iterable[float]) -> bytes:
 
 
 def is_finite(vector: bytes) -> bool:
-    """True for a vector that is not empty and in which every number is one.
+    """True for a non-empty vector of finite numbers.
 
     The sum of finite float32 cannot leave the range of a double, and one NaN or infinity spoils it.
     """

@@ -1,4 +1,4 @@
-"""One bad item never blocks the others: what is done for many, each on its own."""
+"""One bad item never blocks the others: each of many is handled on its own."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -9,20 +9,20 @@ T = TypeVar("T")
 
 
 class SomeFailedError(HoldfastError):
-    """Some items of many failed; `done` is what came of the others."""
+    """Some of many items failed; `done` is the sum over the others."""
 
     code = "some_failed"
 
     def __init__(self, message: str, *, done: int) -> None:
-        """Keep what the other items came to."""
+        """Keep the result of the other items."""
         super().__init__(message)
         self.done = done
 
 
 def for_each(items: Iterable[T], act: Callable[[T], int], *, name: Callable[[T], str]) -> int:
-    """The sum of what `act` answered, every item tried; SomeFailedError afterwards names those that failed.
+    """The sum of the results of `act`, every item tried; then SomeFailedError names those that failed.
 
-    An unreachable database is everybody's trouble and ends it at once.
+    An unreachable database affects all items and ends it at once.
     """
     done, tried = 0, 0
     failures: list[str] = []
@@ -30,7 +30,7 @@ def for_each(items: Iterable[T], act: Callable[[T], int], *, name: Callable[[T],
         tried += 1
         try:
             done += act(item)
-        except Exception as error:  # one bad item never blocks the others; it is told below
+        except Exception as error:  # one bad item never blocks the others; it is reported below
             if isinstance(error, StoreUnavailableError) and not isinstance(error, StoreLockedError):
                 raise
             failures.append(f"{name(item)}: {explain(error)}")

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from holdfast.core.errors import BadRequestError
 
 KEY_VERSION = b"holdfast-call-1"
-# Made once: `json.dumps` would make one for every value.
+# Created once: `json.dumps` would create one for every value.
 _encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical(value: object) -> str:
-    """The one JSON spelling of `value`: sorted keys, no spaces, no NaN."""
+    """The canonical JSON of `value`: sorted keys, no spaces, no NaN."""
     try:
         return _encoder.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -37,7 +37,7 @@ def digest(*parts: bytes | str) -> str:
 
 
 def spelled(params: Mapping[str, object]) -> str:
-    """The parameters of a call in their one spelling; most have none."""
+    """The parameters of a call as canonical JSON; most have none."""
     return canonical(dict(params)) if params else "{}"
 
 

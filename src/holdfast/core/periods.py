@@ -1,11 +1,11 @@
-"""The periods that a budget may be for, and where each begins and ends. All by UTC."""
+"""The periods of a budget, and where each begins and ends. All in UTC."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 
 class Period(StrEnum):
-    """What a budget's limits are for: all time, a calendar month, or a day."""
+    """The period of a budget's limits: all time, a calendar month, or a day."""
 
     TOTAL = "total"
     MONTH = "month"

@@ -1,7 +1,7 @@
-"""What the rest of the house needs from the process it runs in: a clock, sleep, randomness, threads.
+"""What the code needs from the process it runs in: a clock, sleep, randomness, threads.
 
-The real host uses threads and the boot-time clock; the simulator has one of its own. Local clocks may only
-make a worker stop sooner: leases are judged by the database clock.
+The real host uses threads and the boot-time clock; the simulator has its own. Local clocks may only make a
+worker stop sooner: leases are judged by the database clock.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ class Host(Protocol):
     """The process around the engine."""
 
     def clock(self) -> float:
-        """Seconds of a clock that goes on while the machine sleeps and never jumps."""
+        """Seconds of a clock that continues while the machine sleeps and never jumps."""
         ...
 
     def sleep(self, seconds: float) -> None:
@@ -30,17 +30,17 @@ class Host(Protocol):
         ...
 
     def gather(self, jobs: Sequence[Callable[[], T]], limit: int) -> list[T]:
-        """Run the jobs, at most `limit` at once; answers in order. All end before an error is raised."""
+        """Run the jobs, at most `limit` at once; results in order. All end before an error is raised."""
         ...
 
     def process(self) -> str:
-        """A name of this process by which others may learn that it has died; "" where there is none."""
+        """A name of this process by which others can find out that it has died; "" if there is none."""
         ...
 
     def parent(self) -> str:
-        """The same of the process that started this one."""
+        """The same for the process that started this one."""
         ...
 
     def has_died(self, process: str) -> bool:
-        """True when the process of this name provably runs no more; False also when nobody here can know."""
+        """True if the process of this name has provably ended; False also if that cannot be known here."""
         ...

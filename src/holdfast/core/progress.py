@@ -1,8 +1,8 @@
 """Progress: true counts, only forward, rolled up on read.
 
-A task reports (done, total). The store keeps the larger of what it has and what it is told, so a slice that
-starts again after a crash never moves the bar back. The share of a run is derived from its tasks, never
-incremented: adding up increments counts redelivered work twice.
+A task reports (done, total). The store keeps the larger of the stored and the reported values, so a slice
+that restarts after a crash never moves the bar back. The share of a run is derived from its tasks, never
+incremented: increments would count redelivered work twice.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """The states of everything that has one, and the single table of allowed transitions.
 
-Two enums answer two questions: `Status` is the state of the work, `Disposition` is what became of your
-request. A transition that is not in `TRANSITIONS` must not happen: the simulator compares every change of a
-state, commit by commit, with the table.
+Two enums answer two questions: `Status` is the state of the work, `Disposition` is the result of a request. A
+transition that is not in `TRANSITIONS` must not happen: the simulator compares every state change, commit by
+commit, with the table.
 """
 
 from enum import StrEnum
@@ -43,7 +43,7 @@ class CallState(StrEnum):
 
 
 class Disposition(StrEnum):
-    """What became of a request."""
+    """The result of a request."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
@@ -67,7 +67,7 @@ class Skip(StrEnum):
 
 
 class Loss(StrEnum):
-    """How a task lost its holder; the journal's reason of an `expire`."""
+    """How a task lost its holder; the reason of an `expire` in the journal."""
 
     LEASE_EXPIRED = "lease_expired"
     WORKER_DIED = "worker_died"
@@ -76,7 +76,7 @@ class Loss(StrEnum):
 
 
 class Lane(StrEnum):
-    """A class of urgency. The order of the members is the order of service."""
+    """A class of urgency. Lanes are served in the order of the members."""
 
     INTERACTIVE = "interactive"
     BULK = "bulk"
@@ -206,12 +206,12 @@ TRANSITIONS: dict[str, dict[tuple[StrEnum, Verb], frozenset[StrEnum]]] = {
 
 
 def may(what: str, state: StrEnum, verb: Verb) -> bool:
-    """True when the table lets `verb` act on something in `state`."""
+    """True if the table allows `verb` in `state`."""
     return (state, verb) in TRANSITIONS[what]
 
 
 def sources(what: str, verb: Verb) -> tuple[str, ...]:
-    """The states from which `verb` may act, sorted: the guard of the statement that carries it out."""
+    """The states in which `verb` is allowed, sorted: the guard of its statement."""
     return tuple(sorted(state.value for state, known in TRANSITIONS[what] if known is verb))
 
 
@@ -221,5 +221,5 @@ WORDS: dict[str, dict[Status, str]] = {
 
 
 def shown(kind: str, status: Status) -> str:
-    """The word a person is shown for `status` of work of `kind`."""
+    """The word shown to people for `status` of work of `kind`."""
     return WORDS.get(kind, {}).get(status, status.value)

@@ -1,8 +1,8 @@
-"""Duties in a thread of their own, so that none holds up another, nor what must not wait.
+"""Duties in a separate thread, so that a slow one does not delay others or anything urgent.
 
-They run one after another. What is asked of the database is bounded by the time limit of each; a duty that
-is held up by something else (a folder on a network, a bucket) is left behind in its thread when its time is
-over, the others go on, and it is not begun again before it has ended.
+They run one after another. Database calls are bounded by the time limit of each duty. A duty delayed by
+something else (a network folder, a bucket) is left behind in its thread when its time is over; the others
+continue, and it is not started again before it has ended.
 """
 
 import logging
@@ -11,14 +11,14 @@ import threading
 import time
 from collections.abc import Callable
 
-# Seconds after its time limit in which a duty may come to its end by itself.
+# Seconds after its time limit in which a duty may still end by itself.
 SLACK = 5.0
 
 log = logging.getLogger(__name__)
 
 
 class Apart:
-    """Runs jobs one after another. `overran` hears of a job that is over its time and goes on."""
+    """Runs jobs one after another. `overran` is called for a job that exceeds its time and continues."""
 
     def __init__(self, overran: Callable[[str, float], None], *, slack: float = SLACK) -> None:
         self._overran = overran
@@ -56,23 +56,25 @@ class Apart:
             runner.start()
             runner.join(seconds + self._slack)
             if runner.is_alive():
-                log.error("the duty %s is not over after %g s; the others go on without it", name, seconds)
+                log.error(
+                    "duty %s has not ended after %g s; the other duties continue without it", name, seconds
+                )
                 try:
                     self._overran(name, seconds)
-                except Exception:  # outermost loop: the others have their turn whatever happens
-                    log.exception("the failure of %s could not be noted", name)
+                except Exception:  # outermost loop: the others get their turn whatever happens
+                    log.exception("the failure of %s could not be recorded", name)
 
     def _run(self, name: str, job: Callable[[], object]) -> None:
         try:
             job()
-        except Exception:  # outermost of a thread; a duty notes its own errors, so this is the database's
-            log.warning("the duty %s could not be done", name, exc_info=True)
+        except Exception:  # outermost of a thread; a duty records its own errors, so this is the database's
+            log.warning("duty %s could not be run", name, exc_info=True)
         finally:
             with self._lock:
                 del self._known[name]
 
     def stop(self, timeout: float = 2.0) -> bool:
-        """Nothing further begins; True when everything that had begun has ended."""
+        """Nothing further starts; True if everything that had started has ended."""
         give_up = time.monotonic() + timeout
         self._stopping = True
         self._waiting.put(None)

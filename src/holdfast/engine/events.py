@@ -1,4 +1,4 @@
-"""What an engine tells whoever watches it: one frozen record per happening, for counting and for health."""
+"""Events of an engine for observers: one frozen record each, for metrics and health."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A task is in hand. By the host's clock it must be over at `hard_at`."""
+    """A task was claimed. By the host's clock it must end by `hard_at`."""
 
     claim: Claim
     hard_at: float
@@ -30,7 +30,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """A lease was asked for again, and granted or not."""
+    """A lease renewal was requested, and granted or not."""
 
     claim: Claim
     granted: bool
@@ -38,7 +38,7 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of one claim."""
+    """The outcome of one claim."""
 
     claim: Claim
     ending: Ending
@@ -46,8 +46,8 @@ class Done:
 
 
 Tell = Callable[[Claimed | Renewed | Done], None]
-"""It must be quick and must not raise. Renewals are told from the watchdog's thread."""
+"""It must be quick and must not raise. Renewals are reported from the watchdog's thread."""
 
 
 def nobody(_happening: Claimed | Renewed | Done) -> None:
-    """Nobody watches."""
+    """The default observer: does nothing."""

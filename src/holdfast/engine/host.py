@@ -35,13 +35,13 @@ class ThreadHost:
         return random.random()  # noqa: S311 - spreads load, guards nothing
 
     def gather(self, jobs: Sequence[Callable[[], T]], limit: int) -> list[T]:
-        """Run the jobs, at most `limit` at once; answers in order. All end before an error is raised."""
+        """Run the jobs, at most `limit` at once; results in order. All end before an error is raised."""
         if len(jobs) == 1:
             return [jobs[0]()]
         with ThreadPoolExecutor(
             max_workers=max(1, min(limit, len(jobs))), thread_name_prefix="holdfast-pay"
         ) as pool:
-            # Each with the context of this thread, so that what it logs and traces belongs to the same work.
+            # Each with the context of this thread, so that its logs and traces belong to the same work.
             futures = [pool.submit(contextvars.copy_context().run, job) for job in jobs]
         return [future.result() for future in futures]
 
@@ -54,5 +54,5 @@ class ThreadHost:
         return processes.name_of(os.getppid())
 
     def has_died(self, process: str) -> bool:
-        """True when the process of this name provably runs no more."""
+        """True if the process of this name has provably ended."""
         return processes.has_died(process)

@@ -11,19 +11,19 @@ log = logging.getLogger(__name__)
 
 
 class Sender(Protocol):
-    """A way to reach the workers. It may fail, with an OSError; the sweep makes good what was lost."""
+    """A way to reach the workers. It may fail with an OSError; the sweep repeats lost wake-ups."""
 
     def wake(self, lane: str) -> None:
-        """Say that there is work in `lane`."""
+        """Announce work in `lane`."""
         ...
 
     def wake_task(self, task_id: int, lane: str) -> None:
-        """Say, to the workers of `lane`, that a delivery of this very task should be tried."""
+        """Ask the workers of `lane` to try a delivery of this task."""
         ...
 
 
 class Nobody:
-    """Reaches nobody: for inline mode, where the caller does the work."""
+    """Sends nothing: for inline mode, where the caller does the work."""
 
     def wake(self, lane: str) -> None:
         """Say nothing."""
@@ -33,23 +33,23 @@ class Nobody:
 
 
 class Recorder:
-    """Remembers what was sent."""
+    """Records what was sent."""
 
     def __init__(self) -> None:
         self.lanes: Counter[str] = Counter()
         self.tasks: list[int] = []
 
     def wake(self, lane: str) -> None:
-        """Note a wake-up."""
+        """Record a wake-up."""
         self.lanes[lane] += 1
 
     def wake_task(self, task_id: int, lane: str) -> None:  # noqa: ARG002 - the lane is a matter of routing
-        """Note a named wake-up."""
+        """Record a named wake-up."""
         self.tasks.append(task_id)
 
 
 def wake_lanes(sender: Sender, due: Mapping[str, int]) -> None:
-    """As many wake-ups per lane as tasks became due, up to a bound. A broker that is down is no error."""
+    """As many wake-ups per lane as tasks became due, up to a bound. An unreachable broker is not an error."""
     for lane, count in due.items():
         for _ in range(min(count, MOST_AT_ONCE)):
             try:
@@ -60,7 +60,7 @@ def wake_lanes(sender: Sender, due: Mapping[str, int]) -> None:
 
 
 def wake_tasks(sender: Sender, lanes: Mapping[int, str]) -> None:
-    """A wake-up for each of these very tasks, by id. A broker that is down is no error."""
+    """A wake-up for each of these tasks, by id. An unreachable broker is not an error."""
     for task_id, lane in lanes.items():
         try:
             sender.wake_task(task_id, lane)

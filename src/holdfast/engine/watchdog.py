@@ -1,7 +1,7 @@
-"""The watchdog: renews the leases of this process in a thread of its own, with a connection of its own.
+"""The watchdog: renews the leases of this process in its own thread, with its own connection.
 
-Work that holds the interpreter or waits on a socket cannot renew; the watchdog can. It tells the work when a
-lease is lost. At the hard time limit it gives the task up, and that counts as an attempt: a hung task is not
+Work that holds the interpreter or waits on a socket cannot renew; the watchdog can. It notifies the work when
+a lease is lost. At the hard time limit it gives the task up, which counts as an attempt: a hung task is not
 kept alive for ever.
 """
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Watchdog:
-    """Renews what it watches. `beat` is one round; `start` runs rounds in a thread."""
+    """Renews the leases it watches. `beat` is one round; `start` runs rounds in a thread."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class Watchdog:
         with self._lock:
             self._watched[work.claim.task_id] = work
         if self._thread is not None:
-            self.start()  # replaces a thread that an unforeseen error has ended
+            self.start()  # replaces a thread that died of an unexpected error
 
     def unwatch(self, work: Work) -> None:
-        """Leave the lease of `work` alone."""
+        """Stop renewing the lease of `work`."""
         with self._lock:
             if self._watched.get(work.claim.task_id) is work:
                 del self._watched[work.claim.task_id]
@@ -67,9 +67,9 @@ class Watchdog:
             return list(self._watched.values())
 
     def beat(self) -> None:
-        """Every watched lease was renewed once, or its work was told that it is lost.
+        """Every watched lease was renewed once, or its work was notified that it is lost.
 
-        When the backend does not answer, nothing is said: trust runs out by itself.
+        If the backend does not respond, nothing happens: trust expires by itself.
         """
         for work in self.watched():
             self._renew(work)
@@ -88,16 +88,16 @@ class Watchdog:
             log.warning("the lease of task %s could not be renewed now", work.claim.task_id)
             return
         if not granted and work.is_ending:
-            return  # it was let go of, as it should be; if it was lost after all, the fence says so
+            return  # it was released, as it should be; if it was lost after all, the fence detects it
         self._tell(events.Renewed(work.claim, granted))
         if granted:
             work.trust(sent_at)
             self._sign_of_life(work, sent_at)
         else:
-            work.lose("another holder took it, or it ran out")
+            work.lose("another holder took it, or it expired")
 
     def _overrun(self, work: Work) -> None:
-        """The task goes to another now: it need not wait until this process notices, or is killed."""
+        """The task goes to another worker now, without waiting until this process notices or is killed."""
         work.overrun()
         if work.is_given_up or self._give_up is None:
             return

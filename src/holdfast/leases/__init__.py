@@ -1,1 +1,1 @@
-"""Leases: the time-limited right to be working on a task. Read `base` first; it says what a lease is not."""
+"""Leases: the time-limited right to work on a task. Read `base` first; it says what a lease is not."""

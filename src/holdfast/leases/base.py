@@ -1,23 +1,23 @@
 """What a lease is, and why it is not a fence.
 
 A lease says who *should* be working on a task, so that two workers seldom do the same work and a dead one is
-noticed within seconds. It is kept by a server, runs out by that server's clock, and belongs to one token.
+noticed within seconds. It is held on a server, expires by that server's clock, and belongs to one token.
 
 It never grants the right to write. Between "my lease is good" and the write that follows, a process can be
-frozen for any length of time: by the kernel, a debugger, a virtual machine that is moved, a full disk. The
-lease runs out meanwhile, another worker takes over, and the frozen one wakes in the middle of its next line.
-No check made before a write can close that gap, however late it is made. What closes it is the fence
-(`store.protocol.tasks.hold`): generation, epoch and token tested on locked rows, in the transaction of the
-write.
+frozen for any length of time: by the kernel, a debugger, a virtual machine migration, a full disk. The lease
+expires meanwhile, another worker takes over, and the frozen one continues in the middle of its next line. No
+check before a write can close that gap, however late it is made. The fence closes it
+(`store.protocol.tasks.hold`): generation, epoch and token are tested on locked rows, in the transaction of
+the write.
 
 So if leases fail, by a lost renewal, a server that lost its memory or a clock that jumps, work may be done
 twice or late; nothing wrong is written. Three rules keep even that rare:
 
-- The holder stops believing before the server stops granting: `Terms.trusted_until` counts from when the
-  claim or renewal was *sent*, less a margin, on a local clock that never jumps.
-- A renewal never acquires. Once a lease has run out, was let go of or went to another, its token is dead
-  for good; otherwise a thawed worker could take back a task that another has been given.
-- Renewing and closing name the token: nobody can prolong or end a lease that is not theirs.
+- The holder stops trusting the lease before the server ends it: `LeaseTerms.trusted_until` counts from when
+  the claim or renewal was *sent*, less a margin, on a local clock that never jumps.
+- A renewal never acquires. Once a lease has expired, was released or went to another, its token is invalid
+  for good; otherwise a thawed worker could take back a task that was given to another.
+- Renewing and closing name the token: nobody can extend or end the lease of another.
 """
 
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ from holdfast.core.records import Claim
 
 
 class LeaseBackendError(HoldfastError):
-    """The keeper of leases did not answer. Whether the lease was renewed is unknown.
+    """The lease backend did not respond. Whether the lease was renewed is unknown.
 
-    The holder may go on until the trust of its last *answered* claim or renewal ends, and no longer.
+    The holder may continue until the trust of its last *confirmed* claim or renewal ends, and no longer.
     """
 
     code = "lease_backend_unavailable"
@@ -38,7 +38,7 @@ class LeaseBackendError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class LeaseTerms:
-    """How long a lease lasts, how often it is renewed, and how much sooner its holder stops believing."""
+    """How long a lease lasts, how often it is renewed, and how much earlier its holder stops trusting it."""
 
     ttl: float
     renew_every: float
@@ -48,7 +48,7 @@ class LeaseTerms:
         if not 0 < self.renew_every * 2 < self.ttl:
             message = (
                 f"a lease of {self.ttl:g} s cannot be renewed every {self.renew_every:g} s; "
-                "renew it more than twice in its time, so that one lost renewal is no lost lease"
+                "renew it more than twice per ttl, so that one lost renewal does not lose the lease"
             )
             raise BadRequestError(message, code="bad_lease_terms")
         if not 0 < self.margin < self.ttl:
@@ -59,9 +59,9 @@ class LeaseTerms:
             raise BadRequestError(message, code="bad_lease_terms")
 
     def trusted_until(self, sent_at: float) -> float:
-        """When to stop believing in a lease whose claim or renewal was sent at `sent_at`, by the same clock.
+        """When to stop trusting a lease whose claim or renewal was sent at `sent_at`, by the same clock.
 
-        The server began to count after `sent_at`, so it grants for longer than this, by the margin at least.
+        The server started counting after `sent_at`, so its lease is longer than this by at least the margin.
         """
         return sent_at + self.ttl - self.margin
 
@@ -71,33 +71,33 @@ REDIS_TERMS = LeaseTerms(ttl=120.0, renew_every=30.0, margin=10.0)
 
 
 class Leases(Protocol):
-    """A keeper of leases. The claim itself is always made in the database; this keeps it alive.
+    """A lease backend. The claim itself is always made in the database; this keeps it alive.
 
-    Every method raises LeaseBackendError when the keeper does not answer.
+    Every method raises LeaseBackendError if the backend does not respond.
     """
 
     terms: LeaseTerms
     kept_in_database: bool
-    """True when a renewal moves `lease_until` of the task row, so that the row alone tells who is alive."""
+    """True if a renewal moves `lease_until` of the task row, so that the row alone shows who is alive."""
 
     def open(self, claim: Claim) -> bool:
-        """True when the lease runs under the claim's token; False when a newer claim of the task has it.
+        """True if the lease runs under the claim's token; False if a newer claim of the task has it.
 
-        Call it once, after the claim has committed. Calling it again after a lost answer is harmless.
+        Call it once, after the claim has committed. Repeating it after a lost response is harmless.
         """
         ...
 
     def renew(self, claim: Claim) -> bool:
-        """True when the lease now runs for the whole ttl; False when it is gone, which is final."""
+        """True if the lease now runs for the whole ttl; False if it is gone, which is final."""
         ...
 
     def close(self, claim: Claim) -> None:
-        """The lease of this very claim is over; anybody else's is untouched.
+        """The lease of this claim is over; other leases are untouched.
 
-        Call it after the transition that lets go of the task, so that the row never looks abandoned.
+        Call it after the transition that releases the task, so that the row never looks abandoned.
         """
         ...
 
     def alive(self, pairs: list[tuple[int, str]]) -> set[int]:
-        """The task ids among these (task id, token) whose lease lives under that very token."""
+        """The task ids among these (task id, token) whose lease is alive under that token."""
         ...

@@ -1,18 +1,18 @@
-"""Leases kept in Redis: fewer writes to the database, for slower recovery (120 s instead of 12).
+"""Leases in Redis: fewer writes to the database, but slower recovery (120 s instead of 12).
 
 One key per task; its value is the epoch and the token of the claim, its expiry is the lease. The claim is
-still made in the database, whose epochs only rise, and that settles who may open: a key left by an *older*
+still made in the database, whose epochs only rise, and that decides who may open: a key left by an *older*
 claim is overwritten, since the database has already given its task to another; a key of the same or a newer
-epoch is respected. Without the epoch, a holder that let go of its row a moment before it deleted its key
-would shut out its successor for a whole ttl, and a claimer that was frozen before `open` would do so after
-it had lost the task.
+epoch is respected. Without the epoch, a holder that released its row a moment before it deleted its key would
+block its successor for a whole ttl, and so would a claimer that was frozen before `open` and has lost the
+task.
 
-Redis may forget: a restart without persistence, a fail-over to a replica that lags, `FLUSHALL`. A forgotten
-lease is a lost one: the holder stops, and the task is found by the sweep. It is never found by the fence to
-have written wrongly, because the fence does not ask Redis.
+Redis may forget: a restart without persistence, a fail-over to a lagging replica, `FLUSHALL`. A forgotten
+lease is a lost one: the holder stops, and the sweep recovers the task. Nothing wrong is written, because the
+fence does not depend on Redis.
 
-Each operation is one script, so nothing happens between its test and its effect. Each may be sent twice
-with the effect of once, so a cut connection is tried again once, at once.
+Each operation is one script, so nothing happens between its test and its effect. Repeating one has no further
+effect, so after a broken connection it is retried once, at once.
 """
 
 from collections.abc import Callable
@@ -28,12 +28,12 @@ try:
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 except ModuleNotFoundError as error:
-    # An extra: the module can be imported without it, so that the composition root needs no late import.
+    # An extra: the module can be imported without it, so the composition root needs no late import.
     _missing = error
 
 T = TypeVar("T")
 
-# `alive` is asked inside a database transaction: a server that hangs must not hold it for long.
+# `alive` is called inside a database transaction: a hanging server must not block it for long.
 TIMEOUT = 2.0
 
 OPEN = """
@@ -62,9 +62,9 @@ return 0
 
 
 class RedisLeases:
-    """Leases as keys that run out by the clock of one Redis server.
+    """Leases as keys that expire by the clock of one Redis server.
 
-    Installations that share a server need a `prefix` each, for their task ids are the same numbers.
+    Installations that share a server each need a `prefix`, as their task ids are the same numbers.
     """
 
     kept_in_database = False
@@ -82,21 +82,21 @@ class RedisLeases:
         self._close = self._client.register_script(CLOSE)
 
     def open(self, claim: Claim) -> bool:
-        """True when the lease runs under the claim's token; False when a newer claim of the task has it."""
+        """True if the lease runs under the claim's token; False if a newer claim of the task has it."""
         args: list[str | int] = [_value(claim), claim.epoch, self._milliseconds]
         return bool(_translated(lambda: self._open(keys=[self._key(claim.task_id)], args=args)))
 
     def renew(self, claim: Claim) -> bool:
-        """True when the lease now runs for the whole ttl; False when it is gone, which is final."""
+        """True if the lease now runs for the whole ttl; False if it is gone, which is final."""
         args: list[str | int] = [_value(claim), self._milliseconds]
         return bool(_translated(lambda: self._renew(keys=[self._key(claim.task_id)], args=args)))
 
     def close(self, claim: Claim) -> None:
-        """The lease of this very claim is over; anybody else's is untouched."""
+        """The lease of this claim is over; other leases are untouched."""
         _translated(lambda: self._close(keys=[self._key(claim.task_id)], args=[_value(claim)]))
 
     def alive(self, pairs: list[tuple[int, str]]) -> set[int]:
-        """The task ids among these whose lease lives under that very token, by the clock of Redis."""
+        """The task ids among these whose lease is alive under that token, by the clock of Redis."""
         if not pairs:
             return set()
         values = _translated(lambda: self._client.mget([self._key(task_id) for task_id, _ in pairs]))
@@ -115,7 +115,7 @@ class RedisLeases:
 
 
 def connect(url: str) -> "redis.Redis":
-    """A client that gives up in seconds, notices a dead connection, and tries a cut one again once."""
+    """A client that gives up within seconds, notices a dead connection, and retries a broken one once."""
     return redis.Redis.from_url(
         url,
         socket_timeout=TIMEOUT,
@@ -140,7 +140,7 @@ def _translated(ask: Callable[[], T]) -> T:
         return ask()
     except redis.RedisError as error:
         message = (
-            f"Redis gave no word about the lease ({error}); check that it runs and that "
+            f"Redis did not answer about the lease ({error}); check that it runs and that "
             "HOLDFAST_REDIS_URL is right"
         )
         raise LeaseBackendError(message) from error

@@ -1,4 +1,4 @@
-"""Leases kept where the tasks are: in the database. The default: nothing else to run, recovery in seconds."""
+"""Leases in the database, next to the tasks. The default: nothing else to run, recovery in seconds."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -25,9 +25,9 @@ ALIVE = select(tasks.c.id, tasks.c.token).where(
 
 
 class SqlLeases:
-    """The task row is the lease: the claim opens it, and whatever lets go of the task closes it.
+    """The task row is the lease: the claim opens it, and whatever releases the task closes it.
 
-    Give it a database of its own (one connection), so that no work of the holder delays a renewal.
+    Give it a separate database object (one connection), so that no work of the holder delays a renewal.
     """
 
     kept_in_database = True
@@ -41,14 +41,14 @@ class SqlLeases:
         return True
 
     def renew(self, claim: Claim) -> bool:
-        """True when the lease now runs for the whole ttl; False when it is gone, which is final."""
+        """True if the lease now runs for the whole ttl; False if it is gone, which is final."""
         return _translated(lambda: claims.renew(self._db, claim, self.terms.ttl))
 
     def close(self, claim: Claim) -> None:
-        """Nothing: release, put_back, finish and fail end the lease in the transaction that lets go."""
+        """Nothing to do: release, put_back, finish and fail end the lease in their own transaction."""
 
     def alive(self, pairs: list[tuple[int, str]]) -> set[int]:
-        """The task ids among these whose lease lives under that very token, by the database clock."""
+        """The task ids among these whose lease is alive under that token, by the database clock."""
         if not pairs:
             return set()
         values = {"tokens": [token for _, token in pairs]}
@@ -60,4 +60,4 @@ def _translated(ask: Callable[[], T]) -> T:
     try:
         return ask()
     except StoreUnavailableError as error:
-        raise LeaseBackendError(f"no word about the lease: {error.message}") from error
+        raise LeaseBackendError(f"the state of the lease is unknown: {error.message}") from error

@@ -1,1 +1,1 @@
-"""The one door to a paid provider. Read `pay`; `prices` says what things cost."""
+"""The only way to a paid provider. Read `pay`; `prices` says what calls cost."""

@@ -1,7 +1,7 @@
-"""This process as the carrier of its orders: known by name, and alive by a lease of its own while it waits.
+"""This process as the carrier of its orders: known by name, with its own lease while it waits for responses.
 
-The lease is not a fence, and nobody needs it to send or to settle. It tells those who want the same calls
-that somebody still waits for the answer, also when its task was let go of, or there never was one.
+The lease is not a fence, and nothing needs it to send or to settle. It shows others who need the same calls
+that somebody is still waiting for the response, even if the task was released or there never was one.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from holdfast.store.protocol import carriers
 
 
 class Carrier:
-    """The process as others see it. Safe to share between threads; after a fork it is another one."""
+    """The process as others see it. Safe to share between threads; a forked child is a different carrier."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class Carrier:
         watch: Database | None = None,
         tell: Callable[[float], None] | None = None,
     ) -> None:
-        """`watched`: its parent process tells when it dies. `watch` is the connection of whoever beats.
+        """`watched`: its parent process reports its death. `watch` is the connection for renewing the lease.
 
-        `tell` is told until when answers are due, 0 when none is.
+        `tell` is called with the time until which responses are due, 0 if none are.
         """
         self._db = db
         self._watch = watch or db
@@ -51,7 +51,7 @@ class Carrier:
 
     @property
     def id(self) -> str:
-        """By what tasks and orders name this process."""
+        """The id of this process in tasks and orders."""
         with self._lock:
             if self._pid != os.getpid():
                 self._pid, self._id, self._known_at = os.getpid(), self._host.token(), None
@@ -59,13 +59,13 @@ class Carrier:
             return self._id
 
     def known(self) -> str:
-        """Its id, once the database has it: before a task is held under it."""
+        """The id, once it is in the database; call it before a task is held under it."""
         if not self.id or self._known_at is None:
             self.keep()
         return self._id
 
     def keep(self) -> str:
-        """Its id, with a lease that has just begun or was renewed not long ago: before an order is sent."""
+        """The id, with a lease that was renewed recently; call it before an order is sent."""
         carrier, sent_at = self.id, self._host.clock()
         if self._known_at is None or sent_at - self._known_at > self._terms.renew_every:
             self._renew(self._db, carrier, sent_at)
@@ -80,7 +80,7 @@ class Carrier:
 
     @contextlib.contextmanager
     def carrying(self, order_id: str, until: float) -> Iterator[None]:
-        """An order is in flight; by the host's clock its answer comes before `until`, or never."""
+        """An order is in flight; by the host's clock its response comes before `until`, or never."""
         with self._lock:
             first = not self._in_flight
             self._in_flight[order_id] = until
@@ -101,12 +101,12 @@ class Carrier:
 
     @property
     def until(self) -> float:
-        """By when the last of them is answered or given up, by the host's clock; 0 when there is none."""
+        """When the last of them is answered or given up, by the host's clock; 0 if there is none."""
         with self._lock:
             return max(self._in_flight.values(), default=0.0)
 
     def beat(self) -> None:
-        """While an order is in flight the lease has been renewed; when the database is away, nothing."""
+        """While an order is in flight its lease is renewed; does nothing if the database is unreachable."""
         if self._in_flight:
             with contextlib.suppress(StoreUnavailableError):
                 self._renew(self._watch, self.id, self._host.clock())

@@ -1,7 +1,7 @@
-"""What calls would cost before any is made: known ones nothing, the rest by the provider's own estimate.
+"""The cost of calls before they are made: known calls cost nothing, the rest by the provider's estimate.
 
-Nothing is written, reserved or sent. The estimate of tokens is the one that a reservation is made by, which
-is rather too many than too few.
+Nothing is written, reserved or sent. Tokens are estimated as for a reservation, which is rather too high than
+too low.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,19 +20,19 @@ STEP = 500
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Calls to be paid with their tokens and price in nano-dollars, and calls that the ledger has."""
+    """Calls to be paid, with tokens and price in nano-dollars, and calls already in the ledger."""
 
     calls: int = 0
     tokens: int = 0
     cost: int = 0
     known_calls: int = 0
     known_tokens: int = 0
-    # Of the calls to be paid, those whose model has no price; `cost` has nothing of them.
+    # Calls to be paid whose model has no price; they are not included in `cost`.
     unpriced_calls: int = 0
 
     @property
     def price(self) -> int | None:
-        """What it would cost; None when no price is known for any of it."""
+        """The estimated cost; None if no price is known for any of it."""
         return None if self.unpriced_calls and not self.cost else self.cost
 
     def __add__(self, other: "Forecast") -> "Forecast":
@@ -41,7 +41,7 @@ class Forecast:
         return Forecast(*(getattr(self, name) + getattr(other, name) for name in names))
 
     def times(self, factor: float) -> "Forecast":
-        """So much of each, in whole numbers."""
+        """Each field multiplied, rounded to whole numbers."""
         return Forecast(*(round(getattr(self, name) * factor) for name in Forecast.__dataclass_fields__))
 
 
@@ -58,7 +58,7 @@ class Foresight:
         self._seen: set[str] = set()
 
     def of(self, calls: Iterable[Call]) -> Forecast:
-        """What these calls would cost beside all that were asked about before."""
+        """What these calls would cost in addition to all calls estimated before."""
         fresh: dict[str, Call] = {}
         for call in calls:
             key = call.key(self._tenant)

@@ -1,8 +1,9 @@
-"""One marked order is sent, and what came of it is recorded, whatever that is and however long it takes.
+"""Sends one marked order and records its outcome, whatever it is and however long that takes.
 
-An answer that is here was paid for. It is held on to for as long as this process lives: a database that is
-away only delays its settlement. Meanwhile the carrier's lease cannot be renewed either, so the first sweep
-after an outage grants one lease time of grace before anybody doubts the order (`store.money.orders.recover`).
+A response that has arrived was paid for. It is held for as long as this process lives: an unreachable
+database only delays the settlement. Meanwhile the carrier's lease cannot be renewed either, so the first
+sweep after an outage grants one lease period of grace before the order may be put in doubt
+(`store.money.orders.recover`).
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ class Policy:
     in_doubt: str = "resend"
     most_doubts: int = 5
     park_above: int | None = None
-    # What a run may spend at most where its request does not say.
+    # The spending limit of a run whose request sets none.
     max_run_cost: int | None = None
     cheap: int = orders.CHEAP
     stale_intent: float = 60.0
@@ -49,7 +50,7 @@ class Policy:
     waits: decide.RivalWaits = field(default_factory=decide.RivalWaits)
 
     def between_looks(self, looks: int) -> float:
-        """Seconds until the next look at what another pays for, after so many looks."""
+        """Seconds until the next check of what another worker is paying for, after so many checks."""
         return (
             min(self.most_poll, self.poll * 1.5 ** min(looks, 20))
             if self.poll < self.most_poll
@@ -58,7 +59,7 @@ class Policy:
 
 
 class Holder(Protocol):
-    """Whoever pays: a claim whose lease is watched."""
+    """The payer: a claim whose lease is watched."""
 
     @property
     def claim(self) -> Claim:
@@ -70,7 +71,7 @@ class Holder(Protocol):
         ...
 
     def trusted(self) -> bool:
-        """True while the lease is trusted; asked again just before the first byte."""
+        """True while the lease is trusted; checked again just before the first byte."""
         ...
 
     def trusted_until(self) -> float:
@@ -78,7 +79,7 @@ class Holder(Protocol):
         ...
 
     def waiting(self, waits: bool) -> None:
-        """It does nothing from now on but wait for another's order; or that is over."""
+        """The holder only waits for another worker's order from now on; or that wait is over."""
         ...
 
 
@@ -97,7 +98,7 @@ class Exchanges:
     def carry_out(
         self, provider: Provider, holder: Holder, order: Order, began: float, tries: int
     ) -> dict[str, LedgerEntry]:
-        """Send the marked order and record what came of it, whatever that is; answers what it settled."""
+        """Send the marked order and record its outcome. Returns the calls that it settled."""
         deadline = began + order.deadline
         exchange = Exchange(
             endpoint=order.endpoint,
@@ -116,7 +117,7 @@ class Exchanges:
         return {}
 
     def _record(self, order: Order, outcome: Refused | NotSent | Unknown) -> None:
-        """The ledger knows what became of an order that was not answered."""
+        """Record the outcome of an order without a response in the ledger."""
         record: Callable[..., CallState] = orders.void
         facts: dict[str, Any]
         match outcome:
@@ -130,11 +131,11 @@ class Exchanges:
         self._recorded(lambda: record(self._db, order.id, order.sends, **facts))
 
     def _go_on(self, holder: Holder, order: Order, outcome: Refused | NotSent | Unknown, tries: int) -> None:
-        """Return when it may be tried again, after a wait if need be; raise when it may not."""
+        """Return if it may be retried, after a wait if necessary; raise if not."""
         match outcome:
             case Refused(permanent=True):
                 if _is_mixed(order, outcome) and order.sends > 1:
-                    return  # it may carry others' inputs too; mine now go into an order of their own
+                    return  # it may carry inputs of others too; mine now go into a separate order
                 raise ProviderRefusedError(
                     f"the provider refused the call ({outcome.status}): {outcome.message}",
                     code=f"provider_{outcome.code}",
@@ -169,7 +170,7 @@ class Exchanges:
         return _entries(order, receipt) if counts else {}
 
     def _recorded(self, record: Callable[[], T]) -> T:
-        """What came of `record`, tried until the database is there to hear it."""
+        """The result of `record`, retried until the database is reachable."""
         while True:
             try:
                 return record()
@@ -177,7 +178,7 @@ class Exchanges:
                 self._host.sleep(self._policy.backoff.first)
 
     def pause(self, holder: Holder, seconds: float) -> None:
-        """Wait, but never sleep through a lost lease or a worker that is stopping."""
+        """Wait, but stop waiting when the lease is lost or the worker is stopping."""
         until = self._host.clock() + seconds
         while (left := until - self._host.clock()) > 0:
             self._host.sleep(min(left, self._policy.nap))
@@ -185,12 +186,12 @@ class Exchanges:
 
 
 def _is_mixed(order: Order, outcome: Refused) -> bool:
-    """True when one of several inputs may be bad: the others must not be barred with it."""
+    """True if one of several inputs may be bad: the others must not be blocked with it."""
     return outcome.permanent and outcome.code == "rejected" and len(order.call_keys) > 1
 
 
 def throttle_scope(provider: str, endpoint: str, model: str) -> str:
-    """What a provider that asks to be left alone is left alone with."""
+    """The scope that waits when a provider asks to slow down."""
     return f"{provider}/{endpoint}/{model}"
 
 

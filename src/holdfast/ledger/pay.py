@@ -1,17 +1,17 @@
 """`Ledger.pay`: each distinct paid input is paid once; the rest is looked up, waited for or resent.
 
-The loop of `pay` always starts from what the ledger has now, and does the safest useful thing next:
+The loop of `pay` always starts from the current state of the ledger, and does the safest useful thing next:
 
-1. keys nobody holds → intend, send and settle my own orders;
+1. free keys → intend, send and settle my own orders;
 2. orders in doubt → resend them byte for byte (or park them), never regrouped;
-3. keys another holds → put right what its holder left behind, else wait, bounded.
+3. keys held by others → recover what a dead holder left behind, else wait, bounded.
 
-It never waits while holding an unsent intent, so two workers that want each other's keys cannot block each
+It never waits while holding an unsent intent, so two workers that need each other's keys cannot block each
 other. A crash anywhere leaves rows from which the next holder continues: an intent (void), a sent order (in
 doubt), or a settled call (kept).
 
-Not covered: an order in flight when its worker dies. It is recorded in doubt and, where the provider honours
-idempotency keys, resent for free; elsewhere the resend may be charged again and the bill shows both (G5).
+Not covered: an order in flight when its worker dies. It is recorded in doubt and, if the provider honours
+idempotency keys, resent for free; otherwise the resend may be charged again and the bill shows both (G5).
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class Call:
     _keys: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def key(self, tenant: str) -> str:
-        """Its content key for `tenant`; worked out once."""
+        """Its content key for `tenant`; computed once."""
         if (known := self._keys.get(tenant)) is not None:
             return known
         self._keys[tenant] = content_key = keys.call_key(
@@ -65,14 +65,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """The results, one per call in the order asked for, and what they cost this task."""
+    """The results, one per call in the order of the calls, and what they cost this task."""
 
     results: tuple[bytes, ...]
     spent: Spent
 
 
 class Ledger:
-    """The only door to a provider."""
+    """The only way to a provider."""
 
     def __init__(
         self,
@@ -97,17 +97,17 @@ class Ledger:
     def pay(self, holder: Holder, batch: Sequence[Call], counted: set[str] | None = None) -> Payment:
         """The results of all calls, each paid once for the tenant.
 
-        `counted` are the keys that the holder has in its sums already; those of this payment are added.
+        `counted` are the keys that the holder has counted already; those of this payment are added.
 
-        Raises MustWaitError when the task should be put back (budget, rate, another's intent, parked),
-        ProviderRefusedError when the provider rejects an input for good, WorkStopped when the lease is lost.
+        Raises MustWaitError if the task should be put back (budget, rate, another's intent, parked),
+        ProviderRefusedError if the provider rejects an input for good, WorkStopped if the lease is lost.
         """
         tenant = holder.claim.tenant
         by_key = {call.key(tenant): call for call in batch}
         give_up = self._host.clock() + self._policy.wait
         tries = 0
-        mine: dict[str, LedgerEntry] = {}  # settled here: need not be looked up
-        known: dict[str, LedgerEntry] = {}  # settled, by whomever: their results are read once
+        mine: dict[str, LedgerEntry] = {}  # settled here: need no lookup
+        known: dict[str, LedgerEntry] = {}  # settled, by anyone: their results are read once
         polls = 0
         while True:
             open_keys = [key for key in by_key if key not in known]
@@ -138,9 +138,9 @@ class Ledger:
         open_keys: Sequence[str],
         tries: int,
     ) -> dict[str, LedgerEntry] | None:
-        """Do the next useful thing for the open keys; None when there is nothing but to wait.
+        """Do the next useful thing for the open keys; None if the only thing left is to wait.
 
-        Answers what was settled by it, as far as this process knows without looking.
+        Returns the calls settled by it, as far as this process knows without a lookup.
         """
         free = [key for key in open_keys if key not in entries or entries[key].state is CallState.VOID]
         if free:
@@ -195,9 +195,9 @@ class Ledger:
     def send_batch(
         self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int
     ) -> dict[str, LedgerEntry]:
-        """The batch's free keys have been intended, sent and settled (or voided, or put in doubt).
+        """The batch's free keys are intended, sent and settled (or voided, or put in doubt).
 
-        Answers the calls that this very exchange settled.
+        Returns the calls that this exchange settled.
         """
         first = batch[0][1]
         provider = self.provider(first.provider)
@@ -211,15 +211,15 @@ class Ledger:
             marked = (calls.send_at_once if in_process else calls.intend)(self._db, holder.claim, draft)
         except budgets.OverBudgetError as error:
             raise MustWaitError(error.message, reason="budget", delay=self._policy.budget_delay) from error
-        except ValueError as error:  # from `encode`; the intent went with its transaction
-            raise WorkError(f"the call cannot be sent as asked: {error}", code="bad_call") from error
+        except ValueError as error:  # from `encode`; the intent was rolled back with its transaction
+            raise WorkError(f"the call cannot be sent: {error}", code="bad_call") from error
         if isinstance(marked, Order) and marked.state is CallState.INTENT:
             began = self._host.clock()
             marked = self._send(holder, marked)
         if isinstance(marked, Order):
             return self._exchanges.carry_out(provider, holder, marked, began, tries)
         if marked is None or marked.reason == calls.INTENT_LOST:
-            return {}  # others hold them; or it was put right by another, and the task is still ours
+            return {}  # others hold them; or another worker recovered it, and the task is still ours
         raise FencedOutError(f"fenced out before sending: {marked.reason}")
 
     def _draft(self, claim: Claim, provider: Provider, batch: Sequence[tuple[str, Call]]) -> calls.OrderDraft:
@@ -240,7 +240,7 @@ class Ledger:
             scopes=_scopes(claim),
             unpriced=self._table.price(first.model, first.provider) is None,
             max_run_cost=self._policy.max_run_cost,
-            # Nobody waits for what is answered out of this process.
+            # Nobody waits for a response from this process itself.
             carrier=None if provider.profile.in_process else self.carrier.keep(),
         )
 
@@ -252,7 +252,7 @@ class Ledger:
         return marked
 
     def place_again(self, holder: Holder, order_id: str, tries: int) -> dict[str, LedgerEntry]:
-        """The in-doubt order was resent byte for byte, or parked by the rules."""
+        """The in-doubt order is resent byte for byte, or parked by the rules."""
         row = self._db.read(lambda tx: tx.one(calls.ORDER_AND_APPROVAL, {"order_id": order_id}))
         if row is None or row.state != CallState.IN_DOUBT:
             return {}
@@ -284,9 +284,11 @@ class Ledger:
             return "orders in doubt are parked by a setting"
         limit = self._policy.park_above
         if limit is not None and (row.unpriced or row.estimate > limit) and not row.keyed:
-            return "in doubt and above the price that is resent without asking"
+            return "in doubt, and too expensive to resend without approval"
         if not row.keyed and row.status_code is not None and 200 <= row.status_code < 300:
-            return f"the provider took it and its answer is of no use ({row.reason}); a resend costs again"
+            return (
+                f"the provider accepted it, but its response is unusable ({row.reason}); a resend costs again"
+            )
         if not row.keyed and row.doubts >= self._policy.most_doubts:
             return f"in doubt {row.doubts} times at a provider that may charge each time"
         if (
@@ -294,13 +296,13 @@ class Ledger:
             and row.first_sent_at is not None
             and row.now - row.first_sent_at > profile.key_retention
         ):
-            return "older than the provider remembers its key"
+            return "older than the provider keeps its idempotency key"
         return None
 
     def _respect_throttle(self, holder: Holder, provider: str, endpoint: str, model: str) -> None:
         wait = budgets.wait_for(self._db, throttle_scope(provider, endpoint, model))
         if wait > self._policy.short_wait:
-            raise MustWaitError("the provider asked to be left alone", reason="rate", delay=wait)
+            raise MustWaitError("the provider asked to slow down", reason="rate", delay=wait)
         self._exchanges.pause(holder, wait)
 
     def _estimate(self, provider: Provider, call: Call) -> int:
@@ -362,7 +364,7 @@ def _together(settled: Sequence[Mapping[str, LedgerEntry]]) -> dict[str, LedgerE
 
 
 def _most_output(params: Mapping[str, object]) -> int:
-    """The output to reserve for: what the call allows, or a guess where it sets no sensible limit."""
+    """The output to reserve for: the limit of the call, or a guess if it sets no sensible one."""
     limit = params.get("max_completion_tokens", params.get("max_tokens"))
     return limit if type(limit) is int and 0 < limit <= MOST_OUTPUT else USUAL_OUTPUT
 

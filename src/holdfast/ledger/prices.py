@@ -1,6 +1,6 @@
 """What a call costs, by a versioned table. Amounts are nano-dollars: the cheapest token is not 0.
 
-A model that is not in the table has no price: its calls are counted and shown as *unpriced*, never as an
+A model that is not in the table has no price: its calls are counted and shown as *unpriced*, never with an
 invented amount. A charge keeps the version it was priced with; changing the table never changes an old bill.
 """
 
@@ -13,7 +13,7 @@ NANO = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Nano-dollars for a million input and output tokens."""
+    """Nano-dollars per million input and output tokens."""
 
     input: int
     output: int = 0
@@ -29,7 +29,7 @@ def dollars(amount: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ProviderPrices:
-    """What the settings say of one provider: prices of its models, or that it is free."""
+    """The settings of one provider: prices of its models, or that it is free."""
 
     models: Mapping[str, Price] = field(default_factory=dict)
     free: bool = False
@@ -37,7 +37,7 @@ class ProviderPrices:
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """The prices of one version: those of `models`, and by a provider's identity those that are its own.
+    """The prices of one version: those of `models`, and a provider's own prices by its identity.
 
     A model in neither costs `unknown`; None: it has no price.
     """
@@ -48,7 +48,7 @@ class PriceTable:
     providers: Mapping[str, ProviderPrices] = field(default_factory=dict)
 
     def price(self, model: str, provider: str = "") -> Price | None:
-        """The price of a provider's model; None when there is none."""
+        """The price of a provider's model; None if there is none."""
         own = self.providers.get(provider)
         if own is not None:
             if own.free:
@@ -58,9 +58,9 @@ class PriceTable:
         return self.models.get(model, self.unknown)
 
     def cost(self, model: str, input_tokens: int, output_tokens: int = 0, provider: str = "") -> int | None:
-        """Nano-dollars for these tokens, rounded up: a bill never promises less than it will cost.
+        """Nano-dollars for these tokens, rounded up: a bill never shows less than the cost.
 
-        None when the model has no price.
+        None if the model has no price.
         """
         price = self.price(model, provider)
         if price is None:
@@ -126,7 +126,7 @@ here. Long prompts, caches and batches may be priced otherwise."""
 
 
 def split(total: int, weights: list[int]) -> list[int]:
-    """`total` shared out by weight in whole numbers that add up to it exactly."""
+    """`total` split by weight into whole numbers that add up to it exactly."""
     whole = sum(weights)
     if whole == 0:
         weights, whole = [1] * len(weights), len(weights)

@@ -1,7 +1,7 @@
-"""A payer without a task: somebody at the door who asks one question and waits for the answer.
+"""A payer without a task: a caller who asks one question and waits for the answer.
 
-The ledger is the same: looked up, intended, sent and settled, paid once. What is missing is the fence, for
-there is nothing that a visitor could overwrite; instead its patience bounds how long it may take.
+The ledger works as always: looked up, intended, sent and settled, paid once. Only the fence is missing, as
+the caller can overwrite nothing; instead a timeout limits how long it may take.
 """
 
 from holdfast.core.errors import MustWaitError
@@ -40,21 +40,23 @@ class QueryPayer:
 
     @property
     def claim(self) -> Claim:
-        """A claim of no task; its token makes the order this visitor's own."""
+        """A claim without a task; its token makes the order this caller's own."""
         return self._claim
 
     def check(self) -> None:
-        """Return while the visitor still waits."""
+        """Return while the caller is still waiting."""
         if not self.trusted():
-            raise MustWaitError("the provider took too long for a question", reason="patience", delay=1.0)
+            raise MustWaitError(
+                "the provider took too long to answer the question", reason="patience", delay=1.0
+            )
 
     def trusted(self) -> bool:
-        """True while the visitor still waits."""
+        """True while the caller is still waiting."""
         return self._host.clock() < self._until
 
     def trusted_until(self) -> float:
-        """When the visitor gives up, by the host's clock."""
+        """When the caller gives up, by the host's clock."""
         return self._until
 
     def waiting(self, waits: bool) -> None:
-        """Nobody counts how often a visitor dies."""
+        """Does nothing: losses are not counted for a caller without a task."""

@@ -1,4 +1,4 @@
-"""A provider whose exchanges are spans: `order`, below the task that pays or the request that asks."""
+"""A provider whose exchanges are spans: `order`, below the paying task or request."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from holdfast.telemetry import traces
 
 
 class TracedProvider(WrappedProvider):
-    """Another provider, traced. Neither body nor key is told."""
+    """Wraps a provider with tracing. Neither body nor key is recorded."""
 
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
         """See `Provider.send`."""

@@ -1,4 +1,4 @@
-"""A provider whose silence is told of: at the first exchange that fails, not when the work gives up."""
+"""A provider whose failures are reported at the first failed exchange, not when the work gives up."""
 
 import logging
 import threading
@@ -11,19 +11,19 @@ from holdfast.providers.base import Answered, Exchange, NotSent, Outcome, Provid
 from holdfast.store.base.database import Database
 from holdfast.store.money import provider_troubles
 
-# Tries in between are counted and told together; an answer is looked up no more often than this.
+# Tries in between are counted and recorded together; a trouble is looked up no more often than this.
 NOTE_EVERY = 1.0
 LOOK_EVERY = 5.0
-# Seconds without a connection after which that is told of, long before the attempt is given up.
+# Seconds without a connection before that is recorded, long before the attempt is given up.
 CONNECTED_WITHIN = 3.0
-# The work itself was told to stop; the provider has nothing to do with it.
+# The work itself was stopped; this is not the provider's fault.
 OWN = frozenset({"gate", "deadline passed"})
 
 log = logging.getLogger(__name__)
 
 
 class WatchedProvider(WrappedProvider):
-    """Another provider. What it does not answer is in `provider_troubles` until it does again."""
+    """Wraps a provider. Its failures are in `provider_troubles` until it responds again."""
 
     def __init__(self, inner: Provider, db: Database) -> None:
         super().__init__(inner)
@@ -40,7 +40,7 @@ class WatchedProvider(WrappedProvider):
         waiting.start()
 
         def connected() -> bool:
-            waiting.cancel()  # the gate is asked when the connection is ready
+            waiting.cancel()  # the gate is called when the connection is ready
             return gate()
 
         try:
@@ -50,8 +50,8 @@ class WatchedProvider(WrappedProvider):
         try:
             self._heard(exchange.endpoint, outcome)
         except HoldfastError as error:
-            # Whoever pays has the outcome and goes on; only people know less for a moment.
-            log.warning("what provider %s does was not written down: %s", self.name, error.message)
+            # The payer has the outcome and continues; only the display is out of date for a moment.
+            log.warning("the state of provider %s was not recorded: %s", self.name, error.message)
         return outcome
 
     def _heard(self, endpoint: str, outcome: Outcome) -> None:
@@ -72,7 +72,7 @@ class WatchedProvider(WrappedProvider):
         try:
             provider_troubles.note(self._db, self.name, endpoint, reason=reason, status=None, tries=0)
         except HoldfastError as error:
-            log.warning("what provider %s does was not written down: %s", self.name, error.message)
+            log.warning("the state of provider %s was not recorded: %s", self.name, error.message)
 
     def _failed(self, endpoint: str, reason: str, status: int | None) -> None:
         with self._lock:
@@ -96,5 +96,5 @@ class WatchedProvider(WrappedProvider):
 
 
 def watched(provider: Provider, db: Database) -> Provider:
-    """The provider, watched; one on board needs no connection and always answers."""
+    """The provider, watched; one in this process needs no connection and always responds."""
     return provider if provider.profile.in_process else WatchedProvider(provider, db)

@@ -1,4 +1,4 @@
-"""A provider around another one, which it passes everything on to."""
+"""A provider that wraps another and delegates everything to it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from holdfast.providers.base import Profile, Provider
 
 
 class WrappedProvider:
-    """Another provider under its own name; whoever inherits says what `send` does besides."""
+    """Wraps a provider under its own name; subclasses override `send`."""
 
     def __init__(self, inner: Provider) -> None:
         self._inner = inner
@@ -18,7 +18,7 @@ class WrappedProvider:
 
     @property
     def address(self) -> str:
-        """Host and port of its server; its name where it has none."""
+        """Host and port of its server; its name if it has none."""
         return str(getattr(self._inner, "address", self._inner.name))
 
     @property

@@ -1,4 +1,4 @@
-"""Nearness of meaning: the vectors of a collection's published chunks, and the nearest of them to a query."""
+"""Similarity search: the vectors of a collection's published chunks, and the nearest of them to a query."""
 
 from __future__ import annotations
 

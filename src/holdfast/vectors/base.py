@@ -1,6 +1,6 @@
-"""What search asks of a vector index. `exact` answers it in memory; an index inside the database can as well.
+"""The interface of a vector index. `exact` implements it in memory; an index inside the database can as well.
 
-Whoever answers must answer from the caller's snapshot and no other, for the words of the same query do.
+Results must come from the caller's snapshot and no other, as the keyword results of the same query do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holdfast.vectors.encoding import Vector
 
 
 class Ranked(NamedTuple):
-    """A chunk, the score that one leg of a search gives it, and how far the leg trusts it (0 to 1)."""
+    """A chunk, its score in one leg of a search, and how far the leg trusts it (0 to 1)."""
 
     chunk_id: int
     score: float
@@ -26,10 +26,10 @@ class VectorIndex(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """The memory it takes in this process."""
+        """The memory it uses in this process."""
 
     def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
-        """True when it would answer from memory at this stamp: `nearest` would ask the database nothing."""
+        """True if it would answer from memory at this stamp: `nearest` would not query the database."""
 
     def nearest(
         self,
@@ -44,8 +44,8 @@ class VectorIndex(Protocol):
         provider: str | None = None,
         model: str | None = None,
     ) -> list[Ranked]:
-        """At most `k` chunks that `view` shows, nearest first.
+        """At most `k` chunks of `view`, nearest first.
 
-        Of `heads`, of `provider` and of `model` alone where given. Only vectors of the query's own dimensions
-        are compared; there may be none.
+        Only of `heads`, `provider` and `model`, if given. Only vectors with the query's dimensions are
+        compared; there may be none.
         """

@@ -1,7 +1,7 @@
-"""Every vector of a collection in memory, and the query compared with each: no recall is lost.
+"""Every vector of a collection in memory, compared with the query one by one: no recall is lost.
 
 A hundred thousand vectors of 256 dimensions take 104 MB and about 5 ms. Collections beyond the budget are
-loaded again when they are next asked for.
+loaded again when they are next queried.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ else:
 
 BUDGET = 1 << 30
 
-# Vectors of two providers, two models or two lengths cannot be compared: each three are a space of their own.
+# Vectors of different providers, models or lengths cannot be compared: each combination is a space.
 Space = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The vectors of what one `publish_seq` shows, by space."""
+    """The vectors visible at one `publish_seq`, by space."""
 
     publish_seq: int
     heads: Mapping[int, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class ExactIndex:
 
     @property
     def nbytes(self) -> int:
-        """The memory of all vectors that are kept."""
+        """The memory of all cached vectors."""
         return self._snapshots.nbytes
 
     def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
@@ -92,7 +92,7 @@ class ExactIndex:
 
 
 def _load(tx: Tx, view: CollectionSnapshot, old: Loaded | None) -> Loaded:
-    """What `view` shows; only what `old` does not hold is read."""
+    """The vectors of `view`; only what `old` does not hold is read."""
     gone, fresh = view.since(old.heads if old is not None else {})
     come: dict[Space, list[VectorBlock]] = defaultdict(list)
     for batch in stored.vectors_of(tx, fresh):
@@ -105,7 +105,7 @@ def _load(tx: Tx, view: CollectionSnapshot, old: Loaded | None) -> Loaded:
 
 
 def _blocks(batch: list[stored.StoredVector]) -> dict[Space, VectorBlock]:
-    """The vectors of a batch by space, in the order of their chunks; what is no vector is left out."""
+    """The vectors of a batch by space, in the order of their chunks; invalid ones are skipped."""
     rows: dict[Space, list[stored.StoredVector]] = defaultdict(list)
     for row in sorted(batch):
         if row.vector and len(row.vector) % 4 == 0:

@@ -1,8 +1,8 @@
-"""Normalised vectors in immutable blocks. Two matrices share the blocks in which they agree.
+"""Normalised vectors in immutable blocks. Two matrices share the blocks that they have in common.
 
-A copy of 100,000 vectors for each published document would cost more than the search itself. So what is new
-comes as a block of its own, what is gone is a mask over its old block, and blocks are only rewritten when
-half of one is gone or too many small ones have gathered.
+A copy of 100,000 vectors for each published document would cost more than the search itself. So new vectors
+come as a separate block, removed ones are masked in their old block, and blocks are rewritten only when half
+of one is removed or there are too many small ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ids: TypeAlias = "NDArray[np.int64]"
 
 @dataclass(frozen=True, slots=True)
 class VectorBlock:
-    """Some vectors, the chunk and the head of each, and which of them still count (None: all)."""
+    """Some vectors, the chunk and the head of each, and which of them are live (None: all)."""
 
     ids: Ids
     heads: Ids
@@ -46,7 +46,7 @@ class VectorBlock:
         return len(self.ids) if self.alive is None else int(np.count_nonzero(self.alive))
 
     def without(self, heads: Ids) -> VectorBlock:
-        """The same block in which the vectors of these heads no longer count."""
+        """The same block with the vectors of these heads masked."""
         gone = np.isin(self.heads, heads)
         if not gone.any():
             return self
@@ -55,7 +55,7 @@ class VectorBlock:
         return left if 2 * len(left) > len(self.ids) else _merged([left])
 
     def nearest(self, query: Vector, k: int, among: Ids | None) -> tuple[Ids, Vector]:
-        """The ids and cosines of its `k` best, in no order."""
+        """The ids and cosines of its `k` best, unordered."""
         counts = self.alive
         if among is not None:
             selected = np.isin(self.heads, among)
@@ -76,15 +76,15 @@ class VectorBlock:
 def _cosines(vectors: Vector, query: Vector) -> Vector:
     """The product of each row with the query, row by row.
 
-    Not `vectors @ query`: that goes to the threads of BLAS, which wait for each other busily. On a machine
-    whose cores were taken it was measured at 156 ms where this takes 4.
+    Not `vectors @ query`: that uses the threads of BLAS, which busy-wait for each other. On a machine with
+    busy cores it was measured at 156 ms where this takes 4.
     """
     products: Vector = np.vecdot(vectors, query)
     return products
 
 
 def block(ids: Sequence[int], heads: Sequence[int], vectors: Sequence[bytes]) -> VectorBlock:
-    """A block of vectors that all have the same number of dimensions."""
+    """A block of vectors with the same number of dimensions."""
     rows = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(ids), -1)
     return VectorBlock(np.array(ids, dtype=np.int64), np.array(heads, dtype=np.int64), normalised(rows))
 
@@ -113,7 +113,7 @@ class Matrix:
         return sum(map(len, self.blocks))
 
     def changed(self, gone: Collection[int], come: Iterable[VectorBlock]) -> Matrix:
-        """The matrix without the vectors of some heads and with some blocks more."""
+        """The matrix without the vectors of some heads and with additional blocks."""
         heads = np.array(list(gone), dtype=np.int64)
         left = [one.without(heads) for one in self.blocks] if len(heads) else list(self.blocks)
         left = [one for one in [*left, *come] if len(one)]
@@ -123,7 +123,7 @@ class Matrix:
         return Matrix(tuple(left))
 
     def nearest(self, query: Vector, k: int, among: Collection[int] | None = None) -> list[Ranked]:
-        """The `k` nearest vectors, nearest first, equals by their id; of the heads `among` where given."""
+        """The `k` nearest vectors, nearest first, ties by id; only of the heads `among`, if given."""
         heads = None if among is None else np.array(list(among), dtype=np.int64)
         by_block = [one.nearest(query, k, heads) for one in self.blocks]
         if not by_block or k < 1:

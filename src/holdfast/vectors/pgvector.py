@@ -1,11 +1,11 @@
 """A `VectorIndex` inside PostgreSQL, for collections whose vectors should not be in every process's memory.
 
-The extension finds candidates by its HNSW index, at half precision and with a small loss; their scores are
-computed from the ledger's vectors, so a chunk that is found has the very score that `exact` gives it.
+The extension selects candidates by its HNSW index, at half precision and with a small loss; their scores are
+computed from the ledger's vectors, so a chunk gets the same score as from `exact`.
 
-What is visible is decided by the snapshot of the query, as everywhere. The tables are filled behind the
-publications; where they are not whole at the stamp of the snapshot, the documents that are missing are
-compared in memory beside them. A collection that is not in the tables at all is `exact`'s.
+The snapshot of the query decides what is visible, as everywhere. The tables are filled after publications; if
+they are not complete at the stamp of the snapshot, the missing documents are compared in memory. A collection
+that is not in the tables at all is left to `exact`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 else:
     np = LazyModule("numpy")
 
-# How often a process looks whether the tables have come, or gone.
+# How often a process checks whether the tables exist.
 LOOK_EVERY = 30.0
 
 
@@ -51,7 +51,7 @@ class _Rest:
 
 
 class PgvectorIndex:
-    """Answers from the tables of pgvector where they hold a collection, and from memory where not."""
+    """Answers from the pgvector tables for collections that are in them, and from memory for others."""
 
     def __init__(self, exact: ExactIndex, clock: Callable[[], float] = time.monotonic) -> None:
         self._exact = exact
@@ -67,7 +67,7 @@ class PgvectorIndex:
         return self._exact.nbytes + self._beside.nbytes
 
     def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
-        """See `base.VectorIndex`. Tables that are there are asked, and from time to time whether they are."""
+        """See `base.VectorIndex`. If the tables exist the database is queried."""
         looked = not self._there and self._clock() < self._look_at
         return looked and self._exact.is_at(tenant, collection, publish_seq)
 
@@ -118,7 +118,7 @@ class PgvectorIndex:
         heads: Collection[int] | None,
         embedder: tuple[str | None, str | None],
     ) -> dict[int, Ranked]:
-        """What the tables give, scored by the ledger's vectors."""
+        """The nearest chunks from the tables, scored by the ledger's vectors."""
         literal = "[" + ",".join(f"{each:.6g}" for each in towards.tolist()) + "]"
         among = None if heads is None else list(heads)
         ranked: dict[int, Ranked] = {}

@@ -1,11 +1,11 @@
-"""Keeps the tables of pgvector in step with what is published: behind the publications, never in their way.
+"""Keeps the pgvector tables in step with what is published, without delaying publications.
 
-An HNSW index takes about a millisecond for each vector, which no publication should wait for; until a vector
-is there, readers compare it in memory. Nothing depends on this work: it is a copy, it may stop anywhere, and
-the next round goes on from what is there.
+An HNSW index takes about a millisecond per vector, too long for a publication to wait; until a vector is
+stored, readers compare it in memory. Nothing depends on this work: it is a copy, it may stop anywhere, and
+the next round continues from what is there.
 
-It runs in a thread of its own, for the first index of a large collection takes minutes and the sweep, which
-starts it, has leases to look after.
+It runs in its own thread, as the first index of a large collection takes minutes and the sweep, which starts
+it, has leases to look after.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 else:
     np = LazyModule("numpy")
 
-# Chunks below which a collection is compared in memory, whatever is asked for: it is as quick.
+# Below this many chunks a collection is compared in memory, whatever the settings: it is as fast.
 SMALL = 2000
-# Bytes of vectors up to which `auto` keeps a collection in memory: a quarter of a million of 256 dimensions.
+# Up to this many bytes of vectors `auto` keeps a collection in memory: 250,000 of 256 dimensions.
 LARGE = 256 << 20
 HEADS_AT_ONCE = 50
-# Seconds until a database that has no extension, or gives no right to it, is asked again.
+# Seconds until a database without the extension, or without the right to it, is checked again.
 AGAIN_AFTER = 600.0
 
 log = logging.getLogger(__name__)
@@ -59,19 +59,19 @@ class Filling:
         self._stopping = False
         self._clock = clock
         self._again_at = 0.0
-        # The stamps as of which every collection was looked at.
+        # The stamps at which every collection was checked.
         self._seen: dict[tuple[str, str], int] = {}
         self._are_there = False
 
     def __call__(self) -> int:
-        """A round is under way, begun now if there was none."""
+        """A round is under way, started now if there was none."""
         if not self._stopping and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._try, name="vectors", daemon=True)
             self._thread.start()
         return 0
 
     def close(self, patience: float = 5.0) -> None:
-        """No round begins any more; one under way stops after its batch, if that ends in time."""
+        """No further round starts; one under way stops after its batch, if that ends in time."""
         self._stopping = True
         if self._thread is not None:
             self._thread.join(patience)
@@ -80,18 +80,18 @@ class Filling:
         try:
             self.round()
         except tables.BusyError:
-            log.debug("another process fills the tables of pgvector")
+            log.debug("another process is filling the pgvector tables")
         except (StoreUnavailableError, exc.SQLAlchemyError) as error:
-            log.warning("the tables of pgvector were not filled, the next round goes on: %s", error)
+            log.warning("the pgvector tables were not filled; the next round continues: %s", error)
 
     def round(self) -> int:
-        """Every collection that is large enough is in the tables as it was seen; how many vectors came.
+        """Every large collection is in the tables as it was seen. Returns the number of new vectors.
 
-        Only collections that were published to since the last round are looked at.
+        Only collections with publications since the last round are checked.
         """
         were_there, self._are_there = self._are_there, self._db.read(tables.are_there)
         if were_there and not self._are_there:
-            self._seen = {}  # whatever was in them is gone
+            self._seen = {}  # their content is gone
         stamps = tables.publish_seqs(self._db)
         changed = {name: seq for name, seq in stamps.items() if self._seen.get(name) != seq}
         if not changed or self._clock() < self._again_at:
@@ -111,12 +111,12 @@ class Filling:
         return filled
 
     def _are_wanted(self, chunks: int) -> bool:
-        """True when the tables are there, or a collection of so many chunks is the first that needs them."""
+        """True if the tables exist, or a collection with so many chunks is the first that needs them."""
         least = max(self._least, self._large // (4 * tables.MOST_DIMENSIONS))
         return chunks >= least or tables.are_begun(self._db)
 
     def _filled(self, one: tables.Due | None) -> int:
-        """How many vectors of the collection came; none if it is up to date, or compared in memory."""
+        """How many vectors of the collection were added; none if it is up to date or compared in memory."""
         if one is None or self._stopping:
             return 0
         large = one.chunks >= self._least and 4 * one.chunks * one.dimensions >= self._large
@@ -145,7 +145,7 @@ class Filling:
 
 
 def _seen(tx: Tx, tenant: str, collection: str) -> tuple[tables.VectorGap, list[tables.VectorRow]]:
-    """What is missing, and its vectors, by one snapshot."""
+    """What is missing, and its vectors, in one snapshot."""
     gap = tables.gap(tx, tenant, collection, HEADS_AT_ONCE)
     rows: list[tables.VectorRow] = []
     for batch in stored.vectors_of(tx, list(gap.missing)):
@@ -154,7 +154,7 @@ def _seen(tx: Tx, tenant: str, collection: str) -> tuple[tables.VectorGap, list[
 
 
 def _row(one: stored.StoredVector) -> tables.VectorRow | None:
-    """The vector as the tables take it; None for what is none, has no direction, or is too long for HNSW."""
+    """The vector as the tables take it; None if it is invalid, has no direction, or is too long for HNSW."""
     if not one.vector or len(one.vector) % 4 or len(one.vector) > 4 * tables.MOST_DIMENSIONS:
         return None
     scaled = normalised(np.frombuffer(one.vector, dtype="<f4").astype(np.float32, copy=False))

@@ -1,7 +1,7 @@
-"""What readers keep in memory of a collection, stamped with the `publish_seq` it was made at.
+"""What readers cache of a collection in memory, stamped with the `publish_seq` of its snapshot.
 
-What is kept never changes; another stamp gets another object, made from the last one and the difference. A
-reader whose snapshot is older than what is kept makes its own and keeps it to itself: the stamp never falls.
+Cached objects never change; for another stamp a new object is made from the last one and the difference. A
+reader whose snapshot is older than the cached one makes its own and does not cache it: the stamp never falls.
 """
 
 import threading
@@ -9,14 +9,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-# A reader that waits for another's loading holds a snapshot open meanwhile, so it does not wait for long.
+# A reader waiting for another's loading holds a snapshot open meanwhile, so it does not wait for long.
 PATIENCE = 5.0
 
 Name = tuple[str, str]  # tenant, collection
 
 
 class Stamped(Protocol):
-    """Anything made of what one snapshot shows."""
+    """Anything made from one snapshot."""
 
     @property
     def publish_seq(self) -> int:
@@ -24,14 +24,14 @@ class Stamped(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes."""
+        """About how much memory it uses."""
 
 
 T = TypeVar("T", bound=Stamped)
 
 
 class SnapshotCache(Generic[T]):
-    """The latest of each collection; the least recently used go when all take more than `budget` bytes."""
+    """The latest of each collection; least recently used ones are dropped above `budget` bytes in total."""
 
     def __init__(self, budget: int) -> None:
         self._budget = budget
@@ -40,7 +40,7 @@ class SnapshotCache(Generic[T]):
         self._lock = threading.Lock()
 
     def at(self, name: Name, publish_seq: int, make: Callable[[T | None], T]) -> T:
-        """What is kept at exactly this stamp, or what `make` makes of the last one (None: from nothing)."""
+        """The object cached at exactly this stamp, or what `make` makes of the last one, if any."""
         cached = self._find(name)
         if cached is not None and cached.publish_seq == publish_seq:
             return cached
@@ -59,13 +59,13 @@ class SnapshotCache(Generic[T]):
                 loading.release()
 
     def known(self, name: Name, publish_seq: int) -> T | None:
-        """What is kept at exactly this stamp; None when that would have to be made."""
+        """The object cached at exactly this stamp; None if it would have to be made."""
         cached = self._latest.get(name)
         return cached if cached is not None and cached.publish_seq == publish_seq else None
 
     @property
     def nbytes(self) -> int:
-        """About how much memory everything kept takes."""
+        """About how much memory everything cached uses."""
         with self._lock:
             return sum(one.nbytes for one in self._latest.values())
 

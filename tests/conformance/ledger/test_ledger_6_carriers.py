@@ -221,7 +221,7 @@ def test_an_answer_of_no_use_is_parked_after_its_first_charge(unkeyed, answer):
         unkeyed.pay(hand, "chunk-01", ledger=unkeyed.ledger(profile={"deadline": 3.0}))
     assert waiting.value.reason == "parked"
     assert unkeyed.meter.totals().exchanges == 1
-    assert "its answer is of no use" in unkeyed.orders("reason")[0][0]
+    assert "its response is unusable" in unkeyed.orders("reason")[0][0]
     assert orders.resolve(unkeyed.db, unkeyed.orders("id")[0][0], charged=True) is CallState.IN_DOUBT
     assert unkeyed.pay(hand, "chunk-01").spent.paid == CENT
 
