@@ -133,8 +133,8 @@ MONEY = (
         "G5",
         Patch(
             ORDERS,
-            "        if row.doubts:\n            _turn(tx, row, CallState.IN_DOUBT",
-            "        if False:\n            _turn(tx, row, CallState.IN_DOUBT",
+            "        if row.doubts:\n            _set_state(tx, row, CallState.IN_DOUBT",
+            "        if False:\n            _set_state(tx, row, CallState.IN_DOUBT",
         ),
         by=f"{G5}a_refusal_of_a_resend_does_not_free_what_the_first_send_may_have_cost[sqlite-rate_limit]",
     ),
@@ -143,8 +143,8 @@ MONEY = (
         "G5: two workers hold one key",
         Patch(
             CALLS,
-            "free = [row.key for row in found if row.state == CallState.VOID]",
-            "free = [row.key for row in found if row.state in {CallState.VOID, CallState.INTENT}]",
+            "free = [row.key for row in entries if row.state == CallState.VOID]",
+            "free = [row.key for row in entries if row.state in {CallState.VOID, CallState.INTENT}]",
         ),
         by=f"{G5}threads_that_intend_the_same_keys_in_the_same_moment_share_them_out",
     ),
@@ -197,9 +197,9 @@ MONEY = (
         "G5",
         Patch(
             ORDERS,
-            "            _turn(tx, row, verdict.state, verdict.reason)\n"
+            "            _set_state(tx, row, verdict.state, verdict.reason)\n"
             "            budgets.account(tx, row.tenant, row.scopes, spent=0, freed=row.estimate)\n",
-            "            _turn(tx, row, verdict.state, verdict.reason)\n",
+            "            _set_state(tx, row, verdict.state, verdict.reason)\n",
         ),
         Patch("engine/sweep.py", "lambda: budgets.recompute(self._db)", "lambda: 0"),
         by=f"{G5}money_promised_by_a_dead_worker_comes_back_and_the_cap_still_holds[sqlite]",

@@ -56,9 +56,7 @@ class Apart:
             runner.start()
             runner.join(seconds + self._slack)
             if runner.is_alive():
-                log.error(
-                    "duty %s has not ended after %g s; the other duties continue without it", name, seconds
-                )
+                log.error("duty %s has not ended after %g s; the others continue without it", name, seconds)
                 try:
                     self._overran(name, seconds)
                 except Exception:  # outermost loop: the others get their turn whatever happens

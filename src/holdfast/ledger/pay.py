@@ -192,9 +192,7 @@ class Ledger:
             )
         return self._providers[name]
 
-    def send_batch(
-        self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int
-    ) -> dict[str, LedgerEntry]:
+    def submit(self, holder: Holder, batch: Sequence[tuple[str, Call]], tries: int) -> dict[str, LedgerEntry]:
         """The batch's free keys are intended, sent and settled (or voided, or put in doubt).
 
         Returns the calls that this exchange settled.
@@ -286,9 +284,7 @@ class Ledger:
         if limit is not None and (row.unpriced or row.estimate > limit) and not row.keyed:
             return "in doubt, and too expensive to resend without approval"
         if not row.keyed and row.status_code is not None and 200 <= row.status_code < 300:
-            return (
-                f"the provider accepted it, but its response is unusable ({row.reason}); a resend costs again"
-            )
+            return f"its response is unusable ({row.reason}); a resend costs again"
         if not row.keyed and row.doubts >= self._policy.most_doubts:
             return f"in doubt {row.doubts} times at a provider that may charge each time"
         if (
@@ -345,7 +341,7 @@ class _Job:
     tries: int
 
     def run(self) -> dict[str, LedgerEntry]:
-        return self.ledger.send_batch(self.holder, self.batch, self.tries)
+        return self.ledger.submit(self.holder, self.batch, self.tries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,7 @@ class QueryPayer:
     def check(self) -> None:
         """Return while the caller is still waiting."""
         if not self.trusted():
-            raise MustWaitError(
-                "the provider took too long to answer the question", reason="patience", delay=1.0
-            )
+            raise MustWaitError("the provider took too long to answer", reason="patience", delay=1.0)
 
     def trusted(self) -> bool:
         """True while the caller is still waiting."""

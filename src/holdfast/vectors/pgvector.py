@@ -127,13 +127,11 @@ class PgvectorIndex:
             if space.dimensions != len(towards) or any(want not in {None, has} for want, has in of):
                 continue
             ids = nearest_vectors.near(tx, *name, space, literal, k, among)
-            candidates = [
+            usable = [
                 one for one in nearest_vectors.vectors(tx, *name, ids) if len(one.vector) == 4 * len(towards)
             ]
-            if candidates:
-                rows = block(
-                    *zip(*((one.chunk_id, one.head_id, one.vector) for one in candidates), strict=True)
-                )
+            if usable:
+                rows = block(*zip(*((one.chunk_id, one.head_id, one.vector) for one in usable), strict=True))
                 ranked |= {one.chunk_id: one for one in Matrix((rows,)).nearest(towards, k)}
         return ranked
 

@@ -154,8 +154,7 @@ def add_action(
 
     After an interruption call it again with the same `token`: it recognises its action and continues its
     first pass. If `most` is given only so many documents are visited here; `unvisited` lists actions with
-    documents left. Without `existing`, documents that are ready already get no follow-up until the action is
-    added again with it.
+    documents left. Without `existing`, ready documents get no follow-up until it is added again with it.
     """
     Ask(kind=kind, subject="document:0", options=options, tenant=tenant, collection=collection).checked()
     mine = token or db.token()
@@ -202,8 +201,7 @@ def remove_action(
 ) -> Outcome:
     """The action creates no new follow-ups, and `most` of those that have not ended are cancelled here.
 
-    The rest, and what an interruption left, is for `cancel_follow_ups`; `unended` lists actions with some
-    left.
+    The rest, and what an interruption left, is for `cancel_follow_ups`: see `unended`.
     """
 
     def body(tx: Tx) -> Outcome:
@@ -294,11 +292,9 @@ def remove_all(db: Database, tenant: str, collection: str, *, actor: str = "") -
     Most of their follow-ups are left to the sweep, as a collection may have any number of them.
     """
     where = {"tenant": tenant, "collection": collection}
-    action_ids = [row.id for row in db.read(lambda tx: tx.all(IN_COLLECTION, where))]
-    most = max(1, CANCELLED_AT_ONCE // max(1, len(action_ids)))
-    return sum(
-        isinstance(remove_action(db, tenant, each, actor=actor, most=most), Landed) for each in action_ids
-    )
+    ids = [row.id for row in db.read(lambda tx: tx.all(IN_COLLECTION, where))]
+    most = max(1, CANCELLED_AT_ONCE // max(1, len(ids)))
+    return sum(isinstance(remove_action(db, tenant, each, actor=actor, most=most), Landed) for each in ids)
 
 
 ACTION = select(actions.c.tenant, actions.c.collection, actions.c.visited).where(

@@ -102,12 +102,8 @@ def _move(
     check(row.generation)
     if document.collection != seen.collection:
         raise _MovedError
-    where = {
-        "tenant": document.tenant,
-        "collection": collection,
-        "digest": document.digest,
-        "id": document.id,
-    }
+    name = {"tenant": document.tenant, "id": document.id}
+    where = name | {"collection": collection, "digest": document.digest}
     if (other := tx.one(CLASH, where)) is not None:
         return Taken(str(other.id))
     answer = request(tx, dataclasses.replace(document, collection=collection))

@@ -234,10 +234,9 @@ def add(
         for draft in sorted(drafts, key=lambda one: one.source.digest):
             document = _made_or_found(tx, tenant, collection, draft)
             answer = request(tx, document)
-            added[draft.id] = AddedDocument(
-                asked_for(document, answer), answer, is_new=document.id == draft.id
-            )
-            if document.id != draft.id:
+            is_new = document.id == draft.id
+            added[draft.id] = AddedDocument(asked_for(document, answer), answer, is_new=is_new)
+            if not is_new:
                 _check_live(tx, document)
         if any(each.is_new for each in added.values()):
             quotas.check(tx, tenant, quota)
@@ -373,12 +372,8 @@ def set_source(
     If the request is refused nothing changes. NotFoundError if the document is deleted meanwhile;
     QuotaExceededError if its growth exceeds the tenant's quota.
     """
-    where = {
-        "tenant": document.tenant,
-        "collection": document.collection,
-        "digest": source.digest,
-        "id": document.id,
-    }
+    name = {"tenant": document.tenant, "id": document.id}
+    where = name | {"collection": document.collection, "digest": source.digest}
     values = {f"b_{name}": value for name, value in dataclasses.asdict(source).items()}
 
     def body(tx: Tx) -> RequestResult | Taken:
@@ -439,18 +434,10 @@ def change(
                 raise _GoneError  # changed by someone else before we locked the head
         new_title = before.title if title is None else title
         if new_title != before.title:
-            # Before the row, in the same order as a publication. Readers cache titles by the collection's
-            # `publish_seq`.
+            # Before the row, in the same order as a publication. Readers cache titles by `publish_seq`.
             publish_seq.bump(tx, document.tenant, before.collection)
-        tx.execute(
-            CHANGE,
-            {
-                "b_tenant": document.tenant,
-                "b_id": document.id,
-                "b_title": new_title,
-                "b_options": chosen or None,
-            },
-        )
+        values = {"b_title": new_title, "b_options": chosen or None}
+        tx.execute(CHANGE, values | {"b_tenant": document.tenant, "b_id": document.id})
         return answer
 
     for _ in range(TRIES):

@@ -176,9 +176,7 @@ def _import_batch(
 ) -> Imported:
     """One batch in one transaction. `run_ids` are the runs of the active documents, drawn before any try."""
     tenant, collection = next((ask.tenant, ask.collection or "") for ask in asks.values())
-    created: set[str] = (
-        set()
-    )  # over all tries: after a lost response the second one sees the heads of the first
+    created: set[str] = set()  # over all tries: a retry after a lost response inserts nothing
 
     def body(tx: Tx) -> None:
         if tx.one(collections.COLLECTION_KEPT, {"tenant": tenant, "id": collection}) is None:
@@ -195,9 +193,8 @@ def _import_batch(
 
         bare = [row.subject for row in new] + _without_document(tx, asks)
         if bare:
-            tx.execute(
-                NEW_DOCUMENTS, [row_of(tenant, collection, drafts[name]) for name in sorted(set(bare))]
-            )
+            new_rows = [row_of(tenant, collection, drafts[name]) for name in sorted(set(bare))]
+            tx.execute(NEW_DOCUMENTS, new_rows)
             quotas.check(tx, tenant, quota)
 
     db.write("import", body)
@@ -305,9 +302,7 @@ def _identifiers(table_name: str, *columns: str) -> tuple[str | None, str]:
     parts = table_name.split(".")
     for name in (*parts, *columns):
         if len(parts) > 2 or not IDENTIFIER.fullmatch(name):
-            message = (
-                f"{name!r} is not the name of a table or column; use letters, digits and _, like documents"
-            )
+            message = f"{name!r} is no valid name of a table or column; use letters, digits and _"
             raise BadRequestError(message, code="bad_identifier")
     return (parts[0] if len(parts) == 2 else None), parts[-1]
 

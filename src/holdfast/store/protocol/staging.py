@@ -28,9 +28,8 @@ Staging = Sequence[tuple[int, dict[str, Any]]]
 
 def prepared(claim: Claim, batch: Sequence[Chunk]) -> Staging:
     """The chunks as values to store under this generation, slice and epoch."""
-    location = dict(
-        zip(_LOCATION, (claim.head_id, claim.generation, claim.ordinal, claim.epoch), strict=True)
-    )
+    ids = (claim.head_id, claim.generation, claim.ordinal, claim.epoch)
+    location = dict(zip(_LOCATION, ids, strict=True))
     parts = [batch[start : start + AT_ONCE] for start in range(0, len(batch), AT_ONCE)]
     return [(len(part), location | _values(part)) for part in parts]
 
