@@ -40,7 +40,7 @@ def once() -> Iterator[None]:
     """Meanwhile all of this is made once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dialect, "build", _sharing(dialect.build))
-        patch.setattr(statements, "_made", _remembering(statements._made))
+        patch.setattr(statements, "_prepare", _remembering(statements._prepare))
         patch.setattr(migrate, "known", functools.cache(migrate.known))
         patch.setattr(local, "_load", functools.cache(local._load))
         patch.setattr(httpcore, "default_ssl_context", functools.cache(httpcore.default_ssl_context))

@@ -77,7 +77,7 @@ def test_a_reader_of_an_older_moment_neither_sees_nor_spoils_what_is_newer(world
         assert len(searcher.search("acme", "c", "copper").hits) == 2
 
     inner, searcher._vectors = searcher._vectors, Interrupted(change)
-    searcher._vectors._kept = inner._kept
+    searcher._vectors._snapshots = inner._snapshots
     assert len(searcher.search("acme", "c", "copper").hits) == 1
     reloads = []
     searcher._vectors.happening = lambda: reloads.append(1)

@@ -38,12 +38,6 @@ def head(db: Database, tenant: str, kind: str, subject: str) -> Head | None:
     return rows.head(row) if row is not None else None
 
 
-def head_by_id(db: Database, head_id: int) -> Head | None:
-    """The head with this id, or None."""
-    row = db.first(HEAD_BY_ID, {"head_id": head_id})
-    return rows.head(row) if row is not None else None
-
-
 MOMENT = select(now().label("now"))
 
 
