@@ -147,7 +147,9 @@ ended never restarts. A new `request` creates a new run.
 """,
     "task": """\
 One slice of a run. It is created `queued`: the first with its run, the others when the first has planned
-them. The epoch rises with every arrow that changes the holder, including a release to nobody.
+them. When the last task of a phase is done and the kind may have a further phase, the task that plans it is
+created, and nothing is published. The epoch rises with every arrow that changes the holder, including a
+release to nobody.
 """,
     "call": """\
 One paid input; the order that carries it has the same states. It is created with the intent to pay.
@@ -157,7 +159,7 @@ One paid input; the order that carries it has the same states. It is created wit
 BIRTHS = {
     "head": ("idle", "request"),
     "run": ("queued", "request"),
-    "task": ("queued", "request, plan"),
+    "task": ("queued", "request, plan, finish"),
     "call": ("intent", "intend"),
 }
 VERBS_HEAD = """\
@@ -170,7 +172,7 @@ The same word is the function, the event in the journal and the metric.
 """
 VERBS = {
     Verb.REQUEST: "The request has its disposition; a generation that it created is current and queued.",
-    Verb.PLAN: "The first task is done and every slice of the run is queued, all at once.",
+    Verb.PLAN: "The first task of a phase is done and every slice of the phase is queued, all at once.",
     Verb.CLAIM: "One worker holds the task under a new epoch and its own token, for the time of a lease.",
     Verb.SKIP: "A delivery that named its task did not run, and the journal says why.",
     Verb.RENEW: "The lease runs for its full time again; an expired lease stays lost.",
@@ -180,7 +182,7 @@ VERBS = {
     Verb.FALL_DUE: "The wait is over and the task is queued.",
     Verb.STAGE: "Chunks are stored under generation, slice and epoch; they are not visible yet.",
     Verb.ADVANCE: "The progress of the task is at least what was reported.",
-    Verb.FINISH: "The slice is done; if it was the last one, the same transaction publishes.",
+    Verb.FINISH: "The slice is done; if it was the last, the same transaction publishes or goes on to plan.",
     Verb.PUBLISH: "The generation is the visible one, and follow-ups are queued.",
     Verb.FAIL: "Run and head have failed with a code; what was published before stays visible.",
     Verb.CANCEL: "The run is cancelled and its open tasks are closed; what is published stays.",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         WorkError,
         WorkStopped,
     )
-    from holdfast.core.records import Chunk, Claim, RequestResult, Slice
+    from holdfast.core.records import Chunk, Claim, EarlierSlice, RequestResult, Slice
     from holdfast.engine.kinds import Finish, Kind
     from holdfast.engine.work import Work
     from holdfast.extras import MissingExtraError
@@ -45,6 +45,7 @@ __all__ = [
     "Chunk",
     "Claim",
     "DrainingError",
+    "EarlierSlice",
     "FencedOutError",
     "Finish",
     "Holdfast",
@@ -91,7 +92,7 @@ RESERVED = (
 
 if not TYPE_CHECKING:  # or a type checker would believe that every name exists
     _MODULES = {
-        "core.records": ("Chunk", "Claim", "RequestResult", "Slice"),
+        "core.records": ("Chunk", "Claim", "EarlierSlice", "RequestResult", "Slice"),
         "engine.kinds": ("Finish", "Kind"),
         "engine.work": ("Work",),
         "extras": ("MissingExtraError",),

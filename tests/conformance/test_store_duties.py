@@ -94,10 +94,10 @@ def test_a_stranded_run_whose_slices_are_all_done_is_published(world):
     one, two = world.sliced(collection="books")
     fenced.finish(world.db, one, spent=Spent())
     world.set_task(two, state="done", lease_until=0.0)
-    assert duties.mend_stranded(world.db) == 1
+    assert duties.mend_stranded(world.db, lambda _kind: False) == 1
     assert (world.head().status, world.head().visible) == (Status.SUCCESS, True)
     assert ("publish", "mended") in world.journal()
-    assert duties.mend_stranded(world.db) == 0
+    assert duties.mend_stranded(world.db, lambda _kind: False) == 0
 
 
 @pytest.mark.g4
@@ -106,7 +106,7 @@ def test_a_stranded_run_that_is_not_whole_fails(world):
     one, two = world.sliced()
     world.set_task(one, state="done")
     world.set_task(two, state="closed")
-    assert duties.mend_stranded(world.db) == 1
+    assert duties.mend_stranded(world.db, lambda _kind: False) == 1
     assert reads.run(world.db, one.run_id).run.error_code == "stranded"
     assert world.request().created
 
@@ -114,7 +114,7 @@ def test_a_stranded_run_that_is_not_whole_fails(world):
 def test_a_run_with_work_left_is_not_mended(world):
     """Queued, waiting or running slices are work left."""
     world.sliced()
-    assert duties.mend_stranded(world.db) == 0
+    assert duties.mend_stranded(world.db, lambda _kind: False) == 0
 
 
 def test_due_work_is_counted_per_lane_up_to_a_bound(world):
@@ -161,6 +161,6 @@ def test_a_superseded_run_is_never_mended(world):
     """The sweep finds live runs only."""
     one, _two = world.sliced()
     world.request(content="b")
-    assert duties.mend_stranded(world.db) == 0
+    assert duties.mend_stranded(world.db, lambda _kind: False) == 0
     assert world.row(select(runs.c.status).where(runs.c.id == one.run_id)).status == Status.SUPERSEDED
     assert fenced.finish(world.db, one, spent=Spent()) == Fenced("run_superseded")

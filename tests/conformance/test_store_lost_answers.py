@@ -232,13 +232,13 @@ def look_again(world):
 def mend_whole(world):
     for claim in world.sliced():
         world.set_task(claim, state="done")
-    return lambda: duties.mend_stranded(world.db)
+    return lambda: duties.mend_stranded(world.db, lambda _kind: False)
 
 
 def mend_broken(world):
     for claim in world.sliced():
         world.set_task(claim, state="closed")
-    return lambda: duties.mend_stranded(world.db)
+    return lambda: duties.mend_stranded(world.db, lambda _kind: False)
 
 
 def add_action(world):

@@ -90,8 +90,9 @@ def test_an_older_database_is_refused_with_what_to_run(engine, monkeypatch):
         migrate.check(engine)
 
 
-NEXT = """
-revision, down_revision = "0002", "0001"
+LATEST = migrate.known()
+NEXT = f"""
+revision, down_revision = "9000", "{LATEST}"
 
 def upgrade():
     pass
@@ -102,24 +103,24 @@ def test_a_database_is_never_taken_back_to_an_older_revision(database_url, engin
     """It is refused with the reason, where it used to do nothing and say that it was done."""
     scripts = tmp_path / "migrations"
     shutil.copytree(migrate.SCRIPTS, scripts)
-    (scripts / "versions" / "0002_next.py").write_text(NEXT)
+    (scripts / "versions" / "9000_next.py").write_text(NEXT)
     monkeypatch.setattr(migrate, "SCRIPTS", scripts)
     with undone(engine):
-        assert migrate.upgrade(database_url) == "0002"
-        with pytest.raises(SchemaError, match="newer than 0001, and there is no way back") as refused:
-            migrate.upgrade(database_url, "0001")
+        assert migrate.upgrade(database_url) == "9000"
+        with pytest.raises(SchemaError, match=f"newer than {LATEST}, and there is no way back") as refused:
+            migrate.upgrade(database_url, LATEST)
         assert "restore a backup" in refused.value.message
-        assert migrate.current(engine) == "0002"
+        assert migrate.current(engine) == "9000"
 
 
 @contextlib.contextmanager
 def undone(engine):
-    """Whatever happens inside, the database says afterwards that it is at the baseline."""
+    """Whatever happens inside, the database says afterwards that it is at the revision of this release."""
     try:
         yield
     finally:
         with engine.begin() as connection:
-            connection.execute(text("UPDATE holdfast_version SET version_num = '0001'"))
+            connection.execute(text(f"UPDATE holdfast_version SET version_num = '{LATEST}'"))
 
 
 def test_upgrading_twice_changes_nothing(database_url, engine):
@@ -140,6 +141,37 @@ def empty_postgresql(require):
 @pytest.fixture
 def empty_sqlite(tmp_path):
     return f"sqlite:///{tmp_path / 'new.db'}"
+
+
+OF_THE_FIRST_RELEASE = """
+INSERT INTO holdfast_runs (id, head_id, tenant, kind, subject, generation, status, disposition, reason, actor,
+  lane, priority, pipeline, content, options, queued_at)
+SELECT :id, id, 'default', 'index', subject, :generation, 'success', 'accepted', '', '', 'bulk', 5, '', '',
+  '{}', 1.0 FROM holdfast_heads
+"""
+HEAD = """
+INSERT INTO holdfast_heads (tenant, kind, subject, generation, status, fingerprint, updated_at)
+VALUES ('default', 'index', 'document:1', 2, 'success', '', 1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    "kind", ["empty_sqlite", pytest.param("empty_postgresql", marks=pytest.mark.postgresql)]
+)
+def test_phases_are_added_beneath_a_running_release(request, kind):
+    """Old rows, and those that the release before still writes, are in the first phase."""
+    url = request.getfixturevalue(kind)
+    assert migrate.upgrade(url, "0001") == "0001"
+    upgraded = create_engine(dialect.parse(url))
+    with upgraded.begin() as connection:
+        connection.execute(text(HEAD))
+        connection.execute(text(OF_THE_FIRST_RELEASE), {"id": "before", "generation": 1})
+    migrate.upgrade(url)
+    with upgraded.begin() as connection:
+        connection.execute(text(OF_THE_FIRST_RELEASE), {"id": "after", "generation": 2})
+        recorded = connection.execute(text("SELECT phase FROM holdfast_runs")).scalars().all()
+    upgraded.dispose()
+    assert recorded == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/tutorial/your-own-kind.md")
-PROGRAM = re.compile(r"```python\n(.*?)```\n+It prints:\n+```\n(.*?)```", re.DOTALL)
+PAGES = ("README.md", "docs/tutorial/your-own-kind.md", "docs/how-to/work-in-phases.md")
+PROGRAM = re.compile(r"```python\n(.*?)```\n+It prints:\n+```(?:text)?\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+?)(?:#[^)]*)?\)")
 
 

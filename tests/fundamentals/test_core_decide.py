@@ -428,8 +428,9 @@ def test_after_a_cancel_the_head_shows_what_is_published(visible, status):
 
 @pytest.mark.g3
 @pytest.mark.parametrize(
-    ("slices", "still_open", "complete"), [(None, 0, False), (2, 1, False), (2, 0, True)]
+    ("others_open", "goes_on", "continuation"),
+    [(True, False, "wait"), (True, True, "wait"), (False, True, "next_phase"), (False, False, "publish")],
 )
-def test_a_run_completes_when_it_is_planned_and_nothing_is_open(slices, still_open, complete):
-    """An unplanned run is never complete, however little is open."""
-    assert decide.completes(slices, still_open) is complete
+def test_the_last_task_of_a_phase_decides_what_becomes_of_its_run(others_open, goes_on, continuation):
+    """While another is open nothing does; then the next phase is planned, or the run is published."""
+    assert decide.after_task(others_open=others_open, goes_on=goes_on) == continuation

@@ -23,9 +23,10 @@ from pathlib import Path
 from tests.mutants.catalogue import Mutant
 from tests.mutants.hooks import HOOKS
 from tests.mutants.money import MONEY
+from tests.mutants.phases import IN_PHASES
 from tests.mutants.work import FENCE, GENERATION, LEASE
 
-ALL = FENCE + LEASE + GENERATION + MONEY + HOOKS
+ALL = FENCE + LEASE + GENERATION + MONEY + HOOKS + IN_PHASES
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 1000
 LIMIT = 240.0

@@ -48,3 +48,4 @@ CLAIMS, DUTIES, REQUESTS = (
 )
 CALLS, ORDERS, PAY = "store/money/calls.py", "store/money/orders.py", "ledger/pay.py"
 EXCHANGES, LOSSES = "ledger/exchanges.py", "store/protocol/losses.py"
+PHASES = "store/protocol/phases.py"

@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.hooks import HOOKS
-from tests.mutants.money import MONEY
-from tests.mutants.work import FENCE, GENERATION, LEASE
+from tests.mutants.__main__ import ALL
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "holdfast"
 
 
-@pytest.mark.parametrize("mutant", FENCE + LEASE + GENERATION + MONEY + HOOKS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name)
 def test_every_break_fits_the_source_exactly_once(mutant):
     """Each patch changes one place of the file it names."""
     for patch in mutant.patches:

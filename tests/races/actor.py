@@ -87,6 +87,14 @@ def read_aloud(work: Any) -> dict[str, int]:
     return {"words": len(wanted)}
 
 
+def sum_up(work: Any) -> list[Slice]:
+    """Two slices over what the first phase has staged; nothing is left after those."""
+    if work.phase > 1:
+        return []
+    words = [chunk.text.split(":")[1] for chunk in work.earlier_chunks()]
+    return [Slice({"words": [f"{len(words)} from {words[0]}"]}), Slice({"words": [f"up to {words[-1]}"]})]
+
+
 def all_at_once(work: Any) -> dict[str, int]:
     """All words are asked for in one go."""
     vectors = work.pay([call(word) for word in words(work)])
@@ -99,7 +107,11 @@ def call(word: str, model: str = "small") -> Call:
     return Call("meter", "embeddings", model, word)
 
 
-KINDS = (Kind("index", read_aloud, cut), Kind("batch", all_at_once, cut))
+KINDS = (
+    Kind("index", read_aloud, cut),
+    Kind("batch", all_at_once, cut),
+    Kind("digest", read_aloud, cut, plan_next=sum_up),
+)
 
 
 def engine(part: Part, provider: Any, **parts: Any) -> Engine:

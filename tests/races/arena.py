@@ -220,7 +220,11 @@ class Arena:
 
     def texts(self, subject: str = SUBJECT) -> list[str]:
         """What a reader sees of the subject."""
-        page = reads.visible_chunks(self.db, self.head(subject).id)
+        return self.texts_of(self.head(subject))
+
+    def texts_of(self, head: Head) -> list[str]:
+        """What a reader sees of a head, of any kind."""
+        page = reads.visible_chunks(self.db, head.id)
         return [one.chunk.text for one in page.chunks] if page is not None else []
 
     def rows(self, table: str, **where: Any) -> list[Any]:

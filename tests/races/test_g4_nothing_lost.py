@@ -271,7 +271,7 @@ def test_a_run_left_without_an_open_task_is_ended_by_the_sweep(arena):
     """Whatever took its tasks away, a live run does not stay so for ever."""
     claim = arena.taken()
     arena.set("tasks", {"state": "closed"}, id=claim.task_id)
-    assert duties.mend_stranded(arena.db) == 1
+    assert duties.mend_stranded(arena.db, lambda _kind: False) == 1
     assert arena.head().status is Status.FAILED
     assert arena.status(claim.run_id) == "failed"
     assert arena.ask().disposition is Disposition.ACCEPTED

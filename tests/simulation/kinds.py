@@ -9,6 +9,7 @@ from holdfast.core.records import Chunk, Slice
 from holdfast.engine.kinds import Kind
 from holdfast.engine.work import Work
 from holdfast.ledger.pay import Call
+from tests.simulation.scenario import PHASED
 from tests.simulation.world import Violation, World
 
 PROVIDER, ENDPOINT, MODEL = "sim", "embeddings", "sim-model"
@@ -20,9 +21,17 @@ def _draw(*parts: object) -> int:
     return zlib.crc32("|".join(str(part) for part in parts).encode())
 
 
-def slices_of(content: str) -> int:
-    """How many slices this content is cut into."""
-    return (2, 2, 3, 4)[_draw("slices", content) % 4] if content.startswith("sliced") else 1
+def phases_of(content: str) -> list[list[int]]:
+    """The ordinals of the slices of each phase of this content; the last number of a phase is followed by
+    that of the task that plans the next one, which does a single slice itself.
+    """
+    count = (2, 2, 3, 4)[_draw("slices", content) % 4] if content.startswith("sliced") else 1
+    phases = [list(range(1, count + 1)) if count > 1 else [0]]
+    if content.endswith(PHASED):
+        for size in ((), (1,), (2,), (2, 1), (1, 3), (3, 2))[_draw("phases", content) % 6]:
+            plan = phases[-1][-1] + 1
+            phases.append([plan] if size == 1 else list(range(plan + 1, plan + 1 + size)))
+    return phases
 
 
 def texts_of(content: str, part: int) -> list[list[str]]:
@@ -40,12 +49,14 @@ def texts_of(content: str, part: int) -> list[list[str]]:
     return texts
 
 
-def chunks_of(subject: str, content: str) -> set[tuple[int, int, str]]:
-    """Every (slice, position, text) that a reader must see once this content is published."""
-    count = slices_of(content)
-    parts = range(1, count + 1) if count > 1 else range(1)
+def chunks_of(subject: str, content: str, phases: int | None = None) -> set[tuple[int, int, str]]:
+    """Every (slice, position, text) that a reader must see once this content is published.
+
+    With `phases`, what so many first phases have staged.
+    """
     return {
         (part, position, f"{subject}|{content}|{part}|{position}")
+        for parts in phases_of(content)[:phases]
         for part in parts
         for position in range(len(texts_of(content, part)))
     }
@@ -67,10 +78,21 @@ def make(world: World, die: Callable[[str], None]) -> list[Kind]:  # noqa: C901 
 
     def plan(work: Work) -> Sequence[Slice]:
         world.step("plan")
-        count = slices_of(work.content)
-        return [Slice({"part": n}) for n in range(1, count + 1)] if count > 1 else [Slice({"part": 0})]
+        look_back(work)
+        phases = phases_of(work.content)
+        return [Slice({"part": part}) for part in phases[work.phase]] if work.phase < len(phases) else []
+
+    def look_back(work: Work) -> None:
+        """A later phase sees all that the earlier ones have staged, whoever did it and however often."""
+        if work.phase == 0:
+            return
+        seen = sorted(chunk.text for chunk in work.earlier_chunks())
+        staged = sorted(text for _, _, text in chunks_of(work.subject, work.content, work.phase))
+        if seen != staged:
+            raise Violation("G3", f"phase {work.phase} of {work.subject} saw {seen} of the earlier ones")
 
     def index(work: Work) -> dict[str, object] | str | None:
+        look_back(work)
         flavour = work.content.partition(":")[0]
         part = int(work.payload["part"])
         if flavour == "poison":
@@ -110,4 +132,6 @@ def make(world: World, die: Callable[[str], None]) -> list[Kind]:  # noqa: C901 
     hangs = any(deed.content.startswith("hang") for deed in world.scenario.deeds)
     if hangs:
         limits = {"soft_limit": HARD_LIMIT * 2, "hard_limit": HARD_LIMIT}
-    return [Kind("index", run=index, plan=plan, **limits), Kind("note", run=note, **limits)]
+    plan_next = plan if "phased" in world.scenario.features else None
+    index_kind = Kind("index", run=index, plan=plan, plan_next=plan_next, **limits)
+    return [index_kind, Kind("note", run=note, **limits)]

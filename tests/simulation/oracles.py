@@ -17,9 +17,10 @@ OPEN = ("waiting", "queued", "running")
 READ = {
     "heads": "SELECT id, run_id, tenant, kind, subject, generation, status, published_generation, visible,"
     " collection FROM holdfast_heads",
-    "runs": "SELECT id, head_id, generation, status, slices, content, error_code, subject, kind"
+    "runs": "SELECT id, head_id, generation, status, slices, content, error_code, subject, kind, phase"
     " FROM holdfast_runs",
-    "tasks": "SELECT id, run_id, head_id, generation, ordinal, state, epoch, token, owner, lease_until, done"
+    "tasks": "SELECT id, run_id, head_id, generation, ordinal, state, epoch, token, owner, lease_until, done,"
+    " phase"
     " FROM holdfast_tasks",
     "orders": "SELECT id, tenant, state, holder, task_id, sends, doubts, estimate, keyed, scopes, call_keys"
     " FROM holdfast_orders",
@@ -30,8 +31,10 @@ READ = {
 H_RUN, H_TENANT, H_KIND, H_SUBJECT, H_GENERATION, H_STATUS, H_PUBLISHED, H_VISIBLE, H_COLLECTION = range(
     1, 10
 )
-R_HEAD, R_GENERATION, R_STATUS, R_SLICES, R_CONTENT, R_ERROR, R_SUBJECT, R_KIND = 1, 2, 3, 4, 5, 6, 7, 8
-T_RUN, T_HEAD, T_GENERATION, T_ORDINAL, T_STATE, T_EPOCH, T_TOKEN, T_OWNER, T_LEASE, T_DONE = range(1, 11)
+R_HEAD, R_GENERATION, R_STATUS, R_SLICES, R_CONTENT, R_ERROR, R_SUBJECT, R_KIND, R_PHASE = range(1, 10)
+T_RUN, T_HEAD, T_GENERATION, T_ORDINAL, T_STATE, T_EPOCH, T_TOKEN, T_OWNER, T_LEASE, T_DONE, T_PHASE = range(
+    1, 12
+)
 O_TENANT, O_STATE, O_HOLDER, O_TASK, O_SENDS, O_DOUBTS, O_ESTIMATE, O_KEYED, O_SCOPES, O_KEYS = range(1, 11)
 B_TENANT, B_SCOPE, B_LIMIT, B_SPENT, B_RESERVED = range(1, 6)
 RESERVING = ("intend", "send_at_once")
@@ -170,13 +173,22 @@ class Check:
     def _planned(self, actor: Actor, task: Row, old: dict[str, dict[Any, Row]]) -> None:
         if task[T_ORDINAL] == 0:
             return
-        siblings = [one for one in old["tasks"].values() if one[T_RUN] == task[T_RUN]]
-        self._may_write(actor, siblings[0] if siblings else None, old, "slices")
-        count = sum(1 for one in self.tasks.values() if one[T_RUN] == task[T_RUN])
-        if count != (self.runs[task[T_RUN]][R_SLICES] or 0) + 1:
-            raise Violation(
-                "G3", f"a run has {count} tasks but says {self.runs[task[T_RUN]][R_SLICES]} slices"
-            )
+        run = self.runs[task[T_RUN]]
+        siblings = [one for one in self.tasks.values() if one[T_RUN] == task[T_RUN]]
+        begins = not any(one[T_PHASE] == task[T_PHASE] for one in siblings if one[0] in old["tasks"])
+        # The slices of a phase are inserted by its plan, the plan by the last task of the phase before.
+        ended = [
+            was
+            for one in siblings
+            if (was := old["tasks"].get(one[0])) is not None and was[T_STATE] != one[T_STATE] == "done"
+        ]
+        self._may_write(actor, ended[0] if ended else None, old, "a phase" if begins else "slices")
+        if run[R_PHASE] != task[T_PHASE] or any(
+            one[T_PHASE] < task[T_PHASE] and one[T_STATE] != "done" for one in siblings
+        ):
+            raise Violation("G3", f"phase {task[T_PHASE]} of {run[R_SUBJECT]} began before the one before")
+        if len(siblings) != (run[R_SLICES] or 0) + 1 + begins:
+            raise Violation("G3", f"a run has {len(siblings)} tasks but says {run[R_SLICES]} slices")
 
     def _leased(self, actor: Actor, was: Row, task: Row, now: float) -> None:
         self._leases[task[T_TOKEN]] = task[T_LEASE]

@@ -1,7 +1,7 @@
 """What a seed means: workers, policy, what clients ask for and what goes wrong, all drawn up front."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.core.decide import SilenceLimits
 from holdfast.core.retry import Backoff
@@ -18,6 +18,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "advance": (),
     "plan": ("sliced",),
     "finish": (),
+    "next_phase": ("phased",),
     "intend": (),
     "send": (),
     "send_at_once": ("on_board",),
@@ -74,6 +75,7 @@ RARE = {
     "look_again": 16,
     "lose": 3,
     "note_failure": 3,
+    "next_phase": 2,
     "note_wait": 6,
     "plan": 2,
     "say": 5,
@@ -103,11 +105,13 @@ RARE = {
     "visited": 2,
     "seen_to": 4,
 }
+# The end of contents that are done in phases; in a scenario of phases all are, in others none.
+PHASED = "+"
 WEIGHTS = tuple(RARE.get(point.partition(".")[0], 1) for point in POINTS)
 EXTRAS = (
     "slow", "sliced", "drain", "wait", "raise", "cancel", "delete", "cuts", "kill", "park", "refusals",
     "poison", "hang", "nonsense", "reject", "deliver", "tidy", "again", "budget", "action", "takeover",
-    "outage", "broker", "flaky", "rivals", "on_board", "bad_duty",
+    "outage", "broker", "flaky", "rivals", "on_board", "bad_duty", "phased",
 )  # fmt: skip
 EXTRA_CHANCE = {"poison": 0.03, "hang": 0.02, "takeover": 0.06, "on_board": 0.25, "tidy": 0.3}
 
@@ -295,6 +299,8 @@ def _deeds(  # noqa: C901 - a feature per branch
         expect = rng.choice((0, 1, 2)) if rng.random() < 0.15 else None
         content = f"{rng.choice((size, size, 'one'))}:{rng.choice('aab')}"
         add(what, content=content, force=rng.random() < 0.2, expect=expect)
+    if "phased" in features:
+        deeds = [replace(deed, content=f"{deed.content}{PHASED}") for deed in deeds]
     return sorted(deeds, key=lambda deed: deed.at)
 
 

@@ -5,6 +5,7 @@ from holdfast import (
     Call,
     Chunk,
     Claim,
+    EarlierSlice,
     HoldfastError,
     Kind,
     OpenAIProvider,
@@ -32,7 +33,16 @@ def publish(tx: Tx, claim: Claim) -> None:
     print(claim.subject, claim.generation)
 
 
-book = Kind("book", run=run, plan=plan, publish=publish)
+def plan_next(work: Work) -> list[Slice]:
+    results: list[EarlierSlice] = work.earlier(work.phase - 1)
+    level: int = work.phase
+    texts: list[str] = [chunk.text for chunk in work.earlier_chunks()]
+    work.earlier("0")  # E: arg-type
+    return [Slice({"texts": texts, "level": level})] if len(results) > 1 else []
+
+
+book = Kind("book", run=run, plan=plan, publish=publish, plan_next=plan_next)
+Kind("book", run=run, plan_next=publish)  # E: arg-type
 Kind("book", run=publish)  # E: arg-type
 provider = OpenAIProvider("http://127.0.0.1:1/v1", "key")
 

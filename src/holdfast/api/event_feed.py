@@ -272,6 +272,7 @@ class Watch:
 def _measure(one: RunStanding) -> tuple[object, ...]:
     return (
         one.run.status,
+        one.run.phase,
         one.rolled.done,
         one.rolled.total,
         one.rolled.share,

@@ -121,7 +121,8 @@ class Collections(Shape):
 class ProgressResponse(Shape):
     """True counts; `share` is from 0 to 1, `stages` has done and total of each.
 
-    `done` and `total` count in the parts that were begun; `parts_done` of `parts` are finished.
+    `done` and `total` count in the parts that were begun; `parts_done` of `parts` are finished. Work in
+    several phases is counted phase by phase; `phase` is which, from 1.
     """
 
     done: int
@@ -131,6 +132,7 @@ class ProgressResponse(Shape):
     stages: dict[str, tuple[int, int]]
     parts_done: int
     parts: int
+    phase: int = 1
 
     @classmethod
     def of(cls, found: RunStanding | RunProgress) -> "ProgressResponse":
@@ -149,6 +151,7 @@ class ProgressResponse(Shape):
             "stages": dict(found.stages),
             "parts_done": rolled.parts_done,
             "parts": rolled.parts,
+            "phase": found.run.phase + 1,
         }
 
 

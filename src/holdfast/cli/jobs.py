@@ -138,7 +138,7 @@ def followed(jobs: Jobs, view: JobView, console: Console, helper: temporary_work
         while view.job.run.status in LIVE:
             helper.see_to_it()
             share = view.standing.rolled.share if view.standing is not None else 0.0
-            word = view.stage or view.job.run.status.value
+            word = (view.stage or view.job.run.status.value) + view.phase
             waits = f" (waiting: {view.category})" if view.waiting is not None else ""
             bar.update(shown, completed=share, description=f"{view.job.run.kind}: {word}{waits}")
             trouble.tell(view.waiting.sentence if view.waiting is not None else None)

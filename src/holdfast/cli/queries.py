@@ -37,6 +37,7 @@ class Live:
     age: float
     slices: int | None
     done: int
+    phase: int
     title: str | None = None
 
 
@@ -70,6 +71,7 @@ def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[Live, ...]:
             (now() - runs.c.queued_at).label("age"),
             runs.c.slices,
             done.label("done"),
+            runs.c.phase,
             title.label("title"),
         )
         .where(runs.c.status.in_([literal(status) for status in sorted(LIVE)]))

@@ -215,6 +215,8 @@ def _print_live(console: Console, live: tuple[queries.Live, ...]) -> None:
     )
     for run in live[:MOST_SHOWN]:
         slices = f"{run.done}/{run.slices}" if run.slices else "-"
+        if run.phase:
+            slices = f"phase {run.phase + 1}: {slices}"
         word = shown(run.kind, Status(run.status))
         age = formatting.span(run.age)
         table.add_row(

@@ -1,6 +1,6 @@
 """`holdfast why`: the story of a subject, in words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -63,13 +63,14 @@ def _tell(console: Console, told: SubjectStory, now: float, troubles: Sequence[T
     style = STYLES.get(head.status, "care")
     console.print(f"[head]{escape(head.subject)}[/head] ({head.kind}, tenant {escape(head.tenant)})", end="")
     console.print(f" is [{style}]{word}[/{style}]; {explanations.visible(head)}")
+    names = explanations.names(told.story)
     for run in told.story.runs:
         run_id = run.run.id
-        _tell_run(console, run, told.story.tasks.get(run_id, ()), told.story.spent.get(run_id, Spent()))
+        spent = told.story.spent.get(run_id, Spent())
+        _tell_run(console, run, told.story.tasks.get(run_id, ()), spent, names)
     console.print("\nHistory, oldest first (UTC):")
     table = terminal.table("", "", "")
     table.show_header = False
-    names = explanations.names(told.story)
     for noted in told.story.journal:
         generation = f"gen {noted.generation}" if noted.generation is not None else ""
         table.add_row(
@@ -93,7 +94,13 @@ def _document(runtime: bootstrap.Runtime, head: Head) -> Document | None:
     return documents.document(runtime.db, head.tenant, subjects.document_id(head.subject))
 
 
-def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail], spent: Spent) -> None:
+def _tell_run(
+    console: Console,
+    detail: RunDetail,
+    tasks: Sequence[TaskDetail],
+    spent: Spent,
+    names: Mapping[int, str],
+) -> None:
     run = detail.run
     style = STYLES.get(run.status, "quiet")
     word = shown(run.kind, run.status)
@@ -112,7 +119,7 @@ def _tell_run(console: Console, detail: RunDetail, tasks: Sequence[TaskDetail], 
     if run.status in LIVE:
         for task in tasks:
             if task.task.state in OPEN:
-                console.print(f"  {_open_task(task)}")
+                console.print(f"  {_open_task(task, names[task.task.id])}")
 
 
 def _times(detail: RunDetail) -> str:
@@ -122,14 +129,15 @@ def _times(detail: RunDetail) -> str:
         parts.append(f"waited {formatting.span(max(0.0, run.started_at - run.queued_at))}")
     if run.started_at and run.finished_at:
         parts.append(f"took {formatting.span(max(0.0, run.finished_at - run.started_at))}")
-    if run.slices:
+    if run.phase:
+        parts.append(f"phase {run.phase + 1}" if run.status in LIVE else f"{run.phase + 1} phases")
+    elif run.slices:
         parts.append(formatting.count(run.slices, "slice"))
     return ", ".join(parts)
 
 
-def _open_task(detail: TaskDetail) -> str:
+def _open_task(detail: TaskDetail, name: str) -> str:
     task = detail.task
-    name = "the plan" if task.ordinal == 0 else f"slice {task.ordinal}"
     match task.state:
         case TaskState.RUNNING:
             share = f", {detail.done} of {detail.total} {detail.unit}".rstrip() if detail.total else ""

@@ -5,6 +5,7 @@ reads a clock or a database, so each rule can be tested as a table.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from holdfast.core.records import Ask, Claim, Fenced, Head, Landed, Outcome, RunRecord, Task
 from holdfast.core.states import LIVE, CallState, Disposition, Loss, Skip, Status, TaskState
@@ -250,6 +251,19 @@ def after_cancel(head: Head) -> Status:
     return Status.SUCCESS if head.visible else Status.IDLE
 
 
-def completes(slices: int | None, open_tasks: int) -> bool:
-    """True when a planned run has no open task left. Count only while holding the head's lock."""
-    return slices is not None and open_tasks == 0
+class Continuation(StrEnum):
+    """What becomes of a run when one of its tasks is done."""
+
+    WAIT = "wait"
+    NEXT_PHASE = "next_phase"
+    PUBLISH = "publish"
+
+
+def after_task(*, others_open: bool, goes_on: bool) -> Continuation:
+    """What the end of a task means for its run. Look for open tasks only while holding the head's lock.
+
+    `goes_on`: its kind is to be asked for a further phase, which it has not yet been.
+    """
+    if others_open:
+        return Continuation.WAIT
+    return Continuation.NEXT_PHASE if goes_on else Continuation.PUBLISH

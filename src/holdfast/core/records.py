@@ -109,6 +109,7 @@ class RunRecord:
     finished_at: float | None
     error_code: str | None
     error_message: str | None
+    phase: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ class Task:
     attempts: int
     due_at: float
     waiting_for: str | None
+    phase: int = 0
 
 
 # The task of a payment that belongs to none.
@@ -139,7 +141,7 @@ class Claim:
     """The right to work on a task, and the proof to show at every write: epoch and token.
 
     `lease_until` is by the database clock and informative; the holder's own stop time is the lease's
-    trust window, counted from before the claim was sent.
+    trust window, counted from before the claim was sent. `plans`: the task is the first of its phase.
     """
 
     task_id: int
@@ -162,6 +164,8 @@ class Claim:
     payload: Mapping[str, object]
     attempts: int
     lease_until: float
+    phase: int = 0
+    plans: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +193,13 @@ class RequestResult:
 class Landed:
     """The transition took effect (now, or at an earlier try whose answer was lost).
 
-    `follow_ups` is how many tasks it made due in the lane of follow-ups.
+    `follow_ups` is how many tasks it made due in the lane of follow-ups. `goes_on`: the next phase is to be
+    planned, which is one more task in the lane of the run.
     """
 
     published: bool = False
     follow_ups: int = 0
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +226,17 @@ class Slice:
 
     payload: Mapping[str, object] = field(default_factory=dict)
     weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierSlice:
+    """A finished slice of an earlier phase of the same run: its number, its payload and what came of it."""
+
+    phase: int
+    number: int
+    payload: Mapping[str, object]
+    result: Mapping[str, object]
+    chunks: int
 
 
 @dataclass(frozen=True, slots=True)

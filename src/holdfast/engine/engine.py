@@ -109,7 +109,16 @@ class Engine:
         judged = orders.OrderRules(
             self.host.has_died, parts.policy.cheap, self.leases.terms.ttl, parts.policy.waits
         )
-        self.sweeper = Sweeper(db, self.host, self.leases, parts.sender, parts.rules, parts.duties, judged)
+        self.sweeper = Sweeper(
+            db,
+            self.host,
+            self.leases,
+            parts.sender,
+            parts.rules,
+            parts.duties,
+            judged,
+            goes_on=self.registry.goes_on,
+        )
 
     def request(self, ask: Ask) -> RequestResult:
         """What became of the request; when it made a generation, the workers have been woken."""

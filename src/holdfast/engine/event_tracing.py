@@ -29,7 +29,7 @@ class Telling:
                 self._close("lost")  # an error that nobody foresaw came before the word that it was over
                 context.enter(claim)
                 if traces.are_on():
-                    name = "plan" if claim.ordinal == 0 else "slice"
+                    name = "plan" if claim.plans else "slice"
                     facts = {key: str(value) for key, value in context.fields(claim).items()}
                     self._mine.span = traces.start(name, traces.of_run(self._db, claim.run_id), facts)
             case Done(_, ending, reason):

@@ -2,7 +2,7 @@
 
 `Executor.run_next` claims the best due task, carries it out and ends the claim in exactly one way:
 
-* finished: the slice landed (and perhaps the run was published);
+* finished: the slice landed (and perhaps the run was published, or its next phase is to be planned);
 * planned: the slices of the run were queued;
 * failed: the run ended with a code;
 * put back: it must wait, and is due later;
@@ -43,6 +43,8 @@ from holdfast.store.protocol import claims, losses, tasks
 
 MOST_RESULT = 1024 * 1024
 MOST_SLICES = 100_000
+# A kind that always plans one more would never publish.
+MOST_PHASES = 100
 MOST_WEIGHT = 1_000_000
 # More would make the transaction that finishes a slice long, and it holds the head.
 MOST_CHUNKS_AT_END = 200
@@ -167,9 +169,11 @@ class Executor:
         return self._fail(work, error.code, error.message)
 
     def _plan_or_run(self, work: Work, kind: Kind) -> Done:
-        if work.claim.ordinal == 0 and kind.plan is not None:
-            slices = _checked_slices(kind.plan(work))
+        if work.claim.plans and (kind.plan is not None or work.claim.phase > 0):
+            slices = _checked_slices(_plan(work, kind), work.claim.phase)
             work.check()
+            if not slices:
+                return self._finish(work, kind, Finish(), goes_on=False)
             if len(slices) > 1:
                 work.note(f"planned {len(slices)} slices")
                 work.is_ending = True
@@ -181,13 +185,14 @@ class Executor:
             work.payload = slices[0].payload
         finish = _checked_finish(kind.run(work))
         # No look at the lease here: a lease says who should work, the fence says who may write.
+        goes_on = kind.plan_next is not None
         try:
-            return self._finish(work, kind, finish)
+            return self._finish(work, kind, finish, goes_on=goes_on)
         except tasks.CopyGoneError:
             work.may_copy = work.is_ending = False
-            return self._finish(work, kind, _checked_finish(kind.run(work)))
+            return self._finish(work, kind, _checked_finish(kind.run(work)), goes_on=goes_on)
 
-    def _finish(self, work: Work, kind: Kind, finish: Finish) -> Done:
+    def _finish(self, work: Work, kind: Kind, finish: Finish, *, goes_on: bool) -> Done:
         claim, hook = work.claim, kind.publish
 
         def publish(tx: Tx) -> None:
@@ -207,9 +212,12 @@ class Executor:
             copy=finish.copy,
             also=finish.also,
             said=work.take_lines(),
+            goes_on=goes_on,
         )
         if isinstance(landed, Fenced):
             return Done(claim, Ending.FENCED_OUT, landed.reason)
+        if landed.goes_on:
+            wakeups.wake_lanes(self._sender, {claim.lane: 1})
         if landed.follow_ups and claim.lane != Lane.FOLLOW_UP:
             wakeups.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
         return Done(claim, Ending.PUBLISHED if landed.published else Ending.FINISHED)
@@ -270,10 +278,19 @@ class Executor:
         return Done(claim, ending, reason)
 
 
-def _checked_slices(slices: object) -> Sequence[Slice]:
+def _plan(work: Work, kind: Kind) -> object:
+    """What the kind plans for the phase of this task."""
+    plan = kind.plan_next if work.claim.phase > 0 else kind.plan
+    return () if plan is None else plan(work)
+
+
+def _checked_slices(slices: object, phase: int) -> Sequence[Slice]:
     if not isinstance(slices, Sequence) or not all(isinstance(piece, Slice) for piece in slices):
         raise WorkError("plan must answer a list of Slice", code="bad_plan")
-    if not slices:
+    if phase >= MOST_PHASES and slices:
+        message = f"plan_next has planned {MOST_PHASES} phases; it must answer an empty list at the end"
+        raise WorkError(message, code="bad_plan")
+    if not slices and phase == 0:
         raise WorkError("plan found nothing to do; raise a WorkError that says why", code="empty_plan")
     if len(slices) > MOST_SLICES:
         raise WorkError(

@@ -34,9 +34,11 @@ class Kind:
     """One sort of work.
 
     `plan` cuts a run into slices; without it a run is one slice. `run` does one slice and answers a small
-    JSON result, a `Finish` or None. `publish` writes in the transaction that publishes; it may run more than
-    once and must have no other effect. The limits are seconds: past `soft_limit` the next check raises, past
-    `hard_limit` the lease is no longer renewed.
+    JSON result, a `Finish` or None. `plan_next` is asked whenever all slices are done, and answers those of a
+    further phase; when it answers none, or there is no `plan_next`, the run is published. It may read what
+    the phases before have left (`work.earlier`). `publish` writes in the transaction that publishes; it may
+    run more than once and must have no other effect. The limits are seconds: past `soft_limit` the next check
+    raises, past `hard_limit` the lease is no longer renewed.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Kind:
     also: Sequence[int] = field(default_factory=tuple)
     soft_limit: float = 3600.0
     hard_limit: float = 3900.0
+    plan_next: "Callable[[Work], Sequence[Slice]] | None" = None
 
     @property
     def pipeline(self) -> str:
@@ -115,6 +118,14 @@ class Registry:
     def get(self, name: str) -> Kind | None:
         """The kind called `name`, if this process knows it."""
         return self._kinds.get(name)
+
+    def goes_on(self, name: str) -> bool:
+        """True when a run of this kind may have a further phase. Of an unknown kind nobody can tell.
+
+        Then whoever knows it is asked: a plan that finds nothing publishes the run.
+        """
+        kind = self._kinds.get(name)
+        return kind is None or kind.plan_next is not None
 
     @property
     def names(self) -> list[str]:

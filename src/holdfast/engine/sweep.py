@@ -101,7 +101,10 @@ class Sweeper:
         rules: SweepRules,
         duties_beside: Sequence[Duty] = (),
         judged: orders.OrderRules | None = None,
+        *,
+        goes_on: Callable[[str], bool],
     ) -> None:
+        self._goes_on = goes_on
         self._judged = judged or orders.OrderRules(host.has_died, ttl=leases.terms.ttl)
         self._db = db
         self._host = host
@@ -152,7 +155,7 @@ class Sweeper:
     def _tidying(self) -> tuple[Duty, ...]:
         every, retention = self._rules.tidy_every, self._rules.history_retention
         tidying = (
-            Duty(STRANDED, every, lambda: duties.mend_stranded(self._db)),
+            Duty(STRANDED, every, lambda: duties.mend_stranded(self._db, self._goes_on)),
             Duty(CARRIERS, every, lambda: carriers.forget(self._db)),
             Duty(BUDGETS, every, lambda: budgets.recompute(self._db)),
             Duty(GENERATIONS, every, lambda: prune.prune_generations(self._db, PRUNE_BATCH)),

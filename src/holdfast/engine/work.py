@@ -1,9 +1,9 @@
 """`Work`: what a kind's functions are given. Every effect goes through it, and every effect is fenced."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.core import keys
 from holdfast.core.errors import (
@@ -15,17 +15,18 @@ from holdfast.core.errors import (
     WorkError,
 )
 from holdfast.core.ports import Host
-from holdfast.core.records import Chunk, Claim, Fenced, Outcome, Spent
+from holdfast.core.records import Chunk, Claim, EarlierSlice, Fenced, Outcome, Spent
 from holdfast.engine.kinds import Kind
 from holdfast.leases.base import LeaseTerms
 from holdfast.ledger.pay import Call, Ledger
 from holdfast.store.base.database import Database
 from holdfast.store.base.text import plain
-from holdfast.store.protocol import claims, run_logs, tasks
+from holdfast.store.protocol import claims, phases, run_logs, tasks
 
 STAGE_BATCH = 200
 MOST_POSITION = 2**31 - 1
 MOST_COUNT = 2**53
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,37 @@ class Work:
     def content(self) -> str:
         """The content digest or reference frozen into the run."""
         return self._claim.content
+
+    @property
+    def phase(self) -> int:
+        """The phase of the run that this is done in; 0 is the first."""
+        return self._claim.phase
+
+    def earlier(self, phase: int | None = None) -> list[EarlierSlice]:
+        """The finished slices of the earlier phases of this run, or of one of them, in their order."""
+        slices = self._still_held(phases.earlier(self._tools.db, self._claim))
+        return [one for one in slices if phase is None or one.phase == phase]
+
+    def earlier_chunks(self, phase: int | None = None) -> Iterator[Chunk]:
+        """What the earlier phases of this run have staged, or one of them, in its order.
+
+        Only their own run may see it before it is published.
+        """
+        slices = [one.number for one in self.earlier(phase)]
+        after = (min(slices, default=0), -1)
+        while slices:
+            self.check()
+            page = self._still_held(phases.earlier_chunks(self._tools.db, self._claim, slices[-1], after))
+            if not page:
+                return
+            yield from (chunk for _, chunk in page)
+            number, last = page[-1]
+            after = (number, last.position)
+
+    def _still_held(self, answer: T | None) -> T:
+        if answer is None:
+            raise self._refused("read", "stale_epoch")
+        return answer
 
     def trust(self, sent_at: float) -> None:
         """A renewal sent at `sent_at` was granted."""
@@ -170,7 +202,8 @@ class Work:
         """The line is in the run's log once something else is written about the task: it costs no write."""
         # Of lines that the clock cannot tell apart the ids tell which came before.
         self._noted += 1
-        which = "" if self._claim.ordinal == 0 else f"slice {self._claim.ordinal}: "
+        phase = f"phase {self.phase + 1}, " if self.phase else ""
+        which = "" if self._claim.ordinal == 0 else f"{phase}slice {self._claim.ordinal}: "
         line_id = f"{self._noted:08d}-{self._tools.host.token()}"
         self._lines.append((line_id, f"{which}{plain(line)}"))
 
@@ -201,5 +234,8 @@ class Work:
 
     def _land(self, outcome: Outcome) -> None:
         if isinstance(outcome, Fenced):
-            self.lose(outcome.reason)
-            raise FencedOutError(f"the write was refused: {outcome.reason}")
+            raise self._refused("write", outcome.reason)
+
+    def _refused(self, what: str, reason: str) -> FencedOutError:
+        self.lose(reason)
+        return FencedOutError(f"the {what} was refused: {reason}")

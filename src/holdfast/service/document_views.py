@@ -65,6 +65,8 @@ class DocumentView:
         run = self.standing.run if self.standing is not None else None
         if self.standing is None or run is None or run.status is not Status.RUNNING or not run.started_at:
             return None
+        if run.phase:  # its share is that of the phase, its time that of the run
+            return None
         share, seconds = self.standing.rolled.share, self.standing.now - run.started_at
         return seconds * (1 - share) / share if share >= SOONEST and seconds > 1 else None
 

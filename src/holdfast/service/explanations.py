@@ -4,7 +4,7 @@ Codes are for programs and stay beside these. `advise` answers the question that
 document waits, is stuck or failed, and names the one thing that is safe to do next.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -128,8 +128,16 @@ def of_request(reason: str, actor: str | None, kind: str | None = subjects.INDEX
 
 def names(story: Story) -> dict[int, str]:
     """What the tasks of a story are called, by their ids."""
-    found = (each.task for tasks in story.tasks.values() for each in tasks)
-    return {task.id: "the plan" if task.ordinal == 0 else f"slice {task.ordinal}" for task in found}
+    return {each.task.id: name for tasks in story.tasks.values() for each, name in _named(tasks)}
+
+
+def _named(tasks: Sequence[TaskDetail]) -> Iterator[tuple[TaskDetail, str]]:
+    """Each task of a run, with its name. The first of a phase plans it."""
+    phase = -1
+    for each in tasks:
+        name = "the plan" if each.task.phase > phase else f"slice {each.task.ordinal}"
+        phase = each.task.phase
+        yield each, f"{name} of phase {phase + 1}" if phase else name
 
 
 def of(
@@ -157,9 +165,12 @@ def of(
         case Verb.PLAN:
             slices = data.get("slices")
             number = formatting.count(slices, "slice") if isinstance(slices, int) else "the slices"
-            return f"{who} planned {number}"
+            phase = data.get("phase")
+            return f"{who} planned {number}" + (f" of phase {phase + 1}" if isinstance(phase, int) else "")
         case Verb.FINISH:
-            return f"{who} finished {task}"
+            if noted.reason == "mended":
+                return "the background sweep queued the plan of the next phase"
+            return f"{who} finished {task}" + (", the last of its phase" * (noted.reason == "phase_done"))
         case Verb.PUBLISH:
             publisher = "the background sweep" if noted.reason == "mended" else who
             return f"{publisher} published the generation"

@@ -107,10 +107,16 @@ class JobView:
         return Model(str(self.job.options.get("provider", "")), str(self.job.options.get("model", "")))
 
     @property
+    def phase(self) -> str:
+        """Which phase a live job is in, for a sentence; nothing in the first, which may be the only one."""
+        run = self.job.run
+        return f", phase {run.phase + 1}" if run.phase and run.status is Status.RUNNING else ""
+
+    @property
     def in_progress(self) -> str:
         """The sentence for whoever asks for a job while this one is under way."""
         share = self.standing.rolled.share if self.standing is not None else 0.0
-        where = self.stage or self.job.run.status.value
+        where = (self.stage or self.job.run.status.value) + self.phase
         far = f", {share * 100:.0f} %" if self.job.run.status is Status.RUNNING else ""
         return f"{KNOWN[self.job.run.kind].called} of {self.job.about}: already in progress ({where}{far})"
 

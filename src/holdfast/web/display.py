@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 from holdfast.core import subjects
+from holdfast.core.progress import Rolled
 from holdfast.core.records import Spent
 from holdfast.core.states import Status, shown
 from holdfast.search.snippet import Snippet
@@ -120,7 +121,11 @@ def counted(standing: RunStanding) -> str:
 
     Of several parts the later ones have not been read yet: what is counted in those that were is no total.
     """
-    rolled, unit = standing.rolled, standing.unit
+    phase = f"phase {standing.run.phase + 1} · " if standing.run.phase else ""
+    return f"{phase}{_counted(standing.rolled, standing.unit)}"
+
+
+def _counted(rolled: Rolled, unit: str) -> str:
     if rolled.parts > 1:
         if rolled.parts_done == rolled.parts:
             return "publishing"

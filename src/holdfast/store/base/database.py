@@ -35,11 +35,15 @@ BACKOFF = Backoff(first=0.01, factor=2.0, most=1.0)
 
 
 class Tx:
-    """One open transaction. `again` is true when an earlier try may have committed."""
+    """One open transaction. `again` is true when an earlier try may have committed.
 
-    __slots__ = ("_execute", "_executing", "again", "connection", "db")
+    `name` names its fault points; what it turns out to do may give it another name.
+    """
 
-    def __init__(self, db: "Database", connection: Connection, *, again: bool) -> None:
+    __slots__ = ("_execute", "_executing", "again", "connection", "db", "name")
+
+    def __init__(self, db: "Database", connection: Connection, *, again: bool, name: str = "") -> None:
+        self.name = name
         self.db = db
         self.connection = connection
         self.again = again
@@ -148,10 +152,12 @@ class Database:
 
         def attempt(again: bool) -> T:
             with self._connect(mode) as connection, connection.begin() as transaction:
-                answer = body(Tx(self, connection, again=again))
-                faults.point(f"{name}.commit")
+                tx = Tx(self, connection, again=again, name=name)
+                answer, verb = body(tx), tx.name
+                del tx  # SQLite does not commit while a cursor of it is open
+                faults.point(f"{verb}.commit")
                 transaction.commit()
-            faults.point(f"{name}.committed")
+            faults.point(f"{verb}.committed")
             return answer
 
         return self._persist(attempt)

@@ -111,6 +111,7 @@ def task(row: Row[Any]) -> Task:
         row.attempts,
         row.due_at,
         row.waiting_for,
+        row.phase,
     )
 
 

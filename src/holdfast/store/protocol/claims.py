@@ -92,6 +92,7 @@ _CLAIM_COLUMNS = [
     runs.c.content,
     runs.c.options,
     runs.c.status.label("run_status"),
+    runs.c.slices,
     heads.c.collection,
     heads.c.generation.label("current_generation"),
     now().label("now"),
@@ -400,6 +401,8 @@ def _claim(row: Row[Any], epoch: int, token: str, owner: str, lease_until: float
         payload=row.payload,
         attempts=row.attempts,
         lease_until=lease_until,
+        phase=row.phase,
+        plans=row.slices is None or row.ordinal > row.slices,
     )
 
 

@@ -15,10 +15,10 @@ from holdfast.core import decide
 from holdfast.core.states import LIVE, OPEN, CallState, Loss, Status, TaskState, Verb
 from holdfast.store.base import journal, rows
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import now
+from holdfast.store.base.dialect import Together, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import orders, runs, tasks
-from holdfast.store.protocol import losses, requests
+from holdfast.store.protocol import losses, phases, requests
 from holdfast.store.protocol import tasks as fenced
 
 BATCH = 200
@@ -200,13 +200,19 @@ OPEN_TASKS = select(func.count()).where(
 )
 
 
-def mend_stranded(db: Database) -> int:
-    """No live run is without an open task: it is published if all its slices are done, else failed."""
+NEXT_PHASE = Together(phases.GO_ON, phases.INSERT_PLANNING, journal.WRITE)
+
+
+def mend_stranded(db: Database, goes_on: Callable[[str], bool]) -> int:
+    """No live run is without an open task. One whose slices are not all done has failed.
+
+    Any other is published, or its next phase is to be planned if `goes_on` says so of its kind.
+    """
     found = db.read(lambda tx: tx.all(STRANDED))
-    return sum(_mend(db, row.head_id, row.id) for row in found)
+    return sum(_mend(db, row.head_id, row.id, goes_on) for row in found)
 
 
-def _mend(db: Database, head_id: int, run_id: str) -> bool:
+def _mend(db: Database, head_id: int, run_id: str, goes_on: Callable[[str], bool]) -> bool:
     def body(tx: Tx) -> bool:
         head_row = tx.one(rows.HEAD_FOR_CHANGE, {"head_id": head_id})
         row = tx.one(rows.RUN_BY_ID, {"run_id": run_id})
@@ -216,12 +222,18 @@ def _mend(db: Database, head_id: int, run_id: str) -> bool:
         about: dict[str, Any] = {"tenant": run.tenant, "head_id": head_id, "run_id": run_id}
         published = journal.entry(Verb.PUBLISH, "mended", generation=run.generation, **about)
         failed = journal.entry(Verb.FAIL, "stranded", generation=run.generation, **about)
+        planning = journal.entry(Verb.FINISH, "mended", generation=run.generation, **about)
         if run.status not in LIVE:
             return tx.again and (journal.has(tx, published) or journal.has(tx, failed))
         if tx.execute(OPEN_TASKS, {"run_id": run_id}).scalar_one():
-            return False
+            return tx.again and journal.has(tx, planning)
         whole = run.slices is not None and not tx.execute(FAILED_TASKS, {"run_id": run_id}).scalar_one()
         if whole and head.generation == run.generation and run.status is Status.RUNNING:
+            if goes_on(run.kind):
+                reached = tx.execute(phases.PROGRESS, {"run_id": run_id}).one()
+                values = phases.next_values(run, reached.last, reached.age)
+                tx.together(NEXT_PHASE, values | {"b_run": run_id} | planning)
+                return True
             values = {
                 "b_run": run_id,
                 "b_head": head_id,

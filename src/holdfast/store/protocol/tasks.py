@@ -36,7 +36,7 @@ from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import Together, now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import chunks, heads, runs, tasks
-from holdfast.store.protocol import publish_seq, requests, run_logs, staging
+from holdfast.store.protocol import phases, publish_seq, requests, run_logs, staging
 
 _open_states = [literal(state) for state in sorted(OPEN)]
 
@@ -48,6 +48,7 @@ TASK_FOR_CHANGE = (
         tasks.c.age,
         runs.c.status.label("run_status"),
         runs.c.slices.label("run_slices"),
+        runs.c.phase.label("run_phase"),
         runs.c.callback.is_not(null()).label("calls_back"),
     )
     .select_from(tasks.join(runs, runs.c.id == tasks.c.run_id))
@@ -83,7 +84,7 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> LockedTask | Fenced | Landed:
     head, task = rows.head(head_row), rows.task(row)
     run_status = Status(row.run_status)
     if tx.again and task.state in {TaskState.DONE, TaskState.FAILED} and task.token == claim.token:
-        return Landed(published=run_status is Status.SUCCESS)
+        return Landed(published=run_status is Status.SUCCESS, goes_on=row.run_phase > task.phase)
     verdict = decide.fence(claim, head, run_status, task)
     if isinstance(verdict, Fenced):
         return verdict
@@ -275,17 +276,19 @@ def plan(
             tx.execute(DELETE_LEFTOVERS, _place(claim))
         born = requests.BORN | {"lane": claim.lane, "priority": claim.priority, "pipeline": claim.pipeline}
         ids = {"run_id": claim.run_id, "head_id": claim.head_id, "tenant": claim.tenant}
-        place = {"generation": claim.generation, "age": held.age, "due_at": held.age}
+        place = {"generation": claim.generation, "phase": claim.phase, "age": held.age, "due_at": held.age}
         tx.execute(
             INSERT_TASKS,
             [
                 {**born, **ids, **place, "ordinal": n, "payload": dict(piece.payload), "weight": piece.weight}
-                for n, piece in enumerate(slices, start=1)
+                for n, piece in enumerate(slices, start=claim.ordinal + 1)
             ],
         )
         run_logs.say(tx, claim.run_id, said)
-        values = _done_values(claim, spent, 0, None) | {"b_run": claim.run_id, "b_slices": len(slices)}
-        tx.together(PLANNED, values | journal.of_claim(Verb.PLAN, "planned", claim, {"slices": len(slices)}))
+        last = {"b_run": claim.run_id, "b_slices": claim.ordinal + len(slices)}
+        noted = {"slices": len(slices)} | ({"phase": claim.phase} if claim.phase else {})
+        values = _done_values(claim, spent, 0, None) | last
+        tx.together(PLANNED, values | journal.of_claim(Verb.PLAN, "planned", claim, noted))
         return Landed()
 
     return db.write("plan", body, relaxed=True)
@@ -313,6 +316,7 @@ OTHERS_OPEN = select(
     )
 )
 FINISHED = Together(DONE, journal.WRITE)
+FINISHED_PHASE = Together(DONE, phases.GO_ON, phases.INSERT_PLANNING, journal.WRITE)
 _publish_run = (
     update(runs)
     .where(runs.c.id == bindparam("b_run"))
@@ -352,8 +356,11 @@ def finish(
     copy: Copy | None = None,
     also: Publish | None = None,
     said: Sequence[run_logs.Line] = (),
+    goes_on: bool = False,
 ) -> Outcome:
     """The slice is done; if it was the last one, its generation is published in the same transaction.
+
+    With `goes_on` its kind may have a further phase: then the task that plans it is queued instead.
 
     `batch` is staged in it, or the chunks of `copy` are taken over: CopyGoneError if they are not all there.
     `also` writes more about the slice.
@@ -375,12 +382,19 @@ def finish(
         _leave_behind(tx, claim, prepared, copy, also)
         run_logs.say(tx, claim.run_id, said)
         values = _done_values(claim, spent, staged, result)
-        alone = held.slices is None and claim.ordinal == 0
-        if not alone and tx.execute(OTHERS_OPEN, {"b_run": claim.run_id, "b_task": claim.task_id}).scalar():
-            tx.together(FINISHED, values | journal.of_claim(Verb.FINISH, "slice_done", claim))
-            return Landed()
-        values |= _place(claim) | {"b_run": claim.run_id, "b_slices": held.slices or 0}
+        match decide.after_task(others_open=_others_open(tx, claim, held), goes_on=goes_on):
+            case decide.Continuation.WAIT:
+                tx.together(FINISHED, values | journal.of_claim(Verb.FINISH, "slice_done", claim))
+                return Landed()
+            case decide.Continuation.NEXT_PHASE:
+                values |= phases.next_values(claim, _last(claim, held), held.age) | {"b_run": claim.run_id}
+                tx.name = "next_phase"
+                tx.together(FINISHED_PHASE, values | journal.of_claim(Verb.FINISH, "phase_done", claim))
+                return Landed(goes_on=True)
+        values |= _place(claim) | {"b_run": claim.run_id, "b_slices": _last(claim, held)}
         tx.together(FINISHED_AND_PUBLISHED, values | journal.of_claim(Verb.PUBLISH, "all_slices_done", claim))
+        if claim.phase and claim.plans:
+            phases.end_before(tx, claim)
         follow_ups = after_publish(tx, held.head, claim.generation, claim.run_id)
         if publish is not None:
             publish(tx)
@@ -389,6 +403,18 @@ def finish(
         return Landed(published=True, follow_ups=follow_ups)
 
     return db.write("finish", body, relaxed=True)
+
+
+def _others_open(tx: Tx, claim: Claim, held: LockedTask) -> bool:
+    """True when another task of the run is open; while a phase is being planned none is."""
+    if held.slices is None or claim.ordinal > held.slices:
+        return False
+    return bool(tx.execute(OTHERS_OPEN, {"b_run": claim.run_id, "b_task": claim.task_id}).scalar())
+
+
+def _last(claim: Claim, held: LockedTask) -> int:
+    """The ordinal of the last task of the phase: one that did what it was to plan has no others."""
+    return max(held.slices or 0, claim.ordinal)
 
 
 def _landed_before(tx: Tx, claim: Claim, status: Status) -> Landed:

@@ -319,6 +319,7 @@ class _Step(NamedTuple):
     """One task of a run, as its progress and its cost need it."""
 
     ordinal: int
+    phase: int
     state: str
     done: int
     total: int
@@ -430,7 +431,8 @@ def _standing(row: Row[Any]) -> RunStanding:
     if len(found) > 1:
         found.sort()
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
-    counted = [one for one in found if one.ordinal > 0] if run.slices else found
+    counted = [one for one in found if one.phase == run.phase]
+    counted = counted[1:] or counted
     steps = [progress.TaskProgress(_STATES[one.state], one.done, one.total, one.weight) for one in counted]
     stages: dict[str, tuple[int, int]] = {}
     for one in counted:

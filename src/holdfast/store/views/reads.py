@@ -193,8 +193,9 @@ def _spent(by_tasks: Spent, by_bill: Spent | None) -> Spent:
 
 
 def _rolled(run: RunRecord, found: Sequence[TaskDetail], said: tuple[LogLine, ...]) -> RunProgress:
+    counted = [one for one in found if one.task.phase == run.phase]
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
-    counted = [one for one in found if not run.slices or one.task.ordinal > 0]
+    counted = counted[1:] or counted
     steps = [progress.TaskProgress(one.task.state, one.done, one.total, one.weight) for one in counted]
     return RunProgress(
         run,

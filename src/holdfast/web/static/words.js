@@ -52,7 +52,11 @@ export function times(inside = document) {
 }
 
 // How much of a run is done, in counts that fit its percentage; the same as `counted` of the server.
-function counted({ done, total, unit, parts_done: partsDone, parts }) {
+function counted({ phase, ...counts }) {
+  return `${phase > 1 ? `phase ${phase} · ` : ""}${countedInPhase(counts)}`;
+}
+
+function countedInPhase({ done, total, unit, parts_done: partsDone, parts }) {
   const number = (count) => count.toLocaleString("en");
   if (parts > 1) {
     if (partsDone === parts) return "publishing";

@@ -66,7 +66,9 @@ runs = Table(
     Column("options", JSON, nullable=False),
     # The trace that the request belonged to, as W3C writes it; no part of what is done.
     Column("trace", Text),
+    # `slices`: the ordinal of the last task that is planned. `phase`: the one that it is in, from 0.
     Column("slices", Integer),
+    Column("phase", Integer, nullable=False, server_default="0"),
     Column("queued_at", Double, nullable=False),
     Column("started_at", Double),
     Column("finished_at", Double),
@@ -117,6 +119,7 @@ tasks = Table(
     Column("pipeline", Text, nullable=False),
     Column("generation", BigInteger, nullable=False),
     Column("ordinal", Integer, nullable=False),
+    Column("phase", Integer, nullable=False, server_default="0"),
     Column("payload", JSON, nullable=False),
     Column("weight", Integer, nullable=False, server_default="1"),
     Column("state", Text, nullable=False),
