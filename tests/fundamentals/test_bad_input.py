@@ -238,7 +238,7 @@ def test_work_that_hangs_is_given_to_another_and_then_given_up(story):
 
 WORKER = """
     import os, signal, sys
-    from holdfast.engine.engine import Engine, Parts
+    from holdfast.engine.engine import Engine, EngineDependencies
     from holdfast.engine.kinds import Kind
     from holdfast.store.features import open_database
 
@@ -247,7 +247,7 @@ WORKER = """
         os.kill(os.getpid(), signal.SIGKILL)
 
     kind = Kind("index", run, version=int(sys.argv[2]))
-    print(len(Engine(open_database(sys.argv[1]), Parts(kinds=[kind])).work_off()))
+    print(len(Engine(open_database(sys.argv[1]), EngineDependencies(kinds=[kind])).work_off()))
 """
 
 
