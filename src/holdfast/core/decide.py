@@ -10,7 +10,7 @@ from enum import StrEnum
 from holdfast.core.records import Ask, Claim, Fenced, Head, Landed, Outcome, RunRecord, Task
 from holdfast.core.states import LIVE, CallState, Disposition, Loss, Skip, Status, TaskState
 
-# Losses of a whole worker in a row after which a task waits before it is tried again, and its longest wait.
+# Losses of a whole worker in a row after which a task waits before it is retried, and its longest wait.
 PATIENT_LOSSES = 3
 MOST_DELAY = 60.0
 
@@ -27,7 +27,7 @@ class SilenceLimits:
 class Life:
     """Signs of life of a live run: any claim in its lane, a live lease, the last sign of its tasks.
 
-    While one of its tasks stands in the queue, a claim in the lane is a sign of its tasks too.
+    While one of its tasks is queued, a claim in the lane counts as a sign of its tasks too.
     """
 
     lane_claimed_at: float
@@ -46,10 +46,10 @@ class Verdict:
 def request(
     ask: Ask, head: Head | None, run: RunRecord | None, life: Life, patience: SilenceLimits, now: float
 ) -> Verdict:
-    """What becomes of `ask`, given the locked head, its latest run and that run's signs of life.
+    """The result of `ask`, given the locked head, its latest run and that run's signs of life.
 
-    Content and options are compared with what was last *requested*, not with what is published: a request
-    for version B while A runs supersedes A; a second request for B is then a duplicate.
+    Content and options are compared with what was last *requested*, not with what is published: a request for
+    version B while A runs supersedes A; a second request for B is then a duplicate.
     """
     generation = head.generation if head is not None else 0
     if ask.expect_generation is not None and ask.expect_generation != generation:
@@ -71,10 +71,10 @@ def request(
 
 
 def silence(run: RunRecord, life: Life, patience: SilenceLimits, now: float) -> str | None:
-    """Why `run` counts as stuck, or None while it shows life.
+    """Why `run` counts as stuck, or None while it shows signs of life.
 
     A queued run is stuck only if its whole lane has claimed nothing for that time: a saturated queue is
-    alive. A running run is alive while a lease lives or one of its tasks has shown a sign.
+    alive. A running run is alive while it has a live lease or one of its tasks has shown a sign.
     """
     if run.status is Status.QUEUED:
         quiet_since = max(run.queued_at, life.lane_claimed_at, life.last_sign_at)
@@ -100,7 +100,7 @@ def fence(claim: Claim, head: Head, run_status: Status, task: Task) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How often a task may lose its holder, with nothing to show for it, before its run is abandoned."""
+    """How often a task may lose its holder without progress before its run is abandoned."""
 
     attempts: int = 3
     losses: int = 20
@@ -119,7 +119,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What the loss of its holder does to a task: the new counts, its wait, and whether the run fails."""
+    """What the loss of its holder means for a task: the new counts, its wait, and whether the run fails."""
 
     attempts: int
     losses: int
@@ -130,10 +130,10 @@ class Expiry:
 def expire(lost: Lost, caps: Caps) -> Expiry:
     """What the loss says about the task.
 
-    The death of the one process that ran it says much, and so does a time limit: an attempt. That its whole
-    worker disappeared says little: a loss, with a wait that grows from the fourth in a row on. A holder that
-    settled or advanced something shows that the task is sound; one that only waited for another's order has
-    shown nothing at all.
+    The death of the one process that ran it says much, and so does a time limit: an attempt. The
+    disappearance of its whole worker says little: a loss, with a wait that grows from the fourth in a row on.
+    A holder that settled or advanced something shows that the task is sound; one that only waited for
+    another's order has shown nothing.
     """
     if lost.advanced:
         return Expiry(lost.attempts, 0)
@@ -149,11 +149,11 @@ def expire(lost: Lost, caps: Caps) -> Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Carriage:
-    """An order that has not ended, and what is known of whoever holds and carries it.
+    """An order that has not ended, and what is known about its holder and carrier.
 
     `held`: its holder may still send it. `overdue`: seconds since its deadline, negative before. `silence`:
-    seconds since the lease of its carrier ran out, negative before; None when no carrier is known, as with
-    orders of an older release. `died`: its carrier has provably died. `grace`: the database was away.
+    seconds since the lease of its carrier expired, negative before; None if no carrier is known, as with
+    orders of an older release. `died`: its carrier has provably died. `grace`: the database was unreachable.
     """
 
     state: CallState
@@ -170,8 +170,8 @@ class Carriage:
 class RivalWaits:
     """How many seconds a rival leaves an order alone.
 
-    `settle`: past its deadline while its carrier lives, for an answer that came at the last moment is still
-    being kept. `silent`: past the lease of its carrier, if it is cheap.
+    `settle`: after its deadline while its carrier lives, as a response that came at the last moment may still
+    be being stored. `silent`: after the lease of its carrier has expired, if it is cheap.
     """
 
     settle: float = 30.0
@@ -180,7 +180,7 @@ class RivalWaits:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What becomes of an order whose holder will not end it."""
+    """What happens to an order whose holder will not end it."""
 
     state: CallState
     reason: str
@@ -190,11 +190,11 @@ _UNSENT = Recovery(CallState.VOID, "unsent")
 
 
 def recover(order: Carriage, waits: RivalWaits) -> Recovery | None:
-    """What becomes of an order that a rival waits for; None to leave it alone.
+    """What happens to an order that a rival waits for; None to leave it alone.
 
-    A carrier that lives ends its orders itself. One that has provably died cannot send or settle any more.
-    One that is only silent may be frozen, or cut off from the database with the answer in its hands: an
-    order without a key is then left alone until its deadline, unless it is cheap.
+    A live carrier ends its orders itself. One that has provably died cannot send or settle any more. One that
+    is only silent may be frozen, or cut off from the database with the response in hand: an order without a
+    key is then left alone until its deadline, unless it is cheap.
     """
     if order.state is CallState.INTENT:
         return _UNSENT if order.died or order.overdue > 0 or not order.held else None
@@ -217,7 +217,7 @@ def recover(order: Carriage, waits: RivalWaits) -> Recovery | None:
 
 @dataclass(frozen=True, slots=True)
 class NamedDelivery:
-    """A message that names its task meets the task as it is."""
+    """The state of a task when a message that names it arrives."""
 
     task: Task | None
     run_status: Status
@@ -227,7 +227,7 @@ class NamedDelivery:
 
 
 def deliver(delivery: NamedDelivery, now: float) -> Skip | None:
-    """Why a named delivery must not run, or None when it may claim its task."""
+    """Why a named delivery must not run, or None if it may claim its task."""
     task = delivery.task
     if task is None:
         return Skip.UNKNOWN

@@ -31,21 +31,21 @@ class Ask:
     force: bool = False
     expect_generation: int | None = None
     actor: str = ""
-    # Whom to tell when the run ends: {url, secret}. No part of what is to be done.
+    # The callback for the end of the run: {url, secret}. Not part of the work.
     callback: Mapping[str, str] | None = None
-    # The trace that asks, as W3C writes it; no part of it either.
+    # The trace of the request, in W3C format; not part of the work.
     trace: str | None = None
-    # What the run may spend at most, in nano-dollars; no part of what is to be done.
+    # What the run may spend at most, in nano-dollars; not part of the work.
     max_cost: int | None = None
-    # No price is known for the model that would be asked: refused under a hard budget.
+    # The model has no known price: refused under a hard budget.
     unpriced: bool = False
-    # False for work that never pays: a budget that is used up does not stand in its way.
+    # False for work that never pays: an exhausted budget does not block it.
     pays: bool = True
 
     def checked(self) -> "Ask":
-        """This ask, if it is well formed; otherwise BadRequestError with a code for the part that is not."""
+        """This request, if it is well formed; otherwise BadRequestError with a code for the invalid part."""
         _match(KIND, self.kind, "kind", "lower-case letters, digits, - and _, like index")
-        _match(SUBJECT, self.subject, "subject", "a sort, a colon and an id, like document:42")
+        _match(SUBJECT, self.subject, "subject", "a type, a colon and an id, like document:42")
         _match(TENANT, self.tenant, "tenant", "letters, digits, dot, - and _, at most 64")
         if self.lane not in LANE_RANK:
             message = f"lane {self.lane!r} does not exist; use one of {', '.join(LANE_RANK)}"
@@ -60,7 +60,7 @@ class Ask:
 
     @property
     def fingerprint(self) -> str:
-        """Digest of what would be done: content, options and pipeline."""
+        """Digest of the work: content, options and pipeline."""
         return keys.digest(self.content, keys.canonical(dict(self.options)), self.pipeline)
 
 
@@ -170,9 +170,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """What became of a request, and the run it concerns (the active one for a duplicate).
+    """The result of a request, and the run it concerns (the active one for a duplicate).
 
-    `follow_ups` is how many tasks it made due in the lane of follow-ups: the callbacks of a superseded run.
+    `follow_ups`: how many tasks became due in the lane of follow-ups: the callbacks of a superseded run.
     """
 
     disposition: Disposition
@@ -185,7 +185,7 @@ class RequestResult:
 
     @property
     def created(self) -> bool:
-        """True when the request made a new generation."""
+        """True if the request created a new generation."""
         return self.disposition in {Disposition.ACCEPTED, Disposition.SUPERSEDING, Disposition.TAKEOVER}
 
 
@@ -253,7 +253,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The chunks of a slice of an earlier generation of the same head, to be taken over: all of them."""
+    """All chunks of a slice of an earlier generation of the same head, to be reused."""
 
     generation: int
     slice: int
@@ -269,12 +269,12 @@ class Spent:
     tokens: int = 0
     paid: int = 0
     saved: int = 0
-    # Of the paid calls, those for which no price was known; `paid` has nothing of them.
+    # Paid calls without a known price; they are not included in `paid`.
     unpriced_calls: int = 0
 
     @property
     def unpriced(self) -> bool:
-        """True when all that is known of the price is that there was none."""
+        """True if something was paid for, but at no known price."""
         return self.unpriced_calls > 0 and not self.paid
 
     def __add__(self, other: "Spent") -> "Spent":

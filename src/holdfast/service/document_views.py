@@ -103,7 +103,7 @@ class Viewing:
     def places(self, wanted: DocumentQuery) -> tuple[list[DocumentView], PagePosition | None]:
         """As `listed`, with the place itself, for a reader in this process."""
         found = document_lists.page(self._db, wanted)
-        follows = found[-1].place if len(found) == wanted.limit else None
+        follows = found[-1].position if len(found) == wanted.limit else None
         return self.views([each.document for each in found]), follows
 
     def some(self, tenant: str, collection: str, ids: Collection[str]) -> list[DocumentView]:

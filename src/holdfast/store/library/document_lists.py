@@ -67,7 +67,7 @@ class Listed:
     """A document, and its position in the list."""
 
     document: Document
-    place: PagePosition
+    position: PagePosition
 
 
 _status = func.coalesce(heads.c.status, Status.IDLE.value)

@@ -159,14 +159,14 @@ _take = (
     )
 )
 # Another claim of the same tenant is writing the same value already: do not wait for it.
-_turn = turns.alias("turn")
+_slot = turns.alias("turn")
 _serve = (
     update(turns)
     .where(
         turns.c.lane == bindparam("b_lane"),
         turns.c.tenant.in_(
-            select(_turn.c.tenant)
-            .where(_turn.c.lane == bindparam("b_lane"), _turn.c.tenant == bindparam("b_tenant"))
+            select(_slot.c.tenant)
+            .where(_slot.c.lane == bindparam("b_lane"), _slot.c.tenant == bindparam("b_tenant"))
             .with_for_update(skip_locked=True)
         ),
     )

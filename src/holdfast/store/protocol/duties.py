@@ -1,7 +1,7 @@
-"""What the sweep does: find what was forgotten and put it right, in bounded batches.
+"""What the sweep does: recover work that was left behind, in bounded batches.
 
 Each function is a transition of its own: it locks, tests the locked rows, writes and journals in one
-transaction. Whose turn it is to do a duty is decided in `duty_schedule`.
+transaction. `duty_schedule` decides which sweeper runs a duty.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from holdfast.store.protocol import losses, phases, requests
 from holdfast.store.protocol import tasks as fenced
 
 BATCH = 200
-# Pages of expired leases that one sweep looks at.
+# Pages of expired leases that one sweep reads.
 MOST_PAGES = 25
 _open_states = [literal(state) for state in sorted(OPEN)]
 
@@ -41,12 +41,12 @@ EXPIRED = (
 )
 
 Alive = Callable[[list[tuple[int, str]]], set[int]]
-"""Given (task id, token) pairs whose database lease has run out, which are alive by another lease backend."""
+"""Given (task id, token) pairs whose database lease has expired: which are alive in another lease backend."""
 
 
 @dataclass(slots=True)
 class ExpiryCursor:
-    """Up to which task the expired leases were looked at; (0, 0) before the first."""
+    """The last task whose expired lease was checked; (0, 0) before the first."""
 
     lease_until: float = 0.0
     task_id: int = 0
@@ -55,10 +55,10 @@ class ExpiryCursor:
 def expire(
     db: Database, *, cap: int, alive: Alive | None = None, cursor: ExpiryCursor | None = None
 ) -> dict[str, int]:
-    """Tasks whose lease ran out are due again, per lane; those over the cap of losses fail their run.
+    """Tasks whose lease expired are due again, per lane; those above the cap of losses fail their run.
 
-    At most `MOST_PAGES` pages are looked at. The next call with the same `cursor` goes on after them, so that
-    any number of tasks that are alive by another lease backend cannot hide a dead one behind them.
+    At most `MOST_PAGES` pages are read. The next call with the same `cursor` continues after them, so that
+    tasks that are alive in another lease backend, however many, cannot hide a dead one behind them.
     """
     position = cursor or ExpiryCursor()
     woken: dict[int, str] = {}
@@ -72,7 +72,7 @@ def expire(
 def _expire_page(
     db: Database, position: ExpiryCursor, woken: dict[int, str], *, cap: int, alive: Alive | None
 ) -> bool:
-    """One page after `position`, which is moved past it, is dealt with; False when it was the last one.
+    """One page after `position`, which is moved past it, is handled; False if it was the last one.
 
     `woken` is filled over all tries: a spare wake-up is harmless, a lost one costs a sweep.
     """
@@ -116,7 +116,7 @@ QUEUE = (
 
 
 def fall_due(db: Database) -> dict[str, int]:
-    """Tasks whose wait is over are queued; answers how many per lane."""
+    """Tasks whose wait is over are queued. Returns how many per lane."""
     woken: dict[int, str] = {}  # as in `expire`
 
     def body(tx: Tx) -> None:
@@ -138,7 +138,7 @@ FORGOTTEN = select(func.count()).select_from(_some)
 
 
 def forgotten(db: Database, lanes: Collection[str], most: int) -> dict[str, int]:
-    """How many tasks are due in each lane, counted up to `most`: as many wake-ups make good what was lost."""
+    """How many tasks are due in each lane, up to `most`: as many wake-ups replace those that were lost."""
 
     def body(tx: Tx) -> dict[str, int]:
         counts = {lane: tx.execute(FORGOTTEN, {"lane": lane, "most": most}).scalar_one() for lane in lanes}
@@ -148,7 +148,7 @@ def forgotten(db: Database, lanes: Collection[str], most: int) -> dict[str, int]
 
 
 _running = tasks.c.state == literal(TaskState.RUNNING)
-# What each of these duties has to do, asked before anything is locked (`duty_schedule.pulse`).
+# The condition under which each duty has work, tested before anything is locked (`duty_schedule.pulse`).
 HAS_EXPIRED = exists().where(_running, tasks.c.lease_until < now())
 HAS_FALLEN_DUE = exists().where(tasks.c.state == literal(TaskState.WAITING), tasks.c.due_at <= now())
 HAS_FORGOTTEN_ORDERS = exists().where(
@@ -174,16 +174,16 @@ LOOKED = update(tasks).where(tasks.c.id == bindparam("b_task")).values(look_agai
 
 
 def look_again(db: Database) -> dict[int, str]:
-    """The held tasks whose named delivery asked to be tried again now, with their lanes."""
-    found: dict[int, str] = {}  # as in `expire`
+    """The held tasks whose named delivery is to be retried now, with their lanes."""
+    due: dict[int, str] = {}  # as in `expire`
 
     def body(tx: Tx) -> None:
         for row in tx.all(LOOKED_AGAIN):
             tx.execute(LOOKED, {"b_task": row.id})
-            found[row.id] = row.lane
+            due[row.id] = row.lane
 
     db.write("look_again", body)
-    return found
+    return due
 
 
 _open_task = exists().where(tasks.c.run_id == runs.c.id, tasks.c.state.in_(_open_states))
@@ -258,7 +258,7 @@ LEASED = select(func.min(tasks.c.lease_until) - now()).where(tasks.c.state == li
 
 
 def next_change(db: Database) -> float | None:
-    """Seconds until a wait ends or a lease runs out; None when nothing waits or runs."""
+    """Seconds until a wait ends or a lease expires; None if nothing waits or runs."""
 
     def body(tx: Tx) -> float | None:
         times = [tx.execute(query).scalar() for query in (SOON, LEASED)]

@@ -47,9 +47,9 @@ _would_cost = cast(
 # Includes the price, because others who request the same thing wait for the locked head meanwhile.
 DUPLICATE = {
     is_postgresql: journal.WRITE.values(
-        data=made(literal("ask"), bindparam("ask", type_=Text), literal(WOULD_COST), _would_cost)
+        data=json_object(literal("ask"), bindparam("ask", type_=Text), literal(WOULD_COST), _would_cost)
     )
-    for is_postgresql, made in ((True, func.json_build_object), (False, func.json_object))
+    for is_postgresql, json_object in ((True, func.json_build_object), (False, func.json_object))
 }
 
 

@@ -2,12 +2,12 @@
 
 Why nothing stale is ever written (G2): each function here first calls `hold`, which locks the head row, then
 the task row, and tests the *locked* rows: run live, generation current, epoch and token mine, task running.
-Whoever would make one of these false needs one of these locks, so the answer holds until commit. A test by
-sub-select beside the write would not do: under READ COMMITTED it reads a snapshot from before the lock.
+Making one of these false needs one of these locks, so the result holds until commit. A sub-select next to the
+write would not do: under READ COMMITTED it reads a snapshot from before the lock.
 
-Why a reader sees one whole generation (G3): chunks are staged under (generation, slice, epoch) and read by
-`published_generation` alone. The last finisher flips it, counting open slices while it holds the head's lock:
-without it two last finishers would each see the other's slice open, and none would publish.
+Why a reader sees one whole generation (G3): chunks are staged under (generation, slice, epoch) and read only
+by `published_generation`. The last finisher flips it, counting open slices while it holds the head's lock:
+otherwise two last finishers would each see the other's slice open, and neither would publish.
 
 Run status changes only under the head's exclusive lock, so it is read, not locked, after the head.
 """
@@ -73,8 +73,8 @@ class LockedTask:
 def hold(tx: Tx, claim: Claim, *, change: bool) -> LockedTask | Fenced | Landed:
     """The locked head and task if `claim` may write; otherwise why not.
 
-    `change` takes the head for change (finish, fail); other fenced writes share it and never upgrade.
-    Landed means that this claim already finished, and its answer was lost.
+    `change` locks the head for change (finish, fail); other fenced writes share it and never upgrade. Landed
+    means that this claim already finished and its response was lost.
     """
     lock = rows.HEAD_FOR_CHANGE if change else rows.HEAD_FOR_SHARE
     head_row = tx.one(lock, {"head_id": claim.head_id})
@@ -92,7 +92,7 @@ def hold(tx: Tx, claim: Claim, *, change: bool) -> LockedTask | Fenced | Landed:
 
 
 def _fenced(tx: Tx, verb: Verb, claim: Claim, verdict: Fenced) -> Fenced:
-    """Note the refused write in the journal: it is the proof that the fence was needed."""
+    """Record the refused write in the journal: it is the proof that the fence was needed."""
     journal.once(tx, journal.of_claim(verb, f"fenced_out:{verdict.reason}", claim))
     return verdict
 
@@ -116,7 +116,7 @@ def _place(claim: Claim) -> dict[str, Any]:
 
 
 def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
-    """The chunks are kept under this generation, slice and epoch, invisible until published.
+    """The chunks are stored under this generation, slice and epoch, invisible until published.
 
     Keep batches short (about 250 ms): on SQLite a long write starves the renewals of every lease.
     """
@@ -155,11 +155,11 @@ COPY = (
         ),
     )
     .execution_options(preserve_rowcount=True)
-)  # not kept by itself for INSERT ... SELECT
+)  # not reported by default for INSERT ... SELECT
 
 
 class CopyGoneError(Exception):
-    """The slice to be taken over is not whole any more; the transaction has left no trace."""
+    """The slice to be reused is no longer complete; the transaction was rolled back."""
 
 
 ADVANCE = (
@@ -207,7 +207,7 @@ def advance(db: Database, claim: Claim, report: Report) -> Outcome:
             "b_unit": report.unit,
             "b_stages": {name: list(counts) for name, counts in (report.stages or {}).items()} or None,
             "b_advanced": done > held.done,
-            # What was paid is in the bill; what was reused is known here alone, also of a run that fails.
+            # Payments are in the bill; reuse is recorded only here, also for a run that fails.
             "b_reused_calls": report.spent.reused_calls,
             "b_saved": report.spent.saved,
         }
@@ -263,7 +263,7 @@ def plan(
     spent: Spent,
     said: Sequence[run_logs.Line] = (),
 ) -> Outcome:
-    """The plan task is done and every slice is queued, all in one transaction: no half-planned run exists."""
+    """The plan task is done and every slice is queued, in one transaction: no half-planned run exists."""
 
     def body(tx: Tx) -> Outcome:
         held = hold(tx, claim, change=True)
@@ -272,7 +272,7 @@ def plan(
         if isinstance(held, Landed):
             return held
         if claim.epoch > 1:
-            # An import may have staged under this task before it died; the slices start from nothing.
+            # An import may have staged under this task before it died; the slices start from scratch.
             tx.execute(DELETE_LEFTOVERS, _place(claim))
         born = requests.BORN | {"lane": claim.lane, "priority": claim.priority, "pipeline": claim.pipeline}
         ids = {"run_id": claim.run_id, "head_id": claim.head_id, "tenant": claim.tenant}
@@ -436,7 +436,7 @@ def _leave_behind(
 
 
 def after_publish(tx: Tx, head: Head, generation: int, run_id: str) -> int:
-    """Every feature has seen the publication, and readers will; answers how many follow-ups are due."""
+    """Every feature has handled the publication. Returns how many follow-ups are due."""
     due = sum(hook.after_publish(tx, head, generation, run_id) for hook in tx.db.hooks)
     if head.collection is not None:
         publish_seq.bump(tx, head.tenant, head.collection)
@@ -460,7 +460,7 @@ def fail(
     spent: Spent | None = None,
     said: Sequence[run_logs.Line] = (),
 ) -> Outcome:
-    """The run has failed with `code`; what was published before still answers."""
+    """The run has failed with `code`; what was published before stays visible."""
     spent = spent or Spent()
 
     def body(tx: Tx) -> Outcome:
@@ -472,8 +472,8 @@ def fail(
         values = {"b_reused_calls": spent.reused_calls, "b_saved": spent.saved}
         tx.execute(FAILED_HAVING_REUSED, {"b_task": claim.task_id, **values})
         run_logs.say(tx, claim.run_id, said)
-        told = requests.end_failed(tx, held.head, claim.run_id, code=code, message=message)
+        follow_ups = requests.end_failed(tx, held.head, claim.run_id, code=code, message=message)
         journal.write(tx, journal.of_claim(Verb.FAIL, code, claim, {"message": message[:500]}))
-        return Landed(follow_ups=told)
+        return Landed(follow_ups=follow_ups)
 
     return db.write("fail", body)

@@ -1,15 +1,15 @@
-"""What happened, and how far running work is: the journal by the page, and many runs at once.
+"""What happened, and the progress of running work: the journal by the page, and many runs at once.
 
-Rows of the journal get their numbers before they are committed, so that on PostgreSQL a lower number may
-appear after a higher one, however much later its transaction commits. So entries are read in the order of
-(transaction, number), and handed out only below the oldest transaction that is still open (`is_settled`):
-nothing can appear before an entry that was handed out, and whoever goes on from the last one misses nothing.
+Journal rows get their numbers before they are committed, so on PostgreSQL a lower number may appear after a
+higher one, however much later its transaction commits. So entries are read in the order of (transaction,
+number), and returned only below the oldest transaction that is still open (`is_settled`): nothing can appear
+before a returned entry, and a reader that continues after the last one misses nothing.
 
-The price: a transaction that stays open for long holds the entries after it back, also one of another
-database of the same server, if it has written something. Nothing is lost by that, only late.
+The price: a transaction that stays open for long delays the entries after it, even one of another database on
+the same server, if it has written something. Nothing is lost, only late.
 
-Transaction numbers are those of one server. Where a database was restored on another, its entries carry
-numbers that mean nothing there: `adopt` sets them to 0, before all others.
+Transaction numbers belong to one server. If a database was restored on another, its entries have numbers that
+mean nothing there: `adopt` sets them to 0, before all others.
 """
 
 import json
@@ -50,7 +50,7 @@ MOST_RUNNING = 500
 
 
 class Position(NamedTuple):
-    """A place in the journal: after the entry `id` of the transaction `xid`. The first one is before all."""
+    """A position in the journal: after the entry `id` of the transaction `xid`. The first is before all."""
 
     xid: int = 0
     id: int = 0
@@ -63,7 +63,7 @@ BEGINNING = Position()
 class Event:
     """One decision, and what it was about.
 
-    `price` is, for a refused duplicate, that of the run in its way by now; for all else None.
+    `price` is, for a refused duplicate, the current price of the run that blocked it; otherwise None.
     """
 
     id: int
@@ -85,12 +85,12 @@ class Event:
 
     @property
     def position(self) -> Position:
-        """Where it stands in the journal."""
+        """Its position in the journal."""
         return Position(self.xid, self.id)
 
     @property
     def would_cost(self) -> int | None:
-        """What a refused duplicate would have cost, in nano-dollars; None for all else."""
+        """What a refused duplicate would have cost, in nano-dollars; otherwise None."""
         return None if self.price is None else max(self.price, (self.data or {}).get(refusals.WOULD_COST, 0))
 
 
@@ -124,8 +124,8 @@ _after_position = comes_after(
 )
 _AFTER = _ENTRY.where(_after_position).order_by(journal.c.xid, journal.c.id).limit(bindparam("limit"))
 PAGE = _AFTER.where(journal.c.tenant == bindparam("tenant"), _settled)
-# So many entries of the tenant are looked through for those of a collection, which may have none for long;
-# a thousand at a time.
+# How many entries of the tenant are searched for those of a collection, which may have none for long; a
+# thousand at a time.
 LOOKED_THROUGH, AT_ONCE = 10_000, 1000
 STRETCH = (
     select(journal.c.xid, journal.c.id, journal.c.head_id)
@@ -159,7 +159,7 @@ UP_TO = (
     .order_by(journal.c.id.desc())
     .limit(1)
 )
-# PostgreSQL: the first transaction number that the server has not given out.
+# PostgreSQL: the first transaction number that the server has not assigned yet.
 NUMBERS = select(literal_column("pg_snapshot_xmax(pg_current_snapshot())::text::bigint", BigInteger))
 ADOPT = update(journal).where(journal.c.xid > 0).values(xid=0)
 THESE = (
@@ -179,17 +179,17 @@ def _after(after: Position, limit: int) -> dict[str, int]:
 
 
 def page(db: Database, tenant: str, *, after: Position = BEGINNING, limit: int = 100) -> tuple[Event, ...]:
-    """The decisions of a tenant after a place in the journal, the oldest first."""
+    """The decisions of a tenant after a position in the journal, oldest first."""
     return tuple(_event(row) for row in db.look(PAGE, {"tenant": tenant, **_after(after, limit)}))
 
 
 def page_of_collection(
     db: Database, tenant: str, collection: str, *, after: Position = BEGINNING, limit: int = 100
 ) -> tuple[tuple[Event, ...], Position]:
-    """The decisions about one collection after a place in the journal, the oldest first; and where to go on.
+    """The decisions about one collection after a position, oldest first; and where to continue.
 
-    Looks through so many entries of the tenant that a page stays cheap: one that is short, or empty, is the
-    last only if the place to go on from is the one that it was asked after.
+    It searches a limited number of the tenant's entries, so that a page stays cheap: a short or empty page is
+    the last one only if the position to continue from is the one that was passed in.
     """
 
     def body(tx: Tx) -> tuple[tuple[Event, ...], Position]:
@@ -218,7 +218,7 @@ def of_head(
     after: Position = BEGINNING,
     limit: int = 100,
 ) -> tuple[Event, ...]:
-    """The decisions about one head after a place in the journal, the oldest first."""
+    """The decisions about one head after a position in the journal, oldest first."""
     values = {"head_id": head_id, **_after(after, limit)}
     return tuple(_event(row) for row in db.look(OF_HEAD, values))
 
@@ -226,13 +226,13 @@ def of_head(
 def of_tenants(
     db: Database, tenants: Collection[str], *, after: Position, until: Position, limit: int = MOST
 ) -> tuple[Event, ...]:
-    """The decisions of several tenants between two places, the later included, which must be settled."""
+    """The decisions of several tenants between two positions; the later, included, must be settled."""
     values = {"tenants": list(tenants), "until_xid": until.xid, "until_id": until.id, **_after(after, limit)}
     return tuple(_event(row) for row in db.look(OF_TENANTS, values))
 
 
 def these(db: Database, ids: Sequence[int]) -> tuple[Event, ...]:
-    """The decisions with these numbers, the oldest first."""
+    """The decisions with these numbers, oldest first."""
     if not ids:
         return ()
     values = {"ids": list(ids), "after": min(ids) - 1, "limit": len(ids)}
@@ -240,13 +240,13 @@ def these(db: Database, ids: Sequence[int]) -> tuple[Event, ...]:
 
 
 def latest(db: Database) -> Position:
-    """The last place before which nothing will appear any more."""
+    """The last position before which nothing will appear any more."""
     row = db.first(LATEST)
     return BEGINNING if row is None else Position(row.xid, row.id)
 
 
 def here(db: Database) -> tuple[Position, frozenset[int]]:
-    """As `latest`, and the numbers of the entries after it that can be seen already; all at one moment."""
+    """Like `latest`, plus the numbers of the visible entries after it; in one snapshot."""
 
     def body(tx: Tx) -> tuple[Position, frozenset[int]]:
         row = tx.one(LATEST)
@@ -257,16 +257,16 @@ def here(db: Database) -> tuple[Position, frozenset[int]]:
 
 
 def up_to(db: Database, number: int) -> Position:
-    """The place of the entry with this number, or of the one before it."""
+    """The position of the entry with this number, or of the one before it."""
     row = db.first(UP_TO, {"id": number}) if number > 0 else None
     return BEGINNING if row is None else Position(row.xid, row.id)
 
 
 def known(db: Database, xid: int | None, number: int) -> Position:
-    """The place that a reader means who says where it was.
+    """The position that a reader means by its cursor.
 
-    Without a transaction, or with one that this server has not given out yet, by the number alone: readers of
-    an older release say no more, and the database may have been on another server when it was said.
+    Without a transaction, or with one that this server has not assigned yet, by the number alone: readers of
+    an older release send no more, and the database may have been on another server at that time.
     """
     if xid is not None and (not db.postgresql or xid < int(db.look(NUMBERS)[0][0])):
         return Position(xid, number)
@@ -274,7 +274,7 @@ def known(db: Database, xid: int | None, number: int) -> Position:
 
 
 def adopt(db: Database) -> None:
-    """Entries that were written on another server come before all that are written on this one."""
+    """Entries written on another server come before all that are written on this one."""
     if not db.postgresql:
         return
 
@@ -288,7 +288,7 @@ def adopt(db: Database) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunStanding:
-    """How far a run is and what it has cost; `now` is the moment by the database clock."""
+    """The progress and cost of a run; `now` is the time by the database clock."""
 
     run: RunRecord
     rolled: progress.Rolled
@@ -302,7 +302,7 @@ class RunStanding:
 
 @dataclass(frozen=True, slots=True)
 class RunWaits:
-    """What the tasks of a run wait for, while nobody works on any; and until when the first does."""
+    """What the tasks of a run wait for, while none is being worked on; and until when the first waits."""
 
     reason: str
     until: float
@@ -353,7 +353,7 @@ def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
         .where(charges.c.run_id == runs.c.id, charges.c.sort != literal("in_doubt"))
         .scalar_subquery()
     )
-    # The provider that a live run needs, if it does not answer.
+    # The provider that a live run needs, if it does not respond.
     trouble = (
         select(several(*(troubles.c[name] for name in _TROUBLE)))
         .where(
@@ -364,13 +364,13 @@ def _standings_of(many: Any, several: Any, within: Any) -> Select[Any]:
         .limit(1)
         .scalar_subquery()
     )
-    # As a text: the driver would guess the encoding of each, and PostgreSQL has told it.
+    # As text: the driver would guess the encoding of each, although PostgreSQL has declared it.
     tally = cast(several(within(steps), within(bill), within(trouble)), Text).label("tally")
     return select(*rows.RUN_COLUMNS, tally, now().label("now")).where(key_in(runs.c.id, _ids))
 
 
 STANDINGS = {
-    True: _standings_of(func.json_agg, func.json_build_array, lambda found: found),
+    True: _standings_of(func.json_agg, func.json_build_array, lambda value: value),
     False: _standings_of(func.json_group_array, func.json_array, func.json),
 }
 """By whether the database is PostgreSQL."""
@@ -394,30 +394,30 @@ COUNTS = (
 
 
 def standings(db: Database, run_ids: Collection[str]) -> dict[str, RunStanding]:
-    """How the runs stand, by their ids, all at one moment; a run whose history was pruned is not there."""
+    """The standings of the runs by id, in one snapshot; runs whose history was pruned are missing."""
     if not run_ids:
         return {}
     return _standings(db.look(STANDINGS[db.postgresql], {"runs": list(run_ids)}))
 
 
 def running(db: Database, tenants: Collection[str]) -> tuple[RunStanding, ...]:
-    """How the running runs of these tenants stand; so many at most that a look stays cheap."""
+    """The standings of the running runs of these tenants, limited so that the read stays cheap."""
 
     def body(tx: Tx) -> tuple[RunStanding, ...]:
-        found = [row.id for row in tx.all(RUNNING, {"tenants": list(tenants)})]
-        if not found:
+        ids = [row.id for row in tx.all(RUNNING, {"tenants": list(tenants)})]
+        if not ids:
             return ()
-        return tuple(_standings(tx.all(STANDINGS[db.postgresql], {"runs": found})).values())
+        return tuple(_standings(tx.all(STANDINGS[db.postgresql], {"runs": ids})).values())
 
     return db.read(body)
 
 
 def live_counts(db: Database, tenant: str) -> dict[str, dict[str, int]]:
     """By lane and status, how many runs of a tenant are live."""
-    found: dict[str, dict[str, int]] = {}
+    by_lane: dict[str, dict[str, int]] = {}
     for row in db.look(COUNTS, {"tenant": tenant}):
-        found.setdefault(row.lane, {})[row.status] = row.number
-    return found
+        by_lane.setdefault(row.lane, {})[row.status] = row.number
+    return by_lane
 
 
 def _standings(found: Sequence[Row[Any]]) -> dict[str, RunStanding]:
@@ -452,16 +452,16 @@ def _standing(row: Row[Any]) -> RunStanding:
     return RunStanding(run, rolled, unit, stages, spent, row.now, _waits(found), _trouble(trouble, row.now))
 
 
-def _waits(found: Sequence[_Step]) -> RunWaits | None:
-    waiting = [one for one in found if one.state == TaskState.WAITING]
-    if not waiting or any(one.state == TaskState.RUNNING for one in found):
+def _waits(steps: Sequence[_Step]) -> RunWaits | None:
+    waiting = [one for one in steps if one.state == TaskState.WAITING]
+    if not waiting or any(one.state == TaskState.RUNNING for one in steps):
         return None
     first = min(waiting, key=lambda one: one.due_at)
     return RunWaits(first.waiting_for or "", first.due_at)
 
 
-def _trouble(told: Sequence[Any] | None, at: float) -> Trouble | None:
-    if told is None:
+def _trouble(row: Sequence[Any] | None, at: float) -> Trouble | None:
+    if row is None:
         return None
-    provider, endpoint, reason, status, tries, since, last = told
+    provider, endpoint, reason, status, tries, since, last = row
     return Trouble(provider, endpoint, reason, status, tries, max(0.0, at - since), max(0.0, at - last))

@@ -99,7 +99,7 @@ class TaskDetail:
     unit: str
     stages: Mapping[str, Sequence[int]]
     claimed_at: float
-    signed_at: float
+    last_seen_at: float
     spent: Spent
     chunks: int
     result: Mapping[str, Any] | None
