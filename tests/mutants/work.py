@@ -135,13 +135,13 @@ FENCE = (
         "G3: an older epoch's chunks are published with the newer one's",
         Patch(
             TASKS,
-            "        if claim.epoch > 1:\n            tx.execute(DELETE_LEFTOVERS, _place(claim))\n"
+            "        if claim.epoch > 1:\n            tx.execute(DELETE_LEFTOVERS, _location(claim))\n"
             "        _leave_behind(",
             "        _leave_behind(",
         ),
         Patch(
             TASKS,
-            "        if claim.epoch > 1:\n            tx.execute(DELETE_LEFTOVERS, _place(claim))\n"
+            "        if claim.epoch > 1:\n            tx.execute(DELETE_LEFTOVERS, _location(claim))\n"
             "        staging.put(tx, prepared, again",
             "        staging.put(tx, prepared, again",
         ),

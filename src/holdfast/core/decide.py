@@ -247,12 +247,12 @@ def deliver(delivery: NamedDelivery, now: float) -> Skip | None:
 
 
 def after_cancel(head: Head) -> Status:
-    """The head's status once its live run is cancelled: what is published stays, else nothing was done."""
+    """The head's status once its live run is cancelled: success if something is published, else idle."""
     return Status.SUCCESS if head.visible else Status.IDLE
 
 
 class Continuation(StrEnum):
-    """What becomes of a run when one of its tasks is done."""
+    """What happens to a run when one of its tasks is done."""
 
     WAIT = "wait"
     NEXT_PHASE = "next_phase"
@@ -260,9 +260,9 @@ class Continuation(StrEnum):
 
 
 def after_task(*, others_open: bool, goes_on: bool) -> Continuation:
-    """What the end of a task means for its run. Look for open tasks only while holding the head's lock.
+    """What the end of a task means for its run. Check for open tasks only while holding the head's lock.
 
-    `goes_on`: its kind is to be asked for a further phase, which it has not yet been.
+    `goes_on`: its kind may plan a further phase, which it has not done yet.
     """
     if others_open:
         return Continuation.WAIT

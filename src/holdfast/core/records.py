@@ -191,9 +191,9 @@ class RequestResult:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """The transition took effect (now, or at an earlier try whose answer was lost).
+    """The transition took effect (now, or at an earlier try whose response was lost).
 
-    `follow_ups` is how many tasks it made due in the lane of follow-ups. `goes_on`: the next phase is to be
+    `follow_ups`: how many tasks became due in the lane of follow-ups. `goes_on`: the next phase is to be
     planned, which is one more task in the lane of the run.
     """
 
@@ -230,7 +230,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class EarlierSlice:
-    """A finished slice of an earlier phase of the same run: its number, its payload and what came of it."""
+    """A finished slice of an earlier phase of the same run: its number, its payload and its result."""
 
     phase: int
     number: int

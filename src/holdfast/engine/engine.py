@@ -1,7 +1,7 @@
-"""The verbs a caller has: request, again, cancel, delete; work, sweep, drain.
+"""The verbs for callers: request, again, cancel, delete; work, sweep, drain.
 
-One `Engine` per process. It owns no truth: everything it knows is in the database, so any number of them may
-run at once, and any of them may die.
+One `Engine` per process. It owns no state: everything it knows is in the database, so any number of engines
+may run at once, and any of them may die.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ from holdfast.telemetry import traces
 
 @dataclass(frozen=True, slots=True)
 class EngineDependencies:
-    """What an engine is made of; every part has a default fit for a small script."""
+    """What an engine is made of; every part has a default that suits a small script."""
 
     kinds: Sequence[Kind] = ()
     providers: Mapping[str, Provider] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class EngineDependencies:
     host: Host = field(default_factory=ThreadHost)
     leases: Leases | None = None
     prices: PriceTable = DEFAULT
-    # What a run may spend at most where its request does not say, in nano-dollars; None: anything.
+    # The spending limit of a run whose request sets none, in nano-dollars; None: unlimited.
     policy: Policy = field(default_factory=Policy)
     patience: decide.SilenceLimits = field(default_factory=decide.SilenceLimits)
     rules: SweepRules = field(default_factory=SweepRules)
@@ -59,10 +59,11 @@ class EngineDependencies:
     owner: str = ""
     tell: events.Tell = events.nobody
     duties: Sequence[Duty] = ()
-    # The parent of this process tells when it dies; whoever renews leases has a connection of its own.
+    # The parent of this process reports its death; the renewal of leases has its own connection.
     watched: bool = False
     watch: Database | None = None
-    # Told until when the answers to orders in flight are due, by the host's clock; 0 when there is none.
+    # Called with the time until which responses to orders in flight are due, by the host's clock; 0 if none
+    # are.
     tell_orders: Callable[[float], None] | None = None
 
 
@@ -121,14 +122,14 @@ class Engine:
         )
 
     def request(self, ask: Ask) -> RequestResult:
-        """What became of the request; when it made a generation, the workers have been woken."""
+        """The result of the request; if it created a generation, the workers have been woken."""
         checked = self.checked(ask)
         answer = requests.request(self.db, checked, run_id=self.host.token(), patience=self.parts.patience)
         self.wake_for(checked, answer)
         return answer
 
     def checked(self, ask: Ask) -> Ask:
-        """The ask with its pipeline, ready to be requested; BadRequestError if it can never be accepted."""
+        """The request with its pipeline, ready to be sent; BadRequestError if it can never be accepted."""
         kind = self.registry.get(ask.kind)
         if kind is None:
             known = ", ".join(self.registry.names) or "none"
@@ -136,11 +137,11 @@ class Engine:
                 f"kind {ask.kind!r} is not known here; known are: {known}", code="unknown_kind"
             )
         unpriced = ask.pays and self._unpriced(ask)
-        made = replace(ask, pipeline=kind.pipeline, trace=traces.carried(), unpriced=unpriced)
-        return _keepable(made.checked())
+        complete = replace(ask, pipeline=kind.pipeline, trace=traces.carried(), unpriced=unpriced)
+        return _keepable(complete.checked())
 
     def _unpriced(self, ask: Ask) -> bool:
-        """True when the request names a model, of a provider that is set up here, without a price."""
+        """True if the request names a model without a price, of a provider that is set up here."""
         provider, model = ask.options.get("provider"), ask.options.get("model")
         if (
             not isinstance(provider, str)
@@ -151,20 +152,20 @@ class Engine:
         return self.parts.prices.price(model, provider) is None
 
     def wake(self, due: Mapping[str, int]) -> None:
-        """Say that so many tasks became due in these lanes."""
+        """Announce that so many tasks became due in these lanes."""
         wakeups.wake_lanes(self.parts.sender, due)
 
     def wake_for(self, ask: Ask, answer: RequestResult) -> None:
-        """Say what the request made due: its own run, and callbacks of a run that it superseded."""
+        """Announce what the request made due: its own run, and callbacks of a run that it superseded."""
         due = Counter({ask.lane: int(answer.created)}) + Counter({Lane.FOLLOW_UP.value: answer.follow_ups})
         self.wake(due)
 
     def again(
         self, tenant: str, kind: str, subject: str, *, force: bool = False, actor: str = ""
     ) -> RequestResult:
-        """The latest request of the subject, asked once more: a retry, or with `force` a new generation.
+        """The latest request of the subject, repeated: a retry, or with `force` a new generation.
 
-        Its own `max_cost` holds for that as well.
+        Its own `max_cost` applies again.
         """
         last = requests.last_ask(self.db, tenant, kind, subject)
         if last is None:
@@ -172,7 +173,7 @@ class Engine:
         return self.request(replace(last, force=force, actor=actor))
 
     def cancel(self, head_id: int, *, run_id: str | None = None, actor: str = "") -> Outcome:
-        """The live run is cancelled; what is published stays. Its callback is sent at once."""
+        """The live run is cancelled; the published generation stays. Its callback is sent at once."""
         outcome = requests.cancel(self.db, head_id, run_id=run_id, actor=actor)
         if isinstance(outcome, Landed):
             self.wake({Lane.FOLLOW_UP: outcome.follow_ups})
@@ -182,28 +183,28 @@ class Engine:
         """Nothing of the subject is visible or running any more."""
         deleted = requests.delete(self.db, tenant, subject, actor=actor)
         if deleted:
-            self.wake({Lane.FOLLOW_UP: 1})  # a run that was under way may have had a callback
+            self.wake({Lane.FOLLOW_UP: 1})  # a run under way may have had a callback
         return deleted
 
     def work_off(self, lanes: Sequence[str] = tuple(LANE_RANK), most: int = 100) -> list[Done]:
-        """Due tasks were carried out one after another until none was left, or `most` were done."""
+        """Due tasks were run one after another until none was left, or `most` were done."""
         done: list[Done] = []
         while len(done) < most and (ended := self.executor.run_next(lanes)) is not None:
             done.append(ended)
         return done
 
     def hand_over(self, reason: str = "hand_over") -> list[Outcome]:
-        """Every task in hand is queued again for others, whatever is still in flight for it.
+        """Every task held by this process is queued again for others, whatever is in flight for it.
 
-        For a process that must end: what it writes afterwards is fenced out, and it sends nothing more. The
-        answers of orders in flight are settled all the same, and whoever takes the task over waits for them.
+        For a process that must end: its later writes are fenced out, and it sends nothing more. Responses to
+        orders in flight are still settled, and the next holder of the task waits for them.
         """
         outcomes = []
         for work in self.watchdog.watched():
-            work.lose("it was handed over")
+            work.lose("the task was handed over")
             outcomes.append(claims.release(self.db, work.claim, reason))
             self.wake({work.claim.lane: 1})
-            with contextlib.suppress(LeaseBackendError):  # then it runs out by itself
+            with contextlib.suppress(LeaseBackendError):  # then it expires by itself
                 self.leases.close(work.claim)
         return outcomes
 
@@ -222,11 +223,11 @@ class Engine:
         return self.sweeper.sweep()
 
     def drain(self) -> None:
-        """Start nothing new: tasks in progress settle what is in flight and hand themselves back."""
+        """Start nothing new: tasks in progress settle what is in flight and are released."""
         self.draining.set()
 
     def run_until_idle(self, *, patience: float = 60.0) -> list[Done]:
-        """Inline mode: all that is due, or falls due within `patience` seconds, was done right here."""
+        """Inline mode: everything that is due, or falls due within `patience` seconds, was done here."""
         done: list[Done] = []
         give_up = self.host.clock() + patience
         with self:
@@ -258,7 +259,7 @@ class Engine:
 
 
 def _keepable(ask: Ask) -> Ask:
-    """This ask, if its free texts can be kept; otherwise BadRequestError. Those with a form are checked."""
+    """This request, if its free texts can be stored; otherwise BadRequestError."""
     free: dict[str, object] = {"content": ask.content, "collection": ask.collection or "", "actor": ask.actor}
     for name, text in free.items():
         if not isinstance(text, str) or not is_plain(text):

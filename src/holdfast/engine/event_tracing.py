@@ -1,7 +1,7 @@
-"""What an engine tells, for logs and traces too: each thread knows what it works on, and under which trace.
+"""Engine events for logs and traces: each thread knows what it is working on, and under which trace.
 
-Claims and endings are told in the thread that does the work, so what is set here holds for all that it logs
-and sends in between, and for the threads that it starts with its context.
+Claims and endings are reported in the thread that does the work, so what is set here applies to everything
+that it logs and sends in between, and to threads started with its context.
 """
 
 import threading
@@ -15,7 +15,7 @@ FAILED = frozenset({Ending.FAILED, Ending.OVERRAN})
 
 
 class Telling:
-    """Passes on what the engine tells, and keeps the thread's own idea of its work up to date."""
+    """Passes on the engine's events, and keeps the thread's context up to date."""
 
     def __init__(self, db: Database, tell: events.Tell) -> None:
         self._db = db
@@ -23,10 +23,10 @@ class Telling:
         self._mine = threading.local()
 
     def __call__(self, happening: Claimed | Renewed | Done) -> None:
-        """Something happened."""
+        """Handle an event."""
         match happening:
             case Claimed(claim):
-                self._close("lost")  # an error that nobody foresaw came before the word that it was over
+                self._close("lost")  # an unexpected error came before the end was reported
                 context.enter(claim)
                 if traces.are_on():
                     name = "plan" if claim.plans else "slice"

@@ -1,6 +1,6 @@
-"""The life of one task: claim → run → stage → finish → publish, or let go.
+"""The life of one task: claim → run → stage → finish → publish, or release.
 
-`Executor.run_next` claims the best due task, carries it out and ends the claim in exactly one way:
+`Executor.run_next` claims the best due task, runs it and ends the claim in exactly one way:
 
 * finished: the slice landed (and perhaps the run was published, or its next phase is to be planned);
 * planned: the slices of the run were queued;
@@ -8,9 +8,9 @@
 * put back: it must wait, and is due later;
 * released: the worker is stopping, or lost trust in its lease;
 * overran: past its hard time limit; the task is due again, and that counts as an attempt;
-* fenced out: somebody else owns it now, and nothing was written.
+* fenced out: another worker owns it now, and nothing was written.
 
-No other outcome exists; if the process dies instead, the lease runs out and the sweep makes the task due.
+No other outcome exists; if the process dies instead, the lease expires and the sweep makes the task due.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ from holdfast.store.protocol import claims, losses, tasks
 
 MOST_RESULT = 1024 * 1024
 MOST_SLICES = 100_000
-# A kind that always plans one more would never publish.
+# A kind that always plans one more phase would never publish.
 MOST_PHASES = 100
 MOST_WEIGHT = 1_000_000
 # More would make the transaction that finishes a slice long, and it holds the head.
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 
 class Executor:
-    """Carries out claimed tasks in this process."""
+    """Runs claimed tasks in this process."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Executor:
         self._owner = owner
 
     def run_next(self, lanes: Sequence[str]) -> Done | None:
-        """The best due task of `lanes` was carried out; None when nothing is due or we are stopping."""
+        """The best due task of `lanes` was run; None if nothing is due or the worker is stopping."""
         if self._tools.draining.is_set():
             return None
         carrier = self._tools.ledger.carrier.known()
@@ -94,7 +94,7 @@ class Executor:
         return None if claim is None else self._carry_out(claim, sent_at)
 
     def run_named(self, task_id: int, rules: claims.LockHeld) -> Done | Skipped:
-        """The named task was carried out, or the delivery was skipped with its reason."""
+        """The named task was run, or the delivery was skipped with its reason."""
         carrier = self._tools.ledger.carrier.known()
         sent_at = self._tools.host.clock()
         claim = claims.claim_named(
@@ -117,7 +117,7 @@ class Executor:
         try:
             opened = self._leases.open(claim)
         except LeaseBackendError as error:
-            # It waits for the backend: a task that is queued again at once would be claimed again at once.
+            # It waits for the backend: a task queued again at once would be claimed again at once.
             return self._put_back(claim, "leases", self._leases.terms.renew_every, error.message)
         if not opened:
             return self._let_go(claim, "lease_held")
@@ -136,7 +136,7 @@ class Executor:
         try:
             self._leases.close(claim)
         except LeaseBackendError as error:
-            log.warning("the lease of task %s stays until it runs out: %s", claim.task_id, error.message)
+            log.warning("the lease of task %s stays until it expires: %s", claim.task_id, error.message)
 
     def _attempt(self, work: Work, kind: Kind) -> Done:
         try:
@@ -163,7 +163,7 @@ class Executor:
                 self._say(work, f"waiting for {error.reason}, {error.delay:.0f} s: {error.message}")
                 return self._put_back(claim, error.reason, error.delay, error.message)
             case StoreUnavailableError():
-                # The database is away: nothing can be said now. The lease runs out or is handed back.
+                # The database is unreachable: nothing can be written now. The lease expires or is released.
                 log.warning("task %s: %s", claim.task_id, error.message)
                 return self._let_go(claim, error.code)
         return self._fail(work, error.code, error.message)
@@ -184,7 +184,7 @@ class Executor:
                 return done
             work.payload = slices[0].payload
         finish = _checked_finish(kind.run(work))
-        # No look at the lease here: a lease says who should work, the fence says who may write.
+        # The lease is not checked here: a lease says who should work, the fence says who may write.
         goes_on = kind.plan_next is not None
         try:
             return self._finish(work, kind, finish, goes_on=goes_on)
@@ -235,7 +235,9 @@ class Executor:
                 said=work.take_lines(),
             )
         except StoreUnavailableError as error:
-            log.warning("task %s failed (%s) but could not say so: %s", claim.task_id, code, error.message)
+            log.warning(
+                "task %s failed (%s), but this could not be recorded: %s", claim.task_id, code, error.message
+            )
             return Done(claim, Ending.RELEASED, error.code)
         if isinstance(landed, Landed):
             wakeups.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
@@ -247,7 +249,9 @@ class Executor:
         try:
             tasks.say(self._tools.db, work.claim, work.take_lines())
         except StoreUnavailableError as error:
-            log.warning("task %s waits but could not say so: %s", work.claim.task_id, error.message)
+            log.warning(
+                "task %s waits, but this could not be recorded: %s", work.claim.task_id, error.message
+            )
 
     def _put_back(self, claim: Claim, reason: str, delay: float, message: str) -> Done:
         try:
@@ -257,7 +261,7 @@ class Executor:
         return self._done(claim, landed, Ending.PUT_BACK, message)
 
     def _overran(self, claim: Claim, message: str) -> Done:
-        with contextlib.suppress(StoreUnavailableError):  # then its lease runs out
+        with contextlib.suppress(StoreUnavailableError):  # then its lease expires
             wakeups.wake_lanes(self._sender, losses.overran(self._tools.db, claim, self._caps))
         return Done(claim, Ending.OVERRAN, message)
 
@@ -279,7 +283,7 @@ class Executor:
 
 
 def _plan(work: Work, kind: Kind) -> object:
-    """What the kind plans for the phase of this task."""
+    """The slices that the kind plans for the phase of this task."""
     plan = kind.plan_next if work.claim.phase > 0 else kind.plan
     return () if plan is None else plan(work)
 

@@ -1,13 +1,13 @@
-"""The sweep: the duties that find what was forgotten and put it right.
+"""The sweep: the duties that recover work left behind.
 
 Every worker sweeps; each turn of a duty is won by compare-and-set, so there is no single scheduler to lose. A
-round asks with one statement which duties are due and have something to do, and does only those, so an idle
-installation stays quiet.
+round finds in one statement which duties are due and have work, and runs only those, so an idle installation
+stays quiet.
 
-Every duty stands alone: it has a time limit, which the database enforces, and what goes wrong with it is
-noted for people to see (`holdfast status`) and holds up no other. None waits long for a row: a session that
-was left in a transaction may keep it for ever, and whoever waited for it would not come to the duty that ends
-such sessions (`store.base.stalled_sessions`).
+Duties are independent: each has a time limit, which the database enforces, and its errors are recorded for
+people to see (`holdfast status`) and delay no other duty. None waits long for a row: a session left in a
+transaction may lock it for ever, and a sweeper waiting for it would never get to the duty that ends such
+sessions (`store.base.stalled_sessions`).
 """
 
 import logging
@@ -37,9 +37,9 @@ DEATHS, CARRIERS = "deaths", "carriers"
 WAKE_UPS, LOOK_AGAIN = "wake-ups", "look-again"
 STRANDED, BUDGETS, GENERATIONS, HISTORY = "stranded", "budgets", "generations", "history"
 PRUNE_BATCH = 2000
-# Seconds that a duty waits for a row. Who works keeps one for a fraction of a second.
+# Seconds that a duty waits for a row. Working transactions hold one for a fraction of a second.
 ROW_WAIT = 3.0
-# Seconds for one turn of a duty, of one that must not be late, and for the look at what is due.
+# Seconds for one turn of a duty, of an urgent one, and for the check of what is due.
 TIME_LIMIT, URGENT_LIMIT, PULSE_LIMIT = 30.0, 10.0, 10.0
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SweepRules:
-    """How often, and how patient."""
+    """Intervals and limits of the sweep."""
 
     interval: float = 2.0
     tidy_every: float = 30.0
@@ -64,10 +64,10 @@ class SweepRules:
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """One thing that the sweep does, every so many seconds; `run` answers how much it put right.
+    """One thing that the sweep does, at an interval; `run` returns how much it repaired.
 
-    A turn has `limit` seconds. `waiting`, if given, is the condition for having anything to do: a duty that
-    is due has no turn while it does not hold.
+    A turn has `limit` seconds. `waiting`, if given, is the condition for having work: while it is false, a
+    duty that is due gets no turn.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Duty:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a round found and put right; `failed` are duties that did not come to their end."""
+    """What a round repaired; `failed` are duties that did not complete."""
 
     won: tuple[str, ...] = ()
     due: dict[str, int] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Swept:
 
 
 class Sweeper:
-    """One sweeper of possibly many. With `apart`, duties that may take long run there, not in the round."""
+    """One sweeper of possibly many. With `apart`, slow duties run there, not in the round."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Sweeper:
 
     @property
     def duties(self) -> tuple[Duty, ...]:
-        """Every duty, in the order in which a round does them."""
+        """Every duty, in the order in which a round runs them."""
         return (*self._urgent, *self._others)
 
     def _must_not_wait(self) -> tuple[Duty, ...]:
@@ -166,9 +166,9 @@ class Sweeper:
         return (*tidying, Duty(HISTORY, self._rules.history_every, pruning))
 
     def sweep(self) -> Swept:
-        """One round: whatever was due, not won by another sweeper and not kept by others has been done.
+        """One round: whatever was due, not won by another sweeper and not locked by others has been done.
 
-        Duties that run apart have been begun. StoreUnavailableError when the database does not answer.
+        Duties that run apart have been started. StoreUnavailableError if the database does not respond.
         """
         if not self._enrolled:
             duty_schedule.enrol(self._db, {duty.name: duty.every for duty in self.duties})
@@ -176,7 +176,7 @@ class Sweeper:
         with time_limits.time_limit(PULSE_LIMIT):
             pulses = duty_schedule.pulse(self._db, self._pulse)
             if duty_schedule.was_set_back(pulses):
-                log.warning("the clock of the database was set back; duties and leases are timed anew")
+                log.warning("the clock of the database was set back; duties and leases were rescheduled")
                 duty_schedule.time_anew(self._db, self._leases.terms.ttl)
                 pulses = duty_schedule.pulse(self._db, self._pulse)
         self._due.clear()
@@ -201,13 +201,13 @@ class Sweeper:
         )
 
     def _take_turn(self, duty: Duty, pulse: Pulse) -> "Outcome | None":
-        """What came of the duty; None if another sweeper has its turn. What goes wrong with it is noted."""
+        """The outcome of the duty; None if another sweeper has its turn. Errors are recorded."""
         with time_limits.waiting_for_rows(ROW_WAIT):
-            if (turn := self._win(duty)) is None:
+            if (won := self._win(duty)) is None:
                 return None
-            self._grace = turn.grace_until > turn.now if duty.name == LEASES else self._grace
+            self._grace = won.grace_until > won.now if duty.name == LEASES else self._grace
             outcome = self._tried(duty)
-            # When the database does not answer, the round ends with the next thing that is asked of it.
+            # If the database does not respond, the round ends at its next statement.
             with suppress(StoreUnavailableError):
                 if outcome.error:
                     duty_schedule.note_failure(self._db, duty.name, pulse.failures + 1, outcome.error)
@@ -228,18 +228,18 @@ class Sweeper:
         except HoldfastError as error:
             log.warning("%s is left for the next turn: %s", duty.name, error.message)
             return Outcome(0, error.message)
-        except Exception as error:  # one failing duty never blocks the others; it is noted
-            log.exception("%s failed, and is tried again at its next turn", duty.name)
+        except Exception as error:  # one failing duty never blocks the others; it is recorded
+            log.exception("%s failed; it is retried at its next turn", duty.name)
             return Outcome(0, isolation.explain(error))
 
     def overran(self, name: str, seconds: float) -> None:
-        """The duty, which runs apart, is known to be over its time and not to have ended."""
+        """The duty, which runs apart, is recorded as overdue and still running."""
         pulses = duty_schedule.pulse(self._db, self._pulse)
         failures = pulses[name].failures + 1 if name in pulses else 1
         duty_schedule.note_failure(self._db, name, failures, f"it has not ended after {seconds:g} s")
 
     def _note_rest(self, pulses: Mapping[str, Pulse]) -> None:
-        """Duties that are due and have nothing to do have succeeded; this is noted now and then."""
+        """Duties that are due and have no work have succeeded; this is recorded from time to time."""
         resting = [
             name
             for name, pulse in pulses.items()
@@ -255,17 +255,17 @@ class Sweeper:
         return duty_schedule.win(
             self._db,
             duty.name,
-            # Slightly less than the pace of the sweepers, so that a turn is not missed by a hair.
+            # Slightly less than the interval of the sweepers, so that a turn is not narrowly missed.
             every=duty.every * 0.9,
             grace_after=terms.renew_every,
             grace=terms.ttl,
-            # Only an outage that was seen gives grace, and only to leases that it kept from being renewed:
-            # after a night without workers, leases are plainly dead.
+            # Only an observed outage gives grace, and only to leases that it kept from being renewed: after a
+            # night without workers, leases are simply dead.
             away=lambda gap: self._db.was_away(min(gap, terms.ttl)),
         )
 
     def _wake(self, counts: Mapping[str, int]) -> int:
-        """As many wake-ups as tasks are due, but for those that were sent in this round already."""
+        """As many wake-ups as tasks are due, except for those already sent in this round."""
         missing = Counter(counts) - self._due
         wakeups.wake_lanes(self._sender, missing)
         self._due += missing
@@ -273,11 +273,11 @@ class Sweeper:
 
     def _end_sessions(self) -> int:
         if ended := stalled_sessions.end(self._db):
-            log.warning("%s sessions of the database, left waiting in a transaction, were ended", ended)
+            log.warning("%s database sessions left waiting in a transaction were ended", ended)
         return ended
 
     def _expire_dead(self) -> int:
-        """No grace here: who has died renews nothing, however long it is waited for."""
+        """No grace here: a dead process renews nothing, however long one waits."""
         return self._wake(losses.expire_dead(self._db, self._host.has_died, self._rules.caps))
 
     def _expire(self) -> int:
@@ -295,7 +295,7 @@ class Sweeper:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one turn of a duty; `error` says what went wrong, if anything did."""
+    """The outcome of one turn of a duty; `error` says what went wrong, if anything did."""
 
     done: int
     error: str = ""

@@ -35,9 +35,9 @@ BACKOFF = Backoff(first=0.01, factor=2.0, most=1.0)
 
 
 class Tx:
-    """One open transaction. `again` is true when an earlier try may have committed.
+    """One open transaction. `again` is true if an earlier try may have committed.
 
-    `name` names its fault points; what it turns out to do may give it another name.
+    `name` names its fault points; the transaction may change it once it knows what it does.
     """
 
     __slots__ = ("_execute", "_executing", "again", "connection", "db", "name")

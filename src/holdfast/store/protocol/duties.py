@@ -206,10 +206,10 @@ NEXT_PHASE = Together(phases.GO_ON, phases.INSERT_PLANNING, journal.WRITE)
 def mend_stranded(db: Database, goes_on: Callable[[str], bool]) -> int:
     """No live run is without an open task. One whose slices are not all done has failed.
 
-    Any other is published, or its next phase is to be planned if `goes_on` says so of its kind.
+    Any other is published, or its next phase is planned if `goes_on` says so for its kind.
     """
-    found = db.read(lambda tx: tx.all(STRANDED))
-    return sum(_mend(db, row.head_id, row.id, goes_on) for row in found)
+    stranded = db.read(lambda tx: tx.all(STRANDED))
+    return sum(_mend(db, row.head_id, row.id, goes_on) for row in stranded)
 
 
 def _mend(db: Database, head_id: int, run_id: str, goes_on: Callable[[str], bool]) -> bool:

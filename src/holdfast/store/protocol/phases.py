@@ -1,12 +1,12 @@
 """The phases of a run: the planning task of the next one, and what the earlier ones have left.
 
 The tasks of a run are numbered through all its phases, so that what they stage never collides. The first task
-of a phase plans it. `runs.slices` is the number of the last task that is planned: a task beyond it is the one
-that plans, and (run, ordinal) is unique, so a phase has one such task whoever inserts it.
+of a phase plans it. `runs.slices` is the number of the last planned task: a task beyond it is the one that
+plans, and (run, ordinal) is unique, so a phase has one such task whoever inserts it.
 
 Nobody else may see what a run has staged before it is published. Its own later phases may: `earlier` reads it
-in one snapshot with the claim that asks, so a run that has ended meanwhile, and may be pruned, answers
-nothing instead of a part.
+in one snapshot with the claim, so for a run that has ended meanwhile, and may be pruned, it returns nothing
+instead of a part.
 """
 
 from itertools import groupby
@@ -47,9 +47,9 @@ INSERT_PLANNING = insert(tasks).values(
 
 
 def next_values(of: Claim | RunRecord, slices: int, age: float) -> dict[str, Any]:
-    """The values of `GO_ON` and `INSERT_PLANNING`: the phase after that of `of`, whose last task is `slices`.
+    """The values of `GO_ON` and `INSERT_PLANNING`: the phase after that of `of`, which ends with `slices`.
 
-    The planning task takes the run's place in the queue, as its slices do.
+    The planning task takes the run's position in the queue, as its slices do.
     """
     return {
         "b_tenant": of.tenant,
@@ -65,11 +65,11 @@ def next_values(of: Claim | RunRecord, slices: int, age: float) -> dict[str, Any
     }
 
 
-# The place of a run in the queue, and its last task.
+# The position of a run in the queue, and its last task.
 PROGRESS = select(func.min(tasks.c.age).label("age"), func.max(tasks.c.ordinal).label("last")).where(
     tasks.c.run_id == bindparam("run_id")
 )
-# A plan that found nothing was no phase: the run ends in the one before it, with the result of that.
+# An empty plan is no phase: the run ends in the one before it, with the result of that.
 _before = tasks.alias("before")
 END_BEFORE = (
     update(runs)
@@ -84,7 +84,7 @@ END_BEFORE = (
 
 
 def end_before(tx: Tx, claim: Claim) -> None:
-    """The run, whose planning task of this claim found nothing to do, has ended in the phase before it."""
+    """The run whose planning task, held by this claim, planned nothing has ended in the phase before it."""
     tx.execute(
         END_BEFORE, {"b_run": claim.run_id, "b_phase": claim.phase - 1, "b_ordinal": claim.ordinal - 1}
     )
@@ -119,9 +119,9 @@ EARLIER_CHUNKS = (
 
 
 def earlier(db: Database, claim: Claim) -> list[EarlierSlice] | None:
-    """The finished slices of the phases before that of `claim`, in their order; None if it is not held.
+    """The finished slices of the phases before that of `claim`, in order; None if it is not held.
 
-    A task that planned several others is none of them.
+    A task that planned several others is not included.
     """
 
     def body(tx: Tx) -> list[EarlierSlice] | None:
@@ -141,7 +141,7 @@ def earlier(db: Database, claim: Claim) -> list[EarlierSlice] | None:
 def earlier_chunks(
     db: Database, claim: Claim, last: int, after: tuple[int, int]
 ) -> list[tuple[int, Chunk]] | None:
-    """A page of what the slices up to `last` have staged, each chunk with its slice; None if it is not held.
+    """A page of chunks staged by the slices up to `last`, each with its slice; None if not held.
 
     `after` is the (slice, position) of the last chunk of the previous page.
     """

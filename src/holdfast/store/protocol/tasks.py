@@ -106,7 +106,7 @@ DELETE_LEFTOVERS = delete(chunks).where(
 SIGN = update(tasks).where(tasks.c.id == bindparam("b_task")).values(signed_at=now())
 
 
-def _place(claim: Claim) -> dict[str, Any]:
+def _location(claim: Claim) -> dict[str, Any]:
     return {
         "b_head": claim.head_id,
         "b_generation": claim.generation,
@@ -129,7 +129,7 @@ def stage(db: Database, claim: Claim, batch: Sequence[Chunk]) -> Outcome:
         if isinstance(held, Landed):
             return held
         if claim.epoch > 1:
-            tx.execute(DELETE_LEFTOVERS, _place(claim))
+            tx.execute(DELETE_LEFTOVERS, _location(claim))
         staging.put(tx, prepared, again=tx.again)
         tx.execute(SIGN, {"b_task": claim.task_id})
         return Landed()
@@ -273,14 +273,14 @@ def plan(
             return held
         if claim.epoch > 1:
             # An import may have staged under this task before it died; the slices start from scratch.
-            tx.execute(DELETE_LEFTOVERS, _place(claim))
+            tx.execute(DELETE_LEFTOVERS, _location(claim))
         born = requests.BORN | {"lane": claim.lane, "priority": claim.priority, "pipeline": claim.pipeline}
         ids = {"run_id": claim.run_id, "head_id": claim.head_id, "tenant": claim.tenant}
-        place = {"generation": claim.generation, "phase": claim.phase, "age": held.age, "due_at": held.age}
+        queue = {"generation": claim.generation, "phase": claim.phase, "age": held.age, "due_at": held.age}
         tx.execute(
             INSERT_TASKS,
             [
-                {**born, **ids, **place, "ordinal": n, "payload": dict(piece.payload), "weight": piece.weight}
+                {**born, **ids, **queue, "ordinal": n, "payload": dict(piece.payload), "weight": piece.weight}
                 for n, piece in enumerate(slices, start=claim.ordinal + 1)
             ],
         )
@@ -362,12 +362,12 @@ def finish(
 
     With `goes_on` its kind may have a further phase: then the task that plans it is queued instead.
 
-    `batch` is staged in it, or the chunks of `copy` are taken over: CopyGoneError if they are not all there.
+    `batch` is staged in it, or the chunks of `copy` are reused: CopyGoneError if they are not complete.
     `also` writes more about the slice.
 
     `publish` runs in that transaction when this finish publishes: whatever it writes through the given
-    transaction takes effect with the publication or not at all. It may run more than once, so it must
-    have no effect outside the transaction.
+    transaction takes effect with the publication or not at all. It may run more than once, so it must have no
+    effect outside the transaction.
     """
     prepared = staging.prepared(claim, batch)
 
@@ -378,7 +378,7 @@ def finish(
         if isinstance(held, Landed):
             return _landed_before(tx, claim, Status.SUCCESS) if held.published else held
         if claim.epoch > 1:
-            tx.execute(DELETE_LEFTOVERS, _place(claim))
+            tx.execute(DELETE_LEFTOVERS, _location(claim))
         _leave_behind(tx, claim, prepared, copy, also)
         run_logs.say(tx, claim.run_id, said)
         values = _done_values(claim, spent, staged, result)
@@ -391,7 +391,7 @@ def finish(
                 tx.name = "next_phase"
                 tx.together(FINISHED_PHASE, values | journal.of_claim(Verb.FINISH, "phase_done", claim))
                 return Landed(goes_on=True)
-        values |= _place(claim) | {"b_run": claim.run_id, "b_slices": _last(claim, held)}
+        values |= _location(claim) | {"b_run": claim.run_id, "b_slices": _last(claim, held)}
         tx.together(FINISHED_AND_PUBLISHED, values | journal.of_claim(Verb.PUBLISH, "all_slices_done", claim))
         if claim.phase and claim.plans:
             phases.end_before(tx, claim)
@@ -406,19 +406,19 @@ def finish(
 
 
 def _others_open(tx: Tx, claim: Claim, held: LockedTask) -> bool:
-    """True when another task of the run is open; while a phase is being planned none is."""
+    """True if another task of the run is open; while a phase is being planned none is."""
     if held.slices is None or claim.ordinal > held.slices:
         return False
     return bool(tx.execute(OTHERS_OPEN, {"b_run": claim.run_id, "b_task": claim.task_id}).scalar())
 
 
 def _last(claim: Claim, held: LockedTask) -> int:
-    """The ordinal of the last task of the phase: one that did what it was to plan has no others."""
+    """The ordinal of the last task of the phase: a plan task that did the work itself has no others."""
     return max(held.slices or 0, claim.ordinal)
 
 
 def _landed_before(tx: Tx, claim: Claim, status: Status) -> Landed:
-    """The answer of the earlier try, which was lost."""
+    """The result of the earlier try, whose response was lost."""
     due = requests.made_due(tx, claim.head_id, claim.generation, status)
     return Landed(published=status is Status.SUCCESS, follow_ups=due)
 
@@ -429,7 +429,7 @@ def _leave_behind(
     staging.put(tx, prepared)
     if copy is not None:
         old = {"b_old_generation": copy.generation, "b_old_slice": copy.slice}
-        if tx.execute(COPY, _place(claim) | old).rowcount != copy.chunks:
+        if tx.execute(COPY, _location(claim) | old).rowcount != copy.chunks:
             raise CopyGoneError
     if also is not None:
         also(tx)

@@ -420,20 +420,22 @@ def live_counts(db: Database, tenant: str) -> dict[str, dict[str, int]]:
     return by_lane
 
 
-def _standings(found: Sequence[Row[Any]]) -> dict[str, RunStanding]:
-    return {row.id: _standing(row) for row in found}
+def _standings(listed: Sequence[Row[Any]]) -> dict[str, RunStanding]:
+    return {row.id: _standing(row) for row in listed}
 
 
 def _standing(row: Row[Any]) -> RunStanding:
     run = rows.run(row)
-    told, (amount, tokens, paid_calls, unpriced_calls), trouble = json.loads(row.tally)
-    found = [_Step._make(step) for step in told or ()]
-    if len(found) > 1:
-        found.sort()
+    step_rows, (amount, tokens, paid_calls, unpriced_calls), trouble = json.loads(row.tally)
+    steps = [_Step._make(step) for step in step_rows or ()]
+    if len(steps) > 1:
+        steps.sort()
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
-    counted = [one for one in found if one.phase == run.phase]
+    counted = [one for one in steps if one.phase == run.phase]
     counted = counted[1:] or counted
-    steps = [progress.TaskProgress(_STATES[one.state], one.done, one.total, one.weight) for one in counted]
+    progresses = [
+        progress.TaskProgress(_STATES[one.state], one.done, one.total, one.weight) for one in counted
+    ]
     stages: dict[str, tuple[int, int]] = {}
     for one in counted:
         for name, (done, total) in (one.stages or {}).items():
@@ -441,15 +443,15 @@ def _standing(row: Row[Any]) -> RunStanding:
             stages[name] = (before[0] + done, before[1] + total)
     spent = Spent(
         paid_calls or 0,
-        sum([one.reused_calls for one in found]),
+        sum([one.reused_calls for one in steps]),
         tokens or 0,
         amount or 0,
-        sum([one.saved for one in found]),
+        sum([one.saved for one in steps]),
         unpriced_calls or 0,
     )
     unit = next((one.unit for one in counted if one.unit), "")
-    rolled = progress.roll_up(steps, planned=run.slices is not None)
-    return RunStanding(run, rolled, unit, stages, spent, row.now, _waits(found), _trouble(trouble, row.now))
+    rolled = progress.roll_up(progresses, planned=run.slices is not None)
+    return RunStanding(run, rolled, unit, stages, spent, row.now, _waits(steps), _trouble(trouble, row.now))
 
 
 def _waits(steps: Sequence[_Step]) -> RunWaits | None:

@@ -192,8 +192,8 @@ def _spent(by_tasks: Spent, by_bill: Spent | None) -> Spent:
     return replace(known, reused_calls=by_tasks.reused_calls, saved=by_tasks.saved)
 
 
-def _rolled(run: RunRecord, found: Sequence[TaskDetail], said: tuple[LogLine, ...]) -> RunProgress:
-    counted = [one for one in found if one.task.phase == run.phase]
+def _rolled(run: RunRecord, details: Sequence[TaskDetail], said: tuple[LogLine, ...]) -> RunProgress:
+    counted = [one for one in details if one.task.phase == run.phase]
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
     counted = counted[1:] or counted
     steps = [progress.TaskProgress(one.task.state, one.done, one.total, one.weight) for one in counted]
@@ -202,8 +202,8 @@ def _rolled(run: RunRecord, found: Sequence[TaskDetail], said: tuple[LogLine, ..
         progress.roll_up(steps, planned=run.slices is not None),
         next((one.unit for one in counted if one.unit), ""),
         _stages(counted),
-        sum((one.spent for one in found), Spent()),
-        sum(one.chunks for one in found),
+        sum((one.spent for one in details), Spent()),
+        sum(one.chunks for one in details),
         said,
     )
 

@@ -64,9 +64,9 @@ runs = Table(
     Column("pipeline", Text, nullable=False),
     Column("content", Text, nullable=False),
     Column("options", JSON, nullable=False),
-    # The trace that the request belonged to, as W3C writes it; no part of what is done.
+    # The trace of the request, in W3C format; not part of the work.
     Column("trace", Text),
-    # `slices`: the ordinal of the last task that is planned. `phase`: the one that it is in, from 0.
+    # `slices`: the ordinal of the last planned task. `phase`: the current one, from 0.
     Column("slices", Integer),
     Column("phase", Integer, nullable=False, server_default="0"),
     Column("queued_at", Double, nullable=False),
@@ -75,9 +75,9 @@ runs = Table(
     Column("error_code", Text),
     Column("error_message", Text),
     Column("result", JSON(none_as_null=True)),
-    # Whom to tell when it ends: {url, secret}.
+    # The callback for its end: {url, secret}.
     Column("callback", JSON(none_as_null=True)),
-    # `pruned`: the chunks that this run's end made superfluous are gone. `past`: a later run took its place.
+    # `pruned`: the chunks that this run's end made obsolete are deleted. `past`: a later run replaced it.
     Column("pruned", Boolean, nullable=False, server_default=text("false")),
     Column("past", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("head_id", "generation", name="holdfast_g1_one_run_per_generation"),
