@@ -62,8 +62,7 @@ class EngineDependencies:
     # The parent of this process reports its death; the renewal of leases has its own connection.
     watched: bool = False
     watch: Database | None = None
-    # Called with the time until which responses to orders in flight are due, by the host's clock; 0 if none
-    # are.
+    # Called with the time until which responses are due, by the host's clock; 0 if none are.
     tell_orders: Callable[[float], None] | None = None
 
 

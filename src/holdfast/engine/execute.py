@@ -236,7 +236,7 @@ class Executor:
             )
         except StoreUnavailableError as error:
             log.warning(
-                "task %s failed (%s), but this could not be recorded: %s", claim.task_id, code, error.message
+                "task %s failed (%s), but that was not recorded: %s", claim.task_id, code, error.message
             )
             return Done(claim, Ending.RELEASED, error.code)
         if isinstance(landed, Landed):
@@ -249,9 +249,7 @@ class Executor:
         try:
             tasks.say(self._tools.db, work.claim, work.take_lines())
         except StoreUnavailableError as error:
-            log.warning(
-                "task %s waits, but this could not be recorded: %s", work.claim.task_id, error.message
-            )
+            log.warning("task %s waits, but that was not recorded: %s", work.claim.task_id, error.message)
 
     def _put_back(self, claim: Claim, reason: str, delay: float, message: str) -> Done:
         try:

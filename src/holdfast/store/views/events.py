@@ -433,9 +433,7 @@ def _standing(row: Row[Any]) -> RunStanding:
     # Planning is no progress of a sliced document: its slices are. Alone, the plan task does the work.
     counted = [one for one in steps if one.phase == run.phase]
     counted = counted[1:] or counted
-    progresses = [
-        progress.TaskProgress(_STATES[one.state], one.done, one.total, one.weight) for one in counted
-    ]
+    parts = [progress.TaskProgress(_STATES[one.state], one.done, one.total, one.weight) for one in counted]
     stages: dict[str, tuple[int, int]] = {}
     for one in counted:
         for name, (done, total) in (one.stages or {}).items():
@@ -450,7 +448,7 @@ def _standing(row: Row[Any]) -> RunStanding:
         unpriced_calls or 0,
     )
     unit = next((one.unit for one in counted if one.unit), "")
-    rolled = progress.roll_up(progresses, planned=run.slices is not None)
+    rolled = progress.roll_up(parts, planned=run.slices is not None)
     return RunStanding(run, rolled, unit, stages, spent, row.now, _waits(steps), _trouble(trouble, row.now))
 
 
