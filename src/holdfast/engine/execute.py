@@ -235,9 +235,7 @@ class Executor:
                 said=work.take_lines(),
             )
         except StoreUnavailableError as error:
-            log.warning(
-                "task %s failed (%s), but that was not recorded: %s", claim.task_id, code, error.message
-            )
+            log.warning("task %s failed (%s), but not recorded: %s", claim.task_id, code, error.message)
             return Done(claim, Ending.RELEASED, error.code)
         if isinstance(landed, Landed):
             wakeups.wake_lanes(self._sender, {Lane.FOLLOW_UP: landed.follow_ups})
