@@ -1,4 +1,4 @@
-"""`Work`: what a kind's functions are given. Every effect goes through it, and every effect is fenced."""
+"""`Work`: the argument of a kind's functions. Every effect goes through it, and every effect is fenced."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class Tools:
 
 
 class Work:
-    """One claimed task in progress. It is the `Holder` that the ledger asks before it sends."""
+    """One claimed task in progress. It is the `Holder` that the ledger checks before it sends."""
 
     def __init__(self, tools: Tools, claim: Claim, kind: Kind, sent_at: float) -> None:
         self._tools = tools
@@ -53,7 +53,7 @@ class Work:
         self.hard_at = sent_at + kind.hard_limit
         self.payload: Mapping[str, Any] = claim.payload
         self.overran = False
-        # Its last transition is under way: a renewal that is refused from now on was lost to that one.
+        # Its last transition is under way: a renewal refused from now on was overtaken by that.
         self.is_ending = False
         self.is_given_up = False
         self._waits = False
@@ -72,7 +72,7 @@ class Work:
 
     @property
     def subject(self) -> str:
-        """What the work is done to."""
+        """What the work is done on."""
         return self._claim.subject
 
     @property
@@ -87,18 +87,18 @@ class Work:
 
     @property
     def phase(self) -> int:
-        """The phase of the run that this is done in; 0 is the first."""
+        """The phase of the run; 0 is the first."""
         return self._claim.phase
 
     def earlier(self, phase: int | None = None) -> list[EarlierSlice]:
-        """The finished slices of the earlier phases of this run, or of one of them, in their order."""
+        """The finished slices of the earlier phases of this run, or of one of them, in order."""
         slices = self._still_held(phases.earlier(self._tools.db, self._claim))
         return [one for one in slices if phase is None or one.phase == phase]
 
     def earlier_chunks(self, phase: int | None = None) -> Iterator[Chunk]:
-        """What the earlier phases of this run have staged, or one of them, in its order.
+        """The chunks staged by the earlier phases of this run, or by one of them, in order.
 
-        Only their own run may see it before it is published.
+        Only their own run may see them before it is published.
         """
         slices = [one.number for one in self.earlier(phase)]
         after = (min(slices, default=0), -1)
@@ -127,7 +127,7 @@ class Work:
     def overrun(self) -> None:
         """The hard time limit has passed; that counts as an attempt."""
         self.overran = True
-        self.lose("it passed its hard time limit")
+        self.lose("it exceeded its hard time limit")
 
     def trusted(self) -> bool:
         """True while the lease is trusted. Local clocks can only make this false sooner."""
@@ -138,23 +138,23 @@ class Work:
         return self._trusted_until
 
     def waiting(self, waits: bool) -> None:
-        """It is known whether the work only waits for another's order: then its death says nothing of it."""
+        """Record whether the work only waits for another's order: then its death says nothing about it."""
         if waits != self._waits:
             claims.note_wait(self._tools.db, self._claim, waits=waits)
             self._waits = waits
 
     def check(self) -> None:
-        """Return while the work may go on. Call it in every long loop."""
+        """Return while the work may continue. Call it in every long loop."""
         if not self.trusted():
             raise LeaseLostError(
                 f"the lease is no longer trusted: {self._lost or 'it was not renewed in time'}"
             )
         if self._tools.draining.is_set():
-            raise DrainingError("the worker is stopping; the task is handed back")
+            raise DrainingError("the worker is stopping; the task is released")
         if self._tools.host.clock() > self._soft_at:
             limit = self._soft_at - self._began
             raise TimeLimitError(
-                f"the task passed its time limit of {limit:.0f} s; split it or raise the limit"
+                f"the task exceeded its time limit of {limit:.0f} s; split it or raise the limit"
             )
 
     def pay(self, calls: Sequence[Call]) -> tuple[bytes, ...]:
@@ -166,7 +166,7 @@ class Work:
         return payment.results
 
     def stage(self, chunks: Sequence[Chunk]) -> None:
-        """The chunks are kept under this generation, invisible until it is published."""
+        """The chunks are stored under this generation, invisible until it is published."""
         for start in range(0, len(chunks), STAGE_BATCH):
             self.check()
             batch = self.checked(chunks[start : start + STAGE_BATCH])
@@ -174,7 +174,7 @@ class Work:
             self.staged += len(batch)
 
     def checked(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """The chunks as both databases can keep them; WorkError for one that neither can."""
+        """The chunks as both databases can store them; WorkError for one that neither can."""
         return [self._checked(chunk) for chunk in chunks]
 
     def progress(
@@ -199,8 +199,8 @@ class Work:
         self._land(tasks.advance(self._tools.db, self._claim, report))
 
     def note(self, line: str) -> None:
-        """The line is in the run's log once something else is written about the task: it costs no write."""
-        # Of lines that the clock cannot tell apart the ids tell which came before.
+        """The line is in the run's log with the next write about the task: it costs no write of its own."""
+        # The ids order lines that have the same time.
         self._noted += 1
         phase = f"phase {self.phase + 1}, " if self.phase else ""
         which = "" if self._claim.ordinal == 0 else f"{phase}slice {self._claim.ordinal}: "
@@ -208,14 +208,14 @@ class Work:
         self._lines.append((line_id, f"{which}{plain(line)}"))
 
     def take_lines(self) -> tuple[run_logs.Line, ...]:
-        """The lines that are not written yet; whoever takes them writes them."""
+        """The lines not written yet; the caller must write them."""
         taken, self._lines = tuple(self._lines), []
         return taken
 
     def _checked(self, chunk: Chunk) -> Chunk:
         for number in (chunk.position, chunk.page or 0):
             if type(number) is not int or not 0 <= number <= MOST_POSITION:
-                message = f"a chunk's place must be a number from 0 to {MOST_POSITION}, not {number!r}"
+                message = f"a chunk's position must be a number from 0 to {MOST_POSITION}, not {number!r}"
                 raise WorkError(message, code="bad_chunk")
         if not isinstance(chunk.text, str):
             raise WorkError(

@@ -149,7 +149,7 @@ class Access:
 
     def has_keys(self) -> bool:
         """True when a key was ever made: then nobody comes in without one."""
-        self._has_keys = self._has_keys or keys.any_made(self._db)  # keys are revoked, never deleted
+        self._has_keys = self._has_keys or keys.any_created(self._db)  # keys are revoked, never deleted
         return self._has_keys
 
     def who(self, token: str) -> Identity:

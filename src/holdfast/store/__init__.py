@@ -3,7 +3,7 @@
 Rooms, from the ground up; each may use those below it (an import contract says so):
 
 - `base`: the database, its two dialects, rows, the journal, the tables, and the migrations
-- `protocol`: requests, claims, the fence, publishing, and what the sweep puts right. It knows no feature
+- `protocol`: requests, claims, the fence, publishing, and the repairs of the sweep. It knows no feature
 - `money`: paid calls, orders, charges, budgets, the bill
 - `follow_ups`, `jobs`: features, hooked into the protocol (`base.database.Hook`)
 - `library`: collections and documents

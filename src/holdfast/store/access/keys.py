@@ -103,7 +103,7 @@ def still_live(db: Database, digests: Sequence[str]) -> list[str]:
     return [row.digest for row in db.look(STILL_LIVE, {"digests": list(digests)})] if digests else []
 
 
-def any_made(db: Database) -> bool:
+def any_created(db: Database) -> bool:
     """True if a key was ever created, even if revoked: revoking the last one must not end authentication."""
     return db.first(ANY) is not None
 

@@ -1,4 +1,4 @@
-"""Cached statements: what SQLAlchemy would compute anew for each execution is computed once.
+"""Cached statements: what SQLAlchemy would compute for each execution is computed once.
 
 The statements of the store are constants. From the second execution on, a statement is cached as its text,
 the positions of its values and the conversions of its types; the rest is up to the driver. Rows are returned

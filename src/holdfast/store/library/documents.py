@@ -232,7 +232,7 @@ def add(
             raise no_collection(collection)
         added: dict[str, AddedDocument] = {}
         for draft in sorted(drafts, key=lambda one: one.source.digest):
-            document = _made_or_found(tx, tenant, collection, draft)
+            document = _insert_or_get(tx, tenant, collection, draft)
             answer = request(tx, document)
             is_new = document.id == draft.id
             added[draft.id] = AddedDocument(asked_for(document, answer), answer, is_new=is_new)
@@ -251,7 +251,7 @@ def add(
 _NO_HEAD = dict.fromkeys(column.key for column in _HEAD)
 
 
-def _made_or_found(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -> Document:
+def _insert_or_get(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -> Document:
     """The new document of the draft, or the live one of the collection that has its content."""
     row = tx.one(NEW, row_of(tenant, collection, draft))
     if row is not None:

@@ -1,1 +1,1 @@
-"""How the tables came to be: a baseline, and one file for each change after it."""
+"""The history of the tables: a baseline, and one file for each later change."""

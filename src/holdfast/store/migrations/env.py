@@ -9,7 +9,8 @@ engine = context.config.attributes["engine"]
 
 with engine.connect() as connection:
     if connection.dialect.name == "postgresql":
-        # Of two migrators the second waits here. A lock not had in 5 s ends the migration, not the service.
+        # Of two migrators the second waits here. If a lock is not granted in 5 s, the migration fails, not
+        # the service.
         connection.exec_driver_sql("SET lock_timeout = '5s'")
         connection.exec_driver_sql("SELECT pg_advisory_lock(7142301)")
         connection.commit()

@@ -83,7 +83,7 @@ LOST = (
 )
 _WHY = {
     Loss.PROCESS_DIED: "the process that ran it died {} times without any progress",
-    Loss.OVERRAN: "it passed its hard time limit {} times without any progress",
+    Loss.OVERRAN: "it exceeded its hard time limit {} times without any progress",
 }
 _LOST = "its worker was lost {} times without any progress"
 

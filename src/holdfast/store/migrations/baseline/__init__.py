@@ -1,1 +1,1 @@
-"""The tables of the first release, room by room, as they were then: later changes are migrations."""
+"""The tables of the first release, room by room. Later changes are migrations."""

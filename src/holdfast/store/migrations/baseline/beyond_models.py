@@ -1,8 +1,8 @@
-"""What no model can say: full-text indexes, the order of the journal, triggers that count documents."""
+"""What models cannot express: full-text indexes, the order of the journal, triggers that count documents."""
 
 from alembic import op
 
-# One statement, one call: a collection of 100,000 documents that is deleted is one change of one row.
+# One call per statement: deleting a collection of 100,000 documents changes the counter row once.
 COUNT_POSTGRESQL = """
 CREATE FUNCTION holdfast_count_documents() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -57,7 +57,7 @@ TRIGGERS_SQLITE = {
 
 
 def create() -> None:
-    """They are there, in the words of the database."""
+    """They exist, written for the database's dialect."""
     if op.get_bind().dialect.name == "postgresql":
         _on_postgresql()
     else:
@@ -78,11 +78,11 @@ def _on_postgresql() -> None:
 
 
 def _on_sqlite() -> None:
-    """A full-text index that keeps no text of its own; triggers tell it what comes and goes.
+    """A full-text index without its own copy of the text; triggers keep it in step.
 
     Its tokenizer is `ascii`: there every character beyond ASCII belongs to a word, so that a term is one
-    token. `unicode61` knows the letters of Unicode 6.1 only, and would cut a term at any newer one and at
-    the vowel signs of Indic scripts.
+    token. `unicode61` only knows the letters of Unicode 6.1, and would cut a term at any newer one and at the
+    vowel signs of Indic scripts.
     """
     op.execute(
         "CREATE VIRTUAL TABLE holdfast_chunk_words USING fts5(words, content='holdfast_chunks', "

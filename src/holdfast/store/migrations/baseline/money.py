@@ -1,4 +1,4 @@
-"""Calls, orders, charges, budgets and what providers do not answer."""
+"""Calls, orders, charges, budgets and provider troubles."""
 
 import sqlalchemy as sa
 from alembic import op
