@@ -228,9 +228,9 @@ def postgresql_slate(require: Callable[[str], str], postgresql_template: str) ->
 @pytest.fixture(scope="session")
 def _kept() -> Iterator[None]:
     """What is the same for every database that a test opens is made once."""
-    from tests import kept  # noqa: PLC0415  tests without a database must not need it
+    from tests import session_cache  # noqa: PLC0415  tests without a database must not need it
 
-    with kept.once():
+    with session_cache.once():
         yield
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.providers.base import boot_time
+from holdfast.clock import boot_time
 from tests.acceptance.patience import until
 
 ROOT = Path(__file__).resolve().parents[2]

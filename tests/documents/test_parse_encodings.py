@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.text import is_plain, plain
 from holdfast.documents.parse import encodings, texts
-from holdfast.store.base.text import is_plain, plain
 from tests.documents import files
 
 KOREAN = "안녕하세요 이것은 한국어 텍스트입니다. 반갑습니다. 오늘은 날씨가 좋습니다."

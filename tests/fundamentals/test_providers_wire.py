@@ -13,8 +13,9 @@ import httpcore
 import pytest
 
 from holdfast import faults
+from holdfast.clock import boot_time
 from holdfast.providers import sockets
-from holdfast.providers.base import Answered, NotSent, Refused, Unknown, boot_time
+from holdfast.providers.base import Answered, NotSent, Refused, Unknown
 from holdfast.providers.openai import OpenAIProvider
 from holdfast.testing import orders
 from holdfast.testing.meter import Meter

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.text import plain
 from holdfast.documents import chunk, text_units
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import encodings, html, pdf, sheets, sniff, tables, texts
@@ -13,7 +14,6 @@ from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, Te
 from holdfast.kinds import qa
 from holdfast.providers import extractive
 from holdfast.search import letter_folding, snippet, stem, titles, tokenizer
-from holdfast.store.base.text import plain
 
 Target = Callable[[str], object]
 _SCHEMA = {"properties": {name: {"type": "string"} for name in ("name", "date", "email", "a")}}

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from holdfast.clock import boot_time
 from holdfast.core.errors import FencedOutError, MustWaitError, ProviderRefusedError
 from holdfast.core.records import Fenced, Spent
 from holdfast.core.retry import Backoff
@@ -16,7 +17,6 @@ from holdfast.engine.host import ThreadHost
 from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Ledger
 from holdfast.ledger.prices import Price, PriceTable
-from holdfast.providers.base import boot_time
 from holdfast.store.money import budgets, calls, orders
 from holdfast.store.protocol import claims, requests, tasks
 from holdfast.testing.prices import PRICES as USUAL

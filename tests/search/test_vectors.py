@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import vectors
+from holdfast.store.search.snapshot_cache import SnapshotCache
 from holdfast.vectors import matrix
 from holdfast.vectors.matrix import Matrix
-from holdfast.vectors.snapshot_cache import SnapshotCache
 
 
 def made(head, number, seed, dimensions=8):

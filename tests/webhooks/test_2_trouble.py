@@ -2,7 +2,6 @@
 
 import threading
 
-import httpcore
 import pytest
 
 from holdfast.core import retry
@@ -125,12 +124,12 @@ def test_a_name_that_changes_its_address_between_two_looks_gains_nothing(strict,
 
     tried = []
 
-    def refuse(_self, host, *_args, **_more):
-        tried.append(host)
-        raise httpcore.ConnectError("no route")
+    def refuse(_family, _kind, _proto, address, _limit):
+        tried.append(address[0])
+        raise OSError("no route")
 
     monkeypatch.setattr("holdfast.documents.addresses.socket.getaddrinfo", once)
-    monkeypatch.setattr("httpcore.SyncBackend.connect_tcp", refuse)
+    monkeypatch.setattr("holdfast.providers.sockets._connect", refuse)
     office = strict(backoff=NEVER)
     office.hook(receiver.url.replace("127.0.0.1", "rebinding.example"))
     office.ask()

@@ -13,12 +13,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import select
 
 from holdfast import bootstrap
+from holdfast.clock import boot_time
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Ask
 from holdfast.core.states import LANE_RANK
 from holdfast.engine import wakeups
 from holdfast.engine.kinds import Kind
-from holdfast.providers.base import boot_time
 from holdfast.store.base.schema import workers
 from holdfast.store.protocol.workers import WorkerState
 from holdfast.store.protocol.workers import known as known_workers

@@ -26,12 +26,12 @@ from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import Landed
 from holdfast.core.states import Disposition, shown
+from holdfast.core.text import plain
 from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
 from holdfast.service.conditions import Condition
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, place_of
 from holdfast.service.library import Taking
-from holdfast.store.base.text import plain
 from holdfast.store.library.document_lists import DocumentQuery, SortKey
 from holdfast.store.library.documents import Document
 from holdfast.web.slow_requests import Pool

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 
+from holdfast.clock import boot_time
 from holdfast.core.errors import HoldfastError
-from holdfast.providers.base import boot_time
 from holdfast.service.access import Identity
 
 BURST_SECONDS = 2.0

@@ -1,24 +1,20 @@
-"""Which addresses a document may be fetched from, and connections to those only.
-
-The name is resolved here, each address is judged, and the connection is made to the very address that passed:
-a name server that answers differently the second time is not asked a second time. `httpcore` takes its
-sockets from such a backend, and goes on to use the name for `Host`, for SNI and for the certificate.
-"""
+"""Which addresses a document may be fetched from, and connections to those only (see `providers.sockets`)."""
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import queue
 import socket
 import ssl
 import threading
-import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterator
 
 import httpcore
 
-_SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
+from holdfast.clock import boot_time
+from holdfast.providers import sockets
+
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # All that is routed of IPv6; fec0::/10 and every other old or local range is outside.
@@ -28,14 +24,6 @@ _NOT_PUBLIC_V6 = (ipaddress.IPv6Network("3fff::/20"), ipaddress.IPv6Network("200
 _NOT_PUBLIC_V4 = (ipaddress.IPv4Network("192.88.99.0/24"), ipaddress.IPv4Network("192.0.0.0/24"))
 # The middle of an ISATAP address, whose last 32 bits are an IPv4 address; with and without the universal bit.
 _ISATAP = frozenset({0x00005EFE, 0x02005EFE})
-
-
-class ForbiddenAddressError(Exception):
-    """Every address of the name is one that must not be fetched from."""
-
-
-class LateError(Exception):
-    """The time for the whole fetch is over."""
 
 
 def is_public(text: str) -> bool:
@@ -98,88 +86,20 @@ def is_forbidden(host: str, seconds: float = 2.0) -> bool:
     return bool(addresses) and not any(is_public(address) for address in addresses)
 
 
-class Clock:
-    """What is left of the time for a fetch."""
+@contextlib.contextmanager
+def pool(
+    seconds: float, tls: ssl.SSLContext | None, *, allow_private: bool
+) -> Iterator[httpcore.ConnectionPool]:
+    """What opens connections to allowed addresses for one request, all of which ends within the seconds.
 
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        """The seconds left, always more than none; LateError when there are none."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise LateError
-        return left
-
-
-class Backend(httpcore.NetworkBackend):
-    """Opens connections to allowed addresses, within the time that is left."""
-
-    def __init__(self, clock: Clock, *, allow_private: bool) -> None:
-        self._clock = clock
-        self._allow_private = allow_private
-        self._plain = httpcore.SyncBackend()
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ARG002 (the clock knows)
-        local_address: str | None = None,
-        socket_options: Iterable[_SocketOption] | None = None,
-    ) -> httpcore.NetworkStream:
-        """A connection to the first allowed address that accepts one.
-
-        getaddrinfo cannot be interrupted; a slow resolver is noticed after it.
-        """
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise httpcore.ConnectError(f"the name {host} has no address ({error})") from error
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        allowed = [address for address in addresses if self._allow_private or is_public(address)]
-        if not allowed:
-            # Which address it is stays here: the answers of a name server inside are nobody else's business.
-            raise ForbiddenAddressError(f"{host} is not on the public internet")
-        for tried, address in enumerate(allowed):
-            limit = self._clock.left() / (len(allowed) - tried)
-            try:
-                stream = self._plain.connect_tcp(address, port, limit, local_address, socket_options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                problem: Exception = error
-            else:
-                return Stream(stream, self._clock)
-        raise problem
-
-
-class Stream(httpcore.NetworkStream):
-    """A connection whose every operation ends with the time of the whole fetch, however slowly bytes drip."""
-
-    def __init__(self, inner: httpcore.NetworkStream, clock: Clock) -> None:
-        self._inner = inner
-        self._clock = clock
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002 (the clock knows)
-        """What has come."""
-        return self._inner.read(max_bytes, self._clock.left())
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002 (the clock knows)
-        """All of the buffer has been written."""
-        self._inner.write(buffer, self._clock.left())
-
-    def close(self) -> None:
-        """The connection is closed."""
-        self._inner.close()
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ARG002 (the clock knows)
-    ) -> httpcore.NetworkStream:
-        """This connection, encrypted and its server's name verified."""
-        return Stream(self._inner.start_tls(ssl_context, server_hostname, self._clock.left()), self._clock)
-
-    def get_extra_info(self, info: str) -> Any:
-        """What `httpcore` asks of a stream."""
-        return self._inner.get_extra_info(info)
+    `httpcore` goes on to use the name for `Host`, for SNI and for the certificate.
+    """
+    deadline = boot_time() + seconds
+    attempt = sockets.Attempt(lambda: True, send_by=deadline, deadline=deadline, reads_late=False)
+    token = sockets.current.set(attempt)
+    try:
+        backend = sockets.Backend(lambda address: allow_private or is_public(address))
+        with httpcore.ConnectionPool(network_backend=backend, ssl_context=tls) as connections:
+            yield connections
+    finally:
+        sockets.current.reset(token)

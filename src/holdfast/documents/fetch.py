@@ -1,7 +1,7 @@
 """A document from a URL, within limits, and never from inside the network that the worker stands in.
 
-`httpcore` and not `http.client`: it lets us give it the socket (see `addresses`), follows no redirect, reads
-no proxy from the environment and decodes no content by itself, so that each of these is decided here: every
+`httpcore` and not `http.client`: it lets us give it the socket (`providers.sockets`), follows no redirect,
+reads no proxy from the environment and decodes no content by itself, so that each is decided here: every
 redirect is a new fetch with its own check, and what a compressed answer expands to is counted as it expands.
 """
 
@@ -15,8 +15,10 @@ from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
 import httpcore
 
+from holdfast.clock import boot_time
 from holdfast.core.errors import WorkError
-from holdfast.documents.addresses import Backend, Clock, ForbiddenAddressError, LateError
+from holdfast.documents import addresses
+from holdfast.providers.sockets import ForbiddenAddressError, LateError, WithheldError
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _STEP = 64 * 1024
@@ -83,11 +85,11 @@ def fetch(
     After an error `into` may hold a part; what `into` itself raises is passed on.
     """
     limits = limits or FetchLimits()
-    clock = Clock(limits.seconds)
-    backend = Backend(clock, allow_private=limits.allow_private)
+    deadline = boot_time() + limits.seconds
     try:
         for _hop in range(limits.redirects + 1):
-            with httpcore.ConnectionPool(network_backend=backend, ssl_context=tls) as pool:
+            left = deadline - boot_time()
+            with addresses.pool(left, tls, allow_private=limits.allow_private) as pool:
                 found = _ask(pool, url, into, known or Validators(), limits)
             if not isinstance(found, str):
                 return found
@@ -96,7 +98,7 @@ def fetch(
         raise WorkError(f"the URL may not be fetched: {error}", code="url_forbidden") from error
     except (LateError, httpcore.TimeoutException) as error:
         raise WorkError(f"{url} took longer than {limits.seconds:g} s", code="url_failed") from error
-    except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+    except (WithheldError, httpcore.NetworkError, httpcore.ProtocolError) as error:
         raise WorkError(f"{url} cannot be fetched: {error}", code="url_failed") from error
     raise WorkError(f"the URL redirects more than {limits.redirects} times", code="url_failed")
 

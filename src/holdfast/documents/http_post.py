@@ -14,8 +14,8 @@ import httpcore
 
 from holdfast import faults
 from holdfast.core.errors import WorkError
-from holdfast.documents import fetch
-from holdfast.documents.addresses import Backend, Clock, ForbiddenAddressError, LateError
+from holdfast.documents import addresses, fetch
+from holdfast.providers.sockets import ForbiddenAddressError, LateError, WithheldError
 
 MOST_ANSWER = 64 * 1024
 
@@ -48,9 +48,8 @@ def post(
     sent = [("Host", urlsplit(address).netloc), ("Connection", "close"), *headers]
     faults.point("post.first_byte")
     try:
-        backend = Backend(Clock(seconds), allow_private=allow_private)
         with (
-            httpcore.ConnectionPool(network_backend=backend, ssl_context=tls) as pool,
+            addresses.pool(seconds, tls, allow_private=allow_private) as pool,
             pool.stream("POST", address, headers=sent, content=_told(body)) as response,
         ):
             faults.point("post.answered")
@@ -60,7 +59,7 @@ def post(
         raise WorkError(f"the URL may not be posted to: {error}", code="url_forbidden") from error
     except (LateError, httpcore.TimeoutException) as error:
         raise PostError(f"it took longer than {seconds:g} s") from error
-    except (httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError) as error:
+    except (WithheldError, httpcore.NetworkError, httpcore.ProtocolError) as error:
         raise PostError(f"the connection failed: {error}") from error
 
 
@@ -73,9 +72,7 @@ def _told(body: bytes) -> Iterator[bytes]:
 def _read_some(response: httpcore.Response) -> None:
     """The answer's body is of no interest; a little is read, so that an honest server is not cut off."""
     read = 0
-    with contextlib.suppress(
-        LateError, httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError
-    ):
+    with contextlib.suppress(httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
         for part in response.iter_stream():
             read += len(part)
             if read > MOST_ANSWER:

@@ -18,6 +18,7 @@ from holdfast.core.errors import BadRequestError, StoreUnavailableError
 from holdfast.core.ports import Host
 from holdfast.core.records import Ask, Landed, Outcome, RequestResult, Skipped
 from holdfast.core.states import LANE_RANK, Disposition, Lane
+from holdfast.core.text import is_plain
 from holdfast.engine import events, wakeups
 from holdfast.engine.events import Done
 from holdfast.engine.execute import Executor
@@ -34,7 +35,6 @@ from holdfast.ledger.pay import Ledger
 from holdfast.ledger.prices import DEFAULT, PriceTable
 from holdfast.providers.base import Provider
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import is_plain
 from holdfast.store.money import orders
 from holdfast.store.protocol import claims, duties, losses, requests
 from holdfast.telemetry import traces

@@ -31,6 +31,7 @@ from holdfast.core.errors import (
 )
 from holdfast.core.records import Claim, Fenced, Landed, Outcome, Skipped, Slice
 from holdfast.core.states import Lane
+from holdfast.core.text import plain
 from holdfast.engine import events, wakeups
 from holdfast.engine.events import Done, Ending
 from holdfast.engine.kinds import Finish, Kind, Registry
@@ -38,7 +39,6 @@ from holdfast.engine.watchdog import Watchdog
 from holdfast.engine.work import Tools, Work
 from holdfast.leases.base import LeaseBackendError, Leases
 from holdfast.store.base.database import Tx
-from holdfast.store.base.text import plain
 from holdfast.store.protocol import claims, losses, tasks
 
 MOST_RESULT = 1024 * 1024

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from holdfast.clock import boot_time
 from holdfast.engine import processes
-from holdfast.providers.base import boot_time
 
 T = TypeVar("T")
 

@@ -16,11 +16,11 @@ from holdfast.core.errors import (
 )
 from holdfast.core.ports import Host
 from holdfast.core.records import Chunk, Claim, EarlierSlice, Fenced, Outcome, Spent
+from holdfast.core.text import plain
 from holdfast.engine.kinds import Kind
 from holdfast.leases.base import LeaseTerms
 from holdfast.ledger.pay import Call, Ledger
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import plain
 from holdfast.store.protocol import claims, phases, run_logs, tasks
 
 STAGE_BATCH = 200

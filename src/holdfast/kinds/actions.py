@@ -11,6 +11,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeVar
 
 from holdfast.core.errors import BadRequestError, WorkError
+from holdfast.core.text import is_plain
 from holdfast.documents import fetch
 from holdfast.engine.kinds import Kind, Supplies
 from holdfast.engine.work import Work
@@ -23,7 +24,6 @@ from holdfast.kinds.prompt import PromptTask
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import is_plain
 from holdfast.store.follow_ups import deliveries
 
 NAME = "action"

@@ -14,13 +14,13 @@ from typing import Any
 
 from holdfast.core.errors import FencedOutError, WorkError
 from holdfast.core.records import Fenced
+from holdfast.core.text import plain
 from holdfast.engine.work import Work
 from holdfast.kinds import model_calls
 from holdfast.kinds.document_text import Reading
 from holdfast.kinds.model_calls import Model
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import plain
 from holdfast.store.follow_ups import agent_findings
 
 MOST_TOOL_TEXT = 20_000

@@ -7,12 +7,12 @@ from typing import Any
 
 from holdfast.core import float_vectors, keys
 from holdfast.core.errors import BadRequestError
+from holdfast.core.text import is_plain, plain
 from holdfast.documents import bundles
 from holdfast.documents.blobs import digest_checked
 from holdfast.documents.bundles import Bundle, BundlePart
 from holdfast.documents.parse.records import Format
 from holdfast.kinds import index
-from holdfast.store.base.text import is_plain, plain
 from holdfast.store.library.documents import DocumentSource
 
 MOST_NUMBER = 2**31 - 1

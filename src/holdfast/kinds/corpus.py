@@ -11,10 +11,10 @@ from typing import Any
 
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, MustWaitError, NotFoundError, WorkError
+from holdfast.core.text import is_plain
 from holdfast.engine.work import Work
 from holdfast.kinds.model_calls import Model
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import is_plain
 from holdfast.store.jobs import job_sources
 from holdfast.store.jobs.job_sources import JobSource
 from holdfast.store.library import documents

@@ -14,6 +14,7 @@ from typing import Any
 from holdfast.core import keys
 from holdfast.core.errors import WorkError
 from holdfast.core.records import Claim, Slice
+from holdfast.core.text import plain
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import corpus, job_summary, model_calls, schemas
@@ -21,7 +22,6 @@ from holdfast.kinds.log_phrases import many
 from holdfast.kinds.model_calls import Model
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.text import plain
 from holdfast.store.jobs import job_results, job_sources
 from holdfast.store.jobs.job_results import ResultDraft
 from holdfast.store.jobs.job_sources import NumberedChunk

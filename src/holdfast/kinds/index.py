@@ -15,6 +15,7 @@ from typing import Any
 from holdfast.core import keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.records import Chunk, Claim, Copy, Slice
+from holdfast.core.text import is_plain
 from holdfast.documents import chunk
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.chunk import ChunkText
@@ -29,7 +30,6 @@ from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import term_counts, tokenizer
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.text import is_plain
 from holdfast.store.library import documents, integrity
 from holdfast.store.protocol import slices
 from holdfast.store.search import search_reads as search_store

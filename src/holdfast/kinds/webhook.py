@@ -16,12 +16,12 @@ from holdfast.core import retry
 from holdfast.core.errors import FencedOutError, MustWaitError, WorkError
 from holdfast.core.ports import Host
 from holdfast.core.records import Fenced, Outcome
+from holdfast.core.text import plain
 from holdfast.documents import http_post
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import webhook_signature
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import plain
 from holdfast.store.follow_ups import deliveries, delivery_attempts
 from holdfast.store.follow_ups.deliveries import Parcel
 

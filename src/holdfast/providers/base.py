@@ -15,19 +15,9 @@ second exchange says nothing about what the first one cost.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
-
-# Counts time spent suspended, which CLOCK_MONOTONIC on Linux does not. macOS has no CLOCK_BOOTTIME, but its
-# monotonic clock does count sleep.
-_BOOT_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def boot_time() -> float:
-    """Return seconds since boot, suspended time included: the clock of `Exchange.send_by` and `.deadline`."""
-    return time.clock_gettime(_BOOT_CLOCK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
-"""Sockets that know whether a request began, ask before it begins, and end on time.
+"""Sockets that know whether a request began, ask before it begins, end on time and lead where they may.
 
 An HTTP client's own view is not enough where a request costs money. It cannot say whether the first byte was
 written, it has no place for a last question just before that byte, and its timeouts are per operation: a
 server that drips a byte a second is never cut. All three are properties of the socket, so `httpcore` is given
 sockets of ours, and each request an `Attempt` that they find through a context variable (`httpcore` runs the
 whole of a request in the thread that asked for it).
+Documents are fetched and webhooks posted by the same sockets.
 
 The remaining window: a process frozen between the reading of the clock and the `send` system call, a few
 microseconds later, writes its first buffer, the headers, when it thaws. The body goes out in a second write
@@ -24,13 +25,21 @@ from typing import Any
 import httpcore
 
 from holdfast import faults
-from holdfast.providers.base import boot_time
+from holdfast.clock import boot_time
 
 _SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
 
 class WithheldError(Exception):
     """The request was given up before its first byte."""
+
+
+class LateError(WithheldError):
+    """Its time was over before that byte."""
+
+
+class ForbiddenAddressError(WithheldError):
+    """Every address of the name is one that must not be connected to."""
 
 
 @dataclass(slots=True)
@@ -41,12 +50,14 @@ class Attempt:
     send_by: float
     deadline: float
     begun: bool = False
+    # An answer that is there when the deadline has passed is read all the same: it was paid for.
+    reads_late: bool = True
 
     def until_first_byte(self) -> float:
         """Return the seconds left for getting ready; raises when there are none."""
         left = min(self.send_by, self.deadline) - boot_time()
         if left <= 0:
-            raise WithheldError("late")
+            raise LateError("late")
         return left
 
     def until_deadline(self) -> float:
@@ -71,8 +82,12 @@ class Stream(httpcore.NetworkStream):
         Past the deadline the socket is read without waiting: an answer that arrived while this process was
         frozen was paid for and is kept; one that still drips is cut at its next missing byte.
         """
+        attempt = current.get()
+        left = attempt.until_deadline()
+        if not (left or attempt.reads_late):
+            raise httpcore.ReadTimeout("deadline")
         try:
-            self._sock.settimeout(current.get().until_deadline())
+            self._sock.settimeout(left)
             return self._sock.recv(max_bytes)
         except (TimeoutError, BlockingIOError, ssl.SSLWantReadError) as exc:
             raise httpcore.ReadTimeout("deadline") from exc
@@ -167,7 +182,14 @@ class Stream(httpcore.NetworkStream):
 
 
 class Backend(httpcore.NetworkBackend):
-    """Opens connections within what is left of the attempt, over all of a name's addresses."""
+    """Opens connections within what is left of the attempt, over all of a name's addresses that are allowed.
+
+    The name is resolved once, and the connection is made to the very address that passed: a name server that
+    answers differently the second time is not asked a second time.
+    """
+
+    def __init__(self, is_allowed: Callable[[str], bool] | None = None) -> None:
+        self._is_allowed = is_allowed
 
     def connect_tcp(
         self,
@@ -184,7 +206,12 @@ class Backend(httpcore.NetworkBackend):
             # getaddrinfo cannot be interrupted; a slow resolver is noticed after it, with nothing sent.
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as exc:
-            raise WithheldError(f"name: {exc}") from exc
+            raise WithheldError(f"the name {host} has no address ({exc})") from exc
+        if self._is_allowed is not None:
+            found = [entry for entry in found if self._is_allowed(str(entry[4][0]))]
+            if not found:
+                # Which address it is stays here: the answers of a name server inside are nobody's business.
+                raise ForbiddenAddressError(f"{host} is not on the public internet")
         problem = "no address"
         for tried, (family, kind, proto, _, address) in enumerate(found):
             limit = attempt.until_first_byte() / (len(found) - tried)

@@ -14,18 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
+from holdfast.core import text as texts
 from holdfast.core.errors import BadRequestError
 from holdfast.search import fusion, keyword, snippet, statistics, titles, tokenizer
 from holdfast.search.fusion import Fused, LegScore
 from holdfast.search.snippet import Snippet
-from holdfast.store.base import text as texts
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.search import search_reads as stored
 from holdfast.store.search import title_reads
+from holdfast.store.search.snapshot_cache import SnapshotCache
 from holdfast.vectors.base import Ranked, VectorIndex
 from holdfast.vectors.encoding import Vector
 from holdfast.vectors.exact import ExactIndex
-from holdfast.vectors.snapshot_cache import SnapshotCache
 
 Mode = Literal["hybrid", "keyword", "vector"]
 Embed: TypeAlias = "Callable[[str], Vector | None]"

@@ -22,7 +22,7 @@ from holdfast.search.postings import PostingBlock
 from holdfast.search.term_counts import SliceTerms, encode
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
-from holdfast.vectors.snapshot_cache import SnapshotCache
+from holdfast.store.search.snapshot_cache import SnapshotCache
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from holdfast.search import bm25, tokenizer
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stamps
 from holdfast.store.search import title_reads as stored
-from holdfast.vectors.snapshot_cache import SnapshotCache
+from holdfast.store.search.snapshot_cache import SnapshotCache
 
 BUDGET = 64 << 20
 MOST = 50  # documents that may come up by their titles

@@ -15,10 +15,10 @@ from enum import StrEnum
 
 from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
 from holdfast.core.records import TENANT
+from holdfast.core.text import is_plain
 from holdfast.store.access import keys, sessions
 from holdfast.store.access.keys import Key
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import is_plain
 
 PREFIX = "hf_"
 MOST_NAME = 100

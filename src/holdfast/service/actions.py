@@ -10,6 +10,7 @@ from holdfast.core import keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
 from holdfast.core.records import Fenced, Landed
 from holdfast.core.states import Lane
+from holdfast.core.text import is_plain
 from holdfast.documents import addresses
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
@@ -18,7 +19,6 @@ from holdfast.kinds import model_calls, webhook_signature
 from holdfast.kinds.model_calls import Model
 from holdfast.service.library import Wish
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import is_plain
 from holdfast.store.follow_ups import actions, delivery_attempts, follow_up_retries, follow_ups, webhook_tests
 from holdfast.store.follow_ups.delivery_attempts import Delivery
 from holdfast.store.follow_ups.follow_ups import Action, FollowUp

@@ -13,10 +13,10 @@ from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import Status, shown
+from holdfast.core.text import is_plain
 from holdfast.service import explanations
 from holdfast.service.explanations import Waiting
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import is_plain
 from holdfast.store.library import document_lists
 from holdfast.store.library.document_lists import Counts, DocumentQuery, PagePosition, SortKey
 from holdfast.store.library.documents import Document

@@ -16,9 +16,9 @@ from pathlib import Path, PurePosixPath
 
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.core.states import Disposition, Status
+from holdfast.core.text import is_plain, plain
 from holdfast.service.library import Library, Taking, Upload, Wish
 from holdfast.store.base.database import Database
-from holdfast.store.base.text import is_plain, plain
 from holdfast.store.library import documents
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import Document, DocumentDraft

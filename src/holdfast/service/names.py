@@ -2,7 +2,7 @@
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import TENANT
-from holdfast.store.base.text import is_plain
+from holdfast.core.text import is_plain
 
 MOST_TITLE = 500
 # Bytes: an index over names takes rows of 2,704 at most on PostgreSQL, tenant and collection included.

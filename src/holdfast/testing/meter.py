@@ -27,7 +27,8 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
-from holdfast.providers.base import Profile, boot_time
+from holdfast.clock import boot_time
+from holdfast.providers.base import Profile
 from holdfast.providers.openai import OpenAIProvider
 from holdfast.testing import meter_answers
 from holdfast.testing.meter_book import Book, MeterEntry, MeterOrder, Totals, When

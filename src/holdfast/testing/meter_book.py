@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from holdfast.providers.base import boot_time
+from holdfast.clock import boot_time
 
 When = Literal["before", "after"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from holdfast.providers.base import boot_time
+from holdfast.clock import boot_time
 
 
 class KeyReusedError(Exception):

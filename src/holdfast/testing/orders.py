@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.providers.base import Exchange, Outcome, Provider, boot_time
+from holdfast.clock import boot_time
+from holdfast.providers.base import Exchange, Outcome, Provider
 
 _serial = itertools.count(1)
 

@@ -17,11 +17,11 @@ from holdfast.extras import LazyModule
 from holdfast.store.base.database import Tx
 from holdfast.store.search import search_reads as stored
 from holdfast.store.search.search_reads import CollectionSnapshot
+from holdfast.store.search.snapshot_cache import SnapshotCache
 from holdfast.vectors import matrix
 from holdfast.vectors.base import Ranked
 from holdfast.vectors.encoding import Vector, normalised
 from holdfast.vectors.matrix import Matrix, VectorBlock
-from holdfast.vectors.snapshot_cache import SnapshotCache
 
 if TYPE_CHECKING:
     import numpy as np

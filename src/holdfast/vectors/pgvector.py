@@ -20,11 +20,11 @@ from holdfast.store.base.database import Tx
 from holdfast.store.search import nearest_vectors
 from holdfast.store.search import vector_tables as tables
 from holdfast.store.search.search_reads import CollectionSnapshot
+from holdfast.store.search.snapshot_cache import SnapshotCache
 from holdfast.vectors.base import Ranked
 from holdfast.vectors.encoding import Vector, normalised
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.matrix import Matrix, block
-from holdfast.vectors.snapshot_cache import SnapshotCache
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,10 +10,10 @@ from fastapi.responses import Response
 
 from holdfast.core.records import TENANT
 from holdfast.core.states import Status
+from holdfast.core.text import plain
 from holdfast.kinds.index import Choices
 from holdfast.service.access import Scope
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, DocumentView, place_of
-from holdfast.store.base.text import plain
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.document_lists import DocumentQuery, SortKey
 from holdfast.web import display, rendering

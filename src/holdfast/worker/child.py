@@ -19,12 +19,12 @@ from typing import Any
 from celery.exceptions import Reject
 
 from holdfast import bootstrap
+from holdfast.clock import boot_time
 from holdfast.core.errors import HoldfastError, StoreUnavailableError
 from holdfast.core.records import Skipped
 from holdfast.core.states import LANE_RANK
 from holdfast.engine import wakeups
 from holdfast.engine.events import Done
-from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
 from holdfast.worker import parent_pipe, queues
 from holdfast.worker.shared_state import Board, ChildCounter, ChildRow, Mark

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from celery.worker.consumer.consumer import Consumer as CeleryConsumer
 from celery.worker.state import maybe_shutdown
 
+from holdfast.clock import boot_time
 from holdfast.core.retry import Backoff
-from holdfast.providers.base import boot_time
 from holdfast.worker import brokers, queues
 
 log = logging.getLogger(__name__)

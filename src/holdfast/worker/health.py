@@ -15,9 +15,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from holdfast.clock import boot_time
 from holdfast.core.states import Skip
 from holdfast.engine.events import Ending
-from holdfast.providers.base import boot_time
 from holdfast.worker.shared_state import ChildCounter, Mark
 from holdfast.worker.supervisor import Overseer
 

@@ -19,8 +19,8 @@ from celery import Celery
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
+from holdfast.clock import boot_time
 from holdfast.core.retry import Backoff
-from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
 from holdfast.worker import queues
 from holdfast.worker.brokers import MOST_OUTSTANDING, Broker, Tuning, broker, told

@@ -8,10 +8,10 @@ import mmap
 import os
 from enum import StrEnum
 
+from holdfast.clock import boot_time
 from holdfast.core.states import Skip
 from holdfast.engine import processes
 from holdfast.engine.events import Claimed, Done, Ending, Renewed
-from holdfast.providers.base import boot_time
 
 
 class Mark(StrEnum):

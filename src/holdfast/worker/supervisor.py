@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast import __version__, bootstrap
+from holdfast.clock import boot_time
 from holdfast.core import decide
 from holdfast.core.errors import HoldfastError
 from holdfast.engine import wakeups
 from holdfast.engine.duty_threads import Apart
-from holdfast.providers.base import boot_time
 from holdfast.settings import Settings
 from holdfast.store.base.database import Database
 from holdfast.store.features import open_database
@@ -116,7 +116,7 @@ class Overseer:
         self._cures = 0
 
     def _database(self) -> Database:
-        url = self.settings.database_url.get_secret_value()
+        url = self.settings.database
         return open_database(url, pool_size=1, prepare=self.settings.database_prepare, patience=5.0)
 
     def start(self) -> None:
@@ -218,7 +218,7 @@ class Overseer:
     def _own_connection(self) -> Database:
         if self._voice is None:
             self._voice = open_database(
-                self.settings.database_url.get_secret_value(),
+                self.settings.database,
                 pool_size=1,
                 prepare=self.settings.database_prepare,
                 patience=self.pace.report_every,

@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Callable
 
-from holdfast.providers.base import boot_time
+from holdfast.clock import boot_time
 from holdfast.testing.meter import Meter
 from tests.acceptance import stacks
 from tests.acceptance.evidence import Evidence

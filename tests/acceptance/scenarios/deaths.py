@@ -3,7 +3,7 @@
 import random
 import time
 
-from holdfast.providers.base import boot_time
+from holdfast.clock import boot_time
 from holdfast.testing.meter import Meter
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.figures import Figures

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import select, update
 
 from holdfast import faults
+from holdfast.clock import boot_time
 from holdfast.core.errors import LeaseLostError
 from holdfast.core.retry import Backoff
 from holdfast.engine.host import ThreadHost
 from holdfast.ledger.exchanges import Policy
 from holdfast.ledger.pay import Call, Ledger
 from holdfast.ledger.prices import MILLION, Price, PriceTable
-from holdfast.providers.base import boot_time
 from holdfast.store.base import dialect
 from holdfast.store.base.schema import carriers, charges, orders, throttles
 from holdfast.store.money import budgets

@@ -9,8 +9,8 @@ import codecs
 import re
 
 from holdfast.core.errors import WorkError
+from holdfast.core.text import plain
 from holdfast.documents.parse.source import Readable
-from holdfast.store.base.text import plain
 
 SAMPLE = 32 * 1024
 _MARKS = (

@@ -21,6 +21,7 @@ import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from pypdfium2 import raw
 
 from holdfast.core.errors import WorkError
+from holdfast.core.text import plain
 from holdfast.documents.parse.records import (
     MIB,
     Format,
@@ -33,7 +34,6 @@ from holdfast.documents.parse.records import (
     UnitRange,
 )
 from holdfast.documents.parse.source import Readable
-from holdfast.store.base.text import plain
 
 LONGEST_HEADING = 160
 MAPPED = 128 * MIB

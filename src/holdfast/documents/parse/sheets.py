@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import python_calamine as calamine
 
 from holdfast.core.errors import WorkError
+from holdfast.core.text import plain
 from holdfast.documents.parse import encodings, sniff, tables
 from holdfast.documents.parse.records import (
     TEXTS,
@@ -27,7 +28,6 @@ from holdfast.documents.parse.records import (
     UnitRange,
 )
 from holdfast.documents.parse.source import Readable
-from holdfast.store.base.text import plain
 
 MOST_FIELD = 1024 * 1024
 

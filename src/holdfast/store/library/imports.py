@@ -36,11 +36,11 @@ from holdfast.core import subjects
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import TENANT, Ask
 from holdfast.core.states import Disposition, Lane, Status, Verb
+from holdfast.core.text import plain
 from holdfast.store.base import dialect, journal
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, in_usual_order, key_in, now
 from holdfast.store.base.schema import documents, heads, runs
-from holdfast.store.base.text import plain
 from holdfast.store.library import collections, quotas
 from holdfast.store.library.documents import DocumentDraft, DocumentSource, row_of
 from holdfast.store.library.quotas import UNLIMITED, Quota

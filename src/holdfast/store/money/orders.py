@@ -16,13 +16,13 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from holdfast.core import decide, states
 from holdfast.core.errors import BadRequestError
 from holdfast.core.states import CallState, TaskState, Verb
+from holdfast.core.text import plain
 from holdfast.store.base import journal
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import calls as call_table
 from holdfast.store.base.schema import carriers, charges, duties, orders, tasks
-from holdfast.store.base.text import plain
 from holdfast.store.money import budgets, calls
 
 BATCH = 200

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from sqlalchemy import Select, bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from holdfast.core.text import plain
 from holdfast.store.base.database import Database
 from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import provider_troubles as table
-from holdfast.store.base.text import plain
 
 SHOWN_FOR = 900.0
 MOST_REASON = 300
