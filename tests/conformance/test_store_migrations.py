@@ -13,9 +13,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import MetaData, create_engine, inspect, text
 
-from holdfast.core.errors import SchemaError
+from holdfast import bootstrap
+from holdfast.core.errors import BadRequestError, SchemaError
+from holdfast.settings import Settings
 from holdfast.store.base import dialect, migrate
 from holdfast.store.base.schema import metadata
+from holdfast.store.search import vector_tables
+from tests.api.house import House
 
 
 @pytest.fixture
@@ -246,3 +250,52 @@ def test_a_database_of_a_preview_is_refused_in_one_line_and_left_as_it_is(empty_
     assert "\n" not in refused.value.message
     assert "holdfast_heads" not in inspect(theirs).get_table_names()
     theirs.dispose()
+
+
+@pytest.mark.postgresql
+def test_a_schema_of_its_own_is_made_and_holds_everything(empty_postgresql):
+    """Also beside another installation in the usual one, whose tables have the same names."""
+    schema = f"{empty_postgresql}?schema=own"
+    assert migrate.upgrade(empty_postgresql) == migrate.known()
+    own = create_engine(dialect.parse(schema))
+    with pytest.raises(SchemaError, match="no Holdfast tables yet"):
+        migrate.check(own)
+    assert migrate.upgrade(schema) == migrate.upgrade(schema) == migrate.known()
+    migrate.check(own)
+    shown = inspect(own)
+    assert set(shown.get_table_names(schema="own")) == set(shown.get_table_names(schema="public"))
+    assert migrate.VERSION_TABLE in shown.get_table_names(schema="own")
+    own.dispose()
+
+
+@pytest.mark.parametrize("name", ["Own", "pg_own", "a-b", "a;b", "a,b"])
+def test_the_name_of_a_schema_is_a_plain_one(name):
+    """It goes into the options of every connection."""
+    with pytest.raises(BadRequestError, match="small letters"):
+        dialect.parse(f"postgresql://somebody@host/app?schema={name}")
+
+
+@pytest.mark.postgresql
+def test_api_and_worker_live_in_a_schema_beside_another_installation(empty_postgresql, tmp_path):
+    """Uploads, work, search and the tables of pgvector; what lies in the usual schema stays untouched."""
+    migrate.upgrade(empty_postgresql)
+    with contextlib.ExitStack() as undo:
+        houses = []
+        for number, schema in enumerate((None, "own")):
+            bootstrap.migrated(
+                Settings(
+                    data_dir=tmp_path / str(number), database_url=empty_postgresql, database_schema=schema
+                )
+            )
+            houses.append(House(empty_postgresql, tmp_path / str(number), database_schema=schema))
+            undo.callback(houses[-1].close)
+        usual, own = houses
+        usual.client.indexed("The usual schema has a lighthouse.")
+        own.client.indexed("A schema of its own has a harbour.")
+        for house, mine, theirs in ((usual, "lighthouse", "harbour"), (own, "harbour", "lighthouse")):
+            response = house.client.get(f"search?collection=shelf&q={mine}")
+            texts = [hit["text"] for hit in response.json["hits"]]
+            assert mine in texts[0]
+            assert not any(theirs in text for text in texts)
+            vector_tables.prepare(house.runtime.db)
+            assert house.runtime.db.read(vector_tables.are_there)

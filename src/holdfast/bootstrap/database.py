@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 def migrated(settings: Settings, revision: str = "head") -> str:
     """The database of these settings is at `revision`; answers it. The embedded one is made if need be."""
-    url = settings.database_url.get_secret_value()
+    url = settings.database
     if (file := sqlite_file(url)) is not None:
         data_folder.make(settings, file)
     return reached(lambda: migrate.upgrade(url, revision))

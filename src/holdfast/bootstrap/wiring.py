@@ -58,7 +58,7 @@ def open_runtime(
     """
     traces.begin(settings.otel_url)
     user_code.make_importable(settings)
-    url = settings.database_url.get_secret_value()
+    url = settings.database
     if (file := sqlite_file(url)) is not None and not file.exists():
         data_folder.refuse_to_leave_behind(settings, file)
         # Connecting would make an empty file; a look must leave nothing behind.

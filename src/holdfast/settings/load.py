@@ -110,6 +110,14 @@ class Settings(
             filled.setdefault("lease_renew_every", ttl / parts)
         return filled
 
+    @property
+    def database(self) -> str:
+        """The URL of the database with the schema in it, as the store takes it."""
+        url = self.database_url.get_secret_value()
+        if self.database_schema is None:
+            return url
+        return f"{url}{'&' if '?' in url else '?'}schema={self.database_schema}"
+
     @pydantic.model_validator(mode="after")
     def _agree(self) -> Self:
         """Settings that contradict each other are refused at the start, not at the first lease or order."""
@@ -122,6 +130,8 @@ class Settings(
             raise ValueError(
                 f"{PREFIX}VECTOR_INDEX is pgvector, so {PREFIX}DATABASE_URL should be PostgreSQL"
             )
+        if self.database_schema and self.database_url.get_secret_value().startswith("sqlite"):
+            raise ValueError(f"{PREFIX}DATABASE_SCHEMA is set, so {PREFIX}DATABASE_URL should be PostgreSQL")
         if (self.blobs_access_key is None) != (self.blobs_secret_key is None):
             raise ValueError(f"{PREFIX}BLOBS_ACCESS_KEY and {PREFIX}BLOBS_SECRET_KEY belong together")
         if self.lease_backend == "redis" and self.redis_url is None:

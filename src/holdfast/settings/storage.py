@@ -45,6 +45,14 @@ class StorageSettings(pydantic.BaseModel):
         description="Where all state lives: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`.",
         json_schema_extra={"shown": "`sqlite:///DATA_DIR/holdfast.db`"},
     )
+    database_schema: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] | None = Field(
+        default=None,
+        description=(
+            "A PostgreSQL schema of its own for every table; `holdfast migrate` creates it. Small letters, "
+            "digits and `_`. Not behind a transaction-mode pooler."
+        ),
+        json_schema_extra={"shown": "the first of the role's `search_path`, usually `public`"},
+    )
     database_prepare: bool = Field(
         default=False, description="Prepare statements on PostgreSQL; not behind a transaction-mode pooler."
     )

@@ -7,6 +7,7 @@ can be sent in one statement.
 
 import json
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -59,6 +60,8 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.0001, 0.002
 # it is fenced out. (SQLite offers no such remedy: the frozen process keeps the only write lock.)
 IDLE_IN_TRANSACTION_MS = 10_000
 APPLICATION = "holdfast"  # the name of all our sessions
+_SCHEMA = re.compile("(?!pg_)[a-z_][a-z0-9_]{0,62}")
+_SEARCH_PATH = "-csearch_path={},public"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 # What a connection is for, read by the hooks below: a writing transaction, one with a relaxed commit, a
@@ -255,20 +258,39 @@ def is_postgresql(engine: Engine) -> bool:
 
 
 def parse(url: str) -> URL:
-    """The URL of a supported database, with its driver filled in."""
+    """The URL of a supported database, with its driver filled in.
+
+    `?schema=NAME` becomes the first of the search path, for every session. `public` stays in it: an extension
+    that others have created there is used.
+    """
     try:
         parsed = make_url(url)
     except exc.ArgumentError as error:
         message = "the database URL is not valid; use sqlite:///path or postgresql://user@host/name"
         raise BadRequestError(message, code="bad_database_url") from error
     if parsed.drivername in {"postgresql", "postgres", "postgresql+psycopg"}:
-        return parsed.set(drivername="postgresql+psycopg")
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        return _in_schema(parsed, str(parsed.query["schema"])) if "schema" in parsed.query else parsed
     if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
         return parsed.set(drivername="sqlite")
     message = (
         f"database {parsed.drivername!r} is not supported; use sqlite:///path or postgresql://user@host/name"
     )
     raise BadRequestError(message, code="bad_database_url")
+
+
+def _in_schema(url: URL, schema: str) -> URL:
+    if not _SCHEMA.fullmatch(schema):
+        message = "the schema of the database has small letters, digits and _, and does not begin with pg_"
+        raise BadRequestError(message, code="bad_database_url")
+    options = f"{url.query.get('options', '')} {_SEARCH_PATH.format(schema)}".strip()
+    return url.difference_update_query(["schema"]).update_query_dict({"options": options})
+
+
+def schema_of(engine: Engine) -> str | None:
+    """The schema that the address names; None for the usual one."""
+    found = re.search(_SEARCH_PATH.format("(.+)"), str(engine.url.query.get("options", "")))
+    return found[1] if found else None
 
 
 def sqlite_file(url: str) -> Path | None:

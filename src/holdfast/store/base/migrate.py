@@ -11,6 +11,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
+from sqlalchemy.schema import CreateSchema
 
 from holdfast.core.errors import SchemaError
 from holdfast.store.base import dialect, statistics
@@ -37,7 +38,8 @@ def known() -> str:
 def current(engine: Engine) -> str | None:
     """The revision of the database, or None if it is empty."""
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        where = {"version_table": VERSION_TABLE, "version_table_schema": dialect.schema_of(engine)}
+        context = MigrationContext.configure(connection, opts=where)
         return context.get_current_revision()
 
 
@@ -51,6 +53,9 @@ def upgrade(url: str, revision: str = "head") -> str:
         config = _config()
         config.attributes["engine"] = engine
         _refuse_tables_without_prefix(engine)
+        if (schema := dialect.schema_of(engine)) is not None:
+            with engine.begin() as connection:
+                connection.execute(CreateSchema(schema, if_not_exists=True))
         _refuse_to_go_back(ScriptDirectory.from_config(config), current(engine), revision)
         command.upgrade(config, revision)
         statistics.write(engine)
@@ -61,7 +66,7 @@ def upgrade(url: str, revision: str = "head") -> str:
 
 def _refuse_tables_without_prefix(engine: Engine) -> None:
     """Return unless the tables are from before the baseline, from which no migration leads."""
-    names = set(inspect(engine).get_table_names())
+    names = set(inspect(engine).get_table_names(schema=dialect.schema_of(engine)))
     if {"heads", "word_counts", "journal"} <= names and "holdfast_heads" not in names:
         raise SchemaError(
             "this database was made by a preview of holdfast, whose tables had no prefix, and cannot be "

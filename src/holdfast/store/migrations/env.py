@@ -2,6 +2,7 @@
 
 from alembic import context
 
+from holdfast.store.base import dialect
 from holdfast.store.base.migrate import VERSION_TABLE
 from holdfast.store.base.schema import metadata
 
@@ -18,6 +19,7 @@ with engine.connect() as connection:
         connection=connection,
         target_metadata=metadata,
         version_table=VERSION_TABLE,
+        version_table_schema=dialect.schema_of(engine),
         transactional_ddl=True,
     )
     with context.begin_transaction():
