@@ -287,17 +287,17 @@ def _tester(text: str) -> Any:
 
 def _bare(schema: Any) -> Any:
     """The schema without notes and definitions: `$id` and `$schema` would change how the rest is read."""
-    kept: dict[str, Any] = {}
+    bare: dict[str, Any] = {}
     for word, value in schema.items():
         if word in ONE and isinstance(value, dict):
-            kept[word] = _bare(value)
+            bare[word] = _bare(value)
         elif word in LISTS:
-            kept[word] = [_bare(each) for each in value]
+            bare[word] = [_bare(each) for each in value]
         elif word == "properties":
-            kept[word] = {name: _bare(each) for name, each in value.items()}
+            bare[word] = {name: _bare(each) for name, each in value.items()}
         elif word not in NOTES | NAMED:
-            kept[word] = value
-    return kept
+            bare[word] = value
+    return bare
 
 
 Rule = Callable[[Any, Any, Any, Mapping[str, Any]], Iterator[Any] | None]

@@ -204,17 +204,17 @@ class Backend(httpcore.NetworkBackend):
         attempt.until_first_byte()
         try:
             # getaddrinfo cannot be interrupted; a slow resolver is noticed after it, with nothing sent.
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as exc:
             raise WithheldError(f"the name {host} has no address ({exc})") from exc
         if self._is_allowed is not None:
-            found = [entry for entry in found if self._is_allowed(str(entry[4][0]))]
-            if not found:
+            entries = [entry for entry in entries if self._is_allowed(str(entry[4][0]))]
+            if not entries:
                 # Which address it is stays here: the answers of a name server inside are nobody's business.
                 raise ForbiddenAddressError(f"{host} is not on the public internet")
         problem = "no address"
-        for tried, (family, kind, proto, _, address) in enumerate(found):
-            limit = attempt.until_first_byte() / (len(found) - tried)
+        for tried, (family, kind, proto, _, address) in enumerate(entries):
+            limit = attempt.until_first_byte() / (len(entries) - tried)
             try:
                 return Stream(_connect(family, kind, proto, address, limit))
             except OSError as exc:

@@ -289,8 +289,8 @@ def _in_schema(url: URL, schema: str) -> URL:
 
 def schema_of(engine: Engine) -> str | None:
     """The schema that the address names; None for the usual one."""
-    found = re.search(_SEARCH_PATH.format("(.+)"), str(engine.url.query.get("options", "")))
-    return found[1] if found else None
+    match = re.search(_SEARCH_PATH.format("(.+)"), str(engine.url.query.get("options", "")))
+    return match[1] if match else None
 
 
 def sqlite_file(url: str) -> Path | None:
