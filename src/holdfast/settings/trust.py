@@ -51,6 +51,7 @@ NAMED_FILE = frozenset(
         "blobs_url",
         "broker_url",
         "broker_urls",
+        "database_schema",
         "database_url",
         "embedding_base_url",
         "events",
