@@ -164,7 +164,7 @@ def test_without_the_extension_or_the_right_to_it_memory_answers(world, shelf, f
     weak = open_database(world.db.engine.url.set(username=role, password="weak").render_as_string(False))
     try:
         assert Filling(weak, least=1, large=0).round() == 0
-        assert "cannot be made" in caplog.text
+        assert "cannot be created" in caplog.text
     finally:
         weak.close()
         world.write(text(f"DROP OWNED BY {role}"))
