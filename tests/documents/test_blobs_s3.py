@@ -217,8 +217,8 @@ def test_an_address_names_bucket_prefix_server_and_region():
 FORKS = """
 import os, sys
 from pathlib import Path
-from holdfast.documents.blobs_s3 import S3Blobs, Place
-blobs = S3Blobs(Place(sys.argv[1], "", sys.argv[2], None, "key", "secret"), Path(sys.argv[3]))
+from holdfast.documents.blobs_s3 import S3Blobs, BucketLocation
+blobs = S3Blobs(BucketLocation(sys.argv[1], "", sys.argv[2], None, "key", "secret"), Path(sys.argv[3]))
 digest = blobs.put(b"from the parent").digest
 pid = os.fork()
 if not pid:

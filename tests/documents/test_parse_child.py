@@ -284,9 +284,9 @@ OWNER = """
 import os, signal, sys
 from pathlib import Path
 from holdfast.documents.parse.parser import Parser
-from holdfast.documents.parse.records import Format, Slice
+from holdfast.documents.parse.records import Format, UnitRange
 parser, page = Parser(), Path(sys.argv[1])
-hello = lambda: parser.read(page, Format.HTML, Slice(1, 1))[0].blocks[0].text == "hello"
+hello = lambda: parser.read(page, Format.HTML, UnitRange(1, 1))[0].blocks[0].text == "hello"
 pid = lambda: parser._child._process.pid
 assert hello()
 """
