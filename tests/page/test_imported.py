@@ -38,6 +38,20 @@ def test_imported_documents_are_listed_and_not_called_ready(imported, look):
     assert "including imported ones, cannot be found, not even by title" in reader.text("#main")
 
 
+def test_each_filter_lists_as_many_as_it_counts(imported, look):
+    """Documents without content are counted as imported, not as ready or not indexed."""
+    imported.client.indexed("Anchors hold in mud.", to="old")
+    reader = look(f"http://127.0.0.1:{imported.port}")
+    page = reader.open("/collections/old")
+    counts = {
+        name: int(page.inner_text(f"#n-{name}")) for name in ("success", "not_indexed", "imported", "failed")
+    }
+    assert counts == {"success": 1, "not_indexed": 0, "imported": 2, "failed": 0}
+    for name, count in counts.items():
+        reader.open(f"/collections/old?status={name}")
+        assert page.locator("li.doc").count() == count
+
+
 def test_an_imported_document_is_explained_and_indexed_from_its_page(imported, look):
     """The page says what is missing; with its file the document is ready, has a picture and is found."""
     reader = look(f"http://127.0.0.1:{imported.port}")

@@ -18,7 +18,7 @@ from holdfast.service import explanations
 from holdfast.service.explanations import Waiting
 from holdfast.store.base.database import Database
 from holdfast.store.library import document_lists
-from holdfast.store.library.document_lists import Counts, DocumentQuery, PagePosition, SortKey
+from holdfast.store.library.document_lists import RESTING, Counts, DocumentQuery, PagePosition, SortKey
 from holdfast.store.library.documents import Document
 from holdfast.store.views import events, reads
 from holdfast.store.views.events import RunStanding
@@ -45,6 +45,11 @@ class DocumentView:
     def word(self) -> str:
         """The word a person is shown for its status."""
         return shown(subjects.INDEX, self.document.status)
+
+    @property
+    def is_imported(self) -> bool:
+        """True for one that was imported and has no content here: it rests, and no query finds it."""
+        return not self.document.has_content and self.document.status in RESTING
 
     @property
     def stage(self) -> str:

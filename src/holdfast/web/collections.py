@@ -9,16 +9,17 @@ from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from holdfast.core.records import TENANT
-from holdfast.core.states import Status
 from holdfast.core.text import plain
 from holdfast.kinds.index import Choices
 from holdfast.service.access import Scope
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, DocumentView, place_of
 from holdfast.store.library.collections import Collection
-from holdfast.store.library.document_lists import DocumentQuery, SortKey
+from holdfast.store.library.document_lists import Counts, DocumentQuery, SortKey
 from holdfast.web import display, rendering
 from holdfast.web.parts import ItsOf
 
+# A filter of the web UI alone: what was imported and has no content here rests in one of two statuses.
+IMPORTED = "imported"
 ROWS = 100
 MOST_ROWS = 500
 MOST_IDS = 200
@@ -61,11 +62,12 @@ class DocumentFilter:
             plain(self.q),
             place_of(order, cursor),
             limit,
+            (self.status == IMPORTED) if self.status else None,
         )
 
     def has(self, view: DocumentView) -> bool:
         """True for a document that is still among those that are shown."""
-        fits = not self.status or view.word == self.status
+        fits = not self.status or (IMPORTED if view.is_imported else view.word) == self.status
         return fits and plain(self.q).lower() in view.document.title.lower()
 
     def query(self, **changes: str) -> str:
@@ -94,7 +96,9 @@ class Setting:
 
 def _filter(status: str = "", q: str = "", sort: str = "") -> DocumentFilter:
     return DocumentFilter(
-        status if status in STATUSES else "", q[:500].strip(), sort if sort in SORTS else "-updated"
+        status if status in {*STATUSES, IMPORTED} else "",
+        q[:500].strip(),
+        sort if sort in SORTS else "-updated",
     )
 
 
@@ -133,7 +137,7 @@ def collection(
         views=views,
         follows=follows,
         counts=counts,
-        chips=_chips(counts.by_status),
+        chips=_chips(counts),
         settings=_settings(its.library.choices(found)),
         actions=len(its.actions.all(who.tenant, found.id)),
         is_blank=not views and not counts.documents,
@@ -165,11 +169,14 @@ def rows(
 def counted(its: ItsOf, who: rendering.Who, found: ItsCollection, chosen: Chosen) -> Response:
     """Give the numbers at the top of the list as they are now."""
     counts = its.viewing.count(who.tenant, found.id)
-    return rendering.part(
-        "counts.html", collection=found, counts=counts, chips=_chips(counts.by_status), filter=chosen
-    )
+    return rendering.part("counts.html", collection=found, counts=counts, chips=_chips(counts), filter=chosen)
 
 
-def _chips(by_status: Mapping[Status, int]) -> list[tuple[str, int]]:
-    """The statuses that can be filtered by, with how many documents have each."""
-    return [(display.status(status), by_status.get(status, 0)) for status in STATUSES.values()]
+def _chips(counts: Counts) -> list[tuple[str, int]]:
+    """The statuses that can be filtered by, with how many documents each filter lists."""
+    chips = [
+        (display.status(status), counts.of(status) - counts.imported.get(status, 0))
+        for status in STATUSES.values()
+    ]
+    imported = sum(counts.imported.values())
+    return [*chips, (IMPORTED, imported)] if imported else chips

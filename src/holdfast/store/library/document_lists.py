@@ -6,7 +6,7 @@ meanwhile may appear twice or not at all, as in any list that changes; no other 
 
 import functools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -60,6 +60,7 @@ class DocumentQuery:
     q: str = ""
     after: PagePosition | None = None
     limit: int = 100
+    imported: bool | None = None  # only those without content here, or only the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,9 @@ class Listed:
 
 
 _status = func.coalesce(heads.c.status, Status.IDLE.value)
+# Imported and given no content here: nothing else is empty and rests.
+RESTING = (Status.IDLE, Status.SUCCESS)
+_imported = and_(documents.c.size == 0, or_(*(_status == status.value for status in RESTING)))
 _cost = (
     select(func.coalesce(func.sum(charges.c.amount), 0))
     .where(charges.c.run_id == heads.c.run_id, charges.c.sort != "in_doubt")
@@ -87,7 +91,9 @@ VALUES: dict[SortKey, ColumnElement[Any]] = {
 
 
 @functools.cache
-def _page(key: SortKey, *, down: bool, by_status: bool, by_title: bool, follows: bool) -> Select[Any]:
+def _page(
+    key: SortKey, *, down: bool, by_status: bool, imported: bool | None, by_title: bool, follows: bool
+) -> Select[Any]:
     """The statement for lists of this order, built once so that `store.base.statements` can cache it."""
     value = VALUES[key]
     query = _query(key).where(
@@ -95,6 +101,8 @@ def _page(key: SortKey, *, down: bool, by_status: bool, by_title: bool, follows:
     )
     if by_status:
         query = query.where(_status == bindparam("status"))
+    if imported is not None:
+        query = query.where(_imported if imported else ~_imported)
     if by_title:
         query = query.where(func.lower(documents.c.title).like(bindparam("q"), escape="/"))
     if follows:
@@ -124,6 +132,7 @@ def page(db: Database, query: DocumentQuery) -> list[Listed]:
         query.sort,
         down=query.down,
         by_status=query.status is not None,
+        imported=query.imported,
         by_title=bool(query.q),
         follows=after is not None,
     )
@@ -161,6 +170,8 @@ class Counts:
 
     by_status: dict[Status, int]
     chunks: int = 0
+    # Of each status, those that were imported and have no content here.
+    imported: dict[Status, int] = field(default_factory=dict)
 
     @property
     def documents(self) -> int:
@@ -178,6 +189,7 @@ COUNTS = (
         _status.label("status"),
         func.count().label("number"),
         func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
+        func.sum(case((_imported, 1), else_=0)).label("imported"),
     )
     .select_from(stored.WITH_HEADS)
     .where(documents.c.tenant == bindparam("tenant"), ~documents.c.deleted)
@@ -192,7 +204,9 @@ def counts(db: Database, tenant: str, collection: str | None = None) -> dict[str
     rows: Sequence[Any] = db.look(COUNTS if collection is None else COUNTS_OF_ONE, values)
     by_collection: dict[str, dict[Status, int]] = {}
     chunks: dict[str, int] = {}
+    imported: dict[str, dict[Status, int]] = {}
     for row in rows:
+        imported.setdefault(row.collection, {})[Status(row.status)] = int(row.imported)
         by_collection.setdefault(row.collection, {})[Status(row.status)] = row.number
         chunks[row.collection] = chunks.get(row.collection, 0) + int(row.chunks)
-    return {name: Counts(each, chunks[name]) for name, each in by_collection.items()}
+    return {name: Counts(each, chunks[name], imported[name]) for name, each in by_collection.items()}
