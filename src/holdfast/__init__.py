@@ -28,18 +28,26 @@ if TYPE_CHECKING:
         WorkStopped,
     )
     from holdfast.core.records import Chunk, Claim, EarlierSlice, RequestResult, Slice
-    from holdfast.engine.kinds import Finish, Kind
+    from holdfast.engine.job_specs import ActionSpec, JobSpec, SearchQuery, SearchSource, SourceHit
+    from holdfast.engine.kinds import Finish, Kind, Supplies
+    from holdfast.engine.models import Model
+    from holdfast.engine.ready_documents import Passage, ReadyDocument
     from holdfast.engine.work import Work
     from holdfast.extras import MissingExtraError
+    from holdfast.kinds.document_kind import JobResult, document_kind, published_results
+    from holdfast.kinds.model_calls import question as model_call
+    from holdfast.kinds.model_calls import text as answer_text
+    from holdfast.kinds.model_calls import value as answer_json
     from holdfast.ledger.pay import Call
     from holdfast.providers.base import Profile, Provider
     from holdfast.providers.openai import OpenAIProvider
-    from holdfast.scripting import Holdfast, SubjectState, TaskResult, open  # noqa: A004 - holdfast.open
+    from holdfast.scripting import Holdfast, JobState, SubjectState, TaskResult, open  # noqa: A004 - holdfast.open
     from holdfast.store.base.database import Tx
 
     __version__: str
 
 __all__ = [
+    "ActionSpec",
     "BadRequestError",
     "Call",
     "Chunk",
@@ -50,24 +58,34 @@ __all__ = [
     "Finish",
     "Holdfast",
     "HoldfastError",
+    "JobResult",
+    "JobSpec",
+    "JobState",
     "Kind",
     "LeaseLostError",
     "MissingExtraError",
+    "Model",
     "MustWaitError",
     "NotFoundError",
     "NotReadyError",
     "OpenAIProvider",
+    "Passage",
     "Profile",
     "Provider",
     "ProviderRefusedError",
+    "ReadyDocument",
     "RequestResult",
     "ResultTooLargeError",
     "SchemaError",
+    "SearchQuery",
+    "SearchSource",
     "Slice",
+    "SourceHit",
     "StoreLockedError",
     "StoreTimeoutError",
     "StoreUnavailableError",
     "SubjectState",
+    "Supplies",
     "TaskResult",
     "TimeLimitError",
     "Tx",
@@ -75,7 +93,12 @@ __all__ = [
     "WorkError",
     "WorkStopped",
     "__version__",
+    "answer_json",
+    "answer_text",
+    "document_kind",
+    "model_call",
     "open",
+    "published_results",
 ]
 
 # Names of the library for Celery applications. Nothing else may bear them meanwhile.
@@ -93,15 +116,22 @@ RESERVED = (
 if not TYPE_CHECKING:  # or a type checker would believe that every name exists
     _MODULES = {
         "core.records": ("Chunk", "Claim", "EarlierSlice", "RequestResult", "Slice"),
-        "engine.kinds": ("Finish", "Kind"),
+        "engine.job_specs": ("ActionSpec", "JobSpec", "SearchQuery", "SearchSource", "SourceHit"),
+        "engine.kinds": ("Finish", "Kind", "Supplies"),
+        "engine.models": ("Model",),
+        "engine.ready_documents": ("Passage", "ReadyDocument"),
         "engine.work": ("Work",),
         "extras": ("MissingExtraError",),
+        "kinds.document_kind": ("JobResult", "document_kind", "published_results"),
+        "kinds.model_calls": ("answer_json", "answer_text", "model_call"),
         "ledger.pay": ("Call",),
         "providers.base": ("Profile", "Provider"),
         "providers.openai": ("OpenAIProvider",),
-        "scripting": ("Holdfast", "SubjectState", "TaskResult", "open"),
+        "scripting": ("Holdfast", "JobState", "SubjectState", "TaskResult", "open"),
         "store.base.database": ("Tx",),
     }
+    # Names that say here what their module says there.
+    _NAME_OF = {"answer_json": "value", "answer_text": "text", "model_call": "question"}
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> object:
@@ -114,7 +144,7 @@ if not TYPE_CHECKING:  # or a type checker would believe that every name exists
             raise ImportError(f"holdfast.{name} is reserved and not built yet", name=__name__)
         elif name in __all__:
             module = importlib.import_module(f"holdfast.{_MODULE_OF.get(name, 'core.errors')}")
-            value = getattr(module, name)
+            value = getattr(module, _NAME_OF.get(name, name))
         else:
             raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
         globals()[name] = value

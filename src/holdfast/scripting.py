@@ -12,16 +12,23 @@ from holdfast.core.errors import NotFoundError, SchemaError
 from holdfast.core.records import Ask, Chunk, Landed, RequestResult
 from holdfast.core.states import Lane
 from holdfast.engine.engine import Engine, EngineDependencies
-from holdfast.engine.kinds import Kind
+from holdfast.engine.kinds import Kind, Supplies
+from holdfast.kinds.document_kind import JobResult
 from holdfast.ledger.prices import dollars
+from holdfast.providers import local_llm
 from holdfast.providers.base import Provider
+from holdfast.service.jobs import JobRequest, Jobs
+from holdfast.service.library import Wish
 from holdfast.store.base import dialect
 from holdfast.store.base import migrate as migrations
 from holdfast.store.base.database import Database
 from holdfast.store.base.driver_errors import answering
 from holdfast.store.features import open_database
+from holdfast.store.library import collections, documents
 from holdfast.store.views import reads
 
+# Whom jobs ask where nobody says otherwise, as the settings have it.
+STAND_IN = Supplies(llm=local_llm.NAME, llm_model=local_llm.MODEL)
 # Rows read at a time by `visible_chunks`.
 PAGE = 1000
 
@@ -56,12 +63,32 @@ class SubjectState:
     error_message: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A job as it stands: `status` is queued, running, success, failed, cancelled or superseded."""
+
+    job_id: str
+    kind: str
+    status: str
+    params: Mapping[str, object]
+    results: int
+    error_code: str | None
+    error_message: str | None
+
+
 class Holdfast:
     """One database, some kinds and some providers, worked by this process. Close it after use."""
 
-    def __init__(self, database: Database, kinds: Sequence[Kind], providers: Mapping[str, Provider]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        kinds: Sequence[Kind],
+        providers: Mapping[str, Provider],
+        supplies: Supplies | None = None,
+    ) -> None:
         self._database = database
         self._engine = Engine(database, EngineDependencies(kinds=kinds, providers=providers))
+        self._jobs = Jobs(self._engine, supplies or STAND_IN, allow_private=False)
 
     def request(
         self,
@@ -95,6 +122,58 @@ class Holdfast:
                 max_cost=limit,
             )
         )
+
+    def start_job(
+        self,
+        kind: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        collection: str | None = None,
+        document: str | None = None,
+        tenant: str = "default",
+        mode: str = "retry",
+        max_cost: float | None = None,
+    ) -> RequestResult:
+        """What became of a request for a job on a collection or on one document; `run_id` is the job's id.
+
+        The parameters are checked as the API checks them: BadRequestError names the one that is wrong. `mode`
+        is retry, replace or force. The job is carried out by a worker that knows the kind, or by
+        `run_until_idle`.
+        """
+        context = Wish(tenant, "script")
+        limit = None if max_cost is None else dollars(max_cost)
+        order = JobRequest(kind, params or {}, mode, max_cost=limit)
+        if document is not None:
+            found = documents.document(self._database, tenant, document)
+            if found is None:
+                raise NotFoundError(f"there is no document {document!r}", code="unknown_document")
+            return self._jobs.on_document(context, found, order)
+        name = collection or "default"
+        target = collections.collection(self._database, tenant, name)
+        if target is None:
+            raise NotFoundError(f"there is no collection {name!r}", code="unknown_collection")
+        return self._jobs.on_collection(context, target, order)
+
+    def job(self, job_id: str, *, tenant: str = "default") -> JobState:
+        """How the job stands; NotFoundError when the tenant has no such job."""
+        job = self._jobs.view(tenant, job_id).job
+        return JobState(
+            job.run.id,
+            job.run.kind,
+            job.run.status.value,
+            job.options,
+            job.tally.good,
+            job.run.error_code,
+            job.run.error_message,
+        )
+
+    def job_results(self, job_id: str, *, tenant: str = "default") -> list[JobResult]:
+        """The results of a job that succeeded, in order; none of any other."""
+        view, results, after = self._jobs.view(tenant, job_id), list[JobResult](), (-1, -1)
+        while page := self._jobs.results(view, after=after, limit=PAGE):
+            results += [JobResult.of(each) for each in page if each.good]
+            after = (page[-1].slice, page[-1].position)
+        return results
 
     def run_until_idle(self, *, patience: float = 60.0) -> list[TaskResult]:
         """All that is due, or falls due within `patience` seconds, was done here; how each task ended."""
@@ -172,12 +251,14 @@ def open(  # noqa: A001 - read as holdfast.open
     *,
     kinds: Sequence[Kind] = (),
     providers: Mapping[str, Provider] | None = None,
+    supplies: Supplies | None = None,
     migrate: bool = True,
 ) -> Holdfast:
     """A `Holdfast` on the database at `url`, whose tables are there and are those of this release.
 
-    With `migrate` false nothing is created or changed: a database at another revision is a SchemaError that
-    says what to do. Raises StoreUnavailableError when the database does not answer.
+    `supplies` names the model that jobs ask where they do not say, by default the built-in stand-in. With
+    `migrate` false nothing is created or changed: a database at another revision is a SchemaError that says
+    what to do. Raises StoreUnavailableError when the database does not answer.
     """
     with answering("the database did not answer ({}); check that it runs and that its URL is right"):
         if migrate:
@@ -187,6 +268,6 @@ def open(  # noqa: A001 - read as holdfast.open
         with contextlib.ExitStack() as undo:
             database = undo.enter_context(contextlib.closing(open_database(url)))
             migrations.check(database.engine)
-            hold = Holdfast(database, kinds, providers or {})
+            hold = Holdfast(database, kinds, providers or {}, supplies)
             undo.pop_all()
         return hold

@@ -15,6 +15,7 @@ SORTS = {
     "prompt": {"instruction": "Say in one sentence what this is about."},
     "agent": {"instruction": "Read the text and say what matters."},
     "extract": {"schema": SCHEMA},
+    "qa": {"limit": 2},
 }
 
 
@@ -115,7 +116,7 @@ def test_a_collection_takes_its_actions_along_when_it_is_deleted(house, client):
 
 
 WRONG = [
-    ("bad_request", {"sort": "sing"}),
+    ("unknown_action_type", {"sort": "sing"}),
     ("bad_params", {"sort": "prompt"}),
     ("bad_params", {"sort": "prompt", "params": {"instruction": ""}}),
     ("bad_params", {"sort": "prompt", "params": {"instruction": "a\u0000b"}}),
@@ -130,6 +131,8 @@ WRONG = [
     ("unknown_analyser", {"sort": "analyse", "params": {"analyser": "os:system"}}),
     ("bad_params", {"sort": "analyse", "params": {"analyser": 7}}),
     ("bad_schema", {"sort": "extract", "params": {"schema": {"type": "array"}}}),
+    ("bad_params", {"sort": "qa", "params": {"limit": 501}}),
+    ("bad_params", {"sort": "qa", "params": {"documents": ["1"]}}),
     ("bad_params", {"sort": "webhook"}),
     ("url_forbidden", {"sort": "webhook", "params": {"url": "ftp://files.example"}}),
     ("url_forbidden", {"sort": "webhook", "params": {"url": "http://me:word@host.example"}}),

@@ -11,6 +11,7 @@ from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind, Supplies
 from holdfast.engine.sweep import SweepRules
 from holdfast.kinds import actions as kinds
+from holdfast.kinds import extract, parameters
 from holdfast.leases.base import LeaseTerms
 from holdfast.leases.sql import SqlLeases
 from holdfast.store.features import open_database
@@ -33,25 +34,29 @@ class Study:
     def hire(self):
         """A process."""
         supplies = Supplies(llm="meter", llm_model=MODEL)
-        follow_up = kinds.ActionRunner(self.db, supplies, search=self.search)
-        return Engine(
+        follow_up = kinds.ActionRunner(
+            self.db, supplies, search=self.search, registry=lambda: engine.registry
+        )
+        engine = Engine(
             self.db,
             EngineDependencies(
-                kinds=[Kind("index", read_aloud), follow_up.kind()],
+                kinds=[Kind("index", read_aloud), follow_up.kind(), extract.Extract(self.db).kind()],
                 providers={"meter": self.provider},
                 prices=PRICES,
                 leases=SqlLeases(self.db, LeaseTerms(1.0, 0.3, 0.2)),
                 rules=SweepRules(interval=0.05, tidy_every=60.0),
             ),
         )
+        return engine
 
     def search(self, tenant, collection, question, count):
         self.searched.append((tenant, collection, question, count))
         return [{"document": "7", "title": "Found", "page": 1, "text": f"hit {len(self.searched)}"}]
 
     def act(self, sort, **params):
-        kind, pipeline = kinds.kind_of(sort)
-        options = kinds.options(sort, params, ())
+        registry = self.engine.registry
+        kind, pipeline = kinds.kind_of(registry, sort)
+        options = {"sort": sort, **parameters.checked(registry.action(sort)[1], params)}
         about = {"tenant": "default", "collection": "books", "kind": kind, "pipeline": pipeline}
         return actions.add_action(self.db, options=options, **about)
 

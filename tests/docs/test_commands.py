@@ -13,7 +13,8 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/cli.md").read_text
 
 def commands(group, prefix="holdfast"):
     """Every command line that exists, with its options."""
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         if getattr(command, "commands", None):
             yield from commands(command, f"{prefix} {name}")
         yield (

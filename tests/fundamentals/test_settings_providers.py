@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from holdfast import bootstrap
+from holdfast.engine.models import Model
 from holdfast.kinds import corpus, model_calls
-from holdfast.kinds.model_calls import Model
 from holdfast.ledger.pay import Call
 from holdfast.providers.openai import OpenAIProvider
 from holdfast.settings import SettingsError, load

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.cli import costs, terminal
-from tests.jobs.house import ask, paragraphs
+from tests.jobs.house import ask, done, paragraphs
 
 SUM_UP = {"sort": "prompt", "params": {"instruction": "Sum this up.", "answer_tokens": 50}}
 FIELDS = {
@@ -30,6 +30,30 @@ def test_an_action_is_priced_before_it_runs_on_what_is_ready(house, action):
     assert house.paid == 3
     assert 0 < house.client.get("bill").json["paid"] <= told["cost"]
     assert estimated(house, action=action)["calls"] == 0
+
+
+@pytest.mark.g5
+def test_questions_about_each_document_are_an_action(house):
+    """It is priced before, asks about each new version, and what a job has asked costs it nothing."""
+    (book,) = house.shelf(paragraphs("alpha", 2))
+    done(house, limit=6)
+    action = {"sort": "qa", "params": {"limit": 4, "notes": ""}}
+    estimate, paid = estimated(house, action=action), house.paid
+    assert (estimate["documents"], estimate["calls"], estimate["reused_calls"], estimate["exact"]) == (
+        1,
+        0,
+        2,
+        True,
+    )
+    house.client.post("collections/shelf/actions", {**action, "estimate": estimate["fingerprint"]})
+    house.work()
+    assert house.paid == paid
+    (follow_up,) = house.client.get(f"documents/{book['id']}/actions").json["follow_ups"]
+    assert (follow_up["status"], len(follow_up["result"]["pairs"])) == ("success", 4)
+    assert follow_up["cost"]["reused_calls"] == 2
+    house.client.put(f"documents/{book['id']}/content", {"text": paragraphs("beta", 1)})
+    house.work()
+    assert house.paid == paid + 1
 
 
 def test_an_action_may_leave_what_is_ready_alone(house):

@@ -8,8 +8,8 @@ import pytest
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.engine.kinds import Supplies
+from holdfast.engine.models import Model
 from holdfast.kinds import chunk_sampling, model_calls, qa, schemas
-from holdfast.kinds.model_calls import Model
 from holdfast.ledger import prices
 from holdfast.providers import extractive, local_llm
 from holdfast.providers.base import Answered, Exchange, NotSent

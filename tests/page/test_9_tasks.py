@@ -210,7 +210,7 @@ def test_a_webhook_to_a_forbidden_address_is_refused_when_it_is_added(sqlite_url
         page.click("text=Add action")
         page.select_option("#action-sort", "webhook")
         for url in ("http://127.0.0.1:9/hook", "http://localhost:9/hook", "http://169.254.169.254/"):
-            page.fill("#hook-url", url)
+            page.fill("#action-webhook-url", url)
             page.click("#new-action >> text=Estimate")
             reader.shows("#new-action .problem", "HOLDFAST_WEBHOOK_PRIVATE")
             assert page.is_disabled("#new-action button:has-text('Add')")

@@ -7,12 +7,23 @@ from holdfast import (
     Claim,
     EarlierSlice,
     HoldfastError,
+    JobResult,
+    JobSpec,
     Kind,
+    Model,
     OpenAIProvider,
+    ReadyDocument,
+    SearchQuery,
+    SearchSource,
     Slice,
+    SourceHit,
     Tx,
     Work,
     WorkError,
+    answer_text,
+    document_kind,
+    model_call,
+    published_results,
 )
 
 
@@ -31,6 +42,25 @@ def run(work: Work) -> dict[str, int]:
 
 def publish(tx: Tx, claim: Claim) -> None:
     print(claim.subject, claim.generation)
+
+
+def headline(work: Work, document: ReadyDocument, model: Model | None) -> list[JobResult]:
+    (answer,) = work.pay([model_call(model, "Write a headline.", document.text)])
+    return [JobResult({"headline": answer_text(answer)}, page=document.passages[0].page)]
+
+
+def find(query: SearchQuery) -> list[SourceHit]:
+    return [SourceHit(each.document, each.data["headline"], 1.0) for each in published_results(query, "x")]
+
+
+headlines = document_kind(
+    "headlines",
+    headline,
+    JobSpec(title="Headlines", asks_model=True, estimate=lambda params, texts, model: []),
+    search=SearchSource("headlines", find),
+)
+JobSpec("Headlines")  # E: call-arg
+document_kind("headlines", plan, JobSpec(title="Headlines"))  # E: arg-type
 
 
 def plan_next(work: Work) -> list[Slice]:
@@ -54,6 +84,8 @@ with holdfast.open("sqlite:///book.db", kinds=[book], providers={"openai": provi
     state = hold.read("book", "document:1")
     status: str = state.status  # E: union-attr
     texts: list[str] = [chunk.text for chunk in hold.visible_chunks("book", "document:1")]
+    job_id: str | None = hold.start_job("headlines", {"words": 1}, collection="shelf").run_id
+    headlines_of: list[JobResult] = hold.job_results("1")
     engine = hold.engine  # E: attr-defined
 
 try:

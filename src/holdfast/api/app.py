@@ -18,6 +18,7 @@ from holdfast.api import (
     errors,
     jobs,
     journal,
+    kind_schemas,
     money,
     operations,
     search,
@@ -68,6 +69,8 @@ class _Api(FastAPI):
             for path, operations in made["paths"].items():
                 for operation in operations.values() if path not in OPEN else ():
                     operation["security"] = [{name: []} for name in access.SCHEMES]
+            parts: Parts = self.state.parts
+            kind_schemas.add(made, parts.jobs.kinds, parts.actions.types)
         return super().openapi()
 
 
@@ -88,7 +91,6 @@ def build(runtime: Runtime, depths: Depths = tuple) -> Built:
         turnstile=Turnstile(Allowance(settings.api_rate, settings.api_concurrency, settings.api_listeners)),
         actions=Actions(
             runtime.engine,
-            settings.analysers,
             bootstrap.webhook_key(settings),
             allow_private=settings.webhook_private,
             supplies=runtime.supplies,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
+import pydantic_core
 from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
@@ -18,6 +19,7 @@ from holdfast.api.parts import Parts, PartsOf
 from holdfast.api.schemas_documents import nano_dollars
 from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition, shown
+from holdfast.service import results
 from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
 from holdfast.service.jobs import JobRequest, Jobs, JobView
@@ -131,12 +133,21 @@ def start_document_job(
     )
 
 
+@router.get("/kinds")
+def all_kinds(deps: PartsOf, _caller: Reader) -> schemas_jobs.Kinds:
+    """List what can be requested: kinds of jobs and types of actions, with their parameters."""
+    return schemas_jobs.Kinds(
+        jobs=[schemas_jobs.KindShape.of(name, spec) for name, spec in deps.jobs.kinds.items()],
+        actions=[schemas_jobs.ActionType.of(spec) for spec in deps.actions.types.values()],
+    )
+
+
 @router.get("/jobs")
 def some_jobs(
     its: PartsOf,
     caller: Reader,
     collection: Annotated[str | None, Query(max_length=64, description="Only of this collection.")] = None,
-    kind: Annotated[schemas_jobs.KindName | None, Query(description="Only of this kind.")] = None,
+    kind: Annotated[str | None, Query(max_length=40, description="Only of this kind.")] = None,
     state: Annotated[schemas_jobs.StateName | None, Query(description="Only in this state.")] = None,
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
@@ -144,7 +155,7 @@ def some_jobs(
     """List the jobs, the newest first."""
     wanted = JobQuery(
         caller.tenant,
-        [kind] if kind is not None else (),
+        None if kind is None else its.jobs.known_kind(kind),
         None if collection is None else parts.known(collection),
         state,
         _after(its, caller, cursor),
@@ -199,7 +210,7 @@ def job_results(
         job_id=run.id,
         state=shown(run.kind, run.status),
         stand_in=found.model.stand_in,
-        results=[schemas_jobs.shape(run.kind, each) for each in page],
+        results=[results.shape(found.spec, each) for each in page],
         next=follows,
     )
 
@@ -214,10 +225,9 @@ def pages(jobs: Jobs, found: JobView) -> Iterator[list[StoredResult]]:
 
 def table(jobs: Jobs, found: JobView) -> Iterator[str]:
     """The results as CSV, a part at a time."""
-    kind, options = found.job.run.kind, found.job.options
-    yield _csv([schemas_jobs.columns(kind, options)])
+    yield _csv([results.columns(found)])
     for page in pages(jobs, found):
-        yield _csv([schemas_jobs.row(kind, options, each) for each in page])
+        yield _csv([results.cells(found, each) for each in page])
 
 
 def document(jobs: Jobs, found: JobView) -> Iterator[str]:
@@ -234,7 +244,7 @@ def document(jobs: Jobs, found: JobView) -> Iterator[str]:
     yield f'{before}"results":['
     first = True
     for page in pages(jobs, found):
-        parts = ",".join(schemas_jobs.shape(run.kind, each).model_dump_json() for each in page)
+        parts = ",".join(pydantic_core.to_json(results.shape(found.spec, each)).decode() for each in page)
         yield parts if first else f",{parts}"
         first = False
     yield f"]{after}"

@@ -10,12 +10,12 @@ from holdfast.core.states import Status
 from holdfast.store.follow_ups import follow_ups as stored
 from holdfast.store.follow_ups.delivery_attempts import Delivery as Kept
 
-Sort = Literal["extract", "analyse", "prompt", "agent", "webhook"]
+Sort = Annotated[str, Field(min_length=1, max_length=40)]
 DeliveryState = Literal["pending", "delivered", "failed", "cancelled"]
 
 
 class NewAction(Shape):
-    """What to do with each ready document. What `params` takes depends on the sort.
+    """What to do with each ready document. `GET /kinds` lists the types with their `params`.
 
     `existing` says what to do with documents that are ready already: `run` (the default) carries it out on
     each of them, `skip` waits for those that become ready from now on. `POST /estimate` with `action` says

@@ -19,11 +19,11 @@ from holdfast.api.schemas_documents import (
 )
 from holdfast.core.categories import Category
 from holdfast.core.states import Disposition, Status, shown
-from holdfast.kinds import qa
+from holdfast.engine.job_specs import ActionSpec, JobSpec
+from holdfast.kinds import parameters
+from holdfast.service import results
 from holdfast.service.jobs import JobView
-from holdfast.store.jobs.job_results import StoredResult
 
-KindName = Literal["qa", "extract", "export", "import"]
 StateName = Literal["queued", "running", "success", "failed", "cancelled", "superseded"]
 
 
@@ -41,13 +41,12 @@ class Callback(Shape):
 class NewJob(Shape):
     """A job to be done.
 
-    `qa` takes `documents` (ids; all of the collection if left out), `notes`, `limit` and `per_chunk`.
-    `extract` takes `schema` (a JSON Schema of an object), `instruction` and `documents`. `mode` says what to
-    do with a job of the same kind that is there: `retry` refuses while one is under way and does nothing if
-    the same was done; `force` does the same once more; `replace` also ends one that is under way. `estimate`
-    is the `fingerprint` of an estimate: 409 `other_estimate` if that was of another job. With
-    `wait_for_ready` the job waits for documents that are being indexed; without it those that are not ready
-    are left out, and a job without any is refused. `max_cost` is what it may spend at most, in US dollars.
+    `GET /kinds` lists the kinds with their `params`. `mode` says what to do with a job of the same kind that
+    is there: `retry` refuses while one is under way and does nothing if the same was done; `force` does the
+    same once more; `replace` also ends one that is under way. `estimate` is the `fingerprint` of an estimate:
+    409 `other_estimate` if that was of another job. With `wait_for_ready` the job waits for documents that
+    are being indexed; without it those that are not ready are left out, and a job without any is refused.
+    `max_cost` is what it may spend at most, in US dollars.
     """
 
     kind: Annotated[str, Field(max_length=40)]
@@ -211,80 +210,66 @@ class JobPage(Shape):
     next: str | None
 
 
-class Pair(Shape):
-    """A question and its answer, and where the answer stands. `chunk` is its number in the document."""
-
-    sort: Literal["pair"] = "pair"
-    question: str
-    answer: str
-    document_id: str
-    generation: int
-    page: int | None
-    chunk: int | None
-
-
-class Extracted(Shape):
-    """The fields of a document, or why it has none.
-
-    `sources` has page and chunk of each value that stands in the document as it is written here; `page` is
-    the first of those pages.
-    """
-
-    sort: Literal["fields"] = "fields"
-    document_id: str
-    generation: int
-    page: int | None
-    fields: dict[str, Any] | None
-    sources: dict[str, dict[str, int | None]]
-    error: dict[str, str] | None
-
-
 class JobResultList(Shape):
     """Results of a job in a fixed order; `next` is the cursor of the page after, if any.
 
-    There are none before the job has succeeded.
+    There are none before the job has succeeded. What a result has besides its place depends on the kind
+    (`GET /kinds`); `error` says why there is none for a document.
     """
 
     job_id: str
     state: str
     stand_in: bool
-    results: list[Annotated[Pair | Extracted, Field(discriminator="sort")]]
+    results: list[dict[str, Any]]
     next: str | None
 
 
-def shape(kind: str, kept: StoredResult) -> Pair | Extracted:
-    """A result as it is shown."""
-    place = {"document_id": kept.document, "generation": kept.source, "page": kept.page}
-    if kind == qa.NAME:
-        return Pair(**place, **kept.data, chunk=kept.chunk)
-    return Extracted(
-        **place,
-        fields=kept.data.get("fields"),
-        sources=kept.data.get("sources", {}),
-        error=kept.data.get("error"),
-    )
+class KindShape(Shape):
+    """A kind of job: its title, the JSON Schemas of its `params` and of one result, its stages.
+
+    `estimates` is true where `POST /estimate` says what a job would cost before it is requested.
+    """
+
+    kind: str
+    title: str
+    description: str
+    params: dict[str, Any]
+    result: dict[str, Any]
+    stages: list[str]
+    estimates: bool
+
+    @classmethod
+    def of(cls, name: str, spec: JobSpec) -> "KindShape":
+        """The kind as it is shown."""
+        return cls(
+            kind=name,
+            title=spec.title,
+            description=spec.description,
+            params=parameters.schema(spec),
+            result=results.schema(spec),
+            stages=list(spec.stages),
+            estimates=spec.estimate is not None,
+        )
 
 
-def columns(kind: str, options: Mapping[str, Any]) -> list[str]:
-    """The columns of the results as a table; the fields of a schema have one each."""
-    if kind == qa.NAME:
-        return ["question", "answer", "document_id", "generation", "page", "chunk"]
-    return ["document_id", "generation", "page", "error", *_fields(options)]
+class ActionType(Shape):
+    """A type of action: its title, and the JSON Schema of its `params`."""
+
+    sort: str
+    title: str
+    params: dict[str, Any]
+
+    @classmethod
+    def of(cls, spec: ActionSpec) -> "ActionType":
+        """The type as it is shown."""
+        return cls(sort=spec.name, title=spec.title, params=parameters.schema(spec))
 
 
-def row(kind: str, options: Mapping[str, Any], kept: StoredResult) -> list[Any]:
-    """A result as a row of that table."""
-    place = [kept.document, kept.source, kept.page]
-    if kind == qa.NAME:
-        return [kept.data["question"], kept.data["answer"], *place, kept.chunk]
-    fields = kept.data.get("fields") or {}
-    error = (kept.data.get("error") or {}).get("code")
-    return [*place, error, *(fields.get(name) for name in _fields(options))]
+class Kinds(Shape):
+    """What can be requested: kinds of jobs, and types of actions."""
 
-
-def _fields(options: Mapping[str, Any]) -> list[str]:
-    """The fields of a schema; none for a job that has none."""
-    return list(options.get("schema", {}).get("properties", ()))
+    jobs: list[KindShape]
+    actions: list[ActionType]
 
 
 class JobCancelled(Shape):

@@ -20,7 +20,7 @@ router = routing.router("search")
 
 
 class HitResponse(Shape):
-    """A passage that answers."""
+    """A passage that answers. `source` is where it was found: `chunks`, or what a kind made searchable."""
 
     document_id: str
     title: str
@@ -28,6 +28,7 @@ class HitResponse(Shape):
     text: str
     score: float
     generation: int
+    source: str
 
 
 class SearchNotice(Shape):
@@ -85,9 +86,12 @@ def search(
     k: Annotated[int, Query(ge=1, le=MOST_HITS, description="How many hits.")] = 10,
     mode: Annotated[Literal["hybrid", "keyword", "vector"], Query()] = "hybrid",
     document: Annotated[list[str] | None, Query(max_length=100, description="Only these.")] = None,
+    source: Annotated[list[str] | None, Query(max_length=20, description="Only in these sources.")] = None,
 ) -> Response:
     """Find the passages that answer best, by words and by meaning."""
     # What has the form of no id is no document, and nothing that a database should see.
     wanted = None if document is None else [each for each in document if TENANT.fullmatch(each)]
-    found = its.searching.search(caller.tenant, collection, q, k=k, documents=wanted, mode=mode)
+    found = its.searching.search(
+        caller.tenant, collection, q, k=k, documents=wanted, mode=mode, sources=source
+    )
     return Response(Hits.written(found, collection), media_type=JSONResponse.media_type)

@@ -2,7 +2,7 @@
 
 from holdfast.bootstrap.data_folder import close_to_others
 from holdfast.bootstrap.database import migrated, reached, sqlite_file
-from holdfast.bootstrap.kinds import load_kinds, pipelines_of, quota, webhook_key
+from holdfast.bootstrap.kinds import described, load_kinds, pipelines_of, quota, webhook_key
 from holdfast.bootstrap.providers import prices_of, supplies_of
 from holdfast.bootstrap.runtime import GARBAGE, Runtime, settle_down
 from holdfast.bootstrap.services import (
@@ -24,6 +24,7 @@ __all__ = [
     "bundles",
     "check_blobs",
     "close_to_others",
+    "described",
     "estimating",
     "jobs",
     "library",

@@ -1,8 +1,17 @@
-"""The kinds that a process of Holdfast knows: its own, in one list, and those of the user."""
+"""The kinds that a process of Holdfast knows: its own, in one list, those that installed packages bring, and
+those that the setting KINDS names.
+
+Code of others is loaded from two places alone: packages that somebody installed, by their entry points in the
+group `holdfast.kinds`, and modules that somebody named in a setting. A file in the current folder can do
+neither (`settings.trust`).
+"""
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+import importlib.metadata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from holdfast.bootstrap import user_code
 from holdfast.bootstrap.providers import supplies_of
@@ -11,106 +20,147 @@ from holdfast.core.ports import Host
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse.parser import Parser
 from holdfast.engine.kinds import Kind, Registry, Supplies
-from holdfast.kinds import actions, export, extract, import_, index, qa, webhook
+from holdfast.kinds import actions, export, extract, import_, index, parameters, qa, webhook
 from holdfast.providers import local
-from holdfast.service.estimates import Outlook
 from holdfast.service.search import Searching
 from holdfast.settings import Settings
 from holdfast.store.base.database import Database
-from holdfast.store.follow_ups import deliveries
 from holdfast.store.library.quotas import Quota
 
-OWN_KINDS = (
-    (index.NAME, index.VERSION),
-    (actions.NAME, actions.VERSION),
-    (deliveries.KIND, deliveries.VERSION),
-    (qa.NAME, qa.VERSION),
-    (extract.NAME, extract.VERSION),
-    (export.NAME, export.VERSION),
-    (import_.NAME, import_.VERSION),
+GROUP = "holdfast.kinds"
+
+
+@dataclass(frozen=True, slots=True)
+class KindParts:
+    """What our kinds are made of. Who searches and the registry are asked for when work begins."""
+
+    settings: Settings
+    supplies: Supplies
+    db: Database
+    blobs: Blobs
+    parser: Parser
+    host: Host
+    searcher: Callable[[], Searching]
+    registry: Callable[[], Registry]
+
+
+def _action(parts: KindParts) -> Kind:
+    searching = functools.cache(parts.searcher)
+
+    def search(tenant: str, collection: str, question: str, count: int) -> list[dict[str, object]]:
+        answer = searching().search(tenant, collection, question, k=count)
+        return [
+            {"document": hit.document_id, "title": hit.title, "page": hit.page, "text": hit.text}
+            for hit in answer.hits
+        ]
+
+    analysers = parts.settings.analysers
+    return actions.ActionRunner(
+        parts.db, parts.supplies, analysers=analysers, search=search, registry=parts.registry
+    ).kind()
+
+
+def _webhook(parts: KindParts) -> Kind:
+    rules = webhook.DeliveryRules(
+        seconds=parts.settings.webhook_seconds,
+        give_up_after=parts.settings.webhook_give_up_after,
+        allow_private=parts.settings.webhook_private,
+    )
+    return webhook.Webhook(parts.db, parts.host, rules, key=webhook_key(parts.settings)).kind()
+
+
+def _import(parts: KindParts) -> Kind:
+    settings = parts.settings
+    chosen, limits = choices(settings, parts.supplies), bundle_limits(settings)
+    return import_.Import(parts.db, parts.blobs, chosen, limits, quota(settings)).kind()
+
+
+BUILT_IN: tuple[Callable[[KindParts], Kind], ...] = (
+    lambda parts: index.Index(parts.db, parts.blobs, parts.parser).kind(),
+    _action,
+    _webhook,
+    lambda parts: qa.Qa(parts.db).kind(),
+    lambda parts: extract.Extract(parts.db).kind(),
+    lambda parts: export.Export(parts.db, parts.blobs).kind(),
+    _import,
 )
-# What can be told of a kind of job before it runs.
-OUTLOOKS = {
-    qa.NAME: Outlook(qa.checked, qa.foreseen, qa.most_calls),
-    extract.NAME: Outlook(extract.checked, extract.foreseen, lambda _params: None),
-}
 
 
-def known_kinds(
-    settings: Settings,
-    db: Database,
-    blobs: Blobs,
-    parser: Parser,
-    supplies: Supplies,
-    host: Host,
-    searcher: Callable[[], Searching],
-) -> list[Kind]:
+def known_kinds(parts: KindParts) -> list[Kind]:
     """Every kind of ours and every kind of the user's, ready to run."""
-    return [
-        index.Index(db, blobs, parser).kind(),
-        *_following(settings, db, supplies, host, searcher),
-        qa.Qa(db).kind(),
-        extract.Extract(db).kind(),
-        export.Export(db, blobs).kind(),
-        import_.Import(
-            db, blobs, choices(settings, supplies), bundle_limits(settings), quota(settings)
-        ).kind(),
-        *load_kinds(settings, supplies),
-    ]
+    return [*(build(parts) for build in BUILT_IN), *load_kinds(parts.settings, parts.supplies)]
+
+
+def described(settings: Settings) -> Registry:
+    """Every kind that a process with these settings knows, to be looked at: none of them can run."""
+    user_code.make_importable(settings)
+    return Registry(known_kinds(_unopened(settings, supplies_of(settings))))
+
+
+def _unopened(settings: Settings, supplies: Supplies) -> KindParts:
+    """Parts that are enough to describe a kind."""
+    nothing: Any = None
+    return KindParts(settings, supplies, nothing, nothing, nothing, nothing, lambda: nothing, lambda: nothing)
 
 
 def load_kinds(settings: Settings, supplies: Supplies) -> tuple[Kind, ...]:
-    """The kinds that the setting KINDS names; BadRequestError says which part of it is wrong."""
-    found: list[Kind] = []
-    for path in settings.kinds:
-        module, _, name = path.partition(":")
+    """The kinds of installed packages and of the setting KINDS; BadRequestError says which one is wrong."""
+    kinds = [
+        kind for name, load in _sources(settings) for kind in _loaded(name, _imported(name, load), supplies)
+    ]
+    for kind in kinds:
+        _check(kind)
+    return tuple(kinds)
+
+
+def _sources(settings: Settings) -> Iterator[tuple[str, Callable[[], object]]]:
+    """What names kinds, in words, and how it is loaded. What is named twice is loaded once."""
+    named = dict.fromkeys(settings.kinds)
+    if settings.installed_kinds:
+        for entry in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda entry: entry.value):
+            if entry.value.replace(" ", "") not in named:
+                package = entry.dist.name if entry.dist is not None else "a package"
+                yield f"the installed package {package} names {entry.value}", entry.load
+    for path in named:
+        yield f"HOLDFAST_KINDS names {path}", functools.partial(_at, path)
+
+
+def _at(path: str) -> object:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _imported(name: str, load: Callable[[], object]) -> object:
+    try:
+        return load()
+    except (ImportError, AttributeError, ValueError) as error:
+        message = f"{name}, which cannot be imported ({error}); it should be like module:name"
+        raise BadRequestError(message, code="bad_kind") from error
+
+
+def _loaded(name: str, source: Any, supplies: Supplies) -> Sequence[Kind]:
+    result = source(supplies) if callable(source) else source
+    kinds = [result] if isinstance(result, Kind) else result
+    if not isinstance(kinds, Sequence) or not all(isinstance(each, Kind) for each in kinds):
+        message = f"{name}, which is no Kind, no list of them and no function that makes one"
+        raise BadRequestError(message, code="bad_kind")
+    return kinds
+
+
+def _check(kind: Kind) -> None:
+    """Return if the kind describes itself in a way that can be shown; otherwise BadRequestError."""
+    job = kind.job
+    forms = [each.parameters for each in kind.actions]
+    for form in (*forms, *((job.parameters, job.result) if job is not None else ())):
         try:
-            named = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            message = (
-                f"HOLDFAST_KINDS names {path}, which cannot be imported ({error}); it should be "
-                "like module:name"
-            )
-            raise BadRequestError(message, code="bad_kind") from error
-        made = named(supplies) if callable(named) else named
-        kinds = [made] if isinstance(made, Kind) else made
-        if not isinstance(kinds, Sequence) or not all(isinstance(each, Kind) for each in kinds):
-            message = (
-                f"HOLDFAST_KINDS names {path}, which is no Kind, no list of them and no function "
-                "that makes one"
-            )
-            raise BadRequestError(message, code="bad_kind")
-        found += kinds
-    return tuple(found)
+            parameters.check_form(form)
+        except BadRequestError as error:
+            raise BadRequestError(f"kind {kind.name!r}: {error.message}", code="bad_kind") from error
 
 
 def pipelines_of(settings: Settings) -> tuple[str, ...]:
     """Every pipeline that a worker with these settings can carry out, without opening anything."""
-    user_code.make_importable(settings)
-    own = [Kind(name, run=lambda _work: None, version=version) for name, version in OWN_KINDS]
-    return tuple(Registry([*own, *load_kinds(settings, supplies_of(settings))]).pipelines)
-
-
-def _following(
-    settings: Settings, db: Database, supplies: Supplies, host: Host, searcher: Callable[[], Searching]
-) -> list[Kind]:
-    """The kinds of what follows when a document is ready. Whoever searches is made at the first question."""
-    rules = webhook.DeliveryRules(
-        seconds=settings.webhook_seconds,
-        give_up_after=settings.webhook_give_up_after,
-        allow_private=settings.webhook_private,
-    )
-    once = functools.cache(searcher)
-
-    def search(tenant: str, collection: str, question: str, count: int) -> list[dict[str, object]]:
-        found = once().search(tenant, collection, question, k=count)
-        return [
-            {"document": hit.document_id, "title": hit.title, "page": hit.page, "text": hit.text}
-            for hit in found.hits
-        ]
-
-    follow_up = actions.ActionRunner(db, supplies, analysers=settings.analysers, search=search)
-    return [follow_up.kind(), webhook.Webhook(db, host, rules, key=webhook_key(settings)).kind()]
+    return tuple(described(settings).pipelines)
 
 
 def webhook_key(settings: Settings) -> str | None:

@@ -71,7 +71,6 @@ def estimating(runtime: Runtime, seconds: float | None = None) -> Estimating:
         runtime.shelf,
         runtime.parser,
         runtime.parsers,
-        kinds.OUTLOOKS,
         runtime.supplies,
         seconds=seconds,
     )

@@ -93,7 +93,16 @@ def _wired(
     parser = Parser(_limits(settings))
     if kinds is None:
         kinds = own_kinds.known_kinds(
-            settings, db, shelf, parser, supplies, parts.host, lambda: services.searching(runtime)
+            own_kinds.KindParts(
+                settings,
+                supplies,
+                db,
+                shelf,
+                parser,
+                parts.host,
+                searcher=lambda: services.searching(runtime),
+                registry=lambda: runtime.engine.registry,
+            )
         )
     # A renewal that is tried for longer than the pace of renewals delays those of every other task.
     watch = open_database(

@@ -50,7 +50,7 @@ def opened() -> Iterator[tuple[bootstrap.Runtime, Actions]]:
     try:
         with bootstrap.open_runtime(loaded, sender=sending) as runtime:
             key = bootstrap.webhook_key(loaded)
-            yield runtime, Actions(runtime.engine, loaded.analysers, key, supplies=runtime.supplies)
+            yield runtime, Actions(runtime.engine, key, supplies=runtime.supplies)
     finally:
         sending.close()
 

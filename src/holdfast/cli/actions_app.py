@@ -13,16 +13,6 @@ actions_app = typer.Typer(
 )
 
 
-class ActionSort(StrEnum):
-    """Types of actions."""
-
-    EXTRACT = "extract"
-    ANALYSE = "analyse"
-    PROMPT = "prompt"
-    AGENT = "agent"
-    WEBHOOK = "webhook"
-
-
 class Existing(StrEnum):
     """What to do with documents that are already ready."""
 
@@ -49,7 +39,9 @@ def actions(
 
 @actions_app.command()
 def add(
-    sort: Annotated[ActionSort, typer.Argument(help="Type of action.")],
+    sort: Annotated[
+        str, typer.Argument(metavar="TYPE", help="Type of action, like prompt, extract, qa or webhook.")
+    ],
     params: Annotated[str, typer.Option("--params", help="Parameters as JSON, or @FILE.")] = "{}",
     collection: Collection = "default",
     name: Annotated[str, typer.Option("--name", help="Display name.")] = "",
@@ -63,7 +55,7 @@ def add(
     """Add an action, after showing how many documents it would run on now and the estimated cost."""
     from holdfast.cli import actions as doing  # noqa: PLC0415
 
-    wanted = doing.ActionInput(sort.value, params, collection, name, existing is Existing.RUN, tenant)
+    wanted = doing.ActionInput(sort, params, collection, name, existing is Existing.RUN, tenant)
     raise typer.Exit(doing.add(wanted, yes=yes, as_json=as_json))
 
 

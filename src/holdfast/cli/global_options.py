@@ -71,11 +71,23 @@ def _options(
 
 def program(app: typer.Typer) -> Any:
     """The program of `app`, of which every command takes the shared options as well."""
+    root = typer.main.get_command(app)
+    _add(root, _shared_options(), ())
+    return root
+
+
+def completed(command: Any, name: str, group: Any) -> Any:
+    """A command that is made later than the program, with the shared options if its group has them."""
+    known = {option.name for option in group.params}
+    _add(command, [option for option in _shared_options() if option.name in known], (name,))
+    return command
+
+
+def _shared_options() -> list[Any]:
     holder = typer.Typer(add_completion=False)
     holder.command()(_options)
-    root = typer.main.get_command(app)
-    _add(root, typer.main.get_command(holder).params, ())
-    return root
+    options: list[Any] = typer.main.get_command(holder).params
+    return options
 
 
 def _add(command: Any, options: list[Any], path: tuple[str, ...]) -> None:
@@ -83,10 +95,10 @@ def _add(command: Any, options: list[Any], path: tuple[str, ...]) -> None:
     for name, each in getattr(command, "commands", {}).items():
         _add(each, options, (*path, name))
     if not hasattr(command, "commands"):
-        command.callback = _naming_extras(command.callback, " ".join(path))
+        command.callback = naming_extras(command.callback, " ".join(path))
 
 
-def _naming_extras(callback: Callable[..., Any], name: str) -> Callable[..., Any]:
+def naming_extras(callback: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The same command, which tells in one line that an extra is missing."""
 
     @functools.wraps(callback)

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -20,6 +19,7 @@ from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core.records import RequestResult
 from holdfast.core.states import LIVE, Disposition, Status
 from holdfast.service import formatting
+from holdfast.service import results as tables
 from holdfast.service.billing import refusal
 from holdfast.service.estimates import Estimate
 from holdfast.service.jobs import JobRequest, Jobs, JobView
@@ -29,6 +29,7 @@ from holdfast.store.jobs.jobs import JobQuery
 from holdfast.worker import sender
 
 LOOK_EVERY = 0.2
+MODES = ("retry", "replace", "force")
 STAND_IN = (
     "no language model is configured: the built-in stand-in only quotes the text (see HOLDFAST_LLM_PROVIDER)"
 )
@@ -61,23 +62,17 @@ def opened() -> Iterator[tuple[bootstrap.Runtime, Jobs]]:
         sending.close()
 
 
-def read_schema(path: Path) -> Any:
-    """The schema in a file; CommandError if that is no JSON."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CommandError(
-            f"{path} cannot be read as JSON ({error})", Exit.USAGE, code="bad_schema"
-        ) from error
-
-
 def start(wanting: Wanting, *, wait: bool, as_json: bool) -> Exit:
     """The job was asked for, and followed to its end unless nobody waits."""
+    if wanting.mode not in MODES:
+        raise CommandError(f"--mode must be one of {', '.join(MODES)}", Exit.USAGE, code="bad_params")
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
         stack.enter_context(temporary_worker.ended_by_a_signal())
         runtime, jobs = stack.enter_context(opened())
-        if not costs.agreed(console, _foreseen(runtime, wanting), "the job", yes=wanting.yes or as_json):
+        if jobs.kinds[wanting.kind].estimate is None:
+            console.print(f"jobs of kind {wanting.kind} give no estimate", style="care", markup=False)
+        elif not costs.agreed(console, _foreseen(runtime, wanting), "the job", yes=wanting.yes or as_json):
             return Exit.REFUSED
         view, disposition = _asked(runtime, jobs, wanting)
         if wait and view.job.run.status in LIVE:
@@ -184,7 +179,7 @@ def _tell(jobs: Jobs, view: JobView, console: Console) -> None:
 
 
 def listed(
-    tenant: str, kinds: Sequence[str], collection: str | None, state: str | None, most: int, *, as_json: bool
+    tenant: str, kind: str | None, collection: str | None, state: str | None, most: int, *, as_json: bool
 ) -> None:
     """The jobs of a tenant, the newest at the top."""
     if state is not None and state not in set(Status):
@@ -192,7 +187,8 @@ def listed(
             f"unknown state {state!r}; use one of {', '.join(Status)}", Exit.USAGE, code="bad_state"
         )
     with opened() as (_runtime, jobs):
-        found = jobs.page(JobQuery(tenant, kinds, collection, state, None, most))
+        known = None if kind is None else jobs.known_kind(kind)
+        found = jobs.page(JobQuery(tenant, known, collection, state, None, most))
         if as_json:
             terminal.show_json([schemas_jobs.JobResponse.of(each).model_dump(mode="json") for each in found])
             return
@@ -236,10 +232,7 @@ def results(tenant: str, job_id: str, *, as_csv: bool, as_json: bool) -> None:
             rows = wire.table(jobs, view)
             sys.stdout.writelines(map(terminal.harmless, rows) if sys.stdout.isatty() else rows)
         elif as_json:
-            kind = view.job.run.kind
-            terminal.show_json(
-                [schemas_jobs.shape(kind, each).model_dump(mode="json") for each in _each(jobs, view)]
-            )
+            terminal.show_json([tables.shape(view.spec, each) for each in _each(jobs, view)])
         else:
             _print(terminal.console(), view, _each(jobs, view))
 
@@ -251,13 +244,10 @@ def _each(jobs: Jobs, view: JobView) -> Iterator[StoredResult]:
 def _print(console: Console, view: JobView, found: Iterator[StoredResult]) -> None:
     for each in found:
         where = f"{each.document}, page {each.page}" if each.page is not None else each.document
-        if "question" in each.data:
-            console.print(terminal.one_line(each.data["question"]), style="head", markup=False)
-            console.print(f"  {terminal.one_line(each.data['answer'])}", markup=False)
-        elif each.good:
-            for name, value in each.data["fields"].items():
-                said = terminal.one_line(f"{name}: {json.dumps(value, ensure_ascii=False)}")
-                console.print(said, markup=False)
+        if each.good:
+            for name, value in tables.row(view.spec, view.job.options, each.data).items():
+                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                console.print(terminal.one_line(f"{name}: {text}"), markup=False)
         else:
             console.print(terminal.one_line(each.data["error"]["message"]), style="bad", markup=False)
         console.print(f"  ({where})", style="quiet", markup=False)

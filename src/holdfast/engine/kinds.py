@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.records import KIND, Chunk, Claim, Copy, Slice
+from holdfast.engine.job_specs import ActionSpec, JobSpec, SearchSource
 from holdfast.store.base.database import Tx
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class Kind:
     further phase; when it answers none, or there is no `plan_next`, the run is published. It may read what
     the phases before have left (`work.earlier`). `publish` writes in the transaction that publishes; it may
     run more than once and must have no other effect. The limits are seconds: past `soft_limit` the next check
-    raises, past `hard_limit` the lease is no longer renewed.
+    raises, past `hard_limit` the lease is no longer renewed. `job`, `actions` and `search` say how people use
+    it.
     """
 
     name: str
@@ -50,6 +52,9 @@ class Kind:
     soft_limit: float = 3600.0
     hard_limit: float = 3900.0
     plan_next: "Callable[[Work], Sequence[Slice]] | None" = None
+    job: JobSpec | None = None
+    actions: Sequence[ActionSpec] = ()
+    search: SearchSource | None = None
 
     @property
     def pipeline(self) -> str:
@@ -100,6 +105,7 @@ class Registry:
 
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:
         self._kinds: dict[str, Kind] = {}
+        self._actions: dict[str, tuple[Kind, ActionSpec]] = {}
         for kind in kinds:
             self.add(kind)
 
@@ -113,6 +119,13 @@ class Registry:
             raise BadRequestError(
                 f"kind {kind.name!r} is registered twice; give one another name", code="bad_kind"
             )
+        for action in kind.actions:
+            if action.name in self._actions:
+                raise BadRequestError(
+                    f"kind {kind.name!r} brings the action {action.name!r}, which exists already",
+                    code="bad_kind",
+                )
+            self._actions[action.name] = (kind, action)
         self._kinds[kind.name] = kind
 
     def get(self, name: str) -> Kind | None:
@@ -131,6 +144,46 @@ class Registry:
     def names(self) -> list[str]:
         """The names of all kinds, sorted."""
         return sorted(self._kinds)
+
+    @property
+    def jobs(self) -> dict[str, JobSpec]:
+        """The kinds that can be requested as a job, by name, in the order in which they were added."""
+        specs = ((name, kind.job) for name, kind in self._kinds.items())
+        return {name: spec for name, spec in specs if spec is not None and spec.parameters is not None}
+
+    def job(self, name: str) -> JobSpec:
+        """What jobs of the kind `name` look like, also of a kind that is not installed (any more)."""
+        kind = self._kinds.get(name)
+        return kind.job if kind is not None and kind.job is not None else JobSpec(title=name)
+
+    def requested_job(self, name: str) -> JobSpec:
+        """The kind `name` as it is requested; BadRequestError `unknown_kind`, with the kinds that exist."""
+        spec = self.jobs.get(name)
+        if spec is None:
+            known = ", ".join(sorted(self.jobs)) or "none"
+            raise BadRequestError(
+                f"there is no job of kind {name!r:.80}; known are: {known}", code="unknown_kind"
+            )
+        return spec
+
+    @property
+    def actions(self) -> dict[str, ActionSpec]:
+        """What collections may do with ready documents, by name."""
+        return {name: spec for name, (_, spec) in self._actions.items()}
+
+    def action(self, name: str) -> tuple[Kind, ActionSpec]:
+        """The action `name` and its kind; BadRequestError `unknown_action_type`, with those that exist."""
+        if name not in self._actions:
+            known = ", ".join(sorted(self._actions)) or "none"
+            raise BadRequestError(
+                f"there is no action of type {name!r:.80}; known are: {known}", code="unknown_action_type"
+            )
+        return self._actions[name]
+
+    @property
+    def search_sources(self) -> list[SearchSource]:
+        """Where search looks, the chunks of documents first."""
+        return [kind.search for kind in self._kinds.values() if kind.search is not None]
 
     @property
     def pipelines(self) -> list[str]:

@@ -71,6 +71,11 @@ class Work:
         return self._claim
 
     @property
+    def db(self) -> Database:
+        """The database, to read from; whatever is written goes through the methods of this class."""
+        return self._tools.db
+
+    @property
     def subject(self) -> str:
         """What the work is done on."""
         return self._claim.subject

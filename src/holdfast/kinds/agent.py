@@ -15,10 +15,10 @@ from typing import Any
 from holdfast.core.errors import FencedOutError, WorkError
 from holdfast.core.records import Fenced
 from holdfast.core.text import plain
+from holdfast.engine.models import Model
+from holdfast.engine.ready_documents import ReadyDocument
 from holdfast.engine.work import Work
 from holdfast.kinds import model_calls
-from holdfast.kinds.document_text import Reading
-from holdfast.kinds.model_calls import Model
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database
 from holdfast.store.follow_ups import agent_findings
@@ -73,12 +73,12 @@ class AgentTask:
     answer_tokens: int = 1000
 
 
-def _opening(errand: AgentTask, document: Reading) -> list[dict[str, Any]]:
+def _opening(errand: AgentTask, document: ReadyDocument) -> list[dict[str, Any]]:
     about = f"The document has {document.pages} pages.\n\n{errand.instruction}"
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": about}]
 
 
-def first_question(asked: Model, errand: AgentTask, document: Reading) -> Call:
+def first_question(asked: Model, errand: AgentTask, document: ReadyDocument) -> Call:
     """The first call of an errand. How many follow depends on the answers: `most_steps` bounds them."""
     messages = _opening(errand, document)
     return model_calls.conversation(asked, messages, tools=TOOLS, max_tokens=errand.answer_tokens)
@@ -87,7 +87,7 @@ def first_question(asked: Model, errand: AgentTask, document: Reading) -> Call:
 class Agent:
     """One errand over one document."""
 
-    def __init__(self, db: Database, work: Work, document: Reading, search: Search) -> None:
+    def __init__(self, db: Database, work: Work, document: ReadyDocument, search: Search) -> None:
         self._db = db
         self._work = work
         self._document = document

@@ -12,8 +12,8 @@ from typing import Any
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, MustWaitError, NotFoundError, WorkError
 from holdfast.core.text import is_plain
+from holdfast.engine.models import Model
 from holdfast.engine.work import Work
-from holdfast.kinds.model_calls import Model
 from holdfast.store.base.database import Database
 from holdfast.store.jobs import job_sources
 from holdfast.store.jobs.job_sources import JobSource

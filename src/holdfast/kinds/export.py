@@ -17,6 +17,7 @@ import holdfast
 from holdfast.core.errors import WorkError
 from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
+from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds.log_phrases import many
@@ -73,7 +74,14 @@ class Export:
 
     def kind(self) -> Kind:
         """The kind to register."""
-        return Kind(NAME, self.run, version=VERSION, soft_limit=6 * 3600.0, hard_limit=6 * 3600.0 + 300.0)
+        return Kind(
+            NAME,
+            self.run,
+            version=VERSION,
+            soft_limit=6 * 3600.0,
+            hard_limit=6 * 3600.0 + 300.0,
+            job=JobSpec(title="Export", parameters=None, stages=("documents",)),
+        )
 
     def run(self, work: Work) -> Finish:
         """The whole collection in one task: parts of one moment cannot be read at several."""

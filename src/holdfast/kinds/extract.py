@@ -5,7 +5,7 @@ answers with JSON, which is tested against the schema. An answer that fails is s
 wrong with it; both are calls of their own, each paid once. A document whose answer fails again is recorded
 with the reason, and the job goes on; it fails when no document gave anything.
 
-`from_text` does the same for a text, for other kinds.
+A follow-up does the same with the text of one document.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,13 @@ from holdfast.core import keys
 from holdfast.core.errors import WorkError
 from holdfast.core.records import Claim, Slice
 from holdfast.core.text import plain
+from holdfast.engine.job_specs import ActionSpec, JobSpec
 from holdfast.engine.kinds import Finish, Kind
+from holdfast.engine.models import Model
+from holdfast.engine.ready_documents import ReadyDocument
 from holdfast.engine.work import Work
 from holdfast.kinds import corpus, job_summary, model_calls, schemas
 from holdfast.kinds.log_phrases import many
-from holdfast.kinds.model_calls import Model
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.jobs import job_results, job_sources
@@ -40,38 +42,77 @@ SLICE = 4
 LEAST_FOUND = 2
 
 
-def checked(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters with their defaults; BadRequestError for what cannot be followed."""
-    corpus.known(params, "documents", "schema", "instruction", "provider", "model")
-    named = corpus.named(params)
-    return {
-        "documents": None if named is None else list(named),
-        "schema": schemas.checked(params.get("schema")),
-        "instruction": corpus.text_of(params, "instruction", MOST_INSTRUCTION),
-        **corpus.model_named(params),
-    }
+PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["schema"],
+    "properties": {
+        "schema": {
+            "title": "Fields, as JSON Schema",
+            "type": "object",
+            "examples": [
+                {"type": "object", "properties": {"title": {"type": "string"}, "date": {"type": "string"}}}
+            ],
+        },
+        "instruction": {
+            "type": "string",
+            "maxLength": MOST_INSTRUCTION,
+            "default": "",
+            "title": "Further instructions",
+        },
+    },
+}
+RESULT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "fields": {"type": ["object", "null"], "description": "The fields that the document gives."},
+        "sources": {
+            "type": "object",
+            "default": {},
+            "description": (
+                "Page and chunk of each value that stands in the document as it is written here; `page` is "
+                "the first of those pages."
+            ),
+        },
+    },
+}
 
 
-def foreseen(model: Model, texts: Sequence[str], params: Mapping[str, Any]) -> list[Call]:
+def checked(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters as they are frozen; BadRequestError for a schema that cannot be followed."""
+    schema = schemas.checked(params["schema"])
+    return {**params, "schema": schema, "instruction": params["instruction"].strip()}
+
+
+def columns(options: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """One result as a row: each field of the schema."""
+    values = data.get("fields") or {}
+    return {name: values.get(name) for name in options.get("schema", {}).get("properties", ())}
+
+
+def foreseen(params: Mapping[str, Any], texts: Sequence[str], model: Model | None) -> list[Call]:
     """The calls for a document with these chunks, if every window is needed and no answer is repaired."""
     schema = params["schema"]
     windows = windows_of(NumberedChunk(number, None, text) for number, text in enumerate(texts))
     wanted = schema if len(windows) == 1 else schemas.without_required(schema)
-    return [_call(model, window, wanted, params["instruction"]) for window in windows]
+    return [_call(model_calls.required(model), window, wanted, params["instruction"]) for window in windows]
 
 
-def from_text(
-    work: Work, model: Model, text: str, schema: Mapping[str, Any], instruction: str = ""
-) -> dict[str, Any]:
-    """The fields of a checked schema that the text gives; WorkError where no answer passes it."""
-    return _fields(work, model, _windows(text), schema, instruction)
+def run_on_document(work: Work, document: ReadyDocument, model: Model | None) -> dict[str, Any]:
+    """The fields of one document, for a follow-up; WorkError where no answer passes the schema."""
+    named_model, (schema, words) = model_calls.required(model), _asked(work)
+    fields = _fields(work, named_model, _windows(document.text), schema, words)
+    return {"fields": fields, "model": named_model.name, "stand_in": named_model.stand_in}
 
 
-def foreseen_text(model: Model, text: str, schema: Mapping[str, Any], instruction: str) -> list[Call]:
-    """The calls of `from_text`, if every window is needed and no answer is repaired."""
-    windows = _windows(text)
+def _foreseen_document(
+    params: Mapping[str, Any], document: ReadyDocument, model: Model | None
+) -> tuple[Sequence[Call], bool]:
+    """The calls of a follow-up, if every window is needed and no answer is repaired."""
+    schema, windows = params["schema"], _windows(document.text)
     wanted = schema if len(windows) == 1 else schemas.without_required(schema)
-    return [_call(model, window, wanted, instruction) for window in windows]
+    words = str(params.get("instruction", ""))
+    calls = [_call(model_calls.required(model), window, wanted, words) for window in windows]
+    return calls, len(calls) == 1
 
 
 def _windows(text: str) -> list[str]:
@@ -218,7 +259,38 @@ class Extract:
 
     def kind(self) -> Kind:
         """The kind to register."""
-        return Kind(NAME, self.run, plan=self.plan, publish=self.publish, version=VERSION)
+        job = JobSpec(
+            title="Extraction of fields",
+            description="Fills the fields of a schema from each document.",
+            parameters=PARAMETERS,
+            check=checked,
+            asks_model=True,
+            prompts=PROMPTS,
+            stages=("reading", "asking", "collecting"),
+            estimate=foreseen,
+            result=RESULT,
+            table=columns,
+        )
+        action = ActionSpec(
+            name=NAME,
+            title="Extract fields",
+            parameters=PARAMETERS,
+            check=checked,
+            run=run_on_document,
+            asks_model=True,
+            estimate=_foreseen_document,
+            view="{{ ui.fields(result.fields) }}",
+            summary=lambda params: ", ".join(params["schema"].get("properties", {})),
+        )
+        return Kind(
+            NAME,
+            self.run,
+            plan=self.plan,
+            publish=self.publish,
+            version=VERSION,
+            job=job,
+            actions=(action,),
+        )
 
     def plan(self, work: Work) -> list[Slice]:
         """A few documents to a slice."""
@@ -313,7 +385,7 @@ class Extract:
 
 def _asked(work: Work) -> tuple[Mapping[str, Any], str]:
     schema = work.options["schema"]
-    return schema if isinstance(schema, dict) else {}, str(work.options["instruction"])
+    return schema if isinstance(schema, dict) else {}, str(work.options.get("instruction", ""))
 
 
 def _stages(taken: Sequence[Any], asked: int, good: int) -> dict[str, tuple[int, int]]:

@@ -19,6 +19,7 @@ from holdfast.core.errors import BadRequestError, FencedOutError, WorkError
 from holdfast.core.records import Ask, Chunk, Claim, Fenced, Landed, Slice, Spent
 from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
+from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
 from holdfast.kinds import bundle_validation, index
@@ -105,7 +106,8 @@ class Import:
 
     def kind(self) -> Kind:
         """The kind to register."""
-        return Kind(NAME, self.run, plan=self.plan, version=VERSION)
+        spec = JobSpec(title="Import", parameters=None, stages=("documents",))
+        return Kind(NAME, self.run, plan=self.plan, version=VERSION, job=spec)
 
     def plan(self, work: Work) -> list[Slice]:
         """A slice for each part, once the bundle was read to its end; a damaged one leaves nothing behind."""

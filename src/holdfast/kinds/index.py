@@ -24,6 +24,7 @@ from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.reader import Cut, KnownSlices
 from holdfast.documents.parse.records import Format
 from holdfast.engine import kinds as offers
+from holdfast.engine.job_specs import SearchSource
 from holdfast.engine.kinds import Finish, Kind, Offer
 from holdfast.engine.work import Work
 from holdfast.kinds.log_phrases import many
@@ -36,6 +37,8 @@ from holdfast.store.search import search_reads as search_store
 
 NAME = subjects.INDEX
 VERSION = 1
+# The name of the search source that is the chunks of documents.
+CHUNKS = "chunks"
 # Chunks that are paid for at a time: what a crash may repeat is bounded, progress is told in between.
 GROUP = 256
 # Fewer chunks than this are staged in the transaction that finishes the slice.
@@ -149,7 +152,14 @@ class Index:
 
     def kind(self) -> Kind:
         """The kind to register."""
-        return Kind(NAME, self.run, plan=self.plan, publish=self.publish, version=VERSION)
+        return Kind(
+            NAME,
+            self.run,
+            plan=self.plan,
+            publish=self.publish,
+            version=VERSION,
+            search=SearchSource(CHUNKS, weight=1.0),
+        )
 
     def plan(self, work: Work) -> list[Slice]:
         """The slices of the document; a small one is a single slice and is done by the same task."""

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 from holdfast.core import keys
 from holdfast.core.errors import BadRequestError, ProviderRefusedError, WorkError
-from holdfast.engine import kinds
+from holdfast.engine import kinds, models
 from holdfast.engine.kinds import Supplies
+from holdfast.engine.models import Model
 from holdfast.engine.work import Work
 from holdfast.ledger.pay import Call
 from holdfast.providers import local_llm, openai
@@ -25,7 +26,6 @@ from holdfast.providers import local_llm, openai
 T = TypeVar("T")
 
 MOST_OUTPUT = 2000
-OUTPUT_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 # An answer is looked at no further than this; what a model writes within its limit is shorter by far.
 MOST_TEXT = 200_000
 # Braces at which an object may begin. Prose before an answer has few; each costs a look at the rest.
@@ -33,40 +33,6 @@ MOST_STARTS = 64
 MOST_DEPTH = 32
 # What is wrong with one input or its answer. Any other error concerns all of them.
 OF_ONE = frozenset({"provider_rejected", "content_filtered", "bad_answer", "answer_cut", "invalid_answer"})
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """Which model is asked, and where; frozen into a run's options."""
-
-    provider: str
-    name: str
-    # What its calls are sent with, besides what the work itself needs; None: what is usual.
-    parameters: Mapping[str, object] | None = None
-    # Those of the provider's models, by name; "" stands for every other.
-    of_models: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-
-    def parameters_of(self, name: str) -> Mapping[str, object] | None:
-        """What another model of the same provider is sent with."""
-        return _of(self.of_models, name)
-
-    def sends(self, max_tokens: int) -> dict[str, object]:
-        """The parameters of a call whose answer has at most `max_tokens`.
-
-        Of a model with parameters of its own nothing is sent that they leave out. Where they say `true` for
-        the limit of an answer, it is that of the work.
-        """
-        if self.parameters is None:
-            return {"temperature": 0, "max_tokens": max_tokens}
-        return {
-            name: max_tokens if name in OUTPUT_LIMITS and given is True else given
-            for name, given in self.parameters.items()
-        }
-
-    @property
-    def stand_in(self) -> bool:
-        """True for the extractive stand-in on board, which is no language model."""
-        return self.provider == local_llm.NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +54,7 @@ def model(supplies: Supplies) -> Model:
 
 def named(supplies: Supplies, provider: str, name: str) -> Model:
     """A model of the provider that is set up, with the parameters that it is to be sent."""
-    return Model(provider, name, _of(supplies.llm_parameters, name), supplies.llm_parameters)
+    return Model(provider, name, models.sent_with(supplies.llm_parameters, name), supplies.llm_parameters)
 
 
 def chosen(supplies: Supplies, options: Mapping[str, Any]) -> Model:
@@ -105,15 +71,18 @@ def chosen(supplies: Supplies, options: Mapping[str, Any]) -> Model:
     if (wanted := str(name or offer.model or "")) == "":
         message = f"say which model of provider {options['provider']!r:.80} is to be asked"
         raise BadRequestError(message, code="bad_params")
-    return Model(offer.identity, wanted, _of(offer.parameters, wanted), offer.parameters)
+    return Model(offer.identity, wanted, models.sent_with(offer.parameters, wanted), offer.parameters)
 
 
-def _of(table: Mapping[str, Mapping[str, object]], name: str) -> Mapping[str, object] | None:
-    return table.get(name, table.get(""))
+def required(asked: Model | None) -> Model:
+    """The model of a kind that asks one; WorkError where it was given none."""
+    if asked is None:
+        raise WorkError("the work needs a language model and was given none", code="no_provider")
+    return asked
 
 
 def question(
-    asked: Model,
+    asked: Model | None,
     instruction: str,
     text: str,
     *,
@@ -121,12 +90,12 @@ def question(
     max_tokens: int = MOST_OUTPUT,
     hint: Mapping[str, object] | None = None,
 ) -> Call:
-    """The paid call for one instruction over one text.
+    """The paid call for one instruction over one text; WorkError where there is no model.
 
     `hint` is for the stand-in alone, which cannot follow an instruction (see `local_llm`); no server sees it.
     """
     messages = [{"role": "system", "content": instruction}, {"role": "user", "content": text}]
-    return conversation(asked, messages, wants_json=wants_json, max_tokens=max_tokens, hint=hint)
+    return conversation(required(asked), messages, wants_json=wants_json, max_tokens=max_tokens, hint=hint)
 
 
 def conversation(

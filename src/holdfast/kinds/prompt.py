@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.errors import WorkError
+from holdfast.engine import ready_documents
+from holdfast.engine.models import Model
+from holdfast.engine.ready_documents import ReadyDocument
 from holdfast.engine.work import Work
-from holdfast.kinds import document_text, model_calls
-from holdfast.kinds.document_text import Reading
-from holdfast.kinds.model_calls import Model
+from holdfast.kinds import model_calls
 from holdfast.ledger.pay import Call
 
 GROUP = 8
@@ -34,7 +35,7 @@ class PromptTask:
     answer_tokens: int = 1000
 
 
-def foreseen(asked: Model, wanted: PromptTask, document: Reading) -> tuple[list[Call], bool]:
+def foreseen(asked: Model, wanted: PromptTask, document: ReadyDocument) -> tuple[list[Call], bool]:
     """The calls for a document, and whether these are all: what puts parts together is not known before.
 
     For that one call is counted, over answers as long as they may be. None for a document that is too long.
@@ -60,7 +61,7 @@ def _question(asked: Model, wanted: PromptTask, instruction: str, text: str) -> 
     return model_calls.question(asked, instruction, text, max_tokens=wanted.answer_tokens)
 
 
-def run(work: Work, asked: Model, wanted: PromptTask, document: Reading) -> dict[str, Any]:
+def run(work: Work, asked: Model, wanted: PromptTask, document: ReadyDocument) -> dict[str, Any]:
     """The model's answer over the whole document; WorkError before anything is paid if it is too long."""
     parts = document.parts(wanted.part_tokens)
     if len(parts) > wanted.most_parts:
@@ -72,7 +73,7 @@ def run(work: Work, asked: Model, wanted: PromptTask, document: Reading) -> dict
     read = len(parts)
     answers = _ask(work, asked, wanted, wanted.instruction, _texts(parts))
     while len(answers) > 1:
-        packs = document_text.packed(answers, wanted.part_tokens)
+        packs = ready_documents.packed(answers, wanted.part_tokens)
         if len(packs) == len(answers):
             # Answers that fill a part each: two at a time, so that every round has fewer.
             packs = ["\n\n".join(answers[place : place + 2]) for place in range(0, len(answers), 2)]

@@ -13,16 +13,19 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from holdfast.core.errors import WorkError
 from holdfast.core.records import Claim, Slice
 from holdfast.core.text import plain
+from holdfast.engine.job_specs import ActionSpec, JobSpec
 from holdfast.engine.kinds import Finish, Kind
+from holdfast.engine.models import Model
+from holdfast.engine.ready_documents import ReadyDocument
 from holdfast.engine.work import Work
 from holdfast.kinds import chunk_sampling, corpus, job_summary, model_calls
 from holdfast.kinds.log_phrases import many
-from holdfast.kinds.model_calls import Model
 from holdfast.ledger import prices
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
@@ -37,6 +40,8 @@ PROMPTS = 1
 LIMIT, MOST_LIMIT = 100, 10_000
 PER_CHUNK, MOST_PER_CHUNK = 3, 20
 MOST_NOTES = 4000
+# Of one document, by an action.
+ACTION_LIMIT, MOST_ACTION_LIMIT = 20, 500
 # Chunks of a slice, and how many stand in reserve for each. A crash repeats a slice from the ledger, free.
 SLICE = 10
 RESERVE = 2
@@ -45,27 +50,66 @@ GROUP = 4
 MOST_QUESTION, MOST_ANSWER = 1000, 8000
 TOKENS_PER_PAIR, TOKENS_AROUND = 250, 200
 
+STAGES = ("reading", "asking", "collecting")
+
 _WORD = re.compile(r"\w+")
 
 
-def checked(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters with their defaults; BadRequestError for what cannot be followed."""
-    corpus.known(params, "documents", "notes", "limit", "per_chunk", "provider", "model")
-    named = corpus.named(params)
-    return {
-        "documents": None if named is None else list(named),
-        "notes": corpus.text_of(params, "notes", MOST_NOTES),
-        "limit": corpus.whole(params, "limit", LIMIT, MOST_LIMIT),
-        "per_chunk": corpus.whole(params, "per_chunk", PER_CHUNK, MOST_PER_CHUNK),
-        **corpus.model_named(params),
-    }
+PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_LIMIT,
+            "default": LIMIT,
+            "title": "Maximum number of questions",
+        },
+        "per_chunk": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_PER_CHUNK,
+            "default": PER_CHUNK,
+            "title": "Questions per chunk",
+        },
+        "notes": {
+            "type": "string",
+            "maxLength": MOST_NOTES,
+            "default": "",
+            "title": "Notes",
+            "description": "What the questions should be like; part of every prompt.",
+        },
+    },
+}
+ACTION_PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        **PARAMETERS["properties"],
+        "limit": {**PARAMETERS["properties"]["limit"], "maximum": MOST_ACTION_LIMIT, "default": ACTION_LIMIT},
+    },
+}
+RESULT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"question": {"type": "string"}, "answer": {"type": "string"}},
+}
+VIEW = """<ol class="hits">{% for each in results %}<li class="card"><h3>{{ each.data.question }}</h3>
+<p>{{ each.data.answer }}</p><p class="quiet small hit-foot"><a href="/documents/{{ each.document }}">
+{{- titles.get(each.document, "Document") }}</a>
+{% if each.page %}<span>Page {{ each.page }}</span>{% endif %}</p></li>{% endfor %}</ol>"""
+ACTION_VIEW = """<dl class="fields">{% for each in result.pairs %}<div><dt>{{ each.question }}</dt>
+<dd>{{ each.answer }}</dd></div>{% endfor %}</dl>"""
 
 
-def foreseen(model: Model, texts: Sequence[str], params: Mapping[str, Any]) -> list[Call]:
+def checked(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters as they are frozen."""
+    return {**params, "notes": params["notes"].strip()}
+
+
+def foreseen(params: Mapping[str, Any], texts: Sequence[str], model: Model | None) -> list[Call]:
     """The calls that may be made for a document with these chunks; `most_calls` says how many of all."""
     per_chunk = int(params["per_chunk"])
     told = instruction(per_chunk, str(params["notes"]))
-    return [_call(model, told, text, per_chunk) for text in texts]
+    return [_call(model_calls.required(model), told, text, per_chunk) for text in texts]
 
 
 def most_calls(params: Mapping[str, Any]) -> int:
@@ -150,7 +194,39 @@ class Qa:
 
     def kind(self) -> Kind:
         """The kind to register."""
-        return Kind(NAME, self.run, plan=self.plan, publish=self.publish, version=VERSION)
+        job = JobSpec(
+            title="Question and answer pairs",
+            description="Writes questions with their answers.",
+            parameters=PARAMETERS,
+            check=checked,
+            asks_model=True,
+            prompts=PROMPTS,
+            stages=STAGES,
+            estimate=foreseen,
+            most_calls=most_calls,
+            result=RESULT,
+            view=VIEW,
+        )
+        action = ActionSpec(
+            name=NAME,
+            title="Questions and answers",
+            parameters=ACTION_PARAMETERS,
+            check=checked,
+            run=run_on_document,
+            asks_model=True,
+            estimate=_foreseen_document,
+            view=ACTION_VIEW,
+            summary=lambda params: f"at most {many(int(params['limit']), 'question')}. {params['notes']}",
+        )
+        return Kind(
+            NAME,
+            self.run,
+            plan=self.plan,
+            publish=self.publish,
+            version=VERSION,
+            job=job,
+            actions=(action,),
+        )
 
     def plan(self, work: Work) -> list[Slice]:
         """The chunks to ask about, spread over the documents, with each slice's share of the limit."""
@@ -257,6 +333,47 @@ class Qa:
         tally = job_results.collect(tx, claim.run_id, limit=int(str(claim.options["limit"])))
         if not tally.results:
             raise job_summary.why_nothing(tx, claim.run_id, "no question was found that the documents answer")
+
+
+def run_on_document(work: Work, document: ReadyDocument, model: Model | None) -> dict[str, Any]:
+    """The pairs of one document, for a follow-up.
+
+    Its chunks are asked about in the order and in the words of a job, so that what a job has paid for costs
+    nothing here, and the reverse.
+    """
+    named_model, per_chunk = model_calls.required(model), int(work.options["per_chunk"])
+    prompt = instruction(per_chunk, str(work.options["notes"]))
+    haul = SliceResult(int(work.options["limit"]))
+    pairs: dict[str, dict[str, Any]] = {}
+    todo = iter([document.passages[number] for number in chunk_sampling.spread(len(document.passages))])
+    while len(pairs) < haul.quota:
+        group = list(islice(todo, min(GROUP, -(-(haul.quota - len(pairs)) // per_chunk))))
+        if not group:
+            break
+        calls = [_call(named_model, prompt, passage.text, per_chunk) for passage in group]
+        for passage, answer in zip(group, model_calls.paid(work, calls), strict=True):
+            haul.asked += 1
+            for question, reply in haul.tally.read(answer, lambda raw: pairs_of(raw, per_chunk)) or ():
+                if (mark := mark_of(question)) is not None:
+                    pair = {"question": question, "answer": reply, "page": passage.page}
+                    pairs.setdefault(mark, pair)
+        work.progress(haul.asked, len(document.passages), unit="chunks")
+    if not pairs:
+        raise haul.tally.error or WorkError(
+            "no question was found that the document answers", code="nothing_found"
+        )
+    wanted = list(pairs.values())[: haul.quota]
+    return {"pairs": wanted, "model": named_model.name, "stand_in": named_model.stand_in}
+
+
+def _foreseen_document(
+    params: Mapping[str, Any], document: ReadyDocument, model: Model | None
+) -> tuple[Sequence[Call], bool]:
+    """The calls for one document; exact where none of its chunks is left out."""
+    order = chunk_sampling.spread(len(document.passages))
+    texts = [document.passages[number].text for number in order]
+    calls = foreseen(params, texts, model)
+    return calls[: most_calls(params)], len(calls) <= most_calls(params)
 
 
 def _call(model: Model, told: str, text: str, per_chunk: int) -> Call:

@@ -20,7 +20,7 @@ from holdfast.core.text import plain
 from holdfast.documents import http_post
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
-from holdfast.kinds import webhook_signature
+from holdfast.kinds import actions, webhook_signature
 from holdfast.store.base.database import Database
 from holdfast.store.follow_ups import deliveries, delivery_attempts
 from holdfast.store.follow_ups.deliveries import Parcel
@@ -75,6 +75,7 @@ class Webhook:
             version=deliveries.VERSION,
             soft_limit=SOFT_LIMIT,
             hard_limit=HARD_LIMIT,
+            actions=(actions.WEBHOOK,),
         )
 
     def run(self, work: Work) -> Finish:

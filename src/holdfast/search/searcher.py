@@ -51,6 +51,7 @@ class Hit:
     chunk_id: int
     parts: tuple[LegScore, ...]
     weights: Mapping[str, float] = field(compare=False, repr=False)
+    source: str = "chunks"
 
     @property
     def snippet(self) -> Snippet:

@@ -13,10 +13,11 @@ from holdfast.core.states import Lane
 from holdfast.core.text import is_plain
 from holdfast.documents import addresses
 from holdfast.engine.engine import Engine
+from holdfast.engine.job_specs import ActionSpec
 from holdfast.engine.kinds import Supplies
+from holdfast.engine.models import Model
 from holdfast.kinds import actions as kinds
-from holdfast.kinds import model_calls, webhook_signature
-from holdfast.kinds.model_calls import Model
+from holdfast.kinds import model_calls, parameters, webhook_signature
 from holdfast.service.library import Wish
 from holdfast.store.base.database import Database
 from holdfast.store.follow_ups import actions, delivery_attempts, follow_up_retries, follow_ups, webhook_tests
@@ -51,7 +52,6 @@ class Actions:
     def __init__(
         self,
         engine: Engine,
-        analysers: Sequence[str] = (),
         key: str | None = None,
         *,
         allow_private: bool = False,
@@ -59,7 +59,6 @@ class Actions:
     ) -> None:
         self._engine = engine
         self._db = engine.db
-        self._analysers = tuple(analysers)
         self._key = key
         self._allow_private = allow_private
         self._supplies = supplies or Supplies()
@@ -82,7 +81,7 @@ class Actions:
         secret = checked_secret(params.get("secret")) if sort == "webhook" else None
         options = self.checked(sort, params)
         named = _named(name)
-        kind, pipeline = kinds.kind_of(sort)
+        kind, pipeline = kinds.kind_of(self._engine.registry, sort)
         kept = secret or (
             webhook_signature.kept(self._key, secrets.token_urlsafe(32)) if sort == "webhook" else None
         )
@@ -114,8 +113,9 @@ class Actions:
 
     def checked(self, sort: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What a follow-up of such an action is frozen with; BadRequestError for what can never be done."""
-        given = {name: value for name, value in params.items() if (sort, name) != ("webhook", "secret")}
-        options = kinds.options(sort, given, self._analysers)
+        _, spec = self._engine.registry.action(sort)
+        own = {name: value for name, value in params.items() if (sort, name) != ("webhook", "secret")}
+        options = {"sort": sort, **parameters.checked(spec, own)}
         if sort == "webhook" and not self._allow_private:
             check_public(options["url"])
         if options.get("provider") is not None:
@@ -124,7 +124,8 @@ class Actions:
 
     def model(self, action: Action) -> Model | None:
         """The language model that an action asks; None for one that asks none, or whose provider is gone."""
-        if action.sort not in kinds.ASKING:
+        spec = self.types.get(action.sort)
+        if spec is None or not spec.asks_model:
             return None
         try:
             return model_calls.chosen(self._supplies, action.options)
@@ -202,9 +203,9 @@ class Actions:
         return follow_ups.of_action(self._db, tenant, action_id, limit)
 
     @property
-    def analysers(self) -> tuple[str, ...]:
-        """The functions that may be asked for."""
-        return self._analysers
+    def types(self) -> Mapping[str, ActionSpec]:
+        """What collections may be told to do, by name."""
+        return self._engine.registry.actions
 
     def of_document(self, document: Document, tenant: str) -> Sequence[FollowUp]:
         """What actions did with the document."""

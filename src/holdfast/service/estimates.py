@@ -10,8 +10,8 @@ Foreign text is recognised, read and cut in children of this process, of which a
 within a time: an estimate is an answer, not a job. One of a text that takes longer fails, one of a collection
 is made of what was looked at until then.
 
-A kind that pays for something else supplies an `Outlook`: the calls that it would make for one document, and
-how many it makes at most.
+A kind that pays for something else says in its `JobSpec` or `ActionSpec` which calls it would make for one
+document, and how many it makes at most.
 """
 
 import contextlib
@@ -31,8 +31,8 @@ from holdfast.documents.parse.pool import Parsers, ParsersBusyError
 from holdfast.documents.parse.records import Format, Page, Role, TextBlock
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
-from holdfast.kinds import actions, document_text, index
-from holdfast.kinds.model_calls import Model
+from holdfast.engine.ready_documents import Passage, ReadyDocument
+from holdfast.kinds import index, parameters
 from holdfast.ledger.estimates import Forecast, Foresight
 from holdfast.ledger.pay import Call
 from holdfast.service import jobs
@@ -82,27 +82,6 @@ class _Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedPassage:
-    """A piece of a published document."""
-
-    text: str
-    page: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """What a kind of job would ask for. `calls` is given the texts of a document's chunks, in order.
-
-    `checked` are its parameters with their defaults, or BadRequestError. `most` is how many calls a whole job
-    makes at most as a rule; None where only the documents bound it.
-    """
-
-    checked: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    calls: Callable[[Model, Sequence[str], Mapping[str, Any]], Sequence[Call]]
-    most: Callable[[Mapping[str, Any]], int | None]
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """What it would cost. `documents` would be done; `unknown` of them have no text that is known yet.
 
@@ -148,7 +127,6 @@ class Estimating:
         shelf: Blobs,
         parser: Parser,
         parsers: Parsers,
-        jobs: Mapping[str, Outlook] | None = None,
         supplies: Supplies | None = None,
         *,
         seconds: float | None = None,
@@ -160,7 +138,6 @@ class Estimating:
         self._parser = parser
         self._parsers = parsers
         self._seconds = seconds
-        self._jobs = dict(jobs or {})
         self._supplies = supplies or Supplies()
 
     def of_text(
@@ -255,43 +232,40 @@ class Estimating:
 
         A job that stops at a limit is estimated by the average of all that it might ask.
         """
-        outlook = self._jobs.get(kind)
-        if outlook is None:
-            known = ", ".join(sorted(self._jobs)) or "none"
-            message = f"there is no estimate for jobs of kind {kind!r:.40}; there is for: {known}"
-            raise BadRequestError(message, code="no_estimate")
+        spec = self._engine.registry.requested_job(kind)
+        estimate = spec.estimate
+        if estimate is None:
+            raise BadRequestError(f"jobs of kind {kind!r:.40} give no estimate", code="no_estimate")
         found = self._library.collection(tenant, collection_id)
-        asked = outlook.checked(params)
-        model = jobs.asked(self._supplies, asked)
-        named = asked.get("documents")
+        checked = parameters.checked(spec, params)
+        model = jobs.asked(self._supplies, checked) if spec.asks_model else None
+        named = checked.get("documents")
 
         def concerns(document: Document) -> bool:
             return document.visible and (named is None or document.id in named)
 
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
-            return outlook.calls(model, [each.text for each in self._passages(document)], asked), True
+            return estimate(checked, [each.text for each in self._passages(document)], model), True
 
-        chosen = replace(self._library.choices(found), model=model.name)
-        told = self._sampled(tenant, found, chosen, concerns, calls, _Clock(self._seconds))
-        return _bounded(told, outlook.most(asked))
+        chosen = replace(self._library.choices(found), model=model.name if model is not None else "")
+        estimated = self._sampled(tenant, found, chosen, concerns, calls, _Clock(self._seconds))
+        return _bounded(estimated, spec.most_calls(checked) if spec.most_calls is not None else None)
 
     def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
         """What an action with these checked options would cost on every document that is ready now."""
         found = self._library.collection(tenant, collection_id)
-        asked = jobs.asked(self._supplies, options) if options["sort"] in actions.ASKING else None
+        _, spec = self._engine.registry.action(str(options["sort"]))
+        estimate = spec.estimate
+        model = jobs.asked(self._supplies, options) if spec.asks_model else None
 
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
-            if asked is None:
+            if estimate is None:
                 return (), True
-            passages = tuple(
-                document_text.DocumentPassage(each.text, each.page) for each in self._passages(document)
-            )
-            known = document_text.Reading(
-                subjects.of_document(document.id), document.published_generation, passages
-            )
-            return actions.foreseen(options, asked, known)
+            subject = subjects.of_document(document.id)
+            passages = tuple(self._passages(document))
+            return estimate(options, ReadyDocument(subject, document.published_generation, passages), model)
 
-        chosen = replace(self._library.choices(found), model=asked.name if asked is not None else "")
+        chosen = replace(self._library.choices(found), model=model.name if model is not None else "")
         return self._sampled(
             tenant, found, chosen, lambda document: document.visible, calls, _Clock(self._seconds)
         )
@@ -369,14 +343,14 @@ class Estimating:
         except (HoldfastError, OSError):
             return None
 
-    def _passages(self, document: Document) -> list[PublishedPassage]:
-        found: list[PublishedPassage] = []
+    def _passages(self, document: Document) -> list[Passage]:
+        found: list[Passage] = []
         after = (-1, -1)
         while document.head_id is not None and document.visible:
             page = reads.visible_chunks(self._engine.db, document.head_id, after=after)
             if page is None or not page.chunks:
                 break
-            found += [PublishedPassage(each.chunk.text, each.chunk.page) for each in page.chunks]
+            found += [Passage(each.chunk.text, each.chunk.page) for each in page.chunks]
             after = (page.chunks[-1].slice, page.chunks[-1].chunk.position)
         return found
 
@@ -402,7 +376,7 @@ def _calls(pieces: Sequence[ChunkText], chosen: index.Choices) -> list[Call]:
     return [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
 
 
-def _together(passages: Sequence[PublishedPassage]) -> list[Page]:
+def _together(passages: Sequence[Passage]) -> list[Page]:
     """The pages that these chunks were cut from, as far as they show."""
     blocks: dict[int, list[TextBlock]] = {}
     for passage in passages:

@@ -1,7 +1,7 @@
 """Jobs: ask for one, look at it, read what it left, end it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core import categories, subjects
@@ -9,10 +9,11 @@ from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import Ask, Landed, RequestResult
 from holdfast.core.states import LIVE, Status
 from holdfast.engine.engine import Engine
+from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Supplies
-from holdfast.kinds import corpus, export, extract, import_, job_summary, model_calls, qa
+from holdfast.engine.models import Model
+from holdfast.kinds import corpus, job_summary, model_calls, parameters
 from holdfast.kinds.corpus import JobScope
-from holdfast.kinds.model_calls import Model
 from holdfast.service import explanations
 from holdfast.service.actions import checked_callback
 from holdfast.service.explanations import Waiting
@@ -24,36 +25,6 @@ from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import Document
 from holdfast.store.views import events
 from holdfast.store.views.events import RunStanding
-
-STAGES = ("reading", "asking", "collecting")
-FILES = ("documents",)
-
-
-@dataclass(frozen=True, slots=True)
-class JobType:
-    """A kind that can be asked for: what people call it, and how its parameters are checked."""
-
-    name: str
-    called: str
-    prompts: int
-    checked: Callable[[Mapping[str, Any]], dict[str, Any]]
-    stages: tuple[str, ...] = STAGES
-
-
-def _nothing(_params: Mapping[str, Any]) -> dict[str, Any]:
-    return {}
-
-
-SORTS = {
-    qa.NAME: JobType(qa.NAME, "Question and answer pairs", qa.PROMPTS, qa.checked),
-    extract.NAME: JobType(extract.NAME, "Extraction of fields", extract.PROMPTS, extract.checked),
-}
-# Every kind that is a job; those that are not above are asked for in a way of their own.
-KNOWN = {
-    **SORTS,
-    export.NAME: JobType(export.NAME, "Export", 0, _nothing, FILES),
-    import_.NAME: JobType(import_.NAME, "Import", 0, _nothing, FILES),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +48,7 @@ class JobView:
 
     job: Job
     standing: RunStanding | None
+    spec: JobSpec
 
     @property
     def stage(self) -> str | None:
@@ -84,9 +56,9 @@ class JobView:
         if self.job.run.status is not Status.RUNNING:
             return None
         counts = self.standing.stages if self.standing is not None else {}
-        stages = KNOWN[self.job.run.kind].stages
+        stages = self.spec.stages
         open_stages = (name for name in stages if name not in counts or counts[name][0] < counts[name][1])
-        return next(open_stages, stages[-1])
+        return next(open_stages, stages[-1] if stages else None)
 
     @property
     def category(self) -> categories.Category | None:
@@ -118,7 +90,7 @@ class JobView:
         share = self.standing.rolled.share if self.standing is not None else 0.0
         where = (self.stage or self.job.run.status.value) + self.phase
         far = f", {share * 100:.0f} %" if self.job.run.status is Status.RUNNING else ""
-        return f"{KNOWN[self.job.run.kind].called} of {self.job.about}: already in progress ({where}{far})"
+        return f"{self.spec.title} of {self.job.about}: already in progress ({where}{far})"
 
 
 class Jobs:
@@ -131,39 +103,57 @@ class Jobs:
         self._supplies = supplies
         self.model = model_of(supplies)
 
+    @property
+    def kinds(self) -> Mapping[str, JobSpec]:
+        """The kinds that can be requested, by name."""
+        return self._engine.registry.jobs
+
+    def known_kind(self, name: str) -> str:
+        """The name of a kind whose jobs are listed; BadRequestError, with those that exist."""
+        kind = self._engine.registry.get(name)
+        if kind is None or kind.job is None:
+            self._engine.registry.requested_job(name)
+        return name
+
     def on_collection(self, wish: Wish, collection: Collection, order: JobRequest) -> RequestResult:
         """What became of a request for a job on a collection, or on some of its documents."""
-        params = _checked(order)
-        named = params["documents"]
+        params = self._checked(order)
+        named = params.get("documents")
         scope = JobScope(wish.tenant, collection.id, None if named is None else tuple(named))
         return self._ask(wish, f"collection:{collection.id}", scope, order, params)
 
     def on_document(self, wish: Wish, document: Document, order: JobRequest) -> RequestResult:
         """What became of a request for a job on a document."""
-        params = _checked(order)
-        if params["documents"] is not None:
+        params = self._checked(order)
+        if params.get("documents") is not None:
             raise BadRequestError("documents: the job is on one document already", code="bad_params")
         scope = JobScope(wish.tenant, document.collection, (document.id,))
         return self._ask(wish, subjects.of_document(document.id), scope, order, params)
 
+    def _checked(self, order: JobRequest) -> dict[str, Any]:
+        return parameters.checked(self._engine.registry.requested_job(order.kind), order.params)
+
     def _ask(
         self, wish: Wish, subject: str, scope: JobScope, order: JobRequest, params: dict[str, Any]
     ) -> RequestResult:
-        model = asked(self._supplies, params)
-        sources = scope.sources(self._db)
-        waits = order.wait_for_ready and job_sources.coming(
-            self._db, wish.tenant, scope.collection, scope.documents
+        spec = self._engine.registry.job(order.kind)
+        model = asked(self._supplies, params) if spec.asks_model else None
+        sources = scope.sources(self._db) if spec.reads_documents else []
+        waits = (
+            spec.reads_documents
+            and order.wait_for_ready
+            and job_sources.coming(self._db, wish.tenant, scope.collection, scope.documents)
         )
         if waits:
             params = {**params, "wait_for_ready": True}
-        if not sources and not waits:
+        if spec.reads_documents and not sources and not waits:
             message = "no document is ready to be read; index some first, or wait until they are"
             raise BadRequestError(message, code="nothing_ready")
         ask = Ask(
             kind=order.kind,
             subject=subject,
-            content=corpus.digest(sources),
-            options=corpus.frozen(params, model, SORTS[order.kind].prompts),
+            content=corpus.digest(sources) if spec.reads_documents else "",
+            options=params if model is None else corpus.frozen(params, model, spec.prompts),
             tenant=wish.tenant,
             collection=scope.collection,
             lane=wish.lane,
@@ -192,30 +182,29 @@ class Jobs:
 
     def view(self, tenant: str, job_id: str) -> JobView:
         """The job as it stands; NotFoundError when the tenant has no such job."""
-        found = jobs.one(self._db, tenant, job_id, KNOWN)
+        found = jobs.one(self._db, tenant, job_id)
         if found is None:
             raise NotFoundError(f"there is no job {job_id!r}", code="unknown_job")
         return self._views([found])[0]
 
     def page(self, wanted: JobQuery) -> list[JobView]:
         """The jobs that are wanted, the newest first."""
-        kinds = [kind for kind in wanted.kinds if kind in KNOWN] or list(KNOWN)
-        return self._views(jobs.page(self._db, replace(wanted, kinds=kinds)))
+        return self._views(jobs.page(self._db, wanted))
 
     def _views(self, found: list[Job]) -> list[JobView]:
         known = events.standings(self._db, {job.run.id for job in found})
-        return [JobView(job, known.get(job.run.id)) for job in found]
+        registry = self._engine.registry
+        return [JobView(job, known.get(job.run.id), registry.job(job.run.kind)) for job in found]
 
     def counts(self, view: JobView) -> dict[str, int]:
         """What the finished slices of the job add up to."""
         return job_summary.summed(jobs.slice_results(self._db, view.job.run.id))
 
     def totals(self, view: JobView) -> dict[str, int]:
-        """What the finished slices of an export or an import add up to; empty for other kinds."""
-        if view.job.run.kind in SORTS:
-            return {}
+        """What else the finished slices of the job count, each added up: of an export its documents."""
         told = jobs.slice_results(self._db, view.job.run.id)
         names = {name for each in told for name, value in each.items() if type(value) is int}
+        names -= set(job_summary.COUNTS)
         return {name: sum(int(each.get(name, 0)) for each in told) for name in sorted(names)}
 
     def results(
@@ -229,16 +218,6 @@ class Jobs:
         """The job has ended; False when it had already."""
         run = view.job.run
         return isinstance(self._engine.cancel(run.head_id, run_id=run.id, actor=wish.actor), Landed)
-
-
-def _checked(order: JobRequest) -> dict[str, Any]:
-    sort = SORTS.get(order.kind)
-    if sort is None:
-        known = ", ".join(sorted(SORTS))
-        raise BadRequestError(
-            f"there is no job of kind {order.kind!r:.80}; known are: {known}", code="unknown_kind"
-        )
-    return sort.checked(order.params)
 
 
 def asked(supplies: Supplies, params: Mapping[str, Any]) -> Model:

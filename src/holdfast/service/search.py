@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.engine.engine import Engine
+from holdfast.engine.job_specs import SearchQuery, SearchSource
 from holdfast.extras import LazyModule
 from holdfast.kinds import index
 from holdfast.ledger.pay import Call
@@ -22,6 +23,7 @@ from holdfast.ledger.query_payer import QueryPayer
 from holdfast.providers import local
 from holdfast.providers.local import LocalProvider
 from holdfast.search.searcher import Found, Mode, QualityNotice, Searcher
+from holdfast.service import source_fusion
 from holdfast.service.library import Library
 from holdfast.store.library import other_models
 from holdfast.vectors.base import VectorIndex
@@ -101,22 +103,30 @@ class Searching:
         k: int = 10,
         documents: Sequence[str] | None = None,
         mode: Mode = "hybrid",
+        sources: Sequence[str] | None = None,
     ) -> Found:
-        """The best chunks for the question; NotFoundError for a collection that is not the tenant's.
+        """The best hits for the question; NotFoundError for a collection that is not the tenant's.
+
+        `sources` are the names of those that are looked in; by default all, and in other modes than hybrid
+        the chunks of documents alone.
 
         When the provider cannot embed the question now, words alone decide: `legs` and `notices` say so.
         `notices` also tells of documents that another model has embedded, which meaning does not find.
         """
         found = self._library.collection(tenant, collection)
         chosen = self._library.choices(found)
+        more = self._sources(mode, sources)
         notices: list[QualityNotice] = []
+        vectors: list[Vector] = []
 
         def embed(text: str) -> Vector | None:
             try:
-                return self._embed(tenant, collection, chosen, text)
+                vector = self._embed(tenant, collection, chosen, text)
             except HoldfastError as error:
                 notices.append(_unembedded(chosen, error))
                 return None
+            vectors.extend(() if vector is None else (vector,))
+            return vector
 
         answer = self._searcher.search(
             tenant,
@@ -132,7 +142,24 @@ class Searching:
         )
         if mode != "keyword" and (others := self._others(tenant, collection, answer.publish_seq, chosen)):
             notices.append(_other_model(chosen, others))
+        if sources is not None and index.CHUNKS not in sources:
+            answer = replace(answer, hits=())
+        if more:
+            vector = vectors[0].tolist() if vectors else None
+            limited = None if documents is None else tuple(documents)
+            query = SearchQuery(tenant, collection, question, k, limited, vector, self._engine.db)
+            answer = source_fusion.merged(answer, query, more, notices)
         return replace(answer, notices=tuple(notices)) if notices else answer
+
+    def _sources(self, mode: Mode, names: Sequence[str] | None) -> list[SearchSource]:
+        """The sources to look in besides the chunks; BadRequestError for a name that there is not."""
+        known = {each.name: each for each in self._engine.registry.search_sources}
+        for name in names or ():
+            if name not in known:
+                message = f"there is no search source {name!r:.80}; known are: {', '.join(known)}"
+                raise BadRequestError(message, code="unknown_source")
+        wanted = (known[name] for name in (known if names is None else names))
+        return [each for each in wanted if each.find is not None and mode == "hybrid"]
 
     def _others(self, tenant: str, collection: str, publish_seq: int, chosen: index.Choices) -> int:
         """How many documents another model has embedded, as of this stamp or a moment ago."""

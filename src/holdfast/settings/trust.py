@@ -46,6 +46,7 @@ NAMED_FILE = frozenset(
     {
         # code
         "analysers",
+        "installed_kinds",
         "kinds",
         # servers and addresses
         "blobs_url",

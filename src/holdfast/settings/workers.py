@@ -51,8 +51,14 @@ class WorkerSettings(pydantic.BaseModel):
     kinds: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
         default=(),
         description=(
-            "Sorts of work of your own: `module:name`, separated by commas, where `name` is a `Kind`, a list "
+            "Kinds of work of your own: `module:name`, separated by commas, where `name` is a `Kind`, a list "
             "of them, or a function from `Supplies` to one."
+        ),
+    )
+    installed_kinds: bool = Field(
+        default=True,
+        description=(
+            "Load the kinds that installed packages bring by an entry point in the group `holdfast.kinds`."
         ),
     )
     python_path: Annotated[tuple[Path, ...], pydantic_settings.NoDecode] = Field(

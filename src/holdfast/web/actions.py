@@ -7,24 +7,17 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.core.states import Status
-from holdfast.kinds.model_calls import Model
+from holdfast.engine.job_specs import ActionSpec
+from holdfast.engine.models import Model
 from holdfast.store.follow_ups.delivery_attempts import Delivery
 from holdfast.store.follow_ups.follow_ups import Action, FollowUp
-from holdfast.web import rendering
+from holdfast.web import forms, rendering
 from holdfast.web.collections import ItsCollection
 from holdfast.web.parts import Its, ItsOf
 
 LATELY = 10
 # Deliveries are looked through for those of each webhook.
 DELIVERIES = 200
-CALLED = {
-    "prompt": "Prompt",
-    "extract": "Extract fields",
-    "agent": "Agent",
-    "analyse": "Analyse",
-    "webhook": "Webhook",
-}
-
 router = rendering.router()
 
 
@@ -35,21 +28,27 @@ class ActionCard:
     action: Action
     results: Sequence[FollowUp]
     deliveries: Sequence[Delivery]
+    spec: ActionSpec | None
     model: Model | None = None
     unpriced: bool = False
 
     @property
+    def type_title(self) -> str:
+        """What such an action is called; its plain name where no installed package knows it."""
+        return self.spec.title if self.spec is not None else self.action.sort
+
+    @property
     def called(self) -> str:
-        """What it is called: by whoever added it, or by its sort."""
-        return self.action.name or CALLED.get(self.action.sort, self.action.sort)
+        """What it is called: by whoever added it, or by its type."""
+        return self.action.name or self.type_title
 
     @property
     def what(self) -> str:
         """What it does, in the words of whoever added it."""
-        options = self.action.options
-        if self.action.sort == "extract":
-            return ", ".join(options["schema"].get("properties", {}))
-        return str(options.get("url") or options.get("analyser") or options.get("instruction") or "")
+        if self.spec is None or self.spec.summary is None:
+            params = (f"{name}: {value}" for name, value in self.action.options.items() if name != "sort")
+            return ", ".join(params)
+        return self.spec.summary(self.action.options)
 
     @property
     def counts(self) -> list[tuple[str, int]]:
@@ -80,11 +79,12 @@ def actions(request: Request, its: ItsOf, who: rendering.Who, found: ItsCollecti
         collection=found,
         actions=len(cards),
         cards=cards,
-        called=CALLED,
+        types=its.actions.types,
+        form_fields=forms.fields,
+        own_view=forms.outcome_view(its.actions.types),
         titles={
             each.document.id: each.document.title for each in its.viewing.some(who.tenant, found.id, names)
         },
-        analysers=its.actions.analysers,
         model=its.jobs.model,
         unpriced=its.actions.is_unpriced(its.jobs.model),
     )
@@ -98,6 +98,7 @@ def _cards(its: Its, tenant: str, listed: Sequence[Action]) -> list[ActionCard]:
             each,
             () if each.id in hooks else its.actions.lately(tenant, each.id, LATELY),
             [one for one in sent if one.action_id == each.id][:LATELY],
+            its.actions.types.get(each.sort),
             model := its.actions.model(each),
             its.actions.is_unpriced(model),
         )

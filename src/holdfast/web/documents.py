@@ -16,7 +16,7 @@ from holdfast.store.money import payments
 from holdfast.store.money.payments import OrderPayment
 from holdfast.store.views import reads
 from holdfast.store.views.reads import Noted, PublishedChunk, RunDetail, Story, TaskDetail
-from holdfast.web import display, rendering
+from holdfast.web import display, forms, rendering
 from holdfast.web.parts import Its, ItsOf
 
 CHUNKS = 30
@@ -122,6 +122,7 @@ def document(request: Request, its: ItsOf, who: rendering.Who, found: ItsDocumen
         text=_text(its, found, at),
         at=at,
         follow_ups=its.actions.of_document(found, who.tenant),
+        own_view=forms.outcome_view(its.actions.types),
         open_task=functools.partial(_open_task, now=reads.moment(db)),
         facts=_facts(found),
     )

@@ -8,9 +8,10 @@ from fastapi.responses import Response
 from holdfast.core.errors import NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import LIVE, Status
-from holdfast.service.jobs import KNOWN, SORTS, JobView
+from holdfast.service import results as tables
+from holdfast.service.jobs import JobView
 from holdfast.store.jobs.jobs import JobQuery
-from holdfast.web import rendering
+from holdfast.web import forms, rendering
 from holdfast.web.parts import Its, ItsOf
 
 SHOWN = 100
@@ -29,9 +30,9 @@ def jobs(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         who,
         "jobs.html",
         "Jobs",
-        views=its.jobs.page(JobQuery(who.tenant, (), limit=SHOWN)),
-        sorts=SORTS,
-        known=KNOWN,
+        views=its.jobs.page(JobQuery(who.tenant, limit=SHOWN)),
+        kinds=its.jobs.kinds,
+        form_fields=forms.fields,
         collections=its.library.collections(who.tenant),
         model=its.jobs.model,
         unpriced=its.actions.is_unpriced(its.jobs.model),
@@ -52,21 +53,24 @@ def job(
     view = its.jobs.view(who.tenant, name)
     place = tuple(int(each) for each in after.split(".")) if after is not None else (-1, -1)
     results = its.jobs.results(view, after=(place[0], place[1]), limit=RESULTS)
+    titles = _titles(its, who.tenant, view, {each.document for each in results})
     last = results[-1] if len(results) == RESULTS else None
     return rendering.page(
         request,
         its,
         who,
         "job.html",
-        f"{KNOWN[view.job.run.kind].called}: {view.job.about}",
+        f"{view.spec.title}: {view.job.about}",
         view=view,
-        sort=KNOWN[view.job.run.kind],
         counts={name: number for name, number in its.jobs.counts(view).items() if number},
         results=results,
         follows=f"{last.slice}.{last.position}" if last is not None else None,
         is_live=view.job.run.status in LIVE,
         doing=_doing(view),
-        titles=_titles(its, who.tenant, view, {each.document for each in results}),
+        titles=titles,
+        own_view=forms.view(view.spec.view, results=results, titles=titles, options=view.job.options),
+        columns=list(tables.row(view.spec, view.job.options, {})),
+        row=lambda result: tables.row(view.spec, view.job.options, result.data),
     )
 
 

@@ -8,8 +8,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.core.states import CallState
+from holdfast.engine.kinds import Registry
 from holdfast.service.billing import Billing
-from holdfast.service.jobs import KNOWN
 from holdfast.store.money import billing
 from holdfast.store.money.billing import DAY, BillRow, By, TimeRange
 from holdfast.store.views import reads
@@ -67,14 +67,14 @@ def bars(lines: tuple[BillRow, ...], today: int) -> list[Bar]:
     ]
 
 
-def reason(about: str | int | None) -> str:
+def reason(about: str | int | None, registry: Registry) -> str:
     """Why something was paid for, as people say it."""
     if about is None:
         return "Searches, and work whose history was pruned"
     told = str(about)
     kind, _, why = told.partition(":")
-    sort = KNOWN.get(kind)
-    return REASONS.get(told) or (sort.called if sort is not None else f"{kind}: {why.replace('_', ' ')}")
+    spec = known.job if (known := registry.get(kind)) is not None else None
+    return REASONS.get(told) or (spec.title if spec is not None else f"{kind}: {why.replace('_', ' ')}")
 
 
 @router.get("/bill")
@@ -95,7 +95,7 @@ def bill(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         bill=money.bill(who.tenant, By.MODEL),
         by_collection=money.bill(who.tenant, By.COLLECTION),
         by_reason=money.bill(who.tenant, By.REASON),
-        reason=reason,
+        reason=lambda about: reason(about, its.runtime.engine.registry),
         titles=titles,
         collection_named=lambda about: titles.get(about, about) if about else "No collection",
         model_named=lambda about: about or "No model",

@@ -82,10 +82,13 @@ def _pipelines(settings: Settings) -> tuple[str, ...]:
     except HoldfastError:
         raise
     except Exception as error:
-        log.debug("HOLDFAST_KINDS cannot be loaded", exc_info=True)
+        log.debug("the user's kinds cannot be loaded", exc_info=True)
         where = traceback.extract_tb(error.__traceback__)[-1]
+        named = (
+            f"HOLDFAST_KINDS names {', '.join(settings.kinds)}" if settings.kinds else "a package has kinds"
+        )
         message = (
-            f"HOLDFAST_KINDS names {', '.join(settings.kinds)}, which cannot be loaded "
+            f"{named}, which cannot be loaded "
             f"({type(error).__name__}: {error}, in {where.filename} line {where.lineno}); mend it"
         )
         raise BadRequestError(message, code="bad_kind") from error

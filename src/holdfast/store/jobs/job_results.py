@@ -70,7 +70,7 @@ def keep(tx: Tx, claim: Claim, drafts: Sequence[ResultDraft]) -> None:
         )
 
 
-_live_document = exists().where(
+LIVE_DOCUMENT = exists().where(
     documents.c.tenant == job_results.c.tenant,
     documents.c.id == job_results.c.document,
     ~documents.c.deleted,
@@ -78,7 +78,7 @@ _live_document = exists().where(
 _good = case((job_results.c.good, 1), else_=0)
 _earlier = job_results.alias("earlier")
 _of_run = job_results.c.run_id == bindparam("b_run")
-DROP_GONE = delete(job_results).where(_of_run, ~_live_document)
+DROP_GONE = delete(job_results).where(_of_run, ~LIVE_DOCUMENT)
 DROP_TWINS = delete(job_results).where(
     _of_run,
     job_results.c.mark.is_not(None),
@@ -163,7 +163,7 @@ _readable = (
     job_results.c.run_id == runs.c.id,
     runs.c.status == literal(Status.SUCCESS),
     STANDS,
-    _live_document,
+    LIVE_DOCUMENT,
 )
 PAGE = (
     select(*(job_results.c[name] for name in StoredResult.__dataclass_fields__))
@@ -199,7 +199,7 @@ DROP_BELOW = delete(job_results).where(
 DROP_DOCUMENT = delete(job_results).where(
     job_results.c.tenant == bindparam("b_tenant"),
     job_results.c.document == bindparam("b_document"),
-    ~_live_document,
+    ~LIVE_DOCUMENT,
 )
 
 

@@ -7,7 +7,7 @@ asks for something else: the results of the first are being paid for, and a call
 
 import dataclasses
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from holdfast.core.records import Ask, RequestResult, RunRecord
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.dialect import KeyList, Numbers, key_in
+from holdfast.store.base.dialect import Numbers, key_in
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import A_JOB, collections, documents, heads, runs, tasks
 from holdfast.store.jobs.job_results import STANDS, ResultCounts
@@ -92,7 +92,7 @@ def _title(table: Table, prefix: str) -> ColumnElement[str]:
     )
 
 
-def _are_jobs(table: Table) -> list[ColumnElement[Any]]:
+def are_jobs(table: Table) -> list[ColumnElement[Any]]:
     """The rows of `table` that are jobs, written as in its index."""
     return [literal_column(re.sub(r"\b(kind|subject)\b", rf"{table.name}.\1", each)) for each in A_JOB]
 
@@ -111,22 +111,22 @@ _requested = (
         ).label("about"),
     )
     .select_from(runs.join(heads, heads.c.id == runs.c.head_id))
-    .where(key_in(runs.c.kind, bindparam("kinds", type_=KeyList())), STANDS)
+    .where(STANDS)
 )
-_job = _requested.where(runs.c.tenant == bindparam("tenant"), *_are_jobs(runs))
+_job = _requested.where(runs.c.tenant == bindparam("tenant"), *are_jobs(runs))
 ONE = _job.where(runs.c.id == bindparam("run_id"))
 _AFTER = tuple_(runs.c.queued_at, runs.c.id) < tuple_(bindparam("at"), bindparam("id"))
 # If more subjects have jobs, the list of all jobs is scanned: many of them are of the collection.
 MOST_HEADS = 500
 _in_collection = (heads.c.tenant == bindparam("tenant"), heads.c.collection == bindparam("collection"))
-HEADS_OF = select(heads.c.id).where(*_in_collection, *_are_jobs(heads)).limit(MOST_HEADS + 1)
+HEADS_OF = select(heads.c.id).where(*_in_collection, *are_jobs(heads)).limit(MOST_HEADS + 1)
 # What is true of a head is true of its runs. Stated for those as well, it would lead to the list of all jobs.
 _of_heads = _requested.where(*_in_collection, key_in(runs.c.head_id, bindparam("heads", type_=Numbers())))
 
 
-def one(db: Database, tenant: str, run_id: str, kinds: Collection[str]) -> Job | None:
-    """The job of the tenant with this id, if it is of one of the kinds."""
-    values = {"tenant": tenant, "run_id": run_id, "kinds": list(kinds)}
+def one(db: Database, tenant: str, run_id: str) -> Job | None:
+    """The job of the tenant with this id."""
+    values = {"tenant": tenant, "run_id": run_id}
     jobs = db.read(lambda tx: _jobs(tx.all(ONE, values)))
     return jobs[0] if jobs else None
 
@@ -136,7 +136,7 @@ class JobQuery:
     """Which jobs to list, and after which one."""
 
     tenant: str
-    kinds: Collection[str]
+    kind: str | None = None
     collection: str | None = None
     status: str | None = None
     after: tuple[float, str] | None = None
@@ -145,7 +145,7 @@ class JobQuery:
 
 def page(db: Database, filters: JobQuery) -> list[Job]:
     """The jobs that match the filters, newest first."""
-    values: dict[str, Any] = {"tenant": filters.tenant, "kinds": list(filters.kinds)}
+    values: dict[str, Any] = {"tenant": filters.tenant}
 
     def body(tx: Tx) -> list[Job]:
         query: Select[Any] = _job
@@ -156,6 +156,8 @@ def page(db: Database, filters: JobQuery) -> list[Job]:
                 query, values["heads"] = _of_heads, ids
             else:
                 query = query.where(_in_collection[1])
+        if filters.kind is not None:
+            query, values["kind"] = query.where(runs.c.kind == bindparam("kind")), filters.kind
         if filters.status is not None:
             query, values["status"] = query.where(runs.c.status == bindparam("status")), filters.status
         if filters.after is not None:

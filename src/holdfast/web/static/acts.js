@@ -194,22 +194,30 @@ function secret(id, text) {
 function chosen(choice) {
   for (const each of choice.form.querySelectorAll("[data-kind]")) {
     each.hidden = each.dataset.kind !== choice.value;
-    for (const field of each.querySelectorAll("[data-param]")) field.required = !each.hidden;
+    for (const field of each.querySelectorAll("[data-required]")) field.required = !each.hidden;
   }
 }
 
-// A form of a sort with parameters of its own: {kind, params} for a job, {sort, name, params} for an action.
+// What a field of a parameter says; undefined where it is left empty.
+function parameter(field) {
+  if (field.type === "checkbox") return field.checked;
+  if (field.value.trim() === "") return undefined;
+  if (field.dataset.json !== undefined) return JSON.parse(field.value);
+  return field.dataset.number === undefined ? field.value : Number(field.value);
+}
+
+// A form of a kind with parameters of its own: {kind, params} for a job, {sort, name, params} for an action.
 // Null, and said so, where a parameter is no JSON.
 function nestedBody(form) {
   const body = { ...values(form), params: {} };
-  try {
-    for (const field of form.querySelectorAll("[data-kind]:not([hidden]) [data-param]")) {
-      const { param, json, number } = field.dataset;
-      body.params[param] = json !== undefined ? JSON.parse(field.value) : number !== undefined ? Number(field.value) : field.value;
+  for (const field of form.querySelectorAll("[data-kind]:not([hidden]) [data-param]")) {
+    try {
+      const value = parameter(field);
+      if (value !== undefined) body.params[field.dataset.param] = value;
+    } catch {
+      wrong(form, `${field.labels[0].firstChild.textContent.trim()}: this is not valid JSON.`);
+      return null;
     }
-  } catch {
-    wrong(form, "The schema is not valid JSON.");
-    return null;
   }
   return body;
 }
@@ -267,7 +275,11 @@ async function estimate(form) {
     form.dataset.fingerprint = told.fingerprint;
     form.querySelector("[data-after-estimate]").disabled = false;
   } catch (problem) {
-    wrong(form, problem.message);
+    if (problem.error?.code === "no_estimate") {
+      place.textContent = "No estimate: this kind does not say what it will cost. Set a cost limit if in doubt.";
+      place.hidden = false;
+      form.querySelector("[data-after-estimate]").disabled = false;
+    } else wrong(form, problem.message);
   }
 }
 

@@ -1,0 +1,74 @@
+"""The hits of other search sources among those of the chunks: each source's best is worth its weight.
+
+A source is code of somebody else. What it names is looked up: a document that is not in the collection, or is
+deleted, is no hit. A source that fails is left out, and the answer says so.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.core.errors import HoldfastError
+from holdfast.engine.job_specs import SearchQuery, SearchSource, SourceHit
+from holdfast.search.fusion import LegScore
+from holdfast.search.searcher import Found, Hit, QualityNotice
+from holdfast.store.base.database import Database
+from holdfast.store.library import documents
+
+_FAILURES = (HoldfastError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+log = logging.getLogger(__name__)
+
+
+def merged(
+    answer: Found, query: SearchQuery, sources: Sequence[SearchSource], notices: list[QualityNotice]
+) -> Found:
+    """The answer with the hits of the sources among its own; what went wrong is among the notices."""
+    # The chunks' own scores say how good an answer is; without any, those of the sources stand alone.
+    best = answer.hits[0].score if answer.hits else 1.0
+    hits = list(answer.hits)
+    for source in sources:
+        try:
+            hits += _hits(source, query, best)
+        except _FAILURES as error:
+            log.warning("search source %s failed", source.name, exc_info=True)
+            message = f"the search source {source.name} failed ({type(error).__name__}) and was left out"
+            notices.append(QualityNotice("source_failed", message))
+    hits.sort(key=lambda hit: -hit.score)  # stable: equals stay in the order of the sources
+    legs = (*answer.legs, *(source.name for source in sources))
+    return replace(answer, hits=tuple(hits[: query.limit]), legs=legs)
+
+
+def _hits(source: SearchSource, query: SearchQuery, best: float) -> list[Hit]:
+    found = list(source.find(query))[: query.limit] if source.find is not None else []
+    top = max((hit.score for hit in found), default=0.0)
+    if top <= 0:
+        return []
+    hits = (
+        _hit(query.db, query, source.name, hit, rank, source.weight * best * max(0.0, hit.score) / top)
+        for rank, hit in enumerate(found, start=1)
+    )
+    return [hit for hit in hits if hit is not None]
+
+
+def _hit(
+    db: Database, query: SearchQuery, source: str, hit: SourceHit, rank: int, score: float
+) -> Hit | None:
+    document = documents.document(db, query.tenant, hit.document_id)
+    if document is None or document.collection != query.collection or not document.visible:
+        return None
+    part = LegScore(source, rank, hit.score)
+    return Hit(
+        document.id,
+        document.title,
+        hit.page,
+        str(hit.text),
+        score,
+        document.published_generation,
+        0,
+        0,
+        0,
+        (part,),
+        {},
+        source,
+    )
