@@ -10,7 +10,8 @@ from sqlalchemy import select
 
 from holdfast import bootstrap, settings
 from holdfast.core.states import CallState
-from holdfast.service.library import Upload, Wish
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import orders
 from holdfast.worker import sender
@@ -43,9 +44,9 @@ def mill(
         sending = sender.open_sender(loaded)
         undo.callback(sending.close)
         runtime = undo.enter_context(bootstrap.open_runtime(loaded, sender=sending))
-        library = bootstrap.library(runtime)
-        library.make_collection(Wish(), "shelf")
-        library.add(Wish(), "shelf", uploads)
+        services = bootstrap.AppServices(runtime)
+        services.collections.make(Wish(), "shelf")
+        services.documents.add(Wish(), "shelf", uploads)
         runtime.engine.run_until_idle()
 
         def worker(name: str) -> Worker:

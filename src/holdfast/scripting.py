@@ -18,7 +18,7 @@ from holdfast.ledger.prices import dollars
 from holdfast.providers import local_llm
 from holdfast.providers.base import Provider
 from holdfast.service.jobs import JobRequest, Jobs
-from holdfast.service.library import Wish
+from holdfast.service.requests import Wish
 from holdfast.store.base import dialect
 from holdfast.store.base import migrate as migrations
 from holdfast.store.base.database import Database

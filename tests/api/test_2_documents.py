@@ -128,12 +128,14 @@ def test_new_content_may_be_a_file_and_must_not_be_anothers(client):
 
 
 def test_a_generation_that_has_moved_stops_a_request(client):
-    """`If-Match` is compared inside the transaction; 412 leaves nothing behind."""
+    """`If-Match` is compared inside the transaction; 412 changes nothing, and the journal counts it."""
     made = client.text("Some words.")
     path = f"documents/{made['id']}"
     said = client.put(f"{path}/content", {"text": "Late."}, headers={"If-Match": '"7"'})
     assert (said.status, said.code) == (412, "generation_moved")
     assert client.get(path).json["digest"] == made["digest"]
+    reasons = [each["reason"] for each in client.get(f"{path}/events").json["events"]]
+    assert reasons.count("refused:generation_mismatch") == 1
     assert client.post(f"{path}/cancel", headers={"If-Match": '"2"'}).status == 412
     assert client.put(f"{path}/content", {"text": "In time."}, headers={"If-Match": '"1"'}).status == 202
     assert client.put(f"{path}/content", {"text": "x"}, headers={"If-Match": "soon"}).code == "bad_if_match"

@@ -5,13 +5,14 @@ import re
 import time
 
 import pytest
+from holdfast.store.services import integrity as stored
 from sqlalchemy import delete, update
 
 from holdfast import bootstrap, settings
 from holdfast.service import maintenance
-from holdfast.service.library import Upload, Wish
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
 from holdfast.store.base.schema import calls, chunks
-from holdfast.store.library import integrity as stored
 from holdfast.store.views import reads
 
 TEXT = "\n\n".join(
@@ -27,17 +28,17 @@ def house(database_url, tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", database_url)
     monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path))
     with bootstrap.open_runtime(settings.load()) as runtime:
-        library = bootstrap.library(runtime)
-        library.make_collection(WISH, "books")
-        yield runtime, library
+        services = bootstrap.AppServices(runtime)
+        services.collections.make(WISH, "books")
+        yield runtime, services
 
 
 @pytest.fixture
 def indexed(house):
-    runtime, library = house
-    taking = library.add(WISH, "books", [Upload(TEXT, "a.txt")])[0]
+    runtime, services = house
+    taking = services.documents.add(WISH, "books", [Upload(TEXT, "a.txt")])[0]
     runtime.engine.run_until_idle()
-    return runtime, library, taking.document.id
+    return runtime, services, taking.document.id
 
 
 def drift(runtime):
@@ -46,9 +47,9 @@ def drift(runtime):
     )
 
 
-def repaired(runtime, library, document_id):
+def repaired(runtime, services, document_id):
     runtime.engine.run_until_idle()
-    document = library.document("default", document_id)
+    document = services.documents.get("default", document_id)
     shown = reads.visible_chunks(runtime.db, document.head_id)
     return document, len(shown.chunks)
 
@@ -56,11 +57,11 @@ def repaired(runtime, library, document_id):
 @pytest.mark.g3
 def test_chunks_that_vanished_come_back_and_nothing_is_paid(indexed):
     """Somebody deleted rows: a new generation is requested, made of what the ledger has."""
-    runtime, library, document_id = indexed
-    before = library.document("default", document_id)
+    runtime, services, document_id = indexed
+    before = services.documents.get("default", document_id)
     runtime.db.write("by_hand", lambda tx: tx.execute(delete(chunks).where(chunks.c.position == 0)))
     assert drift(runtime)() == 1
-    document, shown = repaired(runtime, library, document_id)
+    document, shown = repaired(runtime, services, document_id)
     assert (document.generation, shown) == (before.generation + 1, before.chunks)
     tasks = reads.tasks_of(runtime.db, document.run_id)
     assert sum(task.spent.paid_calls for task in tasks) == 0
@@ -71,24 +72,24 @@ def test_chunks_that_vanished_come_back_and_nothing_is_paid(indexed):
 
 def test_vectors_that_vanished_are_made_again(indexed):
     """A ledger that lost rows is the one thing that must be paid for again."""
-    runtime, library, document_id = indexed
+    runtime, services, document_id = indexed
     runtime.db.write("by_hand", lambda tx: tx.execute(delete(calls)))
     assert drift(runtime)() == 1
-    document, shown = repaired(runtime, library, document_id)
+    document, shown = repaired(runtime, services, document_id)
     assert shown == document.chunks
     assert drift(runtime)() == 0
 
 
 def test_a_call_of_another_tenant_is_no_vector_of_this_one(indexed):
     """A row of the ledger counts for its own tenant alone, whatever else that tenant has published."""
-    runtime, library, document_id = indexed
-    library.make_collection(OTHER, "books")
-    library.add(OTHER, "books", [Upload(TEXT, "a.txt")])
+    runtime, services, document_id = indexed
+    services.collections.make(OTHER, "books")
+    services.documents.add(OTHER, "books", [Upload(TEXT, "a.txt")])
     runtime.engine.run_until_idle()
     taken = update(calls).where(calls.c.tenant == "default").values(tenant=OTHER.tenant)
     runtime.db.write("by_hand", lambda tx: tx.execute(taken))
     gaps, _ = stored.look(runtime.db, after=0, limit=100)
-    whole = library.document("default", document_id)
+    whole = services.documents.get("default", document_id)
     assert [(gap.tenant, gap.missing_vectors) for gap in gaps] == [("default", whole.chunks)]
 
 
@@ -104,17 +105,17 @@ def test_the_look_for_gaps_reads_each_table_once(indexed):
 
 def test_what_is_whole_is_left_alone(indexed):
     """No repair where nothing is missing, however often one looks."""
-    runtime, library, document_id = indexed
+    runtime, services, document_id = indexed
     look = drift(runtime)
     assert [look(), look(), look()] == [0, 0, 0]
-    assert library.document("default", document_id).generation == 1
+    assert services.documents.get("default", document_id).generation == 1
 
 
 def test_bytes_that_nobody_names_go_after_a_day(indexed):
     """An upload whose row never came is thrown away; what a document needs stays."""
-    runtime, library, document_id = indexed
+    runtime, services, document_id = indexed
     lost = runtime.shelf.put(b"begun and never named")
-    wanted = library.document("default", document_id).digest
+    wanted = services.documents.get("default", document_id).digest
     old = time.time() - 2 * maintenance.KEPT_UNNAMED
     for digest in (lost.digest, wanted):
         os.utime(runtime.shelf.path(digest), (old, old))

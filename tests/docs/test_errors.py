@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from holdfast.service import error_table
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/reference/errors.md"
 BY_ARGUMENT = re.compile(r"\bcode=\"(\w+)\"")
@@ -62,3 +64,16 @@ def test_every_code_says_what_to_do():
     """Each row has a meaning, and all but the root of the tree an advice."""
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| ?(.*?) ?\|$", PAGE.read_text(), re.MULTILINE)
     assert [code for code, meaning, advice in rows if not meaning or not (advice or code == "error")] == []
+
+
+def test_the_page_has_the_table_of_statuses_and_exit_codes():
+    """Each code and class stands in the row of the status and the exit code that it has."""
+    rows = re.findall(r"^\| (\d{3}) \| (\d) \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    shown = {
+        (int(status), int(code), name)
+        for status, code, names in rows
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    by_code = {(row.status, row.exit, code) for code, row in error_table.BY_CODE.items()}
+    by_class = {(row.status, row.exit, kind.__name__) for kind, row in error_table.BY_CLASS}
+    assert shown == by_code | by_class

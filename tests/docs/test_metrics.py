@@ -6,6 +6,7 @@ from pathlib import Path
 from holdfast import settings
 from holdfast.api.metrics import Counting
 from holdfast.engine import wakeups
+from holdfast.service.operations import Operations
 from holdfast.store.features import open_database
 from holdfast.worker.health import WorkerHealth
 from holdfast.worker.shared_state import Board, Mark
@@ -32,7 +33,7 @@ def exposed(collector):
 def test_the_page_tells_every_metric_of_the_api(sqlite_url):
     """No more, no fewer; a metric without its row is not there yet."""
     db = open_database(sqlite_url)
-    assert exposed(Counting(db)) == documented("The API")
+    assert exposed(Counting(Operations(db))) == documented("The API")
     db.close()
 
 

@@ -19,7 +19,9 @@ from holdfast.engine.sweep import SweepRules
 from holdfast.engine.wakeups import Recorder
 from holdfast.kinds import index
 from holdfast.ledger.exchanges import Policy
-from holdfast.service.library import Library, Taking, Upload, Wish
+from holdfast.service.collections import Collections
+from holdfast.service.documents import Documents, Taking, Upload
+from holdfast.service.requests import Wish
 from holdfast.service.search import Searching
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import chunks, orders, tasks
@@ -66,9 +68,9 @@ class House:
         self.db = self._database()
         self.sender = Recorder()
         self.engine = self.worker("worker")
-        self.library = self._library(self.engine)
-        self.searching = Searching(self.engine, self.library)
-        self.library.make_collection(WISH, "shelf")
+        self.documents, self.collections = self._library(self.engine)
+        self.searching = Searching(self.engine, self.collections)
+        self.collections.make(WISH, "shelf")
 
     def _database(self) -> Database:
         db = open_database(self.url)
@@ -91,14 +93,14 @@ class House:
         )
         return Engine(db, parts)
 
-    def _library(self, engine: Engine) -> Library:
-        return Library(
-            engine, self.shelf, self.choices, fetching=FetchLimits(allow_private=True, seconds=10.0)
-        )
+    def _library(self, engine: Engine) -> tuple[Documents, Collections]:
+        fetching = FetchLimits(allow_private=True, seconds=10.0)
+        documents = Documents(engine, self.shelf, self.choices, fetching=fetching)
+        return documents, Collections(engine, self.choices, documents)
 
-    def client(self) -> Library:
+    def client(self) -> Documents:
         """Somebody else at the door, with connections of their own."""
-        return self._library(self.worker("client"))
+        return self._library(self.worker("client"))[0]
 
     def close(self) -> None:
         self._undo.close()
@@ -111,18 +113,18 @@ class House:
         """What became of an upload; nobody works on it yet."""
         raw = content.encode() if isinstance(content, str) else content
         wish = Wish(tenant=tenant)
-        self.library.make_collection(wish, to)
-        return self.library.add(wish, to, [Upload(raw, name, **more)])[0]
+        self.collections.make(wish, to)
+        return self.documents.add(wish, to, [Upload(raw, name, **more)])[0]
 
     def put(self, document_id: str, content: bytes | str, name: str = "") -> Taking:
         raw = content.encode() if isinstance(content, str) else content
-        return self.library.put_content(WISH, document_id, Upload(io.BytesIO(raw), name))
+        return self.documents.put_content(WISH, document_id, Upload(io.BytesIO(raw), name))
 
     def indexed(self, content: bytes | str, name: str = "", **more: Any) -> Document:
         """The document, published."""
         taken = self.upload(content, name, **more)
         self.work()
-        return self.library.document(more.get("tenant", "default"), taken.document.id)
+        return self.documents.get(more.get("tenant", "default"), taken.document.id)
 
     # ---- work
 
@@ -160,7 +162,7 @@ class House:
     # ---- looking
 
     def document(self, document_id: str) -> Document:
-        return self.library.document("default", document_id)
+        return self.documents.get("default", document_id)
 
     def run(self, document: Document) -> RunRecord:
         """The latest run of the document."""

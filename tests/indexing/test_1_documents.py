@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import Disposition, Status
-from holdfast.service.library import Upload, Wish
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
 from holdfast.store.library import documents
 from holdfast.store.protocol import claims
 from tests.indexing.house import WISH, endings
@@ -110,7 +111,7 @@ def test_content_that_another_document_has_is_refused_with_its_id(house):
 def test_the_content_of_a_deleted_document_may_come_again(house):
     """The bytes are free again: an upload of them is a new document."""
     first = house.indexed(STORY)
-    house.library.delete(WISH, first.id)
+    house.documents.delete(WISH, first.id)
     second = house.indexed(STORY)
     assert second.id != first.id
     assert [hit.document_id for hit in house.find("lighthouse")] == [second.id]
@@ -118,7 +119,7 @@ def test_the_content_of_a_deleted_document_may_come_again(house):
 
 def test_text_is_a_document_with_a_title(house):
     """What was typed is indexed like a file."""
-    taken = house.library.add(WISH, "shelf", [Upload(STORY.encode(), title="A note", source="text")])[0]
+    taken = house.documents.add(WISH, "shelf", [Upload(STORY.encode(), title="A note", source="text")])[0]
     house.work()
     found = house.document(taken.document.id)
     assert (found.title, found.source, found.format) == ("A note", "text", "text")
@@ -149,10 +150,10 @@ def test_unknown_documents_and_collections_say_so(house):
     """Each has its code, also for another tenant's."""
     found = house.indexed(STORY)
     with pytest.raises(NotFoundError) as caught:
-        house.library.add(WISH, "nowhere", [Upload(b"text")])
+        house.documents.add(WISH, "nowhere", [Upload(b"text")])
     assert caught.value.code == "unknown_collection"
     with pytest.raises(NotFoundError) as caught:
-        house.library.document("somebody", found.id)
+        house.documents.get("somebody", found.id)
     assert caught.value.code == "unknown_document"
     with pytest.raises(NotFoundError):
         house.searching.search("somebody", "shelf", "lighthouse")
@@ -212,7 +213,7 @@ def test_many_uploads_at_once_are_answered_in_their_order(house):
     """Known, new and twice the same in one call: each upload has its own answer."""
     known = house.indexed(STORY)
     texts = [OTHER, STORY, OTHER, *(f"Tale number {number}." for number in range(40))]
-    answers = house.library.add(WISH, "shelf", [Upload(text.encode()) for text in texts])
+    answers = house.documents.add(WISH, "shelf", [Upload(text.encode()) for text in texts])
     said = [taken.disposition.value for taken in answers]
     assert said == ["accepted", "unchanged", "duplicate", *["accepted"] * 40]
     assert answers[1].document.id == known.id

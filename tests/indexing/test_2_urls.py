@@ -8,7 +8,7 @@ import pytest
 from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.core.states import Disposition
 from holdfast.documents.fetch import FetchLimits
-from holdfast.service.library import Library
+from holdfast.service.documents import Documents
 from tests.indexing.house import WISH
 
 
@@ -60,7 +60,7 @@ def site():
 def news(house, site):
     """A document from the site, published."""
     site.show("The harbour froze over.", '"1"')
-    taken = house.library.add_url(WISH, "shelf", site.url)
+    taken = house.documents.add_url(WISH, "shelf", site.url)
     house.work()
     return house.document(taken.document.id)
 
@@ -74,7 +74,7 @@ def test_what_is_at_an_address_is_a_document(house, site, news):
 def test_a_refresh_of_what_has_not_changed_does_nothing(house, site, news):
     """The server says 304: no generation, no charge."""
     paid = house.paid()
-    taken = house.library.refresh(WISH, news.id)
+    taken = house.documents.refresh(WISH, news.id)
     assert site.answers == [200, 304]
     assert (taken.disposition, taken.document.generation) == (Disposition.UNCHANGED, 1)
     assert house.work() == []
@@ -84,8 +84,8 @@ def test_a_refresh_of_what_has_not_changed_does_nothing(house, site, news):
 def test_a_refresh_with_the_same_content_under_a_new_tag_does_nothing_but_keep_the_tag(house, site, news):
     """No generation; the next refresh shows the tag that the server knows, and is told 304."""
     site.etag = '"2"'
-    assert house.library.refresh(WISH, news.id).disposition is Disposition.UNCHANGED
-    assert house.library.refresh(WISH, news.id).disposition is Disposition.UNCHANGED
+    assert house.documents.refresh(WISH, news.id).disposition is Disposition.UNCHANGED
+    assert house.documents.refresh(WISH, news.id).disposition is Disposition.UNCHANGED
     assert site.answers == [200, 200, 304]
     assert house.document(news.id).generation == 1
 
@@ -93,7 +93,7 @@ def test_a_refresh_with_the_same_content_under_a_new_tag_does_nothing_but_keep_t
 def test_a_refresh_of_what_has_changed_is_a_new_generation(house, site, news):
     """The old text answers until the new one is published; the new version's tag is kept."""
     site.show("The harbour is open again.", '"2"')
-    taken = house.library.refresh(WISH, news.id)
+    taken = house.documents.refresh(WISH, news.id)
     assert taken.disposition is Disposition.SUPERSEDING
     assert len(house.find("froze")) == 1
     house.work()
@@ -107,7 +107,7 @@ def test_a_refresh_that_becomes_equal_to_another_document_is_refused(house, site
     site.show("Twice told.", '"2"')
     other = house.indexed(site.body, "told.html")
     with pytest.raises(BadRequestError) as caught:
-        house.library.refresh(WISH, news.id)
+        house.documents.refresh(WISH, news.id)
     assert caught.value.code == "same_content"
     assert other.id in caught.value.message
     assert len(house.find("froze")) == 1
@@ -115,18 +115,18 @@ def test_a_refresh_that_becomes_equal_to_another_document_is_refused(house, site
 
 def test_an_address_inside_the_network_is_refused_by_default(house, site):
     """A loopback address is not even asked, and no document is made."""
-    careful = Library(house.engine, house.shelf, house.choices, fetching=FetchLimits())
+    careful = Documents(house.engine, house.shelf, house.choices, fetching=FetchLimits())
     with pytest.raises(WorkError) as caught:
         careful.add_url(WISH, "shelf", site.url)
     assert caught.value.code == "url_forbidden"
     assert site.answers == []
-    assert list(house.library.walk("default", "shelf")) == []
+    assert list(house.documents.walk("default", "shelf")) == []
 
 
 def test_an_address_with_nothing_at_it_is_refused(house, site):
     """An empty answer is no document."""
     with pytest.raises(BadRequestError) as caught:
-        house.library.add_url(WISH, "shelf", site.url)
+        house.documents.add_url(WISH, "shelf", site.url)
     assert caught.value.code == "empty"
 
 
@@ -134,5 +134,5 @@ def test_only_what_came_from_an_address_can_be_refreshed(house):
     """An upload has none."""
     found = house.indexed("Just words.")
     with pytest.raises(BadRequestError) as caught:
-        house.library.refresh(WISH, found.id)
+        house.documents.refresh(WISH, found.id)
     assert caught.value.code == "no_url"

@@ -7,8 +7,9 @@ import pytest
 from holdfast import faults
 from holdfast.core.errors import NotFoundError
 from holdfast.core.states import Disposition, Status
-from holdfast.service.library import Upload, Wish
-from holdfast.store.library import documents
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
+from holdfast.store.library import document_requests, documents
 from tests.documents import files, pdfs
 from tests.indexing import books
 from tests.indexing.house import WISH, endings
@@ -25,10 +26,10 @@ BAD = {
 def test_a_cancelled_document_never_starts(house):
     """Queued work is closed; a document that was never published is not indexed again by itself."""
     taken = house.upload(OLD)
-    assert house.library.cancel(WISH, taken.document.id) is True
+    assert house.documents.cancel(WISH, taken.document.id) is True
     assert house.work() == []
     assert house.document(taken.document.id).status is Status.IDLE
-    assert house.library.cancel(WISH, taken.document.id) is False
+    assert house.documents.cancel(WISH, taken.document.id) is False
     assert house.upload(OLD).disposition is Disposition.ACCEPTED
 
 
@@ -39,7 +40,7 @@ def test_a_cancel_in_the_middle_leaves_the_old_generation(house):
     old = house.texts(found)
     house.put(found.id, books.plain(30, "leaf"))
     assert endings(house.work(most=2)) == ["planned", "finished"]
-    assert house.library.cancel(WISH, found.id)
+    assert house.documents.cancel(WISH, found.id)
     assert house.work() == []
     assert house.texts(found) == old
     after = house.document(found.id)
@@ -73,7 +74,7 @@ def test_a_failed_slice_fails_the_whole_and_a_retry_pays_only_the_rest(house):
     assert "failed" in endings(house.work())
     assert house.texts(found) == [OLD]
     charged = house.paid()
-    assert house.library.index(WISH, found.id).disposition is Disposition.ACCEPTED
+    assert house.documents.index(WISH, found.id).disposition is Disposition.ACCEPTED
     house.work()
     assert len(house.texts(found)) == 36
     assert house.paid(since=charged) == 36 - 12
@@ -94,7 +95,7 @@ def test_deleting_a_document_while_it_is_indexed_stops_the_work(house):
     found = house.indexed(books.plain(30), "book.pdf")
     house.put(found.id, books.plain(30, "leaf"))
     house.work(most=2)
-    house.library.delete(WISH, found.id)
+    house.documents.delete(WISH, found.id)
     assert house.find("plain book") == []
     assert house.texts(found) == []
     assert house.work() == []
@@ -112,9 +113,9 @@ def test_deleting_a_collection_while_it_is_indexed_takes_all_of_it(house):
     house.work(most=2)
     house.upload("Never begun.", to="attic")
     kept = house.indexed(OLD)
-    assert house.library.delete_collection(WISH, "attic").deleted == 3
+    assert house.collections.delete(WISH, "attic").deleted == 3
     assert house.work() == []
-    assert "attic" not in [each.id for each in house.library.collections("default")]
+    assert "attic" not in [each.id for each in house.collections.all("default")]
     with pytest.raises(NotFoundError):
         house.find("windmill", where="attic")
     house.tidy()
@@ -124,10 +125,10 @@ def test_deleting_a_collection_while_it_is_indexed_takes_all_of_it(house):
 def test_a_collection_made_again_is_empty(house):
     """Nothing of the deleted one comes back with its name, and the same bytes are a new document."""
     old = house.indexed(OLD, to="attic")
-    house.library.delete_collection(WISH, "attic")
+    house.collections.delete(WISH, "attic")
     new = house.indexed("A new thing.", to="attic")
     assert house.find("windmill", where="attic") == []
-    assert [each.id for each in house.library.walk("default", "attic")] == [new.id]
+    assert [each.id for each in house.documents.walk("default", "attic")] == [new.id]
     assert house.indexed(OLD, to="attic").id != old.id
 
 
@@ -144,10 +145,10 @@ def test_a_deletion_that_was_cut_off_can_be_asked_for_again(house, monkeypatch):
     found = house.indexed(OLD)
     monkeypatch.setattr(documents, "remove", cut_off)
     with pytest.raises(CutOffError):
-        house.library.delete(WISH, found.id)
+        house.documents.delete(WISH, found.id)
     monkeypatch.undo()
     assert house.find("windmill") == []
-    house.library.delete(WISH, found.id)
+    house.documents.delete(WISH, found.id)
     with pytest.raises(NotFoundError):
         house.document(found.id)
 
@@ -155,13 +156,13 @@ def test_a_deletion_that_was_cut_off_can_be_asked_for_again(house, monkeypatch):
 def test_a_collection_whose_deletion_was_cut_off_does_not_come_back_with_its_documents(house, monkeypatch):
     """A crash leaves documents in a collection that is gone; made again, it is empty."""
     house.indexed(OLD, to="attic")
-    monkeypatch.setattr(house.library.rounds, "begin", cut_off)
+    monkeypatch.setattr(house.collections.rounds, "begin", cut_off)
     with pytest.raises(CutOffError):
-        house.library.delete_collection(WISH, "attic")
+        house.collections.delete(WISH, "attic")
     monkeypatch.undo()
-    house.library.make_collection(WISH, "attic")
+    house.collections.make(WISH, "attic")
     assert house.find("windmill", where="attic") == []
-    assert list(house.library.walk("default", "attic")) == []
+    assert list(house.documents.walk("default", "attic")) == []
 
 
 @pytest.mark.g1
@@ -169,15 +170,15 @@ def test_asking_for_a_document_that_is_being_deleted_does_not_bring_it_back(hous
     """The document goes away between the look and the request: refused, and nothing is visible or queued."""
     found = house.indexed(OLD)
     other = house.client()
-    genuine = documents.ask
+    genuine = document_requests.ask
 
     def late(db, about, request):
         other.delete(WISH, found.id)
         return genuine(db, about, request)
 
-    monkeypatch.setattr(documents, "ask", late)
+    monkeypatch.setattr(document_requests, "ask", late)
     with pytest.raises(NotFoundError) as caught:
-        house.library.index(WISH, found.id, force=True)
+        house.documents.index(WISH, found.id, force=True)
     assert caught.value.code == "unknown_document"
     assert house.work() == []
     assert house.find("windmill") == []
@@ -187,13 +188,13 @@ def test_asking_for_a_document_that_is_being_deleted_does_not_bring_it_back(hous
 def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back(house, monkeypatch):
     """As above, for a PUT."""
     found = house.indexed(OLD)
-    genuine = documents.set_source
+    genuine = document_requests.set_source
 
     def late(db, about, source, *rest):
         house.client().delete(WISH, found.id)
         return genuine(db, about, source, *rest)
 
-    monkeypatch.setattr(documents, "set_source", late)
+    monkeypatch.setattr(document_requests, "set_source", late)
     with pytest.raises(NotFoundError):
         house.put(found.id, "Something new.")
     assert house.work() == []
@@ -211,7 +212,7 @@ def test_a_document_asked_for_between_the_halves_of_its_deletion_is_gone(house, 
         return genuine(db, tenant, document_id)
 
     monkeypatch.setattr(documents, "remove", late)
-    house.library.delete(WISH, found.id)
+    house.documents.delete(WISH, found.id)
     assert house.work() == []
     assert house.find("windmill") == []
 
@@ -242,7 +243,7 @@ def test_uploads_and_deletions_of_the_same_bytes_at_once_leave_one_truth(house):
         each.join()
     assert failures == []
     house.work()
-    listed = list(house.library.walk("default", "shelf"))
+    listed = list(house.documents.walk("default", "shelf"))
     assert len(listed) <= 1
     assert [hit.document_id for hit in house.find("windmill")] == [each.id for each in listed]
 
@@ -258,7 +259,7 @@ def test_an_upload_that_is_cut_off_is_there_with_its_request_or_not_at_all(house
 
     with faults.armed(cut), pytest.raises(CutOffError):
         house.upload(OLD)
-    listed = list(house.library.walk("default", "shelf"))
+    listed = list(house.documents.walk("default", "shelf"))
     happened = place == "add_documents.committed"
     assert len(listed) == happened
     assert len(house.work()) == happened

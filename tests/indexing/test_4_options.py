@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.core.errors import BadRequestError
 from holdfast.core.states import Disposition
-from holdfast.service.library import Upload
+from holdfast.service.documents import Upload
 from tests.documents.prose import Prose
 from tests.indexing import books
 from tests.indexing.house import WISH
@@ -32,16 +32,16 @@ def test_an_option_that_cannot_be_followed_is_refused(house):
     """Unknown names and senseless values, for a collection or a document, before anything is made."""
     for options in WRONG:
         with pytest.raises(BadRequestError, match=next(iter(options)).partition("_")[0]):
-            house.library.make_collection(WISH, "attic", options=options)
+            house.collections.make(WISH, "attic", options=options)
         with pytest.raises(BadRequestError):
-            house.library.add(WISH, "shelf", [Upload(b"text", options=options)])
-    assert [each.id for each in house.library.collections("default")] == ["shelf"]
-    assert list(house.library.walk("default", "shelf")) == []
+            house.documents.add(WISH, "shelf", [Upload(b"text", options=options)])
+    assert [each.id for each in house.collections.all("default")] == ["shelf"]
+    assert list(house.documents.walk("default", "shelf")) == []
 
 
 def test_a_collection_has_options_and_a_document_may_have_its_own(house):
     """Smaller chunks are more chunks; the document's word counts before the collection's."""
-    house.library.make_collection(WISH, "fine", options={"chunk_size": 32})
+    house.collections.make(WISH, "fine", options={"chunk_size": 32})
     default = house.indexed(PROSE)
     fine = house.indexed(PROSE, to="fine")
     own = house.indexed(f"{PROSE} ", to="fine", options={"chunk_size": 256})
@@ -51,7 +51,7 @@ def test_a_collection_has_options_and_a_document_may_have_its_own(house):
 
 def test_slices_follow_the_collection(house):
     """Ten pages to a slice are three tasks for thirty pages, and one for the plan."""
-    house.library.make_collection(WISH, "thick", options={"slice_pages": 10})
+    house.collections.make(WISH, "thick", options={"slice_pages": 10})
     house.upload(books.plain(30), "book.pdf", to="thick")
     assert len(house.work()) == 4
 
@@ -61,7 +61,7 @@ def test_a_new_chunk_size_makes_a_new_generation_of_every_document(house):
     """They are superseded at the lowest priority; the old chunks answer until each is done."""
     first, second = house.indexed(PROSE), house.indexed(f"Another. {PROSE}")
     before = [len(house.texts(each)) for each in (first, second)]
-    asked = house.library.change_collection(WISH, "shelf", options={"chunk_size": 32}).asked
+    asked = house.collections.change(WISH, "shelf", options={"chunk_size": 32}).asked
     assert asked == 2
     assert [len(house.texts(each)) for each in (first, second)] == before
     run = house.run(house.document(first.id))
@@ -78,10 +78,10 @@ def test_a_new_model_embeds_everything_anew_and_the_old_one_is_still_known(house
     found = house.indexed(PROSE)
     chunks = len(house.texts(found))
     before = house.paid()
-    house.library.change_collection(WISH, "shelf", options={"model": "text-embedding-3-large"})
+    house.collections.change(WISH, "shelf", options={"model": "text-embedding-3-large"})
     house.work()
     assert house.paid(since=before) == chunks
-    house.library.change_collection(WISH, "shelf", options={"model": None})
+    house.collections.change(WISH, "shelf", options={"model": None})
     house.work()
     assert house.document(found.id).published_generation == 3
     assert house.paid(since=before) == chunks
@@ -91,7 +91,7 @@ def test_a_change_that_changes_nothing_asks_for_nothing(house):
     """A new title, and options that are what they were."""
     house.indexed(PROSE)
     options = {"chunk_size": 256}
-    told = house.library.change_collection(WISH, "shelf", title="The shelf", options=options)
+    told = house.collections.change(WISH, "shelf", title="The shelf", options=options)
     changed, asked = told.collection, told.asked
     assert (changed.title, asked) == ("The shelf", 0)
     assert house.work() == []
@@ -99,8 +99,8 @@ def test_a_change_that_changes_nothing_asks_for_nothing(house):
 
 def test_an_option_that_is_taken_back_is_the_default_again(house):
     """None removes it."""
-    house.library.make_collection(WISH, "fine", options={"chunk_size": 32, "slice_pages": 3})
-    changed = house.library.change_collection(WISH, "fine", options={"chunk_size": None}).collection
+    house.collections.make(WISH, "fine", options={"chunk_size": 32, "slice_pages": 3})
+    changed = house.collections.change(WISH, "fine", options={"chunk_size": None}).collection
     assert changed.options == {"slice_pages": 3}
 
 
@@ -109,7 +109,7 @@ def test_options_changed_while_a_document_is_indexed_supersede_that_run(house):
     """The run has its options frozen; the one that is published has the new ones."""
     taken = house.upload(PROSE)
     house.open_claim()
-    house.library.change_collection(WISH, "shelf", options={"chunk_size": 32})
+    house.collections.change(WISH, "shelf", options={"chunk_size": 32})
     house.work()
     found = house.document(taken.document.id)
     assert found.published_generation == 2

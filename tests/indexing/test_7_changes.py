@@ -9,7 +9,7 @@ from sqlalchemy import insert, update
 from holdfast import faults
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import Disposition, Status
-from holdfast.service.library import Upload
+from holdfast.service.documents import Upload
 from holdfast.store.base.schema import budgets
 from tests.documents.prose import Prose
 from tests.indexing.house import WISH
@@ -27,16 +27,16 @@ def test_a_documents_own_options_make_a_new_generation_of_it_alone(house):
     """The old one answers until then; an option taken away is the collection's again, and costs nothing."""
     one, other = house.indexed(PROSE), house.indexed(f"{PROSE} more")
     before = house.texts(one)
-    taken = house.library.change_document(WISH, one.id, options={"chunk_size": 32})
+    taken = house.documents.change(WISH, one.id, options={"chunk_size": 32})
     assert taken.disposition is Disposition.SUPERSEDING
     assert house.texts(house.document(one.id)) == before
     house.work()
     assert len(house.texts(house.document(one.id))) > 2 * len(before)
     assert house.document(other.id).generation == 1
-    same = house.library.change_document(WISH, one.id, options={"chunk_size": 32})
+    same = house.documents.change(WISH, one.id, options={"chunk_size": 32})
     assert same.disposition is Disposition.UNCHANGED
     paid = house.paid()
-    house.library.change_document(WISH, one.id, options={"chunk_size": None})
+    house.documents.change(WISH, one.id, options={"chunk_size": None})
     house.work()
     assert (house.texts(house.document(one.id)), house.paid(paid)) == (before, 0)
     assert house.document(one.id).options == {}
@@ -45,14 +45,14 @@ def test_a_documents_own_options_make_a_new_generation_of_it_alone(house):
 def test_a_title_changes_at_once_and_nothing_is_done_for_it(house):
     """No generation, no run; and a title of nothing but spaces is none."""
     found = house.indexed(PROSE, "old name.txt")
-    taken = house.library.change_document(WISH, found.id, title="  A new\n name ")
+    taken = house.documents.change(WISH, found.id, title="  A new\n name ")
     assert (taken.document.title, taken.disposition) == ("A new name", Disposition.UNCHANGED)
     assert (taken.document.generation, house.work()) == (1, [])
     assert house.find(PROSE.split()[0])[0].title == "A new name"
     with pytest.raises(NotFoundError):
-        house.library.change_document(WISH, "nobody", title="x")
+        house.documents.change(WISH, "nobody", title="x")
     with pytest.raises(BadRequestError):
-        house.library.change_document(WISH, found.id, title="y", options={"chunk_sise": 3})
+        house.documents.change(WISH, found.id, title="y", options={"chunk_sise": 3})
     assert house.document(found.id).title == "A new name"
 
 
@@ -61,9 +61,9 @@ def test_two_who_change_different_options_at_once_both_have_their_way(house):
     found = house.indexed(PROSE)
     gate = threading.Barrier(2)
 
-    def change(library, options):
+    def change(client, options):
         gate.wait()
-        library.change_document(WISH, found.id, options=options)
+        client.change(WISH, found.id, options=options)
 
     clients = house.client(), house.client()
     with ThreadPoolExecutor(2) as pool:
@@ -80,13 +80,13 @@ def test_a_refused_change_leaves_the_document_as_it_was(house):
     use_up(house)
     for taken in (
         house.put(found.id, "Other words altogether."),
-        house.library.change_document(WISH, found.id, title="new", options={"chunk_size": 32}),
+        house.documents.change(WISH, found.id, title="new", options={"chunk_size": 32}),
     ):
         assert taken.disposition is Disposition.REFUSED
         now = house.document(found.id)
         assert (now.digest, now.title, now.options) == (found.digest, found.title, found.options)
     house.db.write("by_hand", lambda tx: tx.execute(update(budgets).values(hard_limit=None)))
-    assert house.library.index(WISH, found.id).disposition is Disposition.UNCHANGED
+    assert house.documents.index(WISH, found.id).disposition is Disposition.UNCHANGED
 
 
 def paused(house, point, meanwhile):
@@ -108,13 +108,13 @@ def test_what_is_uploaded_into_a_collection_made_again_survives_the_one_who_dele
     other, kept = house.client(), []
 
     def make_again():
-        other.make_collection(WISH, "attic")
+        house.collections.make(WISH, "attic")
         kept.append(other.add(WISH, "attic", [Upload(b"New copper.", "new.txt")])[0].document.id)
 
     with paused(house, "remove_collection.committed", make_again):
-        house.library.delete_collection(WISH, "attic")
+        house.collections.delete(WISH, "attic")
     house.work()
-    assert [each.id for each in house.library.walk("default", "attic")] == kept
+    assert [each.id for each in house.documents.walk("default", "attic")] == kept
     assert [hit.document_id for hit in house.find("copper", where="attic")] == kept
 
 
@@ -123,18 +123,18 @@ def test_of_two_who_make_a_deleted_collection_again_neither_takes_the_others_doc
     house.upload("Old copper.", "old.txt", to="attic")
     house.work()
     with pytest.raises(InterruptedError), paused(house, "remove_collection.committed", interrupted):
-        house.library.delete_collection(WISH, "attic")
+        house.collections.delete(WISH, "attic")
     other, kept = house.client(), []
 
     def be_quicker():
-        other.make_collection(WISH, "attic")
+        house.collections.make(WISH, "attic")
         kept.append(other.add(WISH, "attic", [Upload(b"New copper.", "new.txt")])[0].document.id)
 
     with paused(house, "make_collection.committed", be_quicker):
-        house.library.make_collection(WISH, "attic")
+        house.collections.make(WISH, "attic")
     house.work()
     assert len(kept) == 1
-    assert [each.id for each in house.library.walk("default", "attic")] == kept
+    assert [each.id for each in house.documents.walk("default", "attic")] == kept
     assert [hit.document_id for hit in house.find("copper", where="attic")] == kept
 
 

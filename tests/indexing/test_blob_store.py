@@ -9,7 +9,8 @@ from holdfast.core.errors import BadRequestError
 from holdfast.documents.blobs import LocalBlobs
 from holdfast.documents.blobs_s3 import S3Blobs
 from holdfast.service import blob_identity
-from holdfast.service.library import Upload, Wish
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
 from holdfast.store.features import open_database
 from tests.documents import bucket
 
@@ -81,9 +82,9 @@ def installed(database_url, tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", database_url)
     monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path / "data"))
     with bootstrap.open_runtime(settings.load()) as runtime:
-        library = bootstrap.library(runtime)
-        library.make_collection(Wish(), "papers")
-        library.add(Wish(), "papers", [Upload(b"Anchors hold.", "a.txt")])
+        services = bootstrap.AppServices(runtime)
+        services.collections.make(Wish(), "papers")
+        services.documents.add(Wish(), "papers", [Upload(b"Anchors hold.", "a.txt")])
         yield runtime
 
 

@@ -8,7 +8,8 @@ from holdfast import bootstrap, settings
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.documents import blobs_s3
 from holdfast.service import maintenance
-from holdfast.service.library import Upload, Wish
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
 from tests.documents import bucket
 
 WISH = Wish()
@@ -44,11 +45,13 @@ def machines(endpoint, database_url, tmp_path, monkeypatch):
 def test_a_document_handed_in_on_one_machine_is_indexed_on_another(machines):
     """The worker has never seen the file; what nobody names is gone a day later."""
     web, worker = machines
-    library = bootstrap.library(web)
-    library.make_collection(WISH, "books")
-    added = library.add(WISH, "books", [Upload(b"Anchors hold when the copper chain is long.", "a.txt")])[0]
+    services = bootstrap.AppServices(web)
+    services.collections.make(WISH, "books")
+    added = services.documents.add(
+        WISH, "books", [Upload(b"Anchors hold when the copper chain is long.", "a.txt")]
+    )[0]
     worker.engine.run_until_idle()
-    found = bootstrap.searching(web).search("default", "books", "copper chains")
+    found = bootstrap.AppServices(web).search.search("default", "books", "copper chains")
     assert [hit.document_id for hit in found.hits] == [added.document.id]
     lost = web.shelf.put(b"begun and never named")
     worker.shelf._clock = lambda: blobs_s3.time.time() + 2 * maintenance.KEPT_UNNAMED
@@ -59,9 +62,9 @@ def test_a_document_handed_in_on_one_machine_is_indexed_on_another(machines):
 def test_while_the_bucket_is_away_nothing_is_taken_in_and_what_waits_is_done_later(machines, monkeypatch):
     """An upload is refused with the reason; a run is not failed for it."""
     web, worker = machines
-    library = bootstrap.library(web)
-    library.make_collection(WISH, "books")
-    added = library.add(WISH, "books", [Upload(b"Copper.", "a.txt")])[0]
+    services = bootstrap.AppServices(web)
+    services.collections.make(WISH, "books")
+    added = services.documents.add(WISH, "books", [Upload(b"Copper.", "a.txt")])[0]
     there = worker.shelf._where
     for shelf in (web.shelf, worker.shelf):
         shelf.close()
@@ -69,11 +72,11 @@ def test_while_the_bucket_is_away_nothing_is_taken_in_and_what_waits_is_done_lat
             there.bucket, there.prefix, "http://127.0.0.1:9", None, "key", "secret"
         )
     with pytest.raises(StoreUnavailableError):
-        library.add(WISH, "books", [Upload(b"Tin.", "b.txt")])
+        services.documents.add(WISH, "books", [Upload(b"Tin.", "b.txt")])
     worker.engine.work_off(most=1)
-    assert library.document("default", added.document.id).status.value != "failed"
+    assert services.documents.get("default", added.document.id).status.value != "failed"
     for shelf in (web.shelf, worker.shelf):
         shelf.close()
         shelf._where = there
     worker.engine.run_until_idle()
-    assert library.document("default", added.document.id).status.value == "success"
+    assert services.documents.get("default", added.document.id).status.value == "success"

@@ -12,7 +12,9 @@ import pytest
 
 from holdfast import bootstrap, cli, settings
 from holdfast.cli import index_command
-from holdfast.service import folder, library
+from holdfast.service import folder
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
 from holdfast.store.features import open_database
 from holdfast.store.library import documents
 from holdfast.store.views import run_summaries
@@ -226,14 +228,14 @@ def test_without_waiting_the_work_is_only_queued(installed, shelf, index, holdfa
 def test_a_pass_waits_for_runs_that_are_under_way_already(installed, shelf, index, monkeypatch):
     """Somebody asked before; the command ends when the files are searchable, not earlier."""
     index(shelf, "--no-wait")
-    genuine, working = folder.take_in, []
+    genuine, working = folder.Folders.take_in, []
 
     def then_work(*words, **more):
         intake = genuine(*words, **more)
         working.append(Staff())
         return intake
 
-    monkeypatch.setattr(folder, "take_in", then_work)
+    monkeypatch.setattr(folder.Folders, "take_in", then_work)
     code, told = index(shelf)
     working[0].close()
     assert (code, *pick(told, "documents", "running", "chunks")) == (0, 3, 3, 4)
@@ -281,7 +283,7 @@ def test_watch_takes_in_what_changes_and_says_nothing_else(staff, shelf, monkeyp
     monkeypatch.setattr(index_command, "WATCH_EVERY", 0.05)
     (shelf / "torn.pdf").write_bytes(b"%PDF-1.7\n" + b"\0garbage" * 50)
     passes = []
-    genuine = folder.take_in
+    genuine = folder.Folders.take_in
 
     def counted(*words, **more):
         passes.append(len(words))
@@ -293,7 +295,7 @@ def test_watch_takes_in_what_changes_and_says_nothing_else(staff, shelf, monkeyp
             raise KeyboardInterrupt
         return genuine(*words, **more)
 
-    monkeypatch.setattr(folder, "take_in", counted)
+    monkeypatch.setattr(folder.Folders, "take_in", counted)
     monkeypatch.setattr("sys.argv", ["holdfast", "index", str(shelf), "--watch"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
@@ -368,10 +370,10 @@ def test_numbers_are_of_the_runs_of_this_pass(installed, shelf, index):
 def test_following_names_the_documents_that_failed(staff, installed):
     """A document without a file's name is called by its title."""
     with bootstrap.open_runtime(settings.load()) as runtime:
-        lib = bootstrap.library(runtime)
-        lib.make_collection(library.Wish(), "default")
-        upload = library.Upload(b"PK\x03\x04 torn", title="A torn note", source="text")
-        taken = lib.add(library.Wish(), "default", [upload])[0]
+        services = bootstrap.AppServices(runtime)
+        services.collections.make(Wish(), "default")
+        upload = Upload(b"PK\x03\x04 torn", title="A torn note", source="text")
+        taken = services.documents.add(Wish(), "default", [upload])[0]
         until(lambda: not run_summaries.live(runtime.db, [taken.answer.run_id]), 20, "it does not end")
         (failure,) = run_summaries.tally(runtime.db, [taken.answer.run_id]).failures
     assert (failure.subject, failure.name) == (f"document:{taken.document.id}", "A torn note")

@@ -7,7 +7,8 @@ from contextlib import closing
 import pytest
 
 from holdfast import bootstrap, settings
-from holdfast.service.library import Upload, Wish
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
 from tests.commands import caller
 
 
@@ -22,11 +23,11 @@ def holdfast(monkeypatch, capsys, database_url):
 def papers(holdfast):
     """The ids of two documents of the collection `papers`, beside an empty one."""
     with bootstrap.open_runtime(settings.load()) as runtime:
-        library = bootstrap.library(runtime)
-        library.make_collection(Wish(), "papers", title="The harbour's papers")
-        library.make_collection(Wish(), "sample")
+        services = bootstrap.AppServices(runtime)
+        services.collections.make(Wish(), "papers", title="The harbour's papers")
+        services.collections.make(Wish(), "sample")
         uploads = [Upload(b"Anchors hold.", "anchors.txt"), Upload(b"Ropes wear.", "ropes.txt")]
-        return [taking.document.id for taking in library.add(Wish(), "papers", uploads)]
+        return [taking.document.id for taking in services.documents.add(Wish(), "papers", uploads)]
 
 
 def test_collections_are_listed_and_shown(holdfast, papers):
@@ -108,6 +109,8 @@ def test_imported_documents_are_listed_explained_and_indexable(holdfast, tmp_pat
         code, _, err = holdfast("retry", subject)
         assert (code, "[no_content]" in err, "/content" in err) == (3, True, True)
     with bootstrap.open_runtime(settings.load()) as runtime:
-        bootstrap.library(runtime).put_content(Wish(), "8", Upload(b"Anchors hold.", "anchors.txt"))
+        bootstrap.AppServices(runtime).documents.put_content(
+            Wish(), "8", Upload(b"Anchors hold.", "anchors.txt")
+        )
         runtime.engine.work_off()
     assert holdfast("retry", "document:8", "--force")[0] == 0

@@ -8,7 +8,8 @@ import pytest
 
 from holdfast import bootstrap, settings
 from holdfast.core.states import Status, TaskState
-from holdfast.service.library import Upload, Wish
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from holdfast.worker import sender
@@ -46,9 +47,9 @@ class Mill:
         self.runtime = undo.enter_context(bootstrap.open_runtime(loaded, sender=self.sender))
         undo.callback(self.runtime.engine.registry.get("index").run.__self__.close)
         self.db = self.runtime.db
-        self.library = bootstrap.library(self.runtime)
-        self.library.make_collection(Wish(), "shelf")
-        taken = self.library.add(Wish(), "shelf", [Upload(books.plain(PAGES), "book.pdf")])[0]
+        self.services = bootstrap.AppServices(self.runtime)
+        self.collections.make(Wish(), "shelf")
+        taken = self.documents.add(Wish(), "shelf", [Upload(books.plain(PAGES), "book.pdf")])[0]
         self.runtime.engine.run_until_idle()
         self.id = taken.document.id
         self.meter.plan(latency=0.1)
@@ -61,10 +62,10 @@ class Mill:
     def replace(self, word):
         """New content of as many pages; answers the run."""
         upload = Upload(books.plain(PAGES, word), "book.pdf")
-        return self.library.put_content(Wish(), self.id, upload).answer.run_id
+        return self.documents.put_content(Wish(), self.id, upload).answer.run_id
 
     def document(self):
-        return self.library.document("default", self.id)
+        return self.documents.get("default", self.id)
 
     def done(self, run_id):
         """The finished slices of the run with the epochs that finished them."""
@@ -146,9 +147,9 @@ def test_a_cancel_in_the_middle_then_the_same_again(mill, reader):
     first = mill.worker("first")
     until(lambda: len(mill.done(run_id)) >= 4, 90, "no slices are done")
     hit = killed_with_an_order_open(mill, first)
-    assert mill.library.cancel(Wish(), mill.id)
+    assert mill.documents.cancel(Wish(), mill.id)
     assert mill.document().status is Status.SUCCESS
-    mill.library.index(Wish(), mill.id)
+    mill.documents.index(Wish(), mill.id)
     mill.worker("second")
     mill.ended()
     assert mill.document().published_generation == 3
@@ -203,22 +204,22 @@ def test_two_thousand_pages_in_bounded_memory(installed, monkeypatch, tmp_path, 
     sending = sender.open_sender(loaded)
     peak = {}
     with bootstrap.open_runtime(loaded, sender=sending) as runtime:
-        library = bootstrap.library(runtime)
-        library.make_collection(Wish(), "shelf")
+        services = bootstrap.AppServices(runtime)
+        services.collections.make(Wish(), "shelf")
         book = books.Book(2000, paragraphs=5)
-        taken = library.add(Wish(), "shelf", [Upload(book.pdf(), "book.pdf")])[0]
+        taken = services.documents.add(Wish(), "shelf", [Upload(book.pdf(), "book.pdf")])[0]
         worker = Worker("big", dict(os.environ), tmp_path, concurrency=2)
         try:
 
             def watched():
                 for pid in descendants(worker.tree()):
                     peak[pid] = max(peak.get(pid, 0), resident(pid))
-                return library.document("default", taken.document.id).status is Status.SUCCESS
+                return services.documents.get("default", taken.document.id).status is Status.SUCCESS
 
             until(watched, 240, "it is not published", every=0.2)
         finally:
             worker.clear()
-        found = library.document("default", taken.document.id)
+        found = services.documents.get("default", taken.document.id)
     sending.close()
     assert (found.pages, found.chunks >= 2000) == (2000, True)
     print(f"peaks {sorted(each // 2**20 for each in peak.values())} MiB, chunks {found.chunks}")

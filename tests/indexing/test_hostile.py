@@ -9,7 +9,7 @@ import pytest
 from holdfast import settings
 from holdfast.core.errors import BadRequestError
 from holdfast.service import folder
-from holdfast.service.library import Upload
+from holdfast.service.documents import Upload
 from tests.acceptance.workers import PROGRAM
 from tests.indexing.house import WISH, endings
 from tests.indexing.staff import Staff
@@ -45,10 +45,10 @@ def test_a_name_that_cannot_be_kept_is_refused(house):
     """Before its bytes are kept."""
     for name in ("nul\x00.txt", "lone\ud800.txt", "a" * 2001, "\u00e9" * 1500):
         with pytest.raises(BadRequestError) as caught:
-            house.library.add(WISH, "shelf", [Upload(b"words", name)])
+            house.documents.add(WISH, "shelf", [Upload(b"words", name)])
         assert caught.value.code == "bad_name"
     assert list(house.shelf.older(0.0)) == []
-    assert list(house.library.walk("default", "shelf")) == []
+    assert list(house.documents.walk("default", "shelf")) == []
 
 
 TRAPS = {
@@ -163,12 +163,12 @@ def test_a_file_that_changes_while_it_is_read_is_one_of_its_versions(house, tmp_
         return digest
 
     monkeypatch.setattr(folder, "_digest", hashed_too_early)
-    intake = folder.take_in(house.db, house.library, WISH, "shelf", folder.files([path.parent]))
+    intake = folder.Folders(house.db, house.documents).take_in(WISH, "shelf", folder.files([path.parent]))
     house.work()
     monkeypatch.undo()
     assert (intake.new, intake.refused) == (1, {})
     assert len(house.find("second version")) == 1
-    again = folder.take_in(house.db, house.library, WISH, "shelf", folder.files([path.parent]))
+    again = folder.Folders(house.db, house.documents).take_in(WISH, "shelf", folder.files([path.parent]))
     assert (again.unchanged, again.new, again.changed) == (1, 0, 0)
 
 
@@ -185,15 +185,15 @@ def test_a_file_that_vanishes_while_it_is_read_is_named(house, tmp_path, monkeyp
         return digest
 
     monkeypatch.setattr(folder, "_digest", then_vanish)
-    intake = folder.take_in(house.db, house.library, WISH, "shelf", folder.files([path.parent]))
+    intake = folder.Folders(house.db, house.documents).take_in(WISH, "shelf", folder.files([path.parent]))
     assert (intake.new, list(intake.refused)) == (0, ["gone.txt"])
 
 
 def test_more_bytes_than_allowed_are_refused(house, monkeypatch):
     """At the door, and nothing is kept of them."""
-    monkeypatch.setattr(house.library, "_most_bytes", 1000)
+    monkeypatch.setattr(house.documents, "_most_bytes", 1000)
     with pytest.raises(BadRequestError) as caught:
-        house.library.add(WISH, "shelf", [Upload(b"x" * 1001)])
+        house.documents.add(WISH, "shelf", [Upload(b"x" * 1001)])
     assert caught.value.code == "too_large"
 
 

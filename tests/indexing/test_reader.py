@@ -78,7 +78,7 @@ def test_while_the_new_one_is_cancelled(house, found, reader):
     """In the middle of its slices; what they left is pruned."""
     house.put(found.id, books.plain(PAGES, "leaf"))
     house.work(most=3)
-    house.library.cancel(WISH, found.id)
+    house.documents.cancel(WISH, found.id)
     house.tidy()
     seen(reader, 1)
     assert house.rows(found) == PAGES

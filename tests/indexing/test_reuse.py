@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete
 
 from holdfast.core.states import Disposition
-from holdfast.service.library import Wish
+from holdfast.service.requests import Wish
 from holdfast.store.base.schema import chunks, word_counts
 from holdfast.store.protocol import slices
 from holdfast.store.views import reads
@@ -28,7 +28,7 @@ def test_asking_again_for_what_is_unchanged_pays_nothing(house):
     """The same bytes, the same options: no generation and no exchange with the provider."""
     found = house.indexed(books.plain(30), "book.pdf")
     before = house.meter.totals()
-    assert house.library.index(WISH, found.id).disposition is Disposition.UNCHANGED
+    assert house.documents.index(WISH, found.id).disposition is Disposition.UNCHANGED
     assert house.work() == []
     assert house.meter.totals() == before
 
@@ -38,7 +38,7 @@ def test_forced_work_makes_a_new_generation_for_nothing(house):
     """Everything is done again and published again; the provider does not hear of it."""
     found = house.indexed(books.plain(30), "book.pdf")
     before = house.meter.totals()
-    taken = house.library.index(WISH, found.id, force=True)
+    taken = house.documents.index(WISH, found.id, force=True)
     assert taken.answer.generation == 2
     house.work()
     assert house.document(found.id).published_generation == 2
@@ -180,7 +180,7 @@ def test_a_taken_over_slice_is_found_and_counted_like_one_that_was_run(house):
     """Scores after a take-over are those of a document indexed for the first time."""
     changed_book(house)
     house.work()
-    with house.shelf.open(next(house.library.walk("default", "shelf")).digest) as content:
+    with house.shelf.open(next(house.documents.walk("default", "shelf")).digest) as content:
         twin = house.indexed(content.read(), to="attic")
     assert twin.chunks == 36
     here = [(hit.page, round(hit.score, 9)) for hit in house.find("passage ledger lease")]
@@ -214,7 +214,7 @@ def test_other_options_take_nothing_over(house, watched):
     book = books.Book(24, paragraphs=1)
     found = house.indexed(book.pdf(), "book.pdf")
     paid = house.paid()
-    house.library.change_collection(WISH, "shelf", options={"chunk_size": 300})
+    house.collections.change(WISH, "shelf", options={"chunk_size": 300})
     watched.work()
     assert watched.cut == [1, 13]
     assert house.paid(since=paid) == 0
@@ -235,7 +235,7 @@ def test_two_documents_with_the_same_pages_indexed_at_once_pay_once(house):
         each.start()
     for each in threads:
         each.join()
-    assert [each.chunks for each in house.library.walk("default", "shelf")] == [12, 12]
+    assert [each.chunks for each in house.documents.walk("default", "shelf")] == [12, 12]
     assert (house.paid(), house.meter.totals().excess) == (12, 0)
 
 
@@ -257,4 +257,4 @@ def test_another_actor_and_lane_change_nothing(house):
     """Who asks, and how urgently, is no reason to do it again."""
     found = house.indexed("The same tale.")
     wish = Wish(actor="somebody", lane="interactive", priority=0)
-    assert house.library.index(wish, found.id).disposition is Disposition.UNCHANGED
+    assert house.documents.index(wish, found.id).disposition is Disposition.UNCHANGED

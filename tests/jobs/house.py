@@ -70,7 +70,7 @@ class House(ApiHouse):
 
     def estimate(self, kind: str, **params: Any) -> Any:
         """What a job over the shelf would cost."""
-        return bootstrap.estimating(self.runtime).of_job("default", "shelf", kind, params)
+        return bootstrap.AppServices(self.runtime).estimates().of_job("default", "shelf", kind, params)
 
     def tidy(self) -> None:
         """What is superfluous is gone."""

@@ -4,8 +4,9 @@ import pytest
 
 from holdfast import bootstrap
 from holdfast.core.states import LIVE, Status, TaskState
+from holdfast.service.documents import Upload
 from holdfast.service.jobs import JobRequest
-from holdfast.service.library import Upload, Wish
+from holdfast.service.requests import Wish
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from tests.acceptance.patience import until
@@ -52,8 +53,8 @@ def mill(database_url, monkeypatch, tmp_path, meter):
 def test_a_worker_killed_in_the_middle_of_a_job(mill, meter):
     """Slices that were done stay done; keyed, nothing is paid twice; unkeyed, only what the kill hit."""
     runtime, worker = mill
-    jobs = bootstrap.jobs(runtime)
-    shelf = bootstrap.library(runtime).collection("default", "shelf")
+    jobs = bootstrap.AppServices(runtime).jobs
+    shelf = bootstrap.AppServices(runtime).collections.get("default", "shelf")
     run_id = jobs.on_collection(Wish(), shelf, JobRequest("qa", {"limit": 1000, "per_chunk": 1})).run_id
     meter.plan(latency=0.1)
 

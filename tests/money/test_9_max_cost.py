@@ -92,7 +92,7 @@ def test_a_bulk_update_limits_the_run_of_each_document(house, client, meter, mon
     change = {"options": {"model": "text-embedding-3-large"}, "max_cost": 0}
     said = client.call("PATCH", "collections/shelf", change)
     assert (said.status, said.json["requested"], said.json["to_follow"]) == (200, 1, 2)
-    bootstrap.library(house.runtime).rounds()
+    bootstrap.AppServices(house.runtime).collections.rounds()
     assert [ended(house, each) for each in ids] == ["over_max_cost"] * 3
     assert meter.totals().charges == before
 

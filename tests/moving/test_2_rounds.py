@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from holdfast.service import bulk_updates as service
-from holdfast.service import library as libraries
+from holdfast.service import collections
 from holdfast.store.base.schema import budgets, documents, heads
 from holdfast.store.base.schema import rounds as table
 from holdfast.store.library import bulk_updates
@@ -100,7 +100,7 @@ def test_a_deleted_collection_is_invisible_at_once_whatever_is_left(house, clien
 
 def test_a_collection_made_again_before_its_deletion_is_over_is_empty(house, client, shelf, monkeypatch):
     """What is left goes first, or 409 while that is too much; then the new one is nobody's but its own."""
-    monkeypatch.setattr(libraries, "MADE_AGAIN", 2)
+    monkeypatch.setattr(collections, "MADE_AGAIN", 2)
     client.call("DELETE", "collections/shelf")
     (old,) = bulk_updates.due(house.runtime.db, 5)
     said = client.post("collections", {"id": "shelf"})
@@ -115,7 +115,7 @@ def test_a_collection_made_again_before_its_deletion_is_over_is_empty(house, cli
 
 
 def bootstrap_library(house):
-    return house.built.app.state.parts.library
+    return house.built.app.state.services.collections
 
 
 def test_deleting_ends_a_round_of_options(house, client, shelf):

@@ -10,7 +10,8 @@ from sqlalchemy import func, select
 
 from holdfast import bootstrap
 from holdfast.core.states import LIVE, Status
-from holdfast.service.library import Upload, Wish
+from holdfast.service.documents import Upload
+from holdfast.service.requests import Wish
 from holdfast.store.base.schema import chunks, documents, heads
 from tests.acceptance.patience import until
 from tests.live_install import mill as running
@@ -38,8 +39,8 @@ def mill(database_url, monkeypatch, tmp_path, meter):
 
 def many(runtime):
     """The bundle of the collection, as if it had many documents."""
-    carried, jobs = bootstrap.bundles(runtime), bootstrap.jobs(runtime)
-    shelf = bootstrap.library(runtime).collection("default", "shelf")
+    carried, jobs = bootstrap.AppServices(runtime).transfer, bootstrap.AppServices(runtime).jobs
+    shelf = bootstrap.AppServices(runtime).collections.get("default", "shelf")
     run_id = carried.export(Wish(), shelf).run_id
     runtime.engine.run_until_idle()
     file = carried.file(jobs.view("default", run_id))
@@ -76,7 +77,7 @@ def test_a_worker_killed_in_the_middle_of_an_import(mill, meter):
     runtime, worker = mill
     bundle = many(runtime)
     paid = meter.totals().charges
-    run_id = bootstrap.bundles(runtime).bring(MINE, io.BytesIO(bundle)).run_id
+    run_id = bootstrap.AppServices(runtime).transfer.bring(MINE, io.BytesIO(bundle)).run_id
     ready = select(func.count()).select_from(heads).where(heads.c.tenant == "other", heads.c.visible)
     mine = ready.where(heads.c.kind == "index")
     first = worker("first")
@@ -88,7 +89,7 @@ def test_a_worker_killed_in_the_middle_of_an_import(mill, meter):
     first.kill()
     assert there() < PARTS * PER_PART
     worker("second")
-    jobs = bootstrap.jobs(runtime)
+    jobs = bootstrap.AppServices(runtime).jobs
     until(lambda: jobs.view("other", run_id).job.run.status not in LIVE, 120, "the import does not end")
     assert jobs.view("other", run_id).job.run.status is Status.SUCCESS
     until(lambda: there() == PARTS * PER_PART, 60, "a document is missing")

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import update
 
-from holdfast.api.event_feed import CREW_EVERY, Crew, Watch
+from holdfast.service.journal import CREW_EVERY, Crew, Watch
 from holdfast.store.base.schema import workers as table
 from holdfast.store.features import open_database
 from holdfast.store.protocol import workers

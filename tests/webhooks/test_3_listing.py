@@ -6,6 +6,7 @@ from holdfast.api.metrics import Counting
 from holdfast.core import retry
 from holdfast.core.records import Landed
 from holdfast.kinds import webhook
+from holdfast.service.operations import Operations
 from holdfast.store.features import open_database
 from holdfast.store.follow_ups import delivery_attempts
 from holdfast.store.protocol import requests
@@ -63,7 +64,7 @@ def test_a_list_goes_on_where_its_page_ended(office, posted):
 def test_deliveries_are_counted_by_what_became_of_them(office, receiver, monkeypatch):
     """Sent, failed and waiting, with the age of the oldest; each once, however often it is looked."""
     monkeypatch.setattr(event_counts, "HOLD_BACK", -1.0)
-    counting = Counting(office.db)
+    counting = Counting(Operations(office.db))
     scrape(counting)
     office.hook(receiver.url)
     receiver.script = [200, 410, 500]

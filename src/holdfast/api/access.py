@@ -24,12 +24,11 @@ from fastapi.security.utils import get_authorization_scheme_param
 
 from holdfast.api import parts
 from holdfast.api.dependencies import Before, found
-from holdfast.api.parts import Parts, known
-from holdfast.api.rate_limits import SLOT
+from holdfast.api.parts import known
+from holdfast.api.rate_limits import SLOT, Turnstile
 from holdfast.core.errors import HoldfastError
-from holdfast.service.access import NEIGHBOUR, Identity, KeyNeededError, Scope
-from holdfast.store.library.collections import Collection
-from holdfast.store.library.documents import Document
+from holdfast.service.access import NEIGHBOUR, Access, Identity, KeyNeededError, Scope
+from holdfast.service.records import Collection, Document
 
 SCHEMES: dict[str, dict[str, str]] = {
     "APIKeyHeader": {
@@ -105,10 +104,7 @@ def identified(request: Request) -> Identity:
 
 
 def _caller(request: Request) -> Identity:
-    its = parts.of(request)
-    caller = _who(request, its, _shown(request), is_page=False)
-    request.scope[SLOT] = its.turnstile.enter(caller)
-    return caller
+    return _entered(request, _who(request, parts.of(request).access, _shown(request), is_page=False))
 
 
 def _shown(request: Request) -> str | None:
@@ -120,15 +116,15 @@ def _shown(request: Request) -> str | None:
     return shown.pop() if shown else None
 
 
-def _who(request: Request, its: Parts, shown: str | None, *, is_page: bool) -> Identity:
+def _who(request: Request, access: Access, shown: str | None, *, is_page: bool) -> Identity:
     session = request.cookies.get(COOKIE)
     if shown:
-        return its.access.who(shown)
-    if session is None or not its.access.has_keys():
-        caller = _neighbour(request, its)
+        return access.who(shown)
+    if session is None or not access.has_keys():
+        caller = _neighbour(request, access)
         _check_site(request, is_page=is_page)
         return caller
-    caller = its.access.signed_in(session)
+    caller = access.signed_in(session)
     _check_site(request, is_page=is_page)
     if request.method not in SAFE:
         check_own(request)
@@ -149,14 +145,17 @@ def check_own(request: Request) -> None:
 
 def visitor(request: Request) -> Identity:
     """Who looks at a page, as `identified`; a page is only looked at, so a cookie is enough."""
-    its = parts.of(request)
-    caller = _who(request, its, None, is_page=True)
-    request.scope[SLOT] = its.turnstile.enter(caller)
+    return _entered(request, _who(request, parts.of(request).access, None, is_page=True))
+
+
+def _entered(request: Request, caller: Identity) -> Identity:
+    turnstile: Turnstile = request.app.state.turnstile
+    request.scope[SLOT] = turnstile.enter(caller)
     return caller
 
 
-def _neighbour(request: Request, its: Parts) -> Identity:
-    if its.access.has_keys() or request.client is None or not is_loopback(request.client.host):
+def _neighbour(request: Request, access: Access) -> Identity:
+    if access.has_keys() or request.client is None or not is_loopback(request.client.host):
         raise KeyNeededError("send a key as X-API-Key or bearer token; holdfast keys create makes one")
     host = request.headers.get("host", "")
     if not is_loopback(_host_name(host)):
@@ -182,27 +181,27 @@ def _admin(request: Request) -> Identity:
 
 def _collection(request: Request) -> Collection:
     name = known(request.path_params[COLLECTION])
-    return parts.of(request).library.collection(identified(request).tenant, name)
+    return parts.of(request).collections.get(identified(request).tenant, name)
 
 
 def own_collection(request: Request) -> Collection:
     """The collection of the path, if the caller may change it."""
     # The scope after the look: 403 is told of one's own things alone.
-    its = found(request, _collection)
+    collection = found(request, _collection)
     found(request, writer)
-    return its
+    return collection
 
 
 def _document(request: Request) -> Document:
     name = known(request.path_params[DOCUMENT])
-    return parts.of(request).library.document(identified(request).tenant, name)
+    return parts.of(request).documents.get(identified(request).tenant, name)
 
 
 def own_document(request: Request) -> Document:
     """The document of the path, if the caller may change it."""
-    its = found(request, _document)
+    document = found(request, _document)
     found(request, writer)
-    return its
+    return document
 
 
 Reader = Annotated[Identity, Before(_caller)]

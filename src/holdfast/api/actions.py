@@ -8,10 +8,10 @@ from fastapi.responses import Response
 from holdfast.api import estimates, parts, routing, schemas_actions
 from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDocument, Reader
 from holdfast.api.collections import wish
-from holdfast.api.errors import ConflictError, Problem
-from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
-from holdfast.api.parts import PartsOf
-from holdfast.core.errors import BadRequestError, NotFoundError
+from holdfast.api.errors import Problem
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
+from holdfast.api.parts import Services
+from holdfast.core.errors import BadRequestError, ConflictError, NotFoundError
 from holdfast.service.access import Scope
 
 router = routing.router("actions")
@@ -28,7 +28,7 @@ router = routing.router("actions")
 )
 def add_action(
     request: Request,
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     found: OwnCollection,
     body: schemas_actions.NewAction,
@@ -39,20 +39,20 @@ def add_action(
     def do() -> RouteReply:
         asked = {"sort": body.sort, "params": body.params}
         estimates.check(body.estimate, found.id, action=asked)
-        added = its.actions.add(
+        added = services.actions.add(
             wish(caller), found.id, body.sort, body.params, name=body.name, existing=body.existing == "run"
         )
         shown = schemas_actions.ActionResponse.of(added.action)
         told = schemas_actions.AddedAction(action=shown, secret=added.secret, existing_documents=added.ready)
         return RouteReply(201 if added.created else 200, told)
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 @router.get("/collections/{collection_id}/actions")
-def all_actions(its: PartsOf, caller: Reader, found: ItsCollection) -> schemas_actions.ActionList:
+def all_actions(services: Services, caller: Reader, found: ItsCollection) -> schemas_actions.ActionList:
     """List the actions of a collection, with how far their follow-ups are."""
-    listed = its.actions.all(caller.tenant, found.id)
+    listed = services.actions.all(caller.tenant, found.id)
     return schemas_actions.ActionList(actions=[schemas_actions.ActionResponse.of(each) for each in listed])
 
 
@@ -64,29 +64,29 @@ def _number(action_id: str) -> int:
 
 @router.delete("/collections/{collection_id}/actions/{action_id}")
 def remove_action(
-    action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnCollection
+    action_id: parts.Id, services: Services, caller: Reader, found: OwnCollection
 ) -> schemas_actions.RemovedAction:
     """Remove an action; its follow-ups and deliveries that have not ended are cancelled."""
-    removed = its.actions.remove(wish(caller), found.id, _number(action_id))
+    removed = services.actions.remove(wish(caller), found.id, _number(action_id))
     return schemas_actions.RemovedAction(action=schemas_actions.ActionResponse.of(removed))
 
 
 @router.post("/collections/{collection_id}/actions/{action_id}/test", status_code=202)
 def test_action(
-    action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnCollection
+    action_id: parts.Id, services: Services, caller: Reader, found: OwnCollection
 ) -> schemas_actions.DeliveryResponse:
     """Send a signed `webhook.test` to the address of a webhook, as a delivery like any other.
 
     While an earlier test is on its way, that one is tried at once and answered here.
     """
-    event_id = its.actions.test(wish(caller), found.id, _number(action_id))
-    return schemas_actions.DeliveryResponse.of(its.deliveries.one(caller.tenant, event_id))
+    event_id = services.actions.test(wish(caller), found.id, _number(action_id))
+    return schemas_actions.DeliveryResponse.of(services.deliveries.one(caller.tenant, event_id))
 
 
 @router.get("/documents/{document_id}/actions")
-def document_actions(its: PartsOf, caller: Reader, found: ItsDocument) -> schemas_actions.FollowUpList:
+def document_actions(services: Services, caller: Reader, found: ItsDocument) -> schemas_actions.FollowUpList:
     """Show what actions did with a document: state, result and cost of each follow-up."""
-    listed = its.actions.of_document(found, caller.tenant)
+    listed = services.actions.of_document(found, caller.tenant)
     return schemas_actions.FollowUpList(
         follow_ups=[schemas_actions.FollowUpResponse.of(each) for each in listed]
     )
@@ -94,7 +94,7 @@ def document_actions(its: PartsOf, caller: Reader, found: ItsDocument) -> schema
 
 @router.get("/deliveries")
 def all_deliveries(
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     state: Annotated[
         schemas_actions.DeliveryState | None, Query(description="Only those in this state.")
@@ -104,7 +104,7 @@ def all_deliveries(
 ) -> schemas_actions.DeliveryList:
     """List what was sent, or is to be sent, to other people's addresses, the newest first."""
     before = parts.numbers(cursor, 1)
-    listed = its.deliveries.page(
+    listed = services.deliveries.page(
         caller.tenant, state=state, before=before[0] if before is not None else None, limit=limit
     )
     following = str(listed[-1].head_id) if len(listed) == limit else None
@@ -119,19 +119,23 @@ def all_deliveries(
     responses={409: {"model": Problem, "description": "It is under way, has succeeded, or was removed."}},
 )
 def retry_follow_up(
-    action_id: parts.Id, its: PartsOf, caller: Reader, found: OwnDocument
+    action_id: parts.Id, services: Services, caller: Reader, found: OwnDocument
 ) -> schemas_actions.FollowUpResponse:
     """Do once more what an action failed to do with a document; what was paid for is kept."""
     try:
-        return schemas_actions.FollowUpResponse.of(its.actions.retry(wish(caller), found, _number(action_id)))
+        return schemas_actions.FollowUpResponse.of(
+            services.actions.retry(wish(caller), found, _number(action_id))
+        )
     except BadRequestError as error:
         raise ConflictError(error.message, code=error.code) from error
 
 
 @router.get("/deliveries/{delivery_id}")
-def one_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas_actions.DeliveryResponse:
+def one_delivery(
+    delivery_id: parts.Id, services: Services, caller: Reader
+) -> schemas_actions.DeliveryResponse:
     """Show a delivery."""
-    return schemas_actions.DeliveryResponse.of(its.deliveries.one(caller.tenant, delivery_id))
+    return schemas_actions.DeliveryResponse.of(services.deliveries.one(caller.tenant, delivery_id))
 
 
 @router.post(
@@ -139,10 +143,12 @@ def one_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas
     status_code=202,
     responses={409: {"model": Problem, "description": "It is being sent."}},
 )
-def resend_delivery(delivery_id: parts.Id, its: PartsOf, caller: Reader) -> schemas_actions.DeliveryResponse:
+def resend_delivery(
+    delivery_id: parts.Id, services: Services, caller: Reader
+) -> schemas_actions.DeliveryResponse:
     """Send an event once more, at once, with the same id and the same body."""
-    its.deliveries.one(caller.tenant, delivery_id)
+    services.deliveries.one(caller.tenant, delivery_id)
     caller.require(Scope.WRITE)
-    if not its.deliveries.resend(wish(caller), delivery_id):
+    if not services.deliveries.resend(wish(caller), delivery_id):
         raise ConflictError("this delivery is queued or being sent; look at it again", code="delivery_busy")
-    return schemas_actions.DeliveryResponse.of(its.deliveries.one(caller.tenant, delivery_id))
+    return schemas_actions.DeliveryResponse.of(services.deliveries.one(caller.tenant, delivery_id))

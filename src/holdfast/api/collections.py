@@ -7,13 +7,14 @@ from fastapi.responses import Response
 
 from holdfast.api import estimates, routing, schemas_documents
 from holdfast.api.access import ItsCollection, OwnCollection, Reader, Writer
-from holdfast.api.errors import ConflictError, Problem
-from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
-from holdfast.api.parts import Parts, PartsOf
-from holdfast.core.errors import NotFoundError
+from holdfast.api.errors import Problem
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
+from holdfast.api.parts import Services
+from holdfast.bootstrap import AppServices
+from holdfast.core.errors import ConflictError, NotFoundError
 from holdfast.service.access import Identity
-from holdfast.service.library import Wish
-from holdfast.store.library.collections import Collection
+from holdfast.service.records import Collection
+from holdfast.service.requests import Wish
 
 router = routing.router("collections")
 
@@ -23,9 +24,9 @@ def wish(caller: Identity) -> Wish:
     return Wish(caller.tenant, caller.actor)
 
 
-def _found(parts: Parts, tenant: str, collection_id: str) -> Collection | None:
+def _found(services: AppServices, tenant: str, collection_id: str) -> Collection | None:
     try:
-        return parts.library.collection(tenant, collection_id)
+        return services.collections.get(tenant, collection_id)
     except NotFoundError:
         return None
 
@@ -41,7 +42,7 @@ def _found(parts: Parts, tenant: str, collection_id: str) -> Collection | None:
 )
 def make_collection(
     request: Request,
-    parts: PartsOf,
+    services: Services,
     caller: Writer,
     body: schemas_documents.NewCollection,
     key: IdempotencyKey = None,
@@ -50,37 +51,36 @@ def make_collection(
 
     def do() -> RouteReply:
         name = body.id or secrets.token_hex(8)
-        before = _found(parts, caller.tenant, name)
-        made = before or parts.library.make_collection(
-            wish(caller), name, title=body.title, options=body.options
-        )
+        before = _found(services, caller.tenant, name)
+        made = before or services.collections.make(wish(caller), name, title=body.title, options=body.options)
         differs = (body.title and " ".join(body.title.split()) != made.title) or body.options != made.options
         if before is not None and differs:
             message = f"collection {name} is there, with another title or other options; PATCH changes it"
             raise ConflictError(message, code="collection_exists")
         return RouteReply(
             201 if before is None else 200,
-            schemas_documents.CollectionResponse.of(made, parts.library.choices(made)),
+            schemas_documents.CollectionResponse.of(made, services.collections.choices(made)),
         )
 
-    return parts.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 @router.get("/collections")
-def all_collections(parts: PartsOf, caller: Reader) -> schemas_documents.Collections:
+def all_collections(services: Services, caller: Reader) -> schemas_documents.Collections:
     """List the collections, by id."""
-    found = parts.library.collections(caller.tenant)
+    found = services.collections.all(caller.tenant)
     return schemas_documents.Collections(
         collections=[
-            schemas_documents.CollectionResponse.of(each, parts.library.choices(each)) for each in found
+            schemas_documents.CollectionResponse.of(each, services.collections.choices(each))
+            for each in found
         ]
     )
 
 
 @router.get("/collections/{collection_id}")
-def one_collection(parts: PartsOf, found: ItsCollection) -> schemas_documents.CollectionResponse:
+def one_collection(services: Services, found: ItsCollection) -> schemas_documents.CollectionResponse:
     """Show a collection."""
-    return schemas_documents.CollectionResponse.of(found, parts.library.choices(found))
+    return schemas_documents.CollectionResponse.of(found, services.collections.choices(found))
 
 
 @router.patch(
@@ -88,7 +88,7 @@ def one_collection(parts: PartsOf, found: ItsCollection) -> schemas_documents.Co
     responses={409: {"model": Problem, "description": "Other options were estimated than these."}},
 )
 def change_collection(
-    parts: PartsOf, caller: Reader, found: OwnCollection, body: schemas_documents.CollectionChange
+    services: Services, caller: Reader, found: OwnCollection, body: schemas_documents.CollectionChange
 ) -> schemas_documents.ChangedCollection:
     """Change title or options; changed options ask for every document again, at the lowest priority.
 
@@ -96,9 +96,9 @@ def change_collection(
     """
     estimates.check(body.estimate, found.id, options=body.options or {})
     mine = Wish(caller.tenant, caller.actor, max_cost=schemas_documents.nano_dollars(body.max_cost))
-    changed = parts.library.change_collection(mine, found.id, title=body.title, options=body.options)
+    changed = services.collections.change(mine, found.id, title=body.title, options=body.options)
     told = schemas_documents.CollectionResponse.of(
-        changed.collection, parts.library.choices(changed.collection)
+        changed.collection, services.collections.choices(changed.collection)
     )
     return schemas_documents.ChangedCollection(
         collection=told, requested=changed.asked, to_follow=changed.to_follow
@@ -106,7 +106,7 @@ def change_collection(
 
 
 @router.delete("/collections/{collection_id}")
-def delete_collection(parts: PartsOf, caller: Reader, found: OwnCollection) -> schemas_documents.Deleted:
+def delete_collection(services: Services, caller: Reader, found: OwnCollection) -> schemas_documents.Deleted:
     """Delete a collection and all its documents; nobody sees any of them from now on."""
-    gone = parts.library.delete_collection(wish(caller), found.id)
+    gone = services.collections.delete(wish(caller), found.id)
     return schemas_documents.Deleted(deleted=gone.deleted, to_follow=gone.to_follow)

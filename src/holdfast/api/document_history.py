@@ -5,20 +5,15 @@ from typing import Annotated
 from fastapi import Query
 from fastapi.responses import Response
 
-from holdfast import bootstrap
 from holdfast.api import parts, routing, schemas_history
 from holdfast.api.access import ItsDocument, Reader
-from holdfast.api.errors import BESIDE, ConflictError
-from holdfast.api.parts import PartsOf
+from holdfast.api.errors import BESIDE
+from holdfast.api.parts import Services
 from holdfast.api.schemas_documents import Cost
 from holdfast.core import subjects
-from holdfast.core.errors import NotFoundError
+from holdfast.core.errors import ConflictError, NotFoundError
 from holdfast.core.states import shown
-from holdfast.service import explanations
-from holdfast.store.follow_ups import follow_up_retries
-from holdfast.store.views import events, reads
-from holdfast.store.views.events import Event, Position
-from holdfast.store.views.reads import TaskDetail
+from holdfast.service.records import BEGINNING, Event, Position, TaskDetail
 from holdfast.web.slow_requests import Pool
 
 MOST_LINES = 3000
@@ -27,10 +22,11 @@ router = routing.router("history")
 
 
 @router.get("/documents/{document_id}/runs")
-def document_runs(its: PartsOf, found: ItsDocument) -> schemas_history.Runs:
+def document_runs(services: Services, found: ItsDocument) -> schemas_history.Runs:
     """List the runs of a document, the newest first."""
-    runs = reads.runs_of(its.runtime.db, found.head_id) if found.head_id is not None else ()
-    return schemas_history.Runs(runs=[schemas_history.RunView.of(each) for each in runs])
+    return schemas_history.Runs(
+        runs=[schemas_history.RunView.of(each) for each in services.history.runs(found)]
+    )
 
 
 def page_of(found: tuple[Event, ...], after: Position, end: Position | None = None) -> schemas_history.Events:
@@ -48,25 +44,21 @@ def cursor_of(position: Position) -> str:
 
 @router.get("/documents/{document_id}/events")
 def document_events(
-    its: PartsOf, found: ItsDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
+    services: Services, found: ItsDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
 ) -> schemas_history.Events:
     """Read the journal of a document, the oldest entry first."""
-    after = parts.position(its.runtime.db, cursor) or events.BEGINNING
-    if found.head_id is None:
-        return page_of((), after)
-    return page_of(events.of_head(its.runtime.db, found.head_id, after=after, limit=limit), after)
+    after = parts.position(services.journal, cursor) or BEGINNING
+    return page_of(services.journal.of_document(found, after=after, limit=limit), after)
 
 
 @router.get("/documents/{document_id}/chunks")
 def document_chunks(
-    its: PartsOf, found: ItsDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
+    services: Services, found: ItsDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
 ) -> schemas_history.Chunks:
     """Read the text of the published generation, piece by piece."""
     known = parts.numbers(cursor, 3)
     after = (known[1], known[2]) if known is not None else (-1, -1)
-    page = None
-    if found.head_id is not None:
-        page = reads.visible_chunks(its.runtime.db, found.head_id, after=after, limit=limit)
+    page = services.history.chunks(found, after=after, limit=limit)
     generation = page.generation if page is not None else 0
     if known is not None and known[0] != generation:
         message = f"generation {generation} has been published since; start again without a cursor"
@@ -89,7 +81,7 @@ def document_chunks(
 )
 @routing.waits(Pool.THUMBNAILS)
 def document_thumbnail(
-    its: PartsOf,
+    services: Services,
     found: ItsDocument,
     generation: Annotated[
         int | None, Query(ge=1, le=2**62, description="The published one: its picture may be kept for good.")
@@ -100,7 +92,7 @@ def document_thumbnail(
     It is drawn when somebody first asks for it. A document that cannot be drawn is shown as a plain sheet;
     one that is not published, or was imported without its content, has no picture.
     """
-    picture = bootstrap.thumbnails(its.runtime).of(found)
+    picture = services.thumbnails.of(found)
     if picture is None:
         raise NotFoundError("the document has no thumbnail", code="no_thumbnail")
     lasting = generation is not None and generation == found.published_generation
@@ -113,7 +105,7 @@ def document_thumbnail(
 
 @router.get("/documents/{document_id}/why")
 def why_document(
-    its: PartsOf,
+    services: Services,
     found: ItsDocument,
     action: Annotated[int | None, Query(ge=1, le=2**62, description="Of what this action did.")] = None,
 ) -> schemas_history.Why:
@@ -121,14 +113,8 @@ def why_document(
 
     With `action` it is the story of what that action did with it.
     """
-    head_id = found.head_id
-    if action is not None:
-        subject = follow_up_retries.subject_of(subjects.of_document(found.id), action)
-        head_id = follow_up_retries.head_of(its.runtime.db, found.tenant, subject)
-        if head_id is None:
-            raise NotFoundError(f"action {action} did nothing with this document", code="unknown_action")
-    story = reads.story(its.runtime.db, head_id) if head_id is not None else None
-    advice = explanations.about(its.runtime.db, found, story)
+    story = services.history.story(found, action=action)
+    advice = services.history.advice(found, story)
     chapters = [
         schemas_history.GenerationResponse(
             run=schemas_history.RunView.of(each),
@@ -170,6 +156,6 @@ def _slice(found: TaskDetail) -> schemas_history.SliceResponse:
 
 
 @router.get("/runs/{run_id}/log")
-def run_log(run_id: parts.Id, its: PartsOf, caller: Reader) -> schemas_history.Log:
+def run_log(run_id: parts.Id, services: Services, caller: Reader) -> schemas_history.Log:
     """Read what a run says of itself: its progress, its cost and its latest lines."""
-    return schemas_history.Log.of(its.viewing.run(caller.tenant, run_id, lines=MOST_LINES))
+    return schemas_history.Log.of(services.views.run(caller.tenant, run_id, lines=MOST_LINES))

@@ -17,23 +17,21 @@ from holdfast.api.access import (
 )
 from holdfast.api.collections import wish
 from holdfast.api.dependencies import Before
-from holdfast.api.errors import ConflictError, Problem, problem
-from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
+from holdfast.api.errors import Problem, problem
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.limits import BodyKind
-from holdfast.api.parts import Parts, PartsOf
+from holdfast.api.parts import Services
 from holdfast.api.upload_bodies import ContentBody, DocumentBody
+from holdfast.bootstrap import AppServices
 from holdfast.core import subjects
-from holdfast.core.errors import BadRequestError
-from holdfast.core.records import Landed
+from holdfast.core.errors import BadRequestError, ConflictError
 from holdfast.core.states import Disposition, shown
 from holdfast.core.text import plain
-from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
-from holdfast.service.conditions import Condition
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, place_of
-from holdfast.service.library import Taking
-from holdfast.store.library.document_lists import DocumentQuery, SortKey
-from holdfast.store.library.documents import Document
+from holdfast.service.documents import Taking
+from holdfast.service.records import Document, DocumentQuery, SortKey
+from holdfast.service.requests import Wish
 from holdfast.web.slow_requests import Pool
 
 router = routing.router("documents")
@@ -85,17 +83,10 @@ def expected(given: str | None) -> int | None:
     return int(text)
 
 
-def condition(
-    caller: Identity, lane: str, priority: int, given: str | None, max_cost: int | None = None
-) -> Condition:
-    """What the caller wants, if the document is at the generation of their `If-Match`."""
-    return Condition(caller.tenant, caller.actor, lane, priority, max_cost, generation=expected(given))
-
-
-def taken(its: Parts, taking: Taking) -> RouteReply:
+def taken(services: AppServices, taking: Taking) -> RouteReply:
     """The answer to content that was handed in: bytes that are there already are no fault of the caller."""
     answer = taking.answer
-    view = its.viewing.view(taking.document)
+    view = services.views.view(taking.document)
     if answer.disposition is Disposition.REFUSED:
         code, message = refusal(answer.reason)
         told = problem(code=code, message=message, document_id=taking.document.id)
@@ -110,11 +101,11 @@ def taken(its: Parts, taking: Taking) -> RouteReply:
     return RouteReply(202 if answer.created else 200, body)
 
 
-def _asked(its: Parts, taking: Taking) -> RouteReply:
+def _asked(services: AppServices, taking: Taking) -> RouteReply:
     """The answer to a request for work: what is under way already stands against it."""
     if taking.disposition is not Disposition.DUPLICATE:
-        return taken(its, taking)
-    view = its.viewing.view(taking.document)
+        return taken(services, taking)
+    view = services.views.view(taking.document)
     active = schemas_documents.Active.of(view)
     told = problem(code="duplicate", message=view.in_progress, active=active, document_id=taking.document.id)
     return RouteReply(409, told)
@@ -130,26 +121,28 @@ def _asked(its: Parts, taking: Taking) -> RouteReply:
 @routing.takes(BodyKind.CONTENT)
 def add_document(
     request: Request,
-    its: PartsOf,
+    services: Services,
     collection: OwnCollection,
     caller: Reader,
     handed: DocumentBody,
     key: IdempotencyKey = None,
 ) -> Response:
     """Hand in a file, a text or an address; bytes that the collection has already answer 200."""
-    mine = condition(caller, handed.lane, handed.priority, None, handed.max_cost)
+    mine = Wish(caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost)
 
     def do() -> RouteReply:
         if handed.url is not None:
-            return taken(its, its.library.add_url(mine, collection.id, handed.url, title=handed.title))
-        return taken(its, its.library.add_to(mine, collection, [handed.upload()])[0])
+            return taken(
+                services, services.documents.add_url(mine, collection.id, handed.url, title=handed.title)
+            )
+        return taken(services, services.documents.add_to(mine, collection, [handed.upload()])[0])
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
 
 
 @router.get("/collections/{collection_id}/documents", response_model=schemas_documents.Documents)
 def some_documents(
-    its: PartsOf,
+    services: Services,
     collection: ItsCollection,
     status: Annotated[StatusName | None, Query(description="Only with this `index_status`.")] = None,
     q: Annotated[str, Query(max_length=500, description="Only with this in the title.")] = "",
@@ -171,14 +164,14 @@ def some_documents(
         place_of(order, cursor),
         limit,
     )
-    found, follows = its.viewing.listed(wanted)
+    found, follows = services.views.listed(wanted)
     return Response(schemas_documents.Documents.written(found, follows), media_type=JSONResponse.media_type)
 
 
 @router.get("/documents/{document_id}", response_model=schemas_documents.DocumentResponse)
-def one_document(its: PartsOf, found: ItsDocument) -> Response:
+def one_document(services: Services, found: ItsDocument) -> Response:
     """Show a document and how its indexing stands; `ETag` is its generation."""
-    told = schemas_documents.DocumentResponse.of(its.viewing.view(found)).model_dump_json()
+    told = schemas_documents.DocumentResponse.of(services.views.view(found)).model_dump_json()
     return Response(told, headers={"ETag": f'"{found.generation}"'}, media_type=JSONResponse.media_type)
 
 
@@ -190,7 +183,7 @@ def one_document(its: PartsOf, found: ItsDocument) -> Response:
 )
 def change_document(
     request: Request,
-    its: PartsOf,
+    services: Services,
     found: OwnDocument,
     caller: Reader,
     body: schemas_documents.DocumentChange,
@@ -198,21 +191,22 @@ def change_document(
     if_match: IfMatch = None,
 ) -> Response:
     """Change title or options; changed options make a new generation, the old one answers meanwhile."""
-    mine = condition(
-        caller, body.lane, body.priority, if_match, schemas_documents.nano_dollars(body.max_cost)
-    )
+    most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
+    mine = Wish(caller.tenant, caller.actor, body.lane, body.priority, most)
 
     def do() -> RouteReply:
-        mine.check(found.generation)
-        return taken(its, its.library.change_document(mine, found.id, title=body.title, options=body.options))
+        taking = services.documents.change(
+            mine, found.id, title=body.title, options=body.options, expect_generation=generation
+        )
+        return taken(services, taking)
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 @router.delete("/documents/{document_id}", status_code=204)
-def delete_document(its: PartsOf, caller: Reader, found: OwnDocument) -> None:
+def delete_document(services: Services, caller: Reader, found: OwnDocument) -> None:
     """Delete a document; nothing of it is visible or running any more."""
-    its.library.delete(wish(caller), found.id)
+    services.documents.delete(wish(caller), found.id)
 
 
 @router.put(
@@ -225,7 +219,7 @@ def delete_document(its: PartsOf, caller: Reader, found: OwnDocument) -> None:
 @routing.takes(BodyKind.CONTENT)
 def put_content(
     request: Request,
-    its: PartsOf,
+    services: Services,
     found: OwnDocument,
     caller: Reader,
     handed: ContentBody,
@@ -233,12 +227,14 @@ def put_content(
     if_match: IfMatch = None,
 ) -> Response:
     """Give a document new content; the old generation answers until the new one is indexed."""
-    mine = condition(caller, handed.lane, handed.priority, if_match, handed.max_cost)
+    mine = Wish(caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost)
+    generation = expected(if_match)
 
     def do() -> RouteReply:
-        return _asked(its, its.library.put_content(mine, found.id, handed.upload()))
+        put = services.documents.put_content
+        return _asked(services, put(mine, found.id, handed.upload(), expect_generation=generation))
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
 
 
 @router.post(
@@ -250,7 +246,7 @@ def put_content(
 @routing.waits(Pool.FETCHES)
 def refresh_document(
     request: Request,
-    its: PartsOf,
+    services: Services,
     found: OwnDocument,
     caller: Reader,
     body: schemas_documents.RefreshRequest | None = None,
@@ -259,13 +255,14 @@ def refresh_document(
 ) -> Response:
     """Fetch a document from its address again."""
     most = schemas_documents.nano_dollars(body.max_cost) if body is not None else None
-    mine = condition(caller, schemas_documents.IndexRequest().lane, 5, if_match, most)
+    mine = Wish(caller.tenant, caller.actor, schemas_documents.IndexRequest().lane, max_cost=most)
+    generation = expected(if_match)
     means = [] if body is None else [body.model_dump_json()]
 
     def do() -> RouteReply:
-        return _asked(its, its.library.refresh(mine, found.id))
+        return _asked(services, services.documents.refresh(mine, found.id, expect_generation=generation))
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, *means), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, *means), do)
 
 
 @router.post(
@@ -276,7 +273,7 @@ def refresh_document(
 )
 def index_document(
     request: Request,
-    its: PartsOf,
+    services: Services,
     found: IndexedDocument,
     caller: Reader,
     body: schemas_documents.IndexRequest,
@@ -284,25 +281,18 @@ def index_document(
     if_match: IfMatch = None,
 ) -> Response:
     """Ask for a document once more; 409 names the run that is under way."""
-    mine = condition(
-        caller, body.lane, body.priority, if_match, schemas_documents.nano_dollars(body.max_cost)
-    )
+    most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
+    mine = Wish(caller.tenant, caller.actor, body.lane, body.priority, most)
 
     def do() -> RouteReply:
         if body.mode == "replace":
-            mine.check(found.generation)
-            _end(its, caller, found)
-        return _asked(its, its.library.ask(mine, found, force=body.mode != "retry"))
+            services.documents.end_run(mine, found, expect_generation=generation)
+        force = body.mode != "retry"
+        return _asked(
+            services, services.documents.ask(mine, found, force=force, expect_generation=generation)
+        )
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
-
-
-def _end(its: Parts, caller: Identity, found: Document) -> bool:
-    """The run that was seen has ended; False when it had already, or a later one has taken its place."""
-    if found.head_id is None or found.run_id is None:
-        return False
-    outcome = its.runtime.engine.cancel(found.head_id, run_id=found.run_id, actor=caller.actor)
-    return isinstance(outcome, Landed)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 @router.post(
@@ -315,24 +305,23 @@ def _end(its: Parts, caller: Identity, found: Document) -> bool:
 )
 def cancel_document(
     request: Request,
-    its: PartsOf,
+    services: Services,
     found: OwnDocument,
     caller: Reader,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
     """End the live run of a document; what is published stays."""
-    mine = condition(caller, schemas_documents.IndexRequest().lane, 5, if_match)
+    generation = expected(if_match)
 
     def do() -> RouteReply:
-        mine.check(found.generation)
-        if not _end(its, caller, found):
+        if not services.documents.end_run(wish(caller), found, expect_generation=generation):
             message = f"{found.title} has no live run to cancel; it is {shown(subjects.INDEX, found.status)}"
             raise ConflictError(message, code="nothing_to_cancel")
-        view = its.viewing.view(its.library.document(caller.tenant, found.id))
+        view = services.views.view(services.documents.get(caller.tenant, found.id))
         return RouteReply(
             200,
             schemas_documents.Cancelled(document=schemas_documents.DocumentResponse.of(view), cancelled=True),
         )
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request), do)

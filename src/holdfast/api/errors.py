@@ -1,4 +1,4 @@
-"""One shape for every error, and the one place that says which error has which HTTP status."""
+"""One shape for every error over HTTP; `service.error_table` says which has which status."""
 
 import logging
 from typing import Any, NamedTuple
@@ -8,35 +8,18 @@ from anyio import to_thread
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from sqlalchemy import exc
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from holdfast.api.rate_limits import RateLimitedError
 from holdfast.api.schemas_documents import Active
-from holdfast.core.errors import (
-    BadRequestError,
-    HoldfastError,
-    NotFoundError,
-    NotReadyError,
-    SchemaError,
-    StoreUnavailableError,
-    WorkError,
-)
-from holdfast.service.access import KeyNeededError, ScopeMissingError
-from holdfast.service.conditions import GenerationMovedError
-from holdfast.service.missing_content import NoContentError
+from holdfast.core.errors import HoldfastError
+from holdfast.service.error_table import row_of
 from holdfast.web import rendering
 
 log = logging.getLogger(__name__)
 
 MOST_FIELDS = 20
-
-
-class ConflictError(HoldfastError):
-    """The request is at odds with what is there."""
-
-    code = "conflict"
 
 
 class Field(pydantic.BaseModel):
@@ -73,39 +56,6 @@ BESIDE: dict[int | str, dict[str, Any]] = {
 }
 """The same, for a route that answers something other than JSON."""
 
-# The first that fits. A code stands before the class that it is a case of.
-BY_CODE = {
-    "too_large": 413,
-    "url_too_large": 413,
-    "unknown_format": 415,
-    "same_content": 409,
-    "nothing_ready": 409,
-    "collection_emptying": 409,
-    "options_conflict": 409,
-    "unknown_order": 404,
-    "blob_missing": 404,
-    "url_forbidden": 400,
-    "url_failed": 400,
-    "foreign_origin": 403,
-    "estimate_timeout": 422,
-    "estimate_busy": 503,
-    "quota_exceeded": 403,
-}
-BY_CLASS: tuple[tuple[type[HoldfastError], int], ...] = (
-    (NotFoundError, 404),
-    (KeyNeededError, 401),
-    (ScopeMissingError, 403),
-    (ConflictError, 409),
-    (NoContentError, 409),
-    (RateLimitedError, 429),
-    (GenerationMovedError, 412),
-    (BadRequestError, 400),
-    (StoreUnavailableError, 503),
-    (SchemaError, 503),
-    (NotReadyError, 503),
-    (WorkError, 400),
-)
-
 
 class RefusalText(NamedTuple):
     """What a refusal of the framework is called, and said; without a message, what it says itself."""
@@ -123,13 +73,6 @@ BY_STATUS = {
     413: RefusalText(code="too_large"),
     429: RefusalText(code="too_many_listeners"),
 }
-
-
-def status_of(error: HoldfastError) -> int:
-    """The HTTP status of an error; 500 for one that nobody should have let through."""
-    if error.code in BY_CODE:
-        return BY_CODE[error.code]
-    return next((status for sort, status in BY_CLASS if isinstance(error, sort)), 500)
 
 
 def problem(*, code: str, message: str, **more: Any) -> Problem:
@@ -155,7 +98,7 @@ async def on_holdfast(_request: Request, error: Exception) -> JSONResponse:
     """An error of ours."""
     if not isinstance(error, HoldfastError):
         raise error
-    status = status_of(error)
+    status = row_of(error).status
     if status >= 500:
         log.warning("%s: %s", error.code, error.message)
     made = answer(status, problem(code=error.code, message=error.message))
@@ -193,12 +136,6 @@ async def on_http(request: Request, error: Exception) -> Response:
     return made
 
 
-async def on_data(_request: Request, error: Exception) -> JSONResponse:
-    """A value that the database cannot keep and that no check above has caught."""
-    log.warning("the database refused a value: %s", type(error).__name__)
-    return answer(400, problem(code="bad_request", message="a value of the request cannot be kept"))
-
-
 async def on_gone(_request: Request, _error: Exception) -> JSONResponse:
     """The client went away in the middle of its request; nobody reads this."""
     return answer(400, problem(code="bad_request", message="the request was not sent to its end"))
@@ -214,7 +151,6 @@ HANDLERS: dict[int | type[Exception], Any] = {
     HoldfastError: on_holdfast,
     RequestValidationError: on_validation,
     HTTPException: on_http,
-    exc.DataError: on_data,
     ClientDisconnect: on_gone,
     Exception: on_surprise,
 }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast.api.errors import ConflictError
+from holdfast.core.errors import ConflictError
 from holdfast.service import estimates
 
 

@@ -14,35 +14,21 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.service.access import Credential, Identity
-from holdfast.store.base.database import Database
-from holdfast.store.protocol import workers
-from holdfast.store.views import events
-from holdfast.store.views.events import Event, Position, RunStanding
+from holdfast.service.journal import Happening, Journal, Watch
+from holdfast.service.records import BEGINNING, Event, Position, RunStanding
 
 EVERY = 0.25
 # Who hears nothing for several of these may take the connection, or this process, to be dead.
 BEAT = 4.0
 MOST_WAITING = 2000
 MOST_LISTENERS = 2000
-# Looks at the journal between two looks at the workers, who tell of themselves every few seconds.
-CREW_EVERY = 8
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Crew:
-    """How many workers are in each state. What they do is not told: it may be another tenant's work."""
-
-    states: dict[str, int]
-
-
-Happening = Event | RunStanding | Crew
 
 
 class FullError(Exception):
@@ -59,7 +45,7 @@ class Listener:
 
     tenant: str
     credential: Credential | None = None
-    since: Position = events.BEGINNING
+    since: Position = BEGINNING
     waiting: "asyncio.Queue[Happening | None]" = field(
         default_factory=lambda: asyncio.Queue(MOST_WAITING + 1)
     )
@@ -83,8 +69,8 @@ class Listener:
 class Feed:
     """Tells listeners what happens. Everything but `close` belongs to the event loop."""
 
-    def __init__(self, db: Database, ended: Ended, *, every: float = EVERY, beat: float = BEAT) -> None:
-        self._db = db
+    def __init__(self, journal: Journal, ended: Ended, *, every: float = EVERY, beat: float = BEAT) -> None:
+        self._journal = journal
         self._ended = ended
         self._every = every
         self.beat = beat
@@ -130,7 +116,7 @@ class Feed:
         nothing is said. It ends when what the caller has shown ends.
         """
         self._loop = asyncio.get_running_loop()
-        since, visible = await asyncio.to_thread(events.here, self._db)
+        since, visible = await asyncio.to_thread(self._journal.here)
         listener = Listener(caller.tenant, caller.credential, since)
         self._listeners.add(listener)
         try:
@@ -168,7 +154,7 @@ class Feed:
             yield happening
 
     async def _missed(self, tenant: str, after: Position) -> AsyncIterator[Event]:
-        while found := await asyncio.to_thread(events.page, self._db, tenant, after=after, limit=500):
+        while found := await asyncio.to_thread(self._journal.page, tenant, after=after, limit=500):
             for event in found:
                 yield event
             after = found[-1].position
@@ -177,7 +163,7 @@ class Feed:
 
     async def _watch(self) -> None:
         """Look again and again, until nobody listens. If that goes wrong all streams end, and come back."""
-        watch, checked_at = Watch(self._db), time.monotonic()
+        watch, checked_at = self._journal.watch(), time.monotonic()
         try:
             while self._listeners:
                 if time.monotonic() - checked_at >= self.beat:
@@ -198,7 +184,7 @@ class Feed:
             if listener.credential in ended:
                 listener.end()
 
-    async def _look(self, watch: "Watch") -> None:
+    async def _look(self, watch: Watch) -> None:
         """Tell what is new; to who came since the last look, all since they came, which others skip."""
         new = [listener for listener in self._listeners if not listener.watched]
         tenants = {listener.tenant for listener in self._listeners}
@@ -225,57 +211,3 @@ class Feed:
         for listener in list(self._listeners):
             if tenant is None or listener.tenant == tenant:
                 listener.tell(happening)
-
-
-class Watch:
-    """What is new since the last look. The cost of a look does not depend on how much others did before."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-        self._position: Position | None = None
-        self._far: dict[str, tuple[object, ...]] = {}
-        self._crew: Crew | None = None
-        self._looks = 0
-
-    def look(self, tenants: Iterable[str], since: Position | None) -> list[Happening]:
-        """The events and the progress of these tenants that were not there at the look before.
-
-        With `since` the events after that, too: somebody has begun to listen there.
-        """
-        wanted = sorted(tenants)
-        starts = [each for each in (self._position, since) if each is not None]
-        found: list[Happening] = [*self._fresh(wanted, min(starts, default=events.BEGINNING))]
-        far = {one.run.id: one for one in events.running(self._db, wanted)}
-        found += [one for name, one in far.items() if self._far.get(name) != _measure(one)]
-        self._far = {name: _measure(one) for name, one in far.items()}
-        return [*found, *self._changed_crew()]
-
-    def _fresh(self, tenants: list[str], after: Position) -> tuple[Event, ...]:
-        until = events.latest(self._db)
-        if until <= after:
-            self._position = after
-            return ()
-        found = events.of_tenants(self._db, tenants, after=after, until=until)
-        self._position = found[-1].position if len(found) == events.MOST else until
-        return found
-
-    def _changed_crew(self) -> list[Crew]:
-        """The workers, if they are not as they were; whoever begins to listen has looked at them already."""
-        self._looks += 1
-        if self._looks % CREW_EVERY != 1:
-            return []
-        states = Counter(each.state.value for each in workers.known(self._db))
-        before, self._crew = self._crew, Crew(dict(sorted(states.items())))
-        return [self._crew] if before is not None and before != self._crew else []
-
-
-def _measure(one: RunStanding) -> tuple[object, ...]:
-    return (
-        one.run.status,
-        one.run.phase,
-        one.rolled.done,
-        one.rolled.total,
-        one.rolled.share,
-        one.rolled.parts_done,
-        tuple(one.stages.items()),
-    )

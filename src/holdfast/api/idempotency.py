@@ -11,8 +11,6 @@ comes back.
 
 import hashlib
 import json
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
@@ -22,15 +20,13 @@ from fastapi import Header, Request
 from fastapi.responses import JSONResponse, Response
 
 from holdfast.api import errors
-from holdfast.api.errors import ConflictError
-from holdfast.core.errors import BadRequestError, HoldfastError
-from holdfast.store.access import idempotency
-from holdfast.store.access.idempotency import Hold, StoredResponse
-from holdfast.store.base.database import Database
+from holdfast.bootstrap import AppServices
+from holdfast.core.errors import BadRequestError, ConflictError, HoldfastError
+from holdfast.service.error_table import row_of
+from holdfast.service.records import Hold, StoredResponse
 
 MOST_KEY = 255
 FINAL_REFUSALS = frozenset({412})
-FORGET_EVERY = 600.0
 
 IdempotencyKey = Annotated[
     str | None,
@@ -64,57 +60,42 @@ def fingerprint(request: Request, *parts: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Once:
-    """Answers each key once."""
+def answer_once(
+    services: AppServices,
+    tenant: str,
+    key: str | None,
+    wanted: Callable[[], str],
+    do: Callable[[], RouteReply],
+) -> Response:
+    """The answer of `do`, or the one that was given under `key` before.
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
-        self._lock = threading.Lock()
-        self._forgot_at = 0.0
-
-    def answer(
-        self, tenant: str, key: str | None, wanted: Callable[[], str], do: Callable[[], RouteReply]
-    ) -> Response:
-        """The answer of `do`, or the one that was given under `key` before.
-
-        `wanted` is the request's fingerprint. Only a final answer is kept, as the module says.
-        """
-        if key is None:
-            return _response(_done(do))
-        if not 1 <= len(key) <= MOST_KEY or not (key.isascii() and key.isprintable()):
-            message = f"an Idempotency-Key has 1 to {MOST_KEY} printable ASCII characters"
-            raise BadRequestError(message, code="bad_idempotency_key")
-        self._forget()
-        token = self._db.token()
-        held = idempotency.begin(self._db, tenant, key, wanted(), token)
-        if isinstance(held, StoredResponse):
-            return _response(held, again=True)
-        if held is Hold.CONFLICT:
-            message = "this Idempotency-Key was used for another request; draw a new one"
-            raise ConflictError(message, code="idempotency_conflict")
-        if held is Hold.OTHERS:
-            message = "a request with this Idempotency-Key is being answered; send it again in a moment"
-            raise ConflictError(message, code="idempotency_busy")
-        return self._carried_out(tenant, key, token, do)
-
-    def _carried_out(self, tenant: str, key: str, token: str, do: Callable[[], RouteReply]) -> Response:
-        settled = False
-        try:
-            kept = _done(do)
-            if _is_final(kept):
-                idempotency.settle(self._db, tenant, key, token, kept)
-                settled = True
-            return _response(kept)
-        finally:
-            if not settled:
-                idempotency.let_go(self._db, tenant, key, token)
-
-    def _forget(self) -> None:
-        with self._lock:
-            due = time.monotonic() - self._forgot_at > FORGET_EVERY or not self._forgot_at
-            self._forgot_at = time.monotonic() if due else self._forgot_at
-        if due:
-            idempotency.forget(self._db)
+    `wanted` is the request's fingerprint. Only a final answer is kept, as the module says.
+    """
+    if key is None:
+        return _response(_done(do))
+    if not 1 <= len(key) <= MOST_KEY or not (key.isascii() and key.isprintable()):
+        message = f"an Idempotency-Key has 1 to {MOST_KEY} printable ASCII characters"
+        raise BadRequestError(message, code="bad_idempotency_key")
+    keys, settled = services.idempotency, False
+    token = keys.token()
+    held = keys.begin(tenant, key, wanted(), token)
+    if isinstance(held, StoredResponse):
+        return _response(held, again=True)
+    if held is Hold.CONFLICT:
+        message = "this Idempotency-Key was used for another request; draw a new one"
+        raise ConflictError(message, code="idempotency_conflict")
+    if held is Hold.OTHERS:
+        message = "a request with this Idempotency-Key is being answered; send it again in a moment"
+        raise ConflictError(message, code="idempotency_busy")
+    try:
+        kept = _done(do)
+        if _is_final(kept):
+            keys.settle(tenant, key, token, kept)
+            settled = True
+        return _response(kept)
+    finally:
+        if not settled:
+            keys.let_go(tenant, key, token)
 
 
 def _is_final(answer: StoredResponse) -> bool:
@@ -125,9 +106,7 @@ def _done(do: Callable[[], RouteReply]) -> StoredResponse:
     try:
         return do().kept()
     except HoldfastError as error:
-        return RouteReply(
-            errors.status_of(error), errors.problem(code=error.code, message=error.message)
-        ).kept()
+        return RouteReply(row_of(error).status, errors.problem(code=error.code, message=error.message)).kept()
 
 
 def _response(kept: StoredResponse, *, again: bool = False) -> Response:

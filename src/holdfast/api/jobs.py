@@ -13,19 +13,21 @@ from fastapi.responses import Response, StreamingResponse
 from holdfast.api import estimates, parts, routing, schemas_jobs
 from holdfast.api.access import OwnCollection, OwnDocument, Reader, identified, writer
 from holdfast.api.dependencies import Before, found
-from holdfast.api.errors import ConflictError, Problem, problem
-from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
-from holdfast.api.parts import Parts, PartsOf
+from holdfast.api.errors import Problem, problem
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
+from holdfast.api.parts import Services
 from holdfast.api.schemas_documents import nano_dollars
+from holdfast.bootstrap import AppServices
+from holdfast.core.errors import ConflictError
 from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition, shown
 from holdfast.service import results
 from holdfast.service.access import Identity
 from holdfast.service.billing import refusal
 from holdfast.service.jobs import JobRequest, Jobs, JobView
-from holdfast.service.library import Wish
-from holdfast.store.jobs.job_results import StoredResult
-from holdfast.store.jobs.jobs import JobQuery
+from holdfast.service.records import JobQuery as Wanted
+from holdfast.service.records import StoredResult as Kept
+from holdfast.service.requests import Wish
 
 router = routing.router("jobs")
 
@@ -65,7 +67,7 @@ def _order(request: Request, body: schemas_jobs.NewJob) -> JobRequest:
 
 def _answered(
     request: Request,
-    its: Parts,
+    services: AppServices,
     caller: Identity,
     body: schemas_jobs.NewJob,
     key: str | None,
@@ -74,17 +76,17 @@ def _answered(
     mine = Wish(caller.tenant, caller.actor, body.lane, body.priority)
 
     def do() -> RouteReply:
-        return taken(its, caller.tenant, ask(its.jobs, mine, _order(request, body)))
+        return taken(services, caller.tenant, ask(services.jobs, mine, _order(request, body)))
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
-def taken(its: Parts, tenant: str, answer: RequestResult) -> RouteReply:
+def taken(services: AppServices, tenant: str, answer: RequestResult) -> RouteReply:
     """The answer to a request for a job."""
     if answer.disposition is Disposition.REFUSED:
         code, message = refusal(answer.reason)
         return RouteReply(402, problem(code=code, message=message))
-    view = its.jobs.view(tenant, answer.run_id or "")
+    view = services.jobs.view(tenant, answer.run_id or "")
     if answer.disposition is Disposition.DUPLICATE:
         active = schemas_jobs.active(view)
         return RouteReply(409, problem(code="duplicate", message=view.in_progress, active=active))
@@ -101,7 +103,7 @@ def taken(its: Parts, tenant: str, answer: RequestResult) -> RouteReply:
 )
 def start_collection_job(
     request: Request,
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     collection: OwnCollection,
     body: schemas_jobs.NewJob,
@@ -110,7 +112,12 @@ def start_collection_job(
     """Ask for a job on a collection, or on some of its documents; 409 names the one that is under way."""
     estimates.check(body.estimate, collection.id, kind=body.kind, params=body.params)
     return _answered(
-        request, its, caller, body, key, lambda jobs, wish, order: jobs.on_collection(wish, collection, order)
+        request,
+        services,
+        caller,
+        body,
+        key,
+        lambda jobs, wish, order: jobs.on_collection(wish, collection, order),
     )
 
 
@@ -119,7 +126,7 @@ def start_collection_job(
 )
 def start_document_job(
     request: Request,
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     found: OwnDocument,
     body: schemas_jobs.NewJob,
@@ -129,22 +136,22 @@ def start_document_job(
     asked = {**body.params, "documents": [found.id]}
     estimates.check(body.estimate, found.collection, kind=body.kind, params=asked)
     return _answered(
-        request, its, caller, body, key, lambda jobs, wish, order: jobs.on_document(wish, found, order)
+        request, services, caller, body, key, lambda jobs, wish, order: jobs.on_document(wish, found, order)
     )
 
 
 @router.get("/kinds")
-def all_kinds(deps: PartsOf, _caller: Reader) -> schemas_jobs.Kinds:
+def all_kinds(services: Services, _caller: Reader) -> schemas_jobs.Kinds:
     """List what can be requested: kinds of jobs and types of actions, with their parameters."""
     return schemas_jobs.Kinds(
-        jobs=[schemas_jobs.KindShape.of(name, spec) for name, spec in deps.jobs.kinds.items()],
-        actions=[schemas_jobs.ActionType.of(spec) for spec in deps.actions.types.values()],
+        jobs=[schemas_jobs.KindShape.of(name, spec) for name, spec in services.jobs.kinds.items()],
+        actions=[schemas_jobs.ActionType.of(spec) for spec in services.actions.types.values()],
     )
 
 
 @router.get("/jobs")
 def some_jobs(
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     collection: Annotated[str | None, Query(max_length=64, description="Only of this collection.")] = None,
     kind: Annotated[str | None, Query(max_length=40, description="Only of this kind.")] = None,
@@ -153,31 +160,31 @@ def some_jobs(
     cursor: parts.Cursor = None,
 ) -> schemas_jobs.JobPage:
     """List the jobs, the newest first."""
-    wanted = JobQuery(
+    wanted = Wanted(
         caller.tenant,
-        None if kind is None else its.jobs.known_kind(kind),
+        None if kind is None else services.jobs.known_kind(kind),
         None if collection is None else parts.known(collection),
         state,
-        _after(its, caller, cursor),
+        _after(services, caller, cursor),
         limit,
     )
-    found = its.jobs.page(wanted)
+    found = services.jobs.page(wanted)
     follows = found[-1].job.run.id if len(found) == limit else None
     return schemas_jobs.JobPage(jobs=[schemas_jobs.JobResponse.of(each) for each in found], next=follows)
 
 
-def _after(its: Parts, caller: Identity, cursor: str | None) -> tuple[float, str] | None:
+def _after(services: AppServices, caller: Identity, cursor: str | None) -> tuple[float, str] | None:
     """Where a page begins: after the job that the cursor names, which must be one of the caller's."""
     if cursor is None:
         return None
-    run = its.jobs.view(caller.tenant, parts.place(cursor)).job.run
+    run = services.jobs.view(caller.tenant, parts.place(cursor)).job.run
     return run.queued_at, run.id
 
 
 @router.get("/jobs/{job_id}")
-def one_job(its: PartsOf, found: ItsJob) -> schemas_jobs.JobDetail:
+def one_job(services: Services, found: ItsJob) -> schemas_jobs.JobDetail:
     """Show a job: its state, stage, progress, cost, and why it failed or waits."""
-    return schemas_jobs.JobDetail.told(found, its.jobs.counts(found), its.jobs.totals(found))
+    return schemas_jobs.JobDetail.told(found, services.jobs.counts(found), services.jobs.totals(found))
 
 
 @router.get(
@@ -186,7 +193,7 @@ def one_job(its: PartsOf, found: ItsJob) -> schemas_jobs.JobDetail:
     responses={200: {"content": {"text/csv": {}}, "description": "A page as JSON, or all as JSON or CSV."}},
 )
 def job_results(
-    its: PartsOf,
+    services: Services,
     found: ItsJob,
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
@@ -198,13 +205,13 @@ def job_results(
     """Read the results of a job that succeeded, also after a later one has."""
     run = found.job.run
     if form == "csv" or every:
-        lines = table(its.jobs, found) if form == "csv" else document(its.jobs, found)
+        lines = table(services.jobs, found) if form == "csv" else document(services.jobs, found)
         name = {"Content-Disposition": f'attachment; filename="{run.kind}-{run.id}.{form}"'}
         kind = "text/csv" if form == "csv" else "application/json"
         return StreamingResponse(lines, media_type=kind, headers=name)
     known = parts.numbers(cursor, 2)
     after = (known[0], known[1]) if known is not None else (-1, -1)
-    page = its.jobs.results(found, after=after, limit=limit)
+    page = services.jobs.results(found, after=after, limit=limit)
     follows = f"{page[-1].slice}.{page[-1].position}" if len(page) == limit else None
     return schemas_jobs.JobResultList(
         job_id=run.id,
@@ -215,7 +222,7 @@ def job_results(
     )
 
 
-def pages(jobs: Jobs, found: JobView) -> Iterator[list[StoredResult]]:
+def pages(jobs: Jobs, found: JobView) -> Iterator[list[Kept]]:
     """All results of a job, a part at a time."""
     after = (-1, -1)
     while page := jobs.results(found, after=after, limit=STEP):
@@ -269,18 +276,20 @@ def _cell(value: Any) -> Any:
     responses={409: {"model": Problem, "description": "It has ended already."}},
 )
 def cancel_job(
-    request: Request, its: PartsOf, caller: Reader, found: OwnJob, key: IdempotencyKey = None
+    request: Request, services: Services, caller: Reader, found: OwnJob, key: IdempotencyKey = None
 ) -> Response:
     """End a job that is under way; results of an earlier one stay."""
 
     def do() -> RouteReply:
-        if not its.jobs.cancel(Wish(caller.tenant, caller.actor), found):
-            word = shown(found.job.run.kind, its.jobs.view(caller.tenant, found.job.run.id).job.run.status)
+        if not services.jobs.cancel(Wish(caller.tenant, caller.actor), found):
+            word = shown(
+                found.job.run.kind, services.jobs.view(caller.tenant, found.job.run.id).job.run.status
+            )
             message = f"the job has ended already; it is {word}"
             raise ConflictError(message, code="nothing_to_cancel")
-        view = its.jobs.view(caller.tenant, found.job.run.id)
+        view = services.jobs.view(caller.tenant, found.job.run.id)
         return RouteReply(
             200, schemas_jobs.JobCancelled(job=schemas_jobs.JobResponse.of(view), cancelled=True)
         )
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request), do)

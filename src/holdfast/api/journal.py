@@ -11,13 +11,13 @@ from holdfast.api import parts, routing, schemas_documents, schemas_history
 from holdfast.api.access import Reader
 from holdfast.api.document_history import cursor_of, page_of
 from holdfast.api.errors import BESIDE
-from holdfast.api.event_feed import Crew, FullError, Happening
-from holdfast.api.parts import Parts, PartsOf
-from holdfast.api.rate_limits import SLOT
+from holdfast.api.event_feed import Feed, FullError
+from holdfast.api.parts import Services
+from holdfast.api.rate_limits import SLOT, Turnstile
 from holdfast.core.states import shown
 from holdfast.service.access import Identity
-from holdfast.store.views import events
-from holdfast.store.views.events import Event, Position, RunStanding
+from holdfast.service.journal import Crew, Happening
+from holdfast.service.records import BEGINNING, Event, Position, RunStanding
 
 router = routing.router("events")
 
@@ -41,7 +41,7 @@ class WorkersEvent(schemas_documents.Shape):
 
 @router.get("/events")
 def all_events(
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     collection: Annotated[str | None, Query(description="Only of this collection.")] = None,
     limit: parts.Limit = 100,
@@ -52,11 +52,12 @@ def all_events(
     With `collection` a page looks through 10,000 entries of the tenant at most, and may be short or empty
     before the end: that is reached when `next` is the cursor that was sent.
     """
-    db, after = its.runtime.db, parts.position(its.runtime.db, cursor) or events.BEGINNING
+    journal = services.journal
+    after = parts.position(journal, cursor) or BEGINNING
     if collection is None:
-        return page_of(events.page(db, caller.tenant, after=after, limit=limit), after)
-    its.library.collection(caller.tenant, parts.known(collection))
-    entries, end = events.page_of_collection(db, caller.tenant, collection, after=after, limit=limit)
+        return page_of(journal.page(caller.tenant, after=after, limit=limit), after)
+    services.collections.get(caller.tenant, parts.known(collection))
+    entries, end = journal.page_of_collection(caller.tenant, collection, after=after, limit=limit)
     return page_of(entries, after, end)
 
 
@@ -77,7 +78,7 @@ def all_events(
 )
 async def stream(
     request: Request,
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     last: Annotated[
         str | None, Header(alias="Last-Event-ID", description="Go on after this entry of the journal.")
@@ -85,10 +86,12 @@ async def stream(
     cursor: parts.Cursor = None,
 ) -> StreamingResponse:
     """Follow what happens, from now on or from after an entry of the journal."""
-    known = await run_in_threadpool(parts.position, its.runtime.db, last or cursor)
-    request_ended, stream_ended = request.scope[SLOT], its.turnstile.listen(caller)
+    known = await run_in_threadpool(parts.position, services.journal, last or cursor)
+    feed: Feed = request.app.state.feed
+    turnstile: Turnstile = request.app.state.turnstile
+    request_ended, stream_ended = request.scope[SLOT], turnstile.listen(caller)
     try:
-        place_left = its.feed.take(caller.tenant)
+        place_left = feed.take(caller.tenant)
     except FullError:
         stream_ended()
         message = "too many listen to this process, or of your tenant; come back later"
@@ -100,12 +103,12 @@ async def stream(
 
     request.scope[SLOT] = ended
     request_ended()  # a stream is no request under way: it may stay open for days
-    return StreamingResponse(_told(its, caller, known), media_type="text/event-stream")
+    return StreamingResponse(_told(feed, caller, known), media_type="text/event-stream")
 
 
-async def _told(its: Parts, caller: Identity, after: Position | None) -> AsyncIterator[str]:
+async def _told(feed: Feed, caller: Identity, after: Position | None) -> AsyncIterator[str]:
     yield ": listening\n\n"
-    async for happening in its.feed.listen(caller, after):
+    async for happening in feed.listen(caller, after):
         yield _frame(happening)
 
 

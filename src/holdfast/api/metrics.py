@@ -19,10 +19,8 @@ from prometheus_client.core import (
 
 from holdfast.core.states import Disposition, Status, Verb
 from holdfast.ledger.prices import NANO
-from holdfast.store.base.database import Database
-from holdfast.store.protocol import duty_schedule, workers
-from holdfast.store.views import event_counts, reads
-from holdfast.store.views.event_counts import CountPosition, EventTally, Stage
+from holdfast.service.operations import Operations
+from holdfast.service.records import CountPosition, EventTally, Stage
 
 OUTCOMES = {"sent": Status.SUCCESS, "failed": Status.FAILED, "cancelled": Status.CANCELLED}
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
@@ -63,8 +61,8 @@ class MetricSums:
 class Counting:
     """Counts the requests of this process, and what happens in the installation."""
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
         self._lock = Lock()
         self._looking = Lock()
         self._requests: Counter[tuple[str, str, int]] = Counter()
@@ -78,7 +76,7 @@ class Counting:
     def begin(self) -> None:
         """Count from now on, if nothing is counted yet."""
         if self._sums.place is None:
-            self._sums.place = event_counts.here(self._db)
+            self._sums.place = self._operations.count_position()
 
     def note(self, route: str, method: str, status: int, seconds: float) -> None:
         """A request has been answered. One of no known route counts as `other`, so that labels stay few."""
@@ -94,7 +92,7 @@ class Counting:
         yield from self._of_work()
         with self._looking:
             self.begin()
-            self._sums.add(event_counts.since(self._db, self._sums.place or CountPosition()))
+            self._sums.add(self._operations.counts_since(self._sums.place or CountPosition()))
             yield from _decided(self._sums)
             yield from _spent(self._sums)
             yield _delivered(self._sums)
@@ -127,7 +125,7 @@ class Counting:
         yield sent
 
     def _of_work(self) -> Iterator[Metric]:
-        lanes = reads.lanes(self._db).values()
+        lanes = self._operations.lanes().values()
         work = GaugeMetricFamily("holdfast_lane_tasks", "Open tasks", labels=["lane", "state"])
         oldest = GaugeMetricFamily(
             "holdfast_lane_oldest_seconds", "Seconds that the oldest queued task has waited", labels=["lane"]
@@ -138,7 +136,7 @@ class Counting:
             oldest.add_metric([lane.lane], lane.oldest)
         yield work
         yield oldest
-        known = Counter(str(each.state) for each in workers.known(self._db))
+        known = Counter(str(each.state) for each in self._operations.workers())
         up = GaugeMetricFamily("holdfast_workers", "Workers by what they are doing", labels=["state"])
         for state, number in known.items():
             up.add_metric([state], number)
@@ -149,21 +147,21 @@ class Counting:
         failures = GaugeMetricFamily(
             "holdfast_duty_failures", "Failures of a duty since its last success", labels=["duty"]
         )
-        for duty in duty_schedule.health(self._db):
+        for duty in self._operations.duties():
             lag.add_metric([duty.name], duty.lag)
             failures.add_metric([duty.name], duty.failures)
         yield lag
         yield failures
 
     def _waiting(self) -> Iterator[Metric]:
-        number, age = event_counts.waiting_deliveries(self._db)
+        number, age = self._operations.waiting_deliveries()
         yield GaugeMetricFamily(
             "holdfast_deliveries_waiting", "Events that have not arrived yet", value=number
         )
         yield GaugeMetricFamily("holdfast_deliveries_oldest_seconds", "Age of the oldest of them", value=age)
 
     def _in_doubt(self) -> Iterator[Metric]:
-        number, amount = event_counts.in_doubt(self._db)
+        number, amount = self._operations.in_doubt()
         yield GaugeMetricFamily("holdfast_in_doubt", "Charges in doubt now", value=number)
         yield GaugeMetricFamily("holdfast_in_doubt_dollars", "Their price together", value=amount / NANO)
 

@@ -7,25 +7,22 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import AfterValidator, Field
 
-from holdfast import bootstrap
 from holdfast.api import parts, routing, schemas_money
 from holdfast.api.access import Admin, Reader
-from holdfast.api.errors import ConflictError, Problem
-from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
+from holdfast.api.errors import Problem
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.limits import BodyKind
-from holdfast.api.parts import Parts, PartsOf
+from holdfast.api.parts import Services
 from holdfast.api.schemas_actions import Sort
 from holdfast.api.schemas_documents import Shape, dollars
-from holdfast.core import states
-from holdfast.core.errors import BadRequestError, NotFoundError
-from holdfast.core.states import CallState, Verb
+from holdfast.bootstrap import AppServices
+from holdfast.core.errors import BadRequestError
+from holdfast.core.states import CallState
 from holdfast.service import estimates
 from holdfast.service.access import Scope
-from holdfast.service.billing import Billing, checked_scope
+from holdfast.service.billing import checked_scope
 from holdfast.service.estimates import Estimate
-from holdfast.store.money import billing
-from holdfast.store.money import orders as store_orders
-from holdfast.store.money.billing import By, OpenOrder, TimeRange
+from holdfast.service.records import By, TimeRange
 from holdfast.web.slow_requests import Pool
 
 router = routing.router("money")
@@ -40,13 +37,13 @@ def _seconds(at: datetime | None) -> float | None:
     return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
 
 
-def _limits(its: Parts, tenant: str) -> list[schemas_money.BudgetResponse]:
-    return [schemas_money.BudgetResponse.of(each) for each in Billing(its.runtime.engine).budgets(tenant)]
+def _limits(services: AppServices, tenant: str) -> list[schemas_money.BudgetResponse]:
+    return [schemas_money.BudgetResponse.of(each) for each in services.billing.budgets(tenant)]
 
 
 @router.get("/bill")
 def bill(
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     by: Annotated[By, Query(description="What each line is about.")] = By.MODEL,
     since: Annotated[Moment, Query(alias="from", description="From then on.")] = None,
@@ -57,39 +54,43 @@ def bill(
     if cursor is not None and "\x00" in cursor:
         raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
     span = TimeRange(_seconds(since), _seconds(until))
-    found = Billing(its.runtime.engine).bill(caller.tenant, by, span, after=cursor)
-    return schemas_money.BillResponse.of(found, _limits(its, caller.tenant))
+    found = services.billing.bill(caller.tenant, by, span, after=cursor)
+    return schemas_money.BillResponse.of(found, _limits(services, caller.tenant))
 
 
 @router.get("/budgets")
-def budgets(its: PartsOf, caller: Reader) -> schemas_money.Budgets:
+def budgets(services: Services, caller: Reader) -> schemas_money.Budgets:
     """List the budgets: that of the tenant, and those of its collections."""
-    return schemas_money.Budgets(budgets=_limits(its, caller.tenant))
+    return schemas_money.Budgets(budgets=_limits(services, caller.tenant))
 
 
 @router.put("/budgets", response_model=schemas_money.ChangedBudget)
 def set_budget(
     request: Request,
-    its: PartsOf,
+    services: Services,
     caller: Admin,
     body: schemas_money.BudgetChange,
     key: IdempotencyKey = None,
 ) -> Response:
     """Set a limit of the tenant or of a collection; work that waited for money goes on at once."""
-    money = Billing(its.runtime.engine)
+    money = services.billing
 
     def do() -> RouteReply:
         collection = checked_scope(body.scope)
         if collection is not None and not money.limited(caller.tenant, body.scope):
-            its.library.collection(caller.tenant, collection)
+            services.collections.get(caller.tenant, collection)
         changed = money.set_budget(
             caller.tenant, body.scope, **body.limits(), period=body.period, actor=caller.actor
         )
         found = None if changed.budget is None else schemas_money.BudgetResponse.of(changed.budget)
         return RouteReply(200, schemas_money.ChangedBudget(budget=found, resumed=changed.resumed))
 
-    return its.once.answer(
-        caller.tenant, key, lambda: fingerprint(request, body.model_dump_json(exclude_unset=True)), do
+    return answer_once(
+        services,
+        caller.tenant,
+        key,
+        lambda: fingerprint(request, body.model_dump_json(exclude_unset=True)),
+        do,
     )
 
 
@@ -171,16 +172,16 @@ class EstimateShape(Shape):
 @router.post("/estimate")
 @routing.takes(BodyKind.TEXT)
 @routing.waits(Pool.ESTIMATES)
-def estimate(its: PartsOf, caller: Reader, body: EstimateRequest) -> EstimateShape:
+def estimate(services: Services, caller: Reader, body: EstimateRequest) -> EstimateShape:
     """Say what something would cost before it is asked for; nothing is paid, and nothing is changed."""
-    asked = bootstrap.estimating(its.runtime, its.runtime.settings.estimate_seconds)
+    asked = services.estimates(services.settings.estimate_seconds)
     collection = None if body.collection is None else parts.known(body.collection)
     if body.text is not None and body.kind is None:
         found = asked.of_text(caller.tenant, body.text, collection=collection, options=body.options)
     elif collection is None:
         raise BadRequestError("give a `text`, or a `collection` that is there", code="bad_request")
     elif body.action is not None:
-        options = its.actions.checked(body.action.sort, body.action.params)
+        options = services.actions.checked(body.action.sort, body.action.params)
         found = asked.of_action(caller.tenant, collection, options)
     elif body.kind is not None:
         found = asked.of_job(caller.tenant, collection, body.kind, body.params)
@@ -193,19 +194,14 @@ def estimate(its: PartsOf, caller: Reader, body: EstimateRequest) -> EstimateSha
 
 @router.get("/orders")
 def orders(
-    its: PartsOf, caller: Reader, state: Annotated[Unsettled | None, Query(description="Only these.")] = None
+    services: Services,
+    caller: Reader,
+    state: Annotated[Unsettled | None, Query(description="Only these.")] = None,
 ) -> schemas_money.Orders:
     """List the orders that are not settled, the oldest first."""
     wanted = None if state is None else CallState(state)
-    found = billing.open_orders(its.runtime.db, caller.tenant, wanted)
+    found = services.billing.open_orders(caller.tenant, wanted)
     return schemas_money.Orders(orders=[schemas_money.OrderResponse.of(each) for each in found])
-
-
-def _order(its: Parts, tenant: str, order_id: str) -> OpenOrder:
-    found = billing.order(its.runtime.db, tenant, order_id)
-    if found is None:
-        raise NotFoundError(f"there is no order {order_id!r}", code="unknown_order")
-    return found
 
 
 @router.post(
@@ -215,22 +211,21 @@ def _order(its: Parts, tenant: str, order_id: str) -> OpenOrder:
 )
 def resolve_order(
     request: Request,
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     order_id: parts.Id,
     body: schemas_money.Resolution,
     key: IdempotencyKey = None,
 ) -> Response:
     """Say whether an order in doubt or parked was charged, so that work can go on."""
-    _order(its, caller.tenant, order_id)
+    services.billing.order(caller.tenant, order_id)
     caller.require(Scope.ADMIN)
 
     def do() -> RouteReply:
-        found = _order(its, caller.tenant, order_id)
-        if not states.may("call", CallState(found.state), Verb.RESOLVE):
-            message = f"order {order_id} is {found.state}; only one in doubt or parked can be resolved"
-            raise ConflictError(message, code="nothing_to_resolve")
-        store_orders.resolve(its.runtime.db, order_id, charged=body.charged, actor=caller.actor)
-        return RouteReply(200, schemas_money.OrderResponse.of(_order(its, caller.tenant, order_id)))
+        order = services.billing.order(caller.tenant, order_id)
+        services.billing.resolve(order, charged=body.charged, actor=caller.actor)
+        return RouteReply(
+            200, schemas_money.OrderResponse.of(services.billing.order(caller.tenant, order_id))
+        )
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)

@@ -5,27 +5,20 @@ takes requests, which wait. Both are said in `/readyz`, but take no process out 
 how much another tenant has to do; that is for the operator's key, with the scope `admin`.
 """
 
-import time
-from threading import Lock
-
+from fastapi import Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, generate_latest
 
 from holdfast.api import routing, schemas_documents, schemas_money
 from holdfast.api.access import Admin, Reader
 from holdfast.api.errors import BESIDE
-from holdfast.api.parts import Depths, Parts, PartsOf
+from holdfast.api.metrics import Counting
+from holdfast.api.parts import Services
+from holdfast.bootstrap import AppServices
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
-from holdfast.store.library.quotas import Usage
-from holdfast.store.money import budgets, provider_troubles
-from holdfast.store.money.provider_troubles import Trouble
-from holdfast.store.protocol import duty_schedule, workers
-from holdfast.store.protocol.workers import WorkerState
-from holdfast.store.views import events, reads
-
-KEPT = 5.0
+from holdfast.service.records import LaneCount, Trouble, Usage, WorkerState
 
 router = routing.router("operations")
 open_router = routing.router("operations")
@@ -176,27 +169,6 @@ class StatusResponse(schemas_documents.Shape):
     installation: Installation | None
 
 
-class Recent:
-    """Asks the brokers now and then, whoever wants to know."""
-
-    def __init__(self, depths: Depths) -> None:
-        self._depths = depths
-        self._lock = Lock()
-        self._at = 0.0
-        self._found: list[tuple[str, str, int | None]] = []
-
-    def __call__(self) -> list[tuple[str, str, int | None]]:
-        """What they said a few seconds ago; while somebody asks, nobody else waits for a slow broker."""
-        if self._lock.acquire(blocking=False):
-            try:
-                if not self._at or time.monotonic() - self._at > KEPT:
-                    self._found = list(self._depths())
-                    self._at = time.monotonic()
-            finally:
-                self._lock.release()
-        return self._found
-
-
 @open_router.get("/healthz")
 async def healthz() -> Alive:
     """Say that this process answers, also while everything waits for the database."""
@@ -204,10 +176,10 @@ async def healthz() -> Alive:
 
 
 @open_router.get("/readyz", responses={503: {"model": Ready, "description": "The database does not answer."}})
-def readyz(its: PartsOf) -> Response:
+def readyz(services: Services) -> Response:
     """Say whether requests are taken, and whether anybody is there to carry them out."""
     try:
-        known = workers.known(its.runtime.db)
+        known = services.operations.workers()
     except StoreUnavailableError:
         known, database = (), False
     else:
@@ -215,25 +187,26 @@ def readyz(its: PartsOf) -> Response:
     found = Ready(
         ready=database,
         database=database,
-        broker=all(messages is not None for _, _, messages in its.depths()),
+        broker=all(messages is not None for _, _, messages in services.operations.depths()),
         workers=any(each.state is WorkerState.WORKING for each in known),
     )
     return JSONResponse(found.model_dump(), 200 if database else 503)
 
 
 @open_router.get("/metrics", response_class=PlainTextResponse, responses=BESIDE)
-def metrics(its: PartsOf, _caller: Admin) -> Response:
+def metrics(request: Request, _caller: Admin) -> Response:
     """Give everything that can be counted, for Prometheus; over all tenants, hence for the operator alone."""
     registry = CollectorRegistry(auto_describe=False)
-    its.counting.listeners = its.feed.listeners
-    registry.register(its.counting)
+    counting: Counting = request.app.state.counting
+    counting.listeners = request.app.state.feed.listeners
+    registry.register(counting)
     return Response(generate_latest(registry), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @router.get("/status")
-def status(its: PartsOf, caller: Reader) -> StatusResponse:
+def status(services: Services, caller: Reader) -> StatusResponse:
     """Show what of yours is queued and running; with the scope `admin`, the workers and brokers too."""
-    mine = events.live_counts(its.runtime.db, caller.tenant)
+    mine = services.operations.live_counts(caller.tenant)
     lanes = [
         LaneResponse(
             lane=lane,
@@ -242,10 +215,10 @@ def status(its: PartsOf, caller: Reader) -> StatusResponse:
         )
         for lane in LANE_RANK
     ]
-    whole = _installation(its) if caller.may(Scope.ADMIN) else None
-    limits = budgets.of_tenant(its.runtime.db, caller.tenant)
+    whole = _installation(services) if caller.may(Scope.ADMIN) else None
+    limits = services.billing.budgets(caller.tenant)
     over = [schemas_money.BudgetResponse.of(each) for each in limits if each.over_soft or each.over_hard]
-    asked = its.jobs.model
+    asked = services.jobs.model
     model = None
     if asked is not None:
         model = LanguageModel(provider=asked.provider, model=asked.name, stand_in=asked.stand_in)
@@ -253,21 +226,21 @@ def status(its: PartsOf, caller: Reader) -> StatusResponse:
         tenant=caller.tenant,
         lanes=lanes,
         budgets=over,
-        providers=[ProviderTrouble.of(each) for each in provider_troubles.all_of(its.runtime.db)],
-        quota=QuotaResponse.of(its.library.usage(caller.tenant)),
+        providers=[ProviderTrouble.of(each) for each in services.operations.troubles()],
+        quota=QuotaResponse.of(services.quotas.usage(caller.tenant)),
         language_model=model,
         installation=whole,
     )
 
 
 @router.get("/quota")
-def quota(its: PartsOf, caller: Reader) -> QuotaResponse:
+def quota(services: Services, caller: Reader) -> QuotaResponse:
     """Show how many documents and bytes your tenant holds, and may hold."""
-    return QuotaResponse.of(its.library.usage(caller.tenant))
+    return QuotaResponse.of(services.quotas.usage(caller.tenant))
 
 
-def _installation(its: Parts) -> Installation:
-    counted = reads.lanes(its.runtime.db)
+def _installation(services: AppServices) -> Installation:
+    counted = services.operations.lanes()
     return Installation(
         workers=[
             WorkerCard(
@@ -278,18 +251,19 @@ def _installation(its: Parts) -> Installation:
                 busy=each.busy,
                 silent=each.silent,
             )
-            for each in workers.known(its.runtime.db)
+            for each in services.operations.workers()
         ],
         lanes=[
             LaneLoad(**{name: getattr(load, name) for name in LaneLoad.model_fields})
-            for load in (counted.get(lane, reads.LaneCount(lane)) for lane in LANE_RANK)
+            for load in (counted.get(lane, LaneCount(lane)) for lane in LANE_RANK)
         ],
         brokers=[
-            Depth(broker=broker, lane=lane, messages=messages) for broker, lane, messages in its.depths()
+            Depth(broker=broker, lane=lane, messages=messages)
+            for broker, lane, messages in services.operations.depths()
         ],
         duties=[
             SweepDuty(**{name: getattr(each, name) for name in SweepDuty.model_fields})
-            for each in duty_schedule.health(its.runtime.db)
+            for each in services.operations.duties()
         ],
-        parsing=list(its.runtime.parsers.measures()),
+        parsing=list(services.runtime.parsers.measures()),
     )

@@ -1,64 +1,27 @@
-"""What the routes are made of, found by every request, and the parameters that many of them share."""
+"""The services, found by every request, and the parameters that many routes share."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Path, Query, Request
 from pydantic import AfterValidator
 
 from holdfast.api.dependencies import Before
-from holdfast.api.event_feed import Feed
-from holdfast.api.idempotency import Once
-from holdfast.api.metrics import Counting
-from holdfast.api.rate_limits import Turnstile
-from holdfast.bootstrap import Runtime
+from holdfast.bootstrap import AppServices
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.records import TENANT
-from holdfast.service.access import Access
-from holdfast.service.actions import Actions, Deliveries
-from holdfast.service.bundles import Bundles
-from holdfast.service.conditions import ConditionalLibrary
-from holdfast.service.document_views import Viewing
-from holdfast.service.jobs import Jobs
-from holdfast.service.search import Searching
-from holdfast.store.base.database import Database
-from holdfast.store.views import events
-from holdfast.store.views.events import Position
+from holdfast.service.journal import Journal
+from holdfast.service.records import Position
 
 MOST_PAGE = 500
 
-Depths = Callable[[], Sequence[tuple[str, str, int | None]]]
-"""(broker, lane, wake-ups that wait) for every broker; None for one that does not answer."""
+
+def of(request: Request) -> AppServices:
+    """The services of the application that was asked."""
+    services: AppServices = request.app.state.services
+    return services
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Everything that the routes use."""
-
-    runtime: Runtime
-    library: ConditionalLibrary
-    searching: Searching
-    viewing: Viewing
-    access: Access
-    once: Once
-    feed: Feed
-    counting: Counting
-    depths: Depths
-    turnstile: Turnstile
-    actions: Actions
-    deliveries: Deliveries
-    jobs: Jobs
-    bundles: Bundles
-
-
-def of(request: Request) -> Parts:
-    """The parts of the application that was asked."""
-    found: Parts = request.app.state.parts
-    return found
-
-
-PartsOf = Annotated[Parts, Before(of)]
+Services = Annotated[AppServices, Before(of)]
 
 
 def known(text: str) -> str:
@@ -92,15 +55,15 @@ def numbers(cursor: str | None, count: int) -> tuple[int, ...] | None:
     return tuple(int(part) for part in parts)
 
 
-def position(db: Database, cursor: str | None) -> Position | None:
+def position(journal: Journal, cursor: str | None) -> Position | None:
     """The place in the journal that a cursor stands for; None for none. One number is an entry's alone."""
     if cursor is None:
         return None
     if "." not in cursor:
         (number,) = numbers(cursor, 1) or (0,)
-        return events.known(db, None, number)
+        return journal.position(None, number)
     xid, number = numbers(cursor, 2) or (0, 0)
-    return events.known(db, xid, number)
+    return journal.position(xid, number)
 
 
 def place(cursor: str | None) -> str:

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from holdfast.api.schemas_documents import Cost, Shape, moment
 from holdfast.core.states import Status
-from holdfast.store.follow_ups import follow_ups as stored
-from holdfast.store.follow_ups.delivery_attempts import Delivery as Kept
+from holdfast.service import records as stored
+from holdfast.service.records import Delivery as Kept
 
 Sort = Annotated[str, Field(min_length=1, max_length=40)]
 DeliveryState = Literal["pending", "delivered", "failed", "cancelled"]

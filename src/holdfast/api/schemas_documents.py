@@ -13,11 +13,10 @@ from holdfast.core.records import RunRecord, Spent
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.kinds.index import Choices
 from holdfast.ledger.prices import NANO
+from holdfast.service import records
 from holdfast.service.document_views import DocumentView
 from holdfast.service.explanations import Waiting
-from holdfast.store.library import collections
-from holdfast.store.views.events import RunStanding
-from holdfast.store.views.reads import RunProgress
+from holdfast.service.records import RunProgress, RunStanding
 
 LaneName = Literal["interactive", "bulk", "follow-up"]
 Priority = Annotated[int, Field(ge=0, le=9, strict=True)]
@@ -64,7 +63,7 @@ class CollectionResponse(Shape):
     created_at: datetime | None
 
     @classmethod
-    def of(cls, found: collections.Collection, chosen: Choices) -> "CollectionResponse":
+    def of(cls, found: records.Collection, chosen: Choices) -> "CollectionResponse":
         """The collection as it is shown."""
         return cls(
             id=found.id,

@@ -6,10 +6,8 @@ from typing import Any
 from holdfast.api.schemas_documents import Cost, FailureResponse, ProgressResponse, Shape, dollars, moment
 from holdfast.core import subjects
 from holdfast.core.states import shown
-from holdfast.service import explanations
-from holdfast.store.library import documents
-from holdfast.store.protocol.refusals import WOULD_COST
-from holdfast.store.views import events, reads
+from holdfast.service import explanations, records
+from holdfast.service.records import WOULD_COST
 
 
 class RunView(Shape):
@@ -32,7 +30,7 @@ class RunView(Shape):
     error: FailureResponse | None
 
     @classmethod
-    def of(cls, found: reads.RunDetail) -> "RunView":
+    def of(cls, found: records.RunDetail) -> "RunView":
         """The run as it is shown."""
         run = found.run
         return cls(
@@ -78,7 +76,7 @@ class Log(Shape):
     lines: list[LogLineResponse]
 
     @classmethod
-    def of(cls, found: reads.RunProgress) -> "Log":
+    def of(cls, found: records.RunProgress) -> "Log":
         """The log as it is shown."""
         run = found.run
         return cls(
@@ -114,7 +112,7 @@ class EventResponse(Shape):
     data: dict[str, Any] | None
 
     @classmethod
-    def of(cls, found: events.Event) -> "EventResponse":
+    def of(cls, found: records.Event) -> "EventResponse":
         """The event as it is shown."""
         apart = {"at", "data", "would_cost"}
         kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
@@ -126,7 +124,7 @@ class EventResponse(Shape):
         )
 
     @classmethod
-    def noted(cls, found: reads.Noted, about: documents.Document) -> "EventResponse":
+    def noted(cls, found: records.Noted, about: records.Document) -> "EventResponse":
         """An entry of a document's story as it is shown."""
         apart = {"at", "data", "kind", "subject", "collection", "would_cost"}
         noted = (found.data or {}).get(WOULD_COST)

@@ -7,10 +7,9 @@ from pydantic import Field
 
 from holdfast.api.schemas_documents import Shape, dollars, moment
 from holdfast.core.periods import Period
+from holdfast.service import records
 from holdfast.service.billing import told_about
-from holdfast.store.money import billing
-from holdfast.store.money import budgets as store_budgets
-from holdfast.store.money.billing import By
+from holdfast.service.records import By
 
 
 class BillSums(Shape):
@@ -59,7 +58,7 @@ class BudgetResponse(Shape):
     resets_at: datetime | None
 
     @classmethod
-    def of(cls, found: store_budgets.Budget) -> "BudgetResponse":
+    def of(cls, found: records.Budget) -> "BudgetResponse":
         """The budget as it is shown."""
         return cls(
             scope=found.scope,
@@ -87,7 +86,7 @@ class BillResponse(BillSums):
     budgets: list[BudgetResponse]
 
     @classmethod
-    def of(cls, found: billing.Bill, limits: list[BudgetResponse]) -> "BillResponse":
+    def of(cls, found: records.Bill, limits: list[BudgetResponse]) -> "BillResponse":
         """The bill as it is shown."""
         lines = [BillLine(about=told_about(found.by, each.about), **_sums(each)) for each in found.lines]
         return cls(
@@ -100,7 +99,7 @@ class BillResponse(BillSums):
         )
 
 
-def _sums(line: billing.BillRow) -> dict[str, Any]:
+def _sums(line: records.BillRow) -> dict[str, Any]:
     return {
         "orders": line.orders,
         "calls": line.calls,
@@ -167,7 +166,7 @@ class OrderResponse(Shape):
     created_at: datetime | None
 
     @classmethod
-    def of(cls, found: billing.OpenOrder) -> "OrderResponse":
+    def of(cls, found: records.OpenOrder) -> "OrderResponse":
         """The order as it is shown."""
         apart = {"estimate", "created_at"}
         kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse, Response
 
 from holdfast.api import parts, routing
 from holdfast.api.access import Reader
-from holdfast.api.parts import PartsOf
+from holdfast.api.parts import Services
 from holdfast.api.schemas_documents import Shape
 from holdfast.core.records import TENANT
 from holdfast.search.searcher import MOST_HITS, Found, QualityNotice
@@ -77,9 +77,9 @@ SHOWN = tuple(HitResponse.model_fields)
 
 
 @router.get("/search", response_model=Hits)
-@routing.waits(Pool.QUESTIONS, lambda request: parts.of(request).searching.waits)
+@routing.waits(Pool.QUESTIONS, lambda request: parts.of(request).search.waits)
 def search(
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     collection: parts.CollectionName,
     q: Annotated[str, Query(min_length=1, max_length=LONGEST, description="What to look for.")],
@@ -91,7 +91,7 @@ def search(
     """Find the passages that answer best, by words and by meaning."""
     # What has the form of no id is no document, and nothing that a database should see.
     wanted = None if document is None else [each for each in document if TENANT.fullmatch(each)]
-    found = its.searching.search(
+    found = services.search.search(
         caller.tenant, collection, q, k=k, documents=wanted, mode=mode, sources=source
     )
     return Response(Hits.written(found, collection), media_type=JSONResponse.media_type)

@@ -14,15 +14,15 @@ from starlette.datastructures import UploadFile
 from holdfast.api import jobs, routing, schemas_documents, schemas_jobs, upload_bodies
 from holdfast.api.access import OwnCollection, OwnDocument, Reader, Writer, writer
 from holdfast.api.dependencies import ahead
-from holdfast.api.documents import TAKEN, IfMatch, condition, taken
+from holdfast.api.documents import TAKEN, IfMatch, expected, taken
 from holdfast.api.errors import BESIDE, Problem
-from holdfast.api.idempotency import IdempotencyKey, RouteReply, fingerprint
+from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.limits import BodyKind
-from holdfast.api.parts import PartsOf
+from holdfast.api.parts import Services
 from holdfast.api.schemas_documents import LaneName, MaxCost, Priority, Shape
 from holdfast.core.errors import BadRequestError
-from holdfast.service.bundles import ExportFile
-from holdfast.service.library import Wish
+from holdfast.service.requests import Wish
+from holdfast.service.transfer import ExportFile
 
 router = routing.router("moving")
 
@@ -55,7 +55,7 @@ class Placing(Shape):
 )
 def place_document(
     request: Request,
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     collection: OwnCollection,
     found: OwnDocument,
@@ -68,15 +68,14 @@ def place_document(
     A copy is a document of its own, or the one that has the same bytes there already. A moved document is
     searchable there at once; 202 says that it is indexed anew because that collection has other options.
     """
-    mine = condition(
-        caller, body.lane, body.priority, if_match, schemas_documents.nano_dollars(body.max_cost)
-    )
+    most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
+    mine = Wish(caller.tenant, caller.actor, body.lane, body.priority, most)
 
     def do() -> RouteReply:
-        put = its.library.copy if body.mode == "copy" else its.library.move
-        return taken(its, put(mine, found.id, collection.id))
+        put = services.transfer.copy if body.mode == "copy" else services.transfer.move
+        return taken(services, put(mine, found.id, collection.id, expect_generation=generation))
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 class NewExport(Shape):
@@ -95,7 +94,7 @@ class NewExport(Shape):
 )
 def export_collection(
     request: Request,
-    its: PartsOf,
+    services: Services,
     caller: Reader,
     collection: OwnCollection,
     body: NewExport | None = None,
@@ -110,9 +109,9 @@ def export_collection(
     callback = how.callback.told(request) if how.callback is not None else None
 
     def do() -> RouteReply:
-        return jobs.taken(its, caller.tenant, its.bundles.export(mine, collection, callback))
+        return jobs.taken(services, caller.tenant, services.transfer.export(mine, collection, callback))
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, how.model_dump_json()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, how.model_dump_json()), do)
 
 
 @router.get(
@@ -120,9 +119,9 @@ def export_collection(
     response_class=StreamingResponse,
     responses={200: {"content": {"application/zip": {}}, "description": "The bundle."}, **BESIDE},
 )
-def job_file(its: PartsOf, found: jobs.ItsJob) -> StreamingResponse:
+def job_file(services: Services, found: jobs.ItsJob) -> StreamingResponse:
     """Download the file of an export."""
-    file = its.bundles.file(found)
+    file = services.transfer.file(found)
     headers = {
         "Content-Disposition": f'attachment; filename="{file.name}"',
         "Content-Length": str(file.size),
@@ -198,7 +197,7 @@ BUNDLE = {
 @routing.takes(BodyKind.BUNDLE)
 def import_collection(
     request: Request,
-    its: PartsOf,
+    services: Services,
     caller: Writer,
     handed: Annotated[HandedBundle, Depends(_bundle)],
     key: IdempotencyKey = None,
@@ -214,7 +213,7 @@ def import_collection(
     teller = callback.told(request) if callback is not None else None
 
     def do() -> RouteReply:
-        answer = its.bundles.bring(mine, handed.file, handed.fields.collection, teller)
-        return jobs.taken(its, caller.tenant, answer)
+        answer = services.transfer.bring(mine, handed.file, handed.fields.collection, teller)
+        return jobs.taken(services, caller.tenant, answer)
 
-    return its.once.answer(caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
+    return answer_once(services, caller.tenant, key, lambda: fingerprint(request, handed.means()), do)

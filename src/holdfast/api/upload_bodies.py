@@ -16,6 +16,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, MultiPartParser
 
+from holdfast.api import parts
 from holdfast.api.access import identified, own_collection, own_document
 from holdfast.api.dependencies import ahead
 from holdfast.api.limits import AROUND
@@ -33,8 +34,7 @@ from holdfast.core.errors import BadRequestError
 from holdfast.documents.blob_writer import BlobWriter
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.parse import sniff
-from holdfast.service.library import Upload
-from holdfast.store.library import quotas
+from holdfast.service.documents import Upload
 from holdfast.web.slow_requests import Pool
 
 STEP = 1024 * 1024
@@ -147,7 +147,7 @@ async def form_of(request: Request) -> AsyncIterator[FormData]:
     if not is_form(request):
         raise BadRequestError("send a form, multipart/form-data", code="bad_request")
     try:
-        form = await Forms(request, request.app.state.parts.runtime.shelf).parse()
+        form = await Forms(request, parts.of(request).runtime.shelf).parse()
     except MultiPartException as error:
         raise HTTPException(400, error.message) from error
     try:
@@ -200,13 +200,8 @@ async def _check_room(request: Request) -> None:
     size = int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
     if size >= LARGE:
         caller = await ahead(request, identified)
-        its = request.app.state.parts
-
-        def check() -> None:
-            with quotas.noting(its.runtime.db, caller.tenant, caller.actor):
-                its.library.usage(caller.tenant).check(bytes_=size - AROUND)
-
-        await run_in_threadpool(check)
+        check = parts.of(request).quotas.check_room
+        await run_in_threadpool(check, caller.tenant, caller.actor, size - AROUND)
 
 
 async def _new_document(request: Request) -> AsyncIterator[UploadBody]:

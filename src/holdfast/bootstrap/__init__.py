@@ -5,29 +5,19 @@ from holdfast.bootstrap.database import migrated, reached, sqlite_file
 from holdfast.bootstrap.kinds import described, load_kinds, pipelines_of, quota, webhook_key
 from holdfast.bootstrap.providers import prices_of, supplies_of
 from holdfast.bootstrap.runtime import GARBAGE, Runtime, settle_down
-from holdfast.bootstrap.services import (
-    blobs_named,
-    bundles,
-    check_blobs,
-    estimating,
-    jobs,
-    library,
-    searching,
-    thumbnails,
-)
+from holdfast.bootstrap.services import AppServices, blobs_named, check_blobs
 from holdfast.bootstrap.wiring import open_runtime
+from holdfast.store.base.driver_errors import answering
 
 __all__ = [
     "GARBAGE",
+    "AppServices",
     "Runtime",
+    "answering",
     "blobs_named",
-    "bundles",
     "check_blobs",
     "close_to_others",
     "described",
-    "estimating",
-    "jobs",
-    "library",
     "load_kinds",
     "migrated",
     "open_runtime",
@@ -35,10 +25,8 @@ __all__ = [
     "prices_of",
     "quota",
     "reached",
-    "searching",
     "settle_down",
     "sqlite_file",
     "supplies_of",
-    "thumbnails",
     "webhook_key",
 ]

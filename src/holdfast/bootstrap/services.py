@@ -1,16 +1,28 @@
-"""The use cases over a runtime."""
+"""The one container of services, for the API, the web UI and the command line alike."""
 
 from holdfast.bootstrap import kinds
 from holdfast.bootstrap.runtime import Runtime
 from holdfast.core.errors import NotReadyError
 from holdfast.documents.fetch import FetchLimits
 from holdfast.service import blob_identity
-from holdfast.service.bundles import Bundles
+from holdfast.service.access import Access
+from holdfast.service.actions import Actions, Deliveries
+from holdfast.service.billing import Billing
+from holdfast.service.collections import Collections
+from holdfast.service.document_views import Viewing
+from holdfast.service.documents import Documents
 from holdfast.service.estimates import Estimating
+from holdfast.service.folder import Folders
+from holdfast.service.history import History
+from holdfast.service.idempotency import IdempotencyKeys
 from holdfast.service.jobs import Jobs
-from holdfast.service.library import Library
+from holdfast.service.journal import Journal
+from holdfast.service.operations import Depths, Operations
+from holdfast.service.quotas import Quotas
 from holdfast.service.search import Searching
+from holdfast.service.subject_work import SubjectWork
 from holdfast.service.thumbnails import Thumbnails
+from holdfast.service.transfer import Transfer
 from holdfast.vectors.exact import ExactIndex
 from holdfast.vectors.pgvector import PgvectorIndex
 
@@ -33,49 +45,71 @@ def blobs_named(runtime: Runtime) -> str:
     return f"the folder {runtime.settings.data_dir / 'blobs'}" if url is None else f"the bucket {url}"
 
 
-def searching(runtime: Runtime) -> Searching:
-    """Search over the documents of this installation."""
-    inside = runtime.db.postgresql and runtime.settings.vector_index != "exact"
-    vectors = PgvectorIndex(ExactIndex()) if inside else ExactIndex()
-    return Searching(runtime.engine, library(runtime), vectors)
+class AppServices:
+    """The use cases over a runtime: everything that the API, the web UI and the command line read or write.
 
+    Those that ask for work need a runtime that knows its kind. `depths` asks the brokers; by default there is
+    none to ask.
+    """
 
-def jobs(runtime: Runtime) -> Jobs:
-    """The jobs of this installation. The runtime must know their kinds."""
-    private = runtime.settings.webhook_private
-    return Jobs(runtime.engine, runtime.supplies, allow_private=private)
+    def __init__(self, runtime: Runtime, depths: Depths = tuple) -> None:
+        settings, db, engine, shelf = runtime.settings, runtime.db, runtime.engine, runtime.shelf
+        self.runtime = runtime
+        self.settings = settings
+        self._defaults = kinds.choices(settings, runtime.supplies)
+        quota, most, private = kinds.quota(settings), settings.most_bytes, settings.webhook_private
+        self.documents = Documents(
+            engine,
+            shelf,
+            self._defaults,
+            fetching=FetchLimits(bytes=most, allow_private=settings.fetch_private),
+            most_bytes=most,
+            quota=quota,
+        )
+        self.collections = Collections(engine, self._defaults, self.documents)
+        self.transfer = Transfer(
+            engine,
+            shelf,
+            self.collections,
+            self.documents,
+            kinds.bundle_limits(settings),
+            allow_private=private,
+            quota=quota,
+        )
+        self.folders = Folders(db, self.documents)
+        inside = db.postgresql and settings.vector_index != "exact"
+        vectors = PgvectorIndex(ExactIndex()) if inside else ExactIndex()
+        self.search = Searching(engine, self.collections, vectors)
+        self.views = Viewing(db)
+        self.history = History(db)
+        self.work = SubjectWork(engine)
+        self.journal = Journal(db)
+        self.jobs = Jobs(engine, runtime.supplies, allow_private=private)
+        self.actions = Actions(
+            engine,
+            kinds.webhook_key(settings),
+            allow_private=private,
+            supplies=runtime.supplies,
+        )
+        self.deliveries = Deliveries(engine)
+        self.thumbnails = Thumbnails(db, shelf, runtime.thumbnail_parsers)
+        self.billing = Billing(engine)
+        self.quotas = Quotas(db, quota)
+        self.operations = Operations(db, depths)
+        self.access = Access(db)
+        self.idempotency = IdempotencyKeys(db)
 
-
-def bundles(runtime: Runtime) -> Bundles:
-    """Exports and imports of this installation. The runtime must know their kinds."""
-    limits = kinds.bundle_limits(runtime.settings)
-    private = runtime.settings.webhook_private
-    return Bundles(runtime.engine, runtime.shelf, library(runtime), limits, allow_private=private)
-
-
-def library(runtime: Runtime) -> Library:
-    """The documents of this installation. The runtime must know the kind `index`."""
-    most, private = runtime.settings.most_bytes, runtime.settings.fetch_private
-    fetching = FetchLimits(bytes=most, allow_private=private)
-    chosen = kinds.choices(runtime.settings, runtime.supplies)
-    quota = kinds.quota(runtime.settings)
-    return Library(runtime.engine, runtime.shelf, chosen, fetching=fetching, most_bytes=most, quota=quota)
-
-
-def estimating(runtime: Runtime, seconds: float | None = None) -> Estimating:
-    """Estimates of what work would cost, each within so many seconds. The runtime must know `index`."""
-    return Estimating(
-        runtime.engine,
-        library(runtime),
-        kinds.choices(runtime.settings, runtime.supplies),
-        runtime.shelf,
-        runtime.parser,
-        runtime.parsers,
-        runtime.supplies,
-        seconds=seconds,
-    )
-
-
-def thumbnails(runtime: Runtime) -> Thumbnails:
-    """The pictures of first pages."""
-    return Thumbnails(runtime.db, runtime.shelf, runtime.thumbnail_parsers)
+    def estimates(self, seconds: float | None = None) -> Estimating:
+        """Estimates of what work would cost, each within so many seconds."""
+        runtime = self.runtime
+        return Estimating(
+            runtime.engine,
+            self.collections,
+            self.documents,
+            self._defaults,
+            runtime.shelf,
+            runtime.parser,
+            runtime.parsers,
+            runtime.supplies,
+            seconds=seconds,
+        )

@@ -8,10 +8,11 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from holdfast.bootstrap import data_folder, duties, providers, services, user_code
+from holdfast.bootstrap import data_folder, duties, providers, user_code
 from holdfast.bootstrap import kinds as own_kinds
 from holdfast.bootstrap.database import reached, sqlite_file
 from holdfast.bootstrap.runtime import Runtime
+from holdfast.bootstrap.services import AppServices
 from holdfast.core.errors import SchemaError
 from holdfast.documents import blobs_s3
 from holdfast.documents.blobs import Blobs, LocalBlobs
@@ -100,7 +101,7 @@ def _wired(
                 shelf,
                 parser,
                 parts.host,
-                searcher=lambda: services.searching(runtime),
+                searcher=lambda: AppServices(runtime).search,
                 registry=lambda: runtime.engine.registry,
             )
         )
@@ -124,7 +125,7 @@ def _wired(
             Duty(
                 "rounds",
                 duties.ROUNDS_EVERY,
-                lambda: services.library(runtime).rounds(),
+                lambda: AppServices(runtime).collections.rounds(),  # noqa: PLW0108 - there is no runtime yet
                 waiting=bulk_updates.HAS_DUE,
             ),
         ),

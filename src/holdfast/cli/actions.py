@@ -1,21 +1,16 @@
 """`holdfast actions`: list those of a collection, add one with its price, remove one."""
 
-import contextlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import bootstrap
 from holdfast.api import schemas_actions
 from holdfast.cli import context, costs, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core.states import Status
 from holdfast.service import formatting
-from holdfast.service.actions import Actions
-from holdfast.service.library import Wish
-from holdfast.worker import sender
+from holdfast.service.requests import Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +37,11 @@ class ActionInput:
         return values
 
 
-@contextlib.contextmanager
-def opened() -> Iterator[tuple[bootstrap.Runtime, Actions]]:
-    """This installation and its actions, with a way to wake its workers."""
-    loaded = context.loaded()
-    sending = sender.open_sender(loaded)
-    try:
-        with bootstrap.open_runtime(loaded, sender=sending) as runtime:
-            key = bootstrap.webhook_key(loaded)
-            yield runtime, Actions(runtime.engine, key, supplies=runtime.supplies)
-    finally:
-        sending.close()
-
-
 def listed(tenant: str, collection: str, *, as_json: bool) -> None:
     """The actions of a collection, the oldest at the top."""
-    with opened() as (runtime, actions):
-        bootstrap.library(runtime).collection(tenant, collection)
-        known = actions.all(tenant, collection)
+    with context.services(None) as services:
+        services.collections.get(tenant, collection)
+        known = services.actions.all(tenant, collection)
     if as_json:
         terminal.show_json(
             [schemas_actions.ActionResponse.of(each).model_dump(mode="json") for each in known]
@@ -78,15 +60,15 @@ def add(wanted: ActionInput, *, yes: bool, as_json: bool) -> Exit:
     """The collection has the action, unless a person did not agree with its price."""
     console = terminal.console(quiet=as_json)
     params = wanted.read_params()
-    with opened() as (runtime, actions):
-        options = actions.checked(wanted.sort, params)
+    with context.services(None) as services:
+        options = services.actions.checked(wanted.sort, params)
         if wanted.existing:
-            estimate = bootstrap.estimating(runtime).of_action(wanted.tenant, wanted.collection, options)
+            estimate = services.estimates().of_action(wanted.tenant, wanted.collection, options)
             if not costs.agreed(console, estimate, "running it on ready documents", yes=yes or as_json):
                 return Exit.REFUSED
-        bootstrap.library(runtime).collection(wanted.tenant, wanted.collection)
+        services.collections.get(wanted.tenant, wanted.collection)
         wish = Wish(wanted.tenant, context.actor())
-        added = actions.add(
+        added = services.actions.add(
             wish, wanted.collection, wanted.sort, params, name=wanted.name, existing=wanted.existing
         )
     if as_json:
@@ -111,8 +93,8 @@ def add(wanted: ActionInput, *, yes: bool, as_json: bool) -> Exit:
 
 def remove(tenant: str, collection: str, action_id: int, *, as_json: bool) -> None:
     """The action fires no more."""
-    with opened() as (_runtime, actions):
-        removed = actions.remove(Wish(tenant, context.actor()), collection, action_id)
+    with context.services(None) as services:
+        removed = services.actions.remove(Wish(tenant, context.actor()), collection, action_id)
     if as_json:
         terminal.show_json({"removed": removed.id})
     else:

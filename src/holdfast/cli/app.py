@@ -382,10 +382,11 @@ def import_documents(
     Imported documents have no content until it is uploaded or fetched from their URL.
     """
     from holdfast.cli import commands_write  # noqa: PLC0415
+    from holdfast.service.transfer import Columns  # noqa: PLC0415
 
     commands_write.import_documents(
         source,
-        commands_write.Columns(table, id_column, active_column, title_column, url_column),
+        Columns(table, id_column, active_column, title_column, url_column),
         tenant=tenant,
         collection=collection,
         as_json=as_json,

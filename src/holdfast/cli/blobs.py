@@ -10,15 +10,19 @@ from holdfast.service.blob_identity import BlobStoreIdentity
 
 def show(*, as_json: bool) -> None:
     """The store and the ids are on standard output."""
-    with context.runtime() as runtime:
-        _tell(bootstrap.blobs_named(runtime), blob_identity.look(runtime.db, runtime.shelf), as_json=as_json)
+    with context.services() as services:
+        _tell(
+            bootstrap.blobs_named(services.runtime),
+            blob_identity.look(services.runtime.db, services.runtime.shelf),
+            as_json=as_json,
+        )
 
 
 def adopt(*, force: bool, as_json: bool) -> None:
     """The store of these settings belongs to the database of these settings."""
-    with context.runtime() as runtime:
-        adopted = blob_identity.adopt(runtime.db, runtime.shelf, force=force)
-        _tell(bootstrap.blobs_named(runtime), adopted, as_json=as_json)
+    with context.services() as services:
+        adopted = blob_identity.adopt(services.runtime.db, services.runtime.shelf, force=force)
+        _tell(bootstrap.blobs_named(services.runtime), adopted, as_json=as_json)
 
 
 def _tell(where: str, found: BlobStoreIdentity, *, as_json: bool) -> None:

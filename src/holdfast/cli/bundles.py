@@ -11,12 +11,13 @@ from rich.console import Console
 
 from holdfast import bootstrap
 from holdfast.api import schemas_jobs
+from holdfast.bootstrap import AppServices
 from holdfast.cli import context, jobs, temporary_worker, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core.states import LIVE, Status
-from holdfast.service.bundles import ExportFile
 from holdfast.service.jobs import Jobs, JobView
-from holdfast.service.library import Wish
+from holdfast.service.requests import Wish
+from holdfast.service.transfer import ExportFile
 
 
 def export(collection: str, path: Path, *, tenant: str, force: bool, as_json: bool) -> Exit:
@@ -30,14 +31,14 @@ def export(collection: str, path: Path, *, tenant: str, force: bool, as_json: bo
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
         stack.enter_context(temporary_worker.ended_by_a_signal())
-        runtime, known = stack.enter_context(jobs.opened())
-        bootstrap.check_blobs(runtime)
-        found = bootstrap.library(runtime).collection(tenant, collection)
-        bundles = bootstrap.bundles(runtime)
-        asked = bundles.export(Wish(tenant, context.actor()), found)
-        view = _followed(stack, runtime, known, jobs.asked_for(known, tenant, asked), console)
+        services = stack.enter_context(context.services(None))
+        bootstrap.check_blobs(services.runtime)
+        known = services.jobs
+        found = services.collections.get(tenant, collection)
+        asked = services.transfer.export(Wish(tenant, context.actor()), found)
+        view = _followed(stack, services, jobs.asked_for(known, tenant, asked), console)
         if view.job.run.status is Status.SUCCESS:
-            _save(bundles.file(view), path)
+            _save(services.transfer.file(view), path)
         return _ended(known, view, console, str(path), as_json=as_json)
 
 
@@ -51,22 +52,21 @@ def bring(path: Path, *, collection: str | None, tenant: str, wait: bool, as_jso
         except OSError as error:
             message = f"{path} cannot be read ({error.strerror})"
             raise CommandError(message, Exit.USAGE, code="bad_file") from error
-        runtime, known = stack.enter_context(jobs.opened())
-        bootstrap.check_blobs(runtime)
-        asked = bootstrap.bundles(runtime).bring(Wish(tenant, context.actor()), file, collection)
+        services = stack.enter_context(context.services(None))
+        bootstrap.check_blobs(services.runtime)
+        known = services.jobs
+        asked = services.transfer.bring(Wish(tenant, context.actor()), file, collection)
         view = jobs.asked_for(known, tenant, asked)
         if wait:
-            view = _followed(stack, runtime, known, view, console)
+            view = _followed(stack, services, view, console)
         return _ended(known, view, console, str(path), as_json=as_json)
 
 
-def _followed(
-    stack: contextlib.ExitStack, runtime: bootstrap.Runtime, known: Jobs, view: JobView, console: Console
-) -> JobView:
+def _followed(stack: contextlib.ExitStack, services: AppServices, view: JobView, console: Console) -> JobView:
     if view.job.run.status not in LIVE:
         return view
-    helper = stack.enter_context(temporary_worker.Helper(runtime.db, console, view.job.run.pipeline))
-    return jobs.followed(known, view, console, helper)
+    helper = stack.enter_context(temporary_worker.Helper(services.operations, console, view.job.run.pipeline))
+    return jobs.followed(services.jobs, view, console, helper)
 
 
 def _save(file: ExportFile, path: Path) -> None:

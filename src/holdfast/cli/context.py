@@ -1,17 +1,14 @@
 """What every command that touches the database begins with."""
 
 import getpass
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from holdfast import bootstrap, settings
-from holdfast.bootstrap import drivers
-from holdfast.cli import queries
+from holdfast.bootstrap import AppServices, drivers
 from holdfast.cli.exit_codes import CommandError, Exit
-from holdfast.core.records import Ask, Head
-from holdfast.store.base.database import Database
-from holdfast.store.base.driver_errors import answering
-from holdfast.store.follow_ups import follow_up_retries
+from holdfast.engine import wakeups
+from holdfast.engine.kinds import Kind
 
 
 def loaded() -> settings.Settings:
@@ -24,39 +21,49 @@ def loaded() -> settings.Settings:
     return found
 
 
+class BrokerSender:
+    """Wakes workers through the brokers, and loads Celery only once there is somebody to wake."""
+
+    def __init__(self, by: settings.Settings) -> None:
+        self._settings = by
+        self._sender: wakeups.Sender | None = None
+
+    def _opened(self) -> wakeups.Sender:
+        if self._sender is None:
+            from holdfast.worker import sender  # noqa: PLC0415 - Celery takes a moment to load
+
+            self._sender = sender.open_sender(self._settings)
+        return self._sender
+
+    def wake(self, lane: str) -> None:
+        """A wake-up for `lane` will be sent."""
+        self._opened().wake(lane)
+
+    def wake_task(self, task_id: int, lane: str) -> None:
+        """A message that names this task will be sent."""
+        self._opened().wake_task(task_id, lane)
+
+    def close(self) -> None:
+        """What was handed in is sent, as far as that takes a moment."""
+        if self._sender is not None:
+            self._sender.close()  # type: ignore[attr-defined]  # that of `open_sender` has it
+
+
 @contextmanager
-def runtime() -> Iterator[bootstrap.Runtime]:
-    """A runtime by the settings of this process, closed afterwards.
+def services(kinds: Sequence[Kind] | None = ()) -> Iterator[AppServices]:
+    """The services of this installation, with a way to wake its workers; closed afterwards.
 
-    What a driver raises is told in one line: a person at a terminal can do nothing with a traceback.
+    Only those that ask for work need `kinds`: None for all of them. What a driver raises is told in one line:
+    a person at a terminal can do nothing with a traceback.
     """
+    by = loaded()
+    sender = BrokerSender(by)
     refused = "the database returned an error ({}); check its log"
-    with bootstrap.open_runtime(loaded(), ()) as opened, answering(refused):
-        yield opened
-
-
-def one_head(db: Database, tenant: str, subject: str, kind: str | None) -> Head:
-    """The head that the command line means; CommandError when there is none, or more than one."""
-    found = some_heads(db, tenant, subject, kind)
-    if len(found) > 1:
-        kinds = ", ".join(head.kind for head in found)
-        message = f"{subject} has work of several kinds; add --kind with one of: {kinds}"
-        raise CommandError(message, Exit.USAGE, code="several_kinds")
-    return found[0]
-
-
-def some_heads(db: Database, tenant: str, subject: str, kind: str | None) -> tuple[Head, ...]:
-    """The heads of a subject, at least one; otherwise CommandError."""
-    # What an action does with a document has a subject of its own: document:42#action:3.
-    whole, mark, action = subject.partition(follow_up_retries.MARK)
-    whole = subject if mark and not action.isdecimal() else whole
-    Ask(kind=kind or "index", subject=whole, tenant=tenant).checked()
-    found = queries.heads_of(db, tenant, subject, kind)
-    if not found:
-        what = f"{subject} (kind {kind})" if kind else subject
-        message = f"no work was ever requested for {what} of tenant {tenant}; see: holdfast documents list"
-        raise CommandError(message, Exit.NOT_FOUND, code="unknown_subject")
-    return found
+    try:
+        with bootstrap.open_runtime(by, kinds, sender=sender) as runtime, bootstrap.answering(refused):
+            yield AppServices(runtime)
+    finally:
+        sender.close()
 
 
 def actor() -> str:

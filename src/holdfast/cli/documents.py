@@ -2,12 +2,10 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import typer
 
-from holdfast import bootstrap
 from holdfast.api import schemas_documents
 from holdfast.cli import context, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
@@ -16,9 +14,8 @@ from holdfast.core.states import shown
 from holdfast.kinds.index import Choices
 from holdfast.service import formatting
 from holdfast.service.document_views import STATUSES, DocumentView, Viewing
-from holdfast.service.library import Library, Wish
-from holdfast.store.library.collections import Collection
-from holdfast.store.library.document_lists import Counts, DocumentQuery, SortKey
+from holdfast.service.records import Collection, Counts, DocumentQuery, SortKey
+from holdfast.service.requests import Wish
 
 STEP = 200
 
@@ -33,25 +30,11 @@ class DocumentSelection:
     most: int = 100
 
 
-@contextmanager
-def opened() -> Iterator[tuple[bootstrap.Runtime, Library]]:
-    """A runtime that wakes workers, for deletions end what is under way."""
-    from holdfast.worker import sender  # noqa: PLC0415 - whoever only looks needs no Celery
-
-    loaded = context.loaded()
-    sending = sender.open_sender(loaded)
-    try:
-        with bootstrap.open_runtime(loaded, sender=sending) as runtime:
-            yield runtime, bootstrap.library(runtime)
-    finally:
-        sending.close()
-
-
 def list_collections(tenant: str, *, as_json: bool) -> None:
     """Every collection of the tenant is on standard output."""
-    with opened() as (runtime, library):
-        found, counts = library.collections(tenant), Viewing(runtime.db).counts(tenant)
-        chosen = {each.id: library.choices(each) for each in found}
+    with context.services(None) as services:
+        found, counts = services.collections.all(tenant), services.views.counts(tenant)
+        chosen = {each.id: services.collections.choices(each) for each in found}
     if as_json:
         terminal.show_json([_told(each, chosen[each.id], counts.get(each.id, Counts({}))) for each in found])
         return
@@ -79,19 +62,19 @@ def list_collections(tenant: str, *, as_json: bool) -> None:
 
 def show_collection(tenant: str, collection: str, *, as_json: bool) -> None:
     """The collection is on standard output."""
-    with opened() as (runtime, library):
-        found = library.collection(tenant, collection)
-        told = _told(found, library.choices(found), Viewing(runtime.db).count(tenant, collection))
+    with context.services(None) as services:
+        found = services.collections.get(tenant, collection)
+        told = _told(found, services.collections.choices(found), services.views.count(tenant, collection))
     _tell(told, as_json=as_json)
 
 
 def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool) -> None:
     """The collection is gone for every reader."""
-    with opened() as (runtime, library):
-        found = library.collection(tenant, collection)
-        number = formatting.count(Viewing(runtime.db).count(tenant, collection).documents, "document")
+    with context.services(None) as services:
+        found = services.collections.get(tenant, collection)
+        number = formatting.count(services.views.count(tenant, collection).documents, "document")
         _confirm(f"delete collection {collection} ({found.title}) with {number}", yes=yes)
-        gone = library.delete_collection(Wish(tenant, context.actor()), collection)
+        gone = services.collections.delete(Wish(tenant, context.actor()), collection)
     if as_json:
         terminal.show_json({"collection": collection, "deleted": gone.deleted, "to_follow": gone.to_follow})
     else:
@@ -100,12 +83,12 @@ def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool)
 
 def list_documents(tenant: str, wanted: DocumentSelection, *, as_json: bool) -> None:
     """The documents are on standard output, those that need a person at the top."""
-    with opened() as (runtime, library):
+    with context.services(None) as services:
         if wanted.collection is not None:
-            names = [library.collection(tenant, wanted.collection).id]
+            names = [services.collections.get(tenant, wanted.collection).id]
         else:
-            names = [each.id for each in library.collections(tenant)]
-        views = list(_matching(Viewing(runtime.db), tenant, names, wanted))
+            names = [each.id for each in services.collections.all(tenant)]
+        views = list(_matching(services.views, tenant, names, wanted))
     if as_json:
         terminal.show_json([_shape(view) for view in views])
         return
@@ -153,19 +136,19 @@ def _matching(
 
 def show_document(tenant: str, document: str, *, as_json: bool) -> None:
     """The document is on standard output."""
-    with opened() as (runtime, library):
-        view = Viewing(runtime.db).view(library.document(tenant, _id(document)))
+    with context.services(None) as services:
+        view = services.views.view(services.documents.get(tenant, _id(document)))
     _tell(_shape(view), as_json=as_json)
 
 
 def delete_documents(tenant: str, ids: Sequence[str], *, yes: bool, as_json: bool) -> None:
     """The documents are gone for every reader; none is, if one of them is not there."""
-    with opened() as (_, library):
-        found = [library.document(tenant, _id(each)) for each in ids]
+    with context.services(None) as services:
+        found = [services.documents.get(tenant, _id(each)) for each in ids]
         titles = ", ".join(f"{each.id} ({_plain(each.title)})" for each in found)
         _confirm(f"delete {titles}", yes=yes)
         for each in found:
-            library.delete(Wish(tenant, context.actor()), each.id)
+            services.documents.delete(Wish(tenant, context.actor()), each.id)
     if as_json:
         terminal.show_json({"deleted": [each.id for each in found]})
     else:

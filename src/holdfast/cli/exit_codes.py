@@ -1,31 +1,10 @@
-"""What a command's exit code means. `docs/reference/cli.md` has the same table, and a test compares them."""
+"""The exit code of a command. `docs/reference/cli.md` says what each means, and a test compares them."""
 
-from enum import IntEnum
-
-from holdfast.core.errors import (
-    BadRequestError,
-    HoldfastError,
-    NotFoundError,
-    NotReadyError,
-    SchemaError,
-    StoreUnavailableError,
-)
+from holdfast.core.errors import HoldfastError
 from holdfast.core.states import Disposition
+from holdfast.service.error_table import Exit, row_of
 
-# What a rule or a missing part stands against; nothing is wrong with the command.
-REFUSALS = frozenset({"no_content", "quota_exceeded"})
-
-
-class Exit(IntEnum):
-    """The exit codes of every command."""
-
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    REFUSED = 3
-    NOT_READY = 4
-    NOT_FOUND = 5
-    INTERRUPTED = 130
+__all__ = ["CommandError", "Exit", "exit_for", "exit_for_answer"]
 
 
 class CommandError(HoldfastError):
@@ -39,18 +18,10 @@ class CommandError(HoldfastError):
 
 
 def exit_for(error: HoldfastError) -> Exit:
-    """The exit code that tells a script what sort of error this was."""
+    """The exit code that tells a script what kind of error this was."""
     if isinstance(error, CommandError):
         return error.exit_code
-    if isinstance(error, NotReadyError | SchemaError | StoreUnavailableError):
-        return Exit.NOT_READY
-    if isinstance(error, NotFoundError):
-        return Exit.NOT_FOUND
-    if error.code in REFUSALS:
-        return Exit.REFUSED
-    if isinstance(error, BadRequestError):
-        return Exit.USAGE
-    return Exit.FAILED
+    return row_of(error).exit
 
 
 def exit_for_answer(disposition: Disposition) -> Exit:

@@ -11,15 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from holdfast import bootstrap
+from holdfast.bootstrap import AppServices
 from holdfast.cli import context, costs, temporary_worker, terminal
 from holdfast.cli.exit_codes import Exit
 from holdfast.kinds import index as kind
 from holdfast.service import folder, formatting
-from holdfast.service.library import Wish
-from holdfast.store.base.database import Database
-from holdfast.store.money import provider_troubles
-from holdfast.store.views import run_summaries
-from holdfast.worker import sender
+from holdfast.service.records import RunFailure
+from holdfast.service.requests import Wish
 
 LOOK_EVERY = 0.1
 TROUBLES_EVERY = 1.0
@@ -50,7 +48,7 @@ class Summary:
     saved: int
     seconds: float
     refused: dict[str, str]
-    failures: tuple[run_summaries.RunFailure, ...]
+    failures: tuple[RunFailure, ...]
 
     def tells_more_than(self, last: "Summary") -> bool:
         """True when something happened since: a watch is silent otherwise."""
@@ -77,24 +75,21 @@ def index(
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
         stack.enter_context(temporary_worker.ended_by_a_signal())
-        sending = sender.open_sender(loaded)
-        stack.callback(sending.close)
-        runtime = stack.enter_context(bootstrap.open_runtime(loaded, sender=sending))
-        bootstrap.check_blobs(runtime)
-        library = bootstrap.library(runtime)
+        services = stack.enter_context(context.services(None))
+        bootstrap.check_blobs(services.runtime)
         wish = Wish(tenant=tenant, actor=context.actor(), max_cost=costs.nano_dollars(max_cost))
-        library.make_collection(wish, collection)
+        services.collections.make(wish, collection)
         pipeline = f"{kind.NAME}@{kind.VERSION}"
-        helper = stack.enter_context(temporary_worker.Helper(runtime.db, console, pipeline))
+        helper = stack.enter_context(temporary_worker.Helper(services.operations, console, pipeline))
         last: Summary | None = None
         while True:
             began = time.monotonic()
             found = folder.files(paths, selection)
             how = {"prune": prune, "retry": last is None}
-            intake = folder.take_in(runtime.db, library, wish, collection, found, **how, selection=selection)
+            intake = services.folders.take_in(wish, collection, found, **how, selection=selection)
             if wait and intake.run_ids:
-                _wait(runtime.db, console, helper, intake.run_ids)
-            summary = _summary(runtime.db, tenant, intake, time.monotonic() - began)
+                _wait(services, console, helper, intake.run_ids)
+            summary = _summary(services, tenant, intake, time.monotonic() - began)
             if last is None or summary.tells_more_than(last):
                 _show(console, summary, waited=wait, as_json=as_json)
             if not watch:
@@ -116,8 +111,8 @@ def _show(console: Console, summary: Summary, *, waited: bool, as_json: bool) ->
         _print(console, summary, waited=waited)
 
 
-def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -> Summary:
-    tally = run_summaries.tally(db, intake.run_ids)
+def _summary(services: AppServices, tenant: str, intake: folder.Intake, seconds: float) -> Summary:
+    tally = services.folders.tally(intake.run_ids)
     return Summary(
         documents=len(intake.claimed),
         new=intake.new,
@@ -128,7 +123,7 @@ def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -
         same_bytes=intake.same_bytes,
         removed=intake.removed,
         failed=tally.statuses.get("failed", 0),
-        pages=run_summaries.pages(db, tenant, intake.documents),
+        pages=services.folders.pages(tenant, intake.documents),
         chunks=tally.chunks,
         paid=tally.paid_calls,
         unpriced=tally.unpriced_calls,
@@ -142,9 +137,11 @@ def _summary(db: Database, tenant: str, intake: folder.Intake, seconds: float) -
     )
 
 
-def _wait(db: Database, console: Console, helper: temporary_worker.Helper, run_ids: Sequence[str]) -> None:
+def _wait(
+    services: AppServices, console: Console, helper: temporary_worker.Helper, run_ids: Sequence[str]
+) -> None:
     """Return when all of these have ended. Whoever works may go away meanwhile."""
-    left = run_summaries.live(db, run_ids)
+    left = services.folders.live(run_ids)
     columns = (
         TextColumn("indexing"),
         BarColumn(),
@@ -159,12 +156,12 @@ def _wait(db: Database, console: Console, helper: temporary_worker.Helper, run_i
             bar.update(job, completed=len(run_ids) - len(left))
             helper.see_to_it()
             if time.monotonic() >= look_at:
-                troubles = provider_troubles.all_of(db)
+                troubles = services.operations.troubles()
                 notices.tell(f"waiting for the {troubles[0].sentence}" if troubles else None)
                 look_at = time.monotonic() + TROUBLES_EVERY
             # A look at many costs as much as a document; the last few are waited for closely.
             time.sleep(LOOK_EVERY if len(left) < MANY else 5 * LOOK_EVERY)
-            left = run_summaries.live(db, left)
+            left = services.folders.live(left)
         bar.update(job, completed=len(run_ids))
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from holdfast import bootstrap
 from holdfast.api import jobs as wire
 from holdfast.api import schemas_jobs
+from holdfast.bootstrap import AppServices
 from holdfast.cli import context, costs, temporary_worker, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core.records import RequestResult
@@ -23,10 +23,8 @@ from holdfast.service import results as tables
 from holdfast.service.billing import refusal
 from holdfast.service.estimates import Estimate
 from holdfast.service.jobs import JobRequest, Jobs, JobView
-from holdfast.service.library import Wish
-from holdfast.store.jobs.job_results import StoredResult
-from holdfast.store.jobs.jobs import JobQuery
-from holdfast.worker import sender
+from holdfast.service.records import JobQuery, StoredResult
+from holdfast.service.requests import Wish
 
 LOOK_EVERY = 0.2
 MODES = ("retry", "replace", "force")
@@ -50,18 +48,6 @@ class Wanting:
     max_cost: float | None = None
 
 
-@contextlib.contextmanager
-def opened() -> Iterator[tuple[bootstrap.Runtime, Jobs]]:
-    """This installation and its jobs, with a way to wake its workers."""
-    loaded = context.loaded()
-    sending = sender.open_sender(loaded)
-    try:
-        with bootstrap.open_runtime(loaded, sender=sending) as runtime:
-            yield runtime, bootstrap.jobs(runtime)
-    finally:
-        sending.close()
-
-
 def start(wanting: Wanting, *, wait: bool, as_json: bool) -> Exit:
     """The job was asked for, and followed to its end unless nobody waits."""
     if wanting.mode not in MODES:
@@ -69,32 +55,31 @@ def start(wanting: Wanting, *, wait: bool, as_json: bool) -> Exit:
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
         stack.enter_context(temporary_worker.ended_by_a_signal())
-        runtime, jobs = stack.enter_context(opened())
+        services = stack.enter_context(context.services(None))
+        jobs = services.jobs
         if jobs.kinds[wanting.kind].estimate is None:
             console.print(f"jobs of kind {wanting.kind} give no estimate", style="care", markup=False)
-        elif not costs.agreed(console, _foreseen(runtime, wanting), "the job", yes=wanting.yes or as_json):
+        elif not costs.agreed(console, _foreseen(services, wanting), "the job", yes=wanting.yes or as_json):
             return Exit.REFUSED
-        view, disposition = _asked(runtime, jobs, wanting)
+        view, disposition = _asked(services, wanting)
         if wait and view.job.run.status in LIVE:
-            helper = temporary_worker.Helper(runtime.db, console, view.job.run.pipeline)
+            helper = temporary_worker.Helper(services.operations, console, view.job.run.pipeline)
             view = followed(jobs, view, console, stack.enter_context(helper))
         return _ended(jobs, view, console, as_json=as_json, disposition=disposition)
 
 
-def _foreseen(runtime: bootstrap.Runtime, wanting: Wanting) -> Estimate:
+def _foreseen(services: AppServices, wanting: Wanting) -> Estimate:
     """What the job would cost."""
     params, collection = dict(wanting.params), wanting.collection
     if wanting.documents:
         params["documents"] = list(wanting.documents)
         if len(wanting.documents) == 1 and collection is None:
-            library = bootstrap.library(runtime)
-            collection = library.document(wanting.tenant, wanting.documents[0]).collection
-    estimating = bootstrap.estimating(runtime)
-    return estimating.of_job(wanting.tenant, collection or "default", wanting.kind, params)
+            collection = services.documents.get(wanting.tenant, wanting.documents[0]).collection
+    return services.estimates().of_job(wanting.tenant, collection or "default", wanting.kind, params)
 
 
-def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[JobView, Disposition]:
-    library = bootstrap.library(runtime)
+def _asked(services: AppServices, wanting: Wanting) -> tuple[JobView, Disposition]:
+    jobs = services.jobs
     wish = Wish(wanting.tenant, context.actor())
     params = dict(wanting.params)
     most = costs.nano_dollars(wanting.max_cost)
@@ -102,12 +87,12 @@ def _asked(runtime: bootstrap.Runtime, jobs: Jobs, wanting: Wanting) -> tuple[Jo
         wanting.kind, params, wanting.mode, wait_for_ready=wanting.wait_for_ready, max_cost=most
     )
     if len(wanting.documents) == 1 and wanting.collection is None:
-        document = library.document(wanting.tenant, wanting.documents[0])
+        document = services.documents.get(wanting.tenant, wanting.documents[0])
         answer = jobs.on_document(wish, document, order)
     else:
         if wanting.documents:
             params["documents"] = list(wanting.documents)
-        collection = library.collection(wanting.tenant, wanting.collection or "default")
+        collection = services.collections.get(wanting.tenant, wanting.collection or "default")
         answer = jobs.on_collection(wish, collection, order)
     if answer.disposition is Disposition.REFUSED:
         code, message = refusal(answer.reason)
@@ -186,7 +171,8 @@ def listed(
         raise CommandError(
             f"unknown state {state!r}; use one of {', '.join(Status)}", Exit.USAGE, code="bad_state"
         )
-    with opened() as (_runtime, jobs):
+    with context.services(None) as services:
+        jobs = services.jobs
         known = None if kind is None else jobs.known_kind(kind)
         found = jobs.page(JobQuery(tenant, known, collection, state, None, most))
         if as_json:
@@ -213,17 +199,19 @@ def show(tenant: str, job_id: str, *, follow: bool, as_json: bool) -> Exit:
     console = terminal.console(quiet=as_json)
     with contextlib.ExitStack() as stack:
         stack.enter_context(temporary_worker.ended_by_a_signal())
-        runtime, jobs = stack.enter_context(opened())
+        services = stack.enter_context(context.services(None))
+        jobs = services.jobs
         view = jobs.view(tenant, job_id)
         if follow and view.job.run.status in LIVE:
-            helper = temporary_worker.Helper(runtime.db, console, view.job.run.pipeline)
+            helper = temporary_worker.Helper(services.operations, console, view.job.run.pipeline)
             view = followed(jobs, view, console, stack.enter_context(helper))
         return _ended(jobs, view, console, as_json=as_json)
 
 
 def results(tenant: str, job_id: str, *, as_csv: bool, as_json: bool) -> None:
     """What the job left, as lines, as CSV or as one JSON document."""
-    with opened() as (_runtime, jobs):
+    with context.services(None) as services:
+        jobs = services.jobs
         view = jobs.view(tenant, job_id)
         if view.job.run.status is not Status.SUCCESS:
             message = f"the job has no results; it is {view.job.run.status}"
@@ -257,7 +245,8 @@ def _print(console: Console, view: JobView, found: Iterator[StoredResult]) -> No
 
 def cancel(tenant: str, job_id: str, *, as_json: bool) -> None:
     """The job has ended; exit code 3 when it had already."""
-    with opened() as (_runtime, jobs):
+    with context.services(None) as services:
+        jobs = services.jobs
         view = jobs.view(tenant, job_id)
         if not jobs.cancel(Wish(tenant, context.actor()), view):
             message = f"the job has already ended; it is {jobs.view(tenant, job_id).job.run.status}"

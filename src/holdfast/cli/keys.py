@@ -3,8 +3,8 @@
 import typer
 
 from holdfast.cli import context, terminal
-from holdfast.service.access import Access, Scope
-from holdfast.store.access.keys import Key
+from holdfast.service.access import Scope
+from holdfast.service.records import Key
 
 
 def create(
@@ -18,8 +18,8 @@ def create(
     as_json: bool,
 ) -> None:
     """A key is made, and its token told this once."""
-    with context.runtime() as runtime:
-        made = Access(runtime.db).make(
+    with context.services() as services:
+        made = services.access.make(
             tenant=tenant,
             name=name,
             scopes=[Scope(each) for each in scopes],
@@ -38,8 +38,8 @@ def create(
 
 def every(*, as_json: bool) -> None:
     """The keys, without their tokens."""
-    with context.runtime() as runtime:
-        found = Access(runtime.db).every()
+    with context.services() as services:
+        found = services.access.every()
     if as_json:
         terminal.show_json(found)
         return
@@ -67,6 +67,6 @@ def _state(key: Key) -> str:
 
 def revoke(key_id: str) -> None:
     """The key opens nothing any more."""
-    with context.runtime() as runtime:
-        Access(runtime.db).revoke(key_id)
+    with context.services() as services:
+        services.access.revoke(key_id)
     typer.echo(f"key {key_id} is revoked")

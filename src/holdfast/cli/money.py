@@ -11,17 +11,13 @@ import typer
 from holdfast import bootstrap
 from holdfast.cli import context, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
-from holdfast.core import states
 from holdfast.core.periods import Period
-from holdfast.core.states import CallState, Verb
+from holdfast.core.states import CallState
 from holdfast.ledger.prices import FREE, NANO, Price
 from holdfast.service import folder, formatting
-from holdfast.service.billing import Billing, told_about
+from holdfast.service.billing import told_about
 from holdfast.service.estimates import Estimate
-from holdfast.store.money import billing
-from holdfast.store.money import orders as store_orders
-from holdfast.store.money.billing import Bill, By, OpenOrder, TimeRange
-from holdfast.store.money.budgets import UNCHANGED, Budget, KeepLimit
+from holdfast.service.records import UNCHANGED, Bill, Budget, By, KeepLimit, OpenOrder, TimeRange
 
 
 def bill(
@@ -30,8 +26,8 @@ def bill(
     """What was paid, line by line, and what was not."""
     wanted = By(by)
     span = TimeRange(*(None if at is None else at.replace(tzinfo=UTC).timestamp() for at in (since, until)))
-    with context.runtime() as runtime:
-        money = Billing(runtime.engine)
+    with context.services() as services:
+        money = services.billing
         found = money.bill(tenant, wanted, span)
         lines = list(found.lines)
         while found.next is not None:
@@ -71,8 +67,8 @@ def summary(bill: Bill) -> str:
 
 def budgets(tenant: str | None, *, as_json: bool) -> None:
     """The budgets there are."""
-    with context.runtime() as runtime:
-        found = Billing(runtime.engine).budgets(tenant)
+    with context.services() as services:
+        found = services.billing.budgets(tenant)
     if as_json:
         terminal.show_json(found)
         return
@@ -113,8 +109,8 @@ def set_budget(
 ) -> None:
     """A tenant or a collection has these limits from now on; None removes one."""
     scope = "tenant" if collection is None else f"collection:{collection}"
-    with context.runtime() as runtime:
-        changed = Billing(runtime.engine).set_budget(
+    with context.services() as services:
+        changed = services.billing.set_budget(
             tenant, scope, hard=hard, soft=soft, period=period, actor=context.actor()
         )
     if as_json:
@@ -132,8 +128,8 @@ def estimate(
     """What indexing files, or a collection with changed options, would cost."""
     chosen = dict(_option(each) for each in options)
     refused: dict[str, str] = {}
-    with bootstrap.open_runtime(context.loaded()) as runtime:
-        asked = bootstrap.estimating(runtime)
+    with context.services(None) as services:
+        asked = services.estimates()
         if paths:
             files = [each.path for each in folder.files(paths)]
             found = asked.of_files(
@@ -211,8 +207,8 @@ def _priced(model: str, provider: str | None, price: Price, source: str) -> dict
 
 def orders(state: str | None, *, as_json: bool) -> None:
     """The orders whose outcome is not settled."""
-    with context.runtime() as runtime:
-        found = billing.open_orders(runtime.db, None, None if state is None else CallState(state))
+    with context.services() as services:
+        found = services.billing.open_orders(None, None if state is None else CallState(state))
     if as_json:
         terminal.show_json(found)
         return
@@ -242,14 +238,9 @@ def orders(state: str | None, *, as_json: bool) -> None:
 
 def resolve(order_id: str, *, charged: bool) -> None:
     """A person has looked; the order goes on, or is void."""
-    with context.runtime() as runtime:
-        found = billing.order(runtime.db, None, order_id)
-        if found is None:
-            raise CommandError(f"there is no order {order_id}", Exit.NOT_FOUND, code="unknown_order")
-        if not states.may("call", CallState(found.state), Verb.RESOLVE):
-            message = f"order {order_id} is {found.state}; only one in doubt or parked can be resolved"
-            raise CommandError(message, Exit.REFUSED, code="nothing_to_resolve")
-        state = store_orders.resolve(runtime.db, order_id, charged=charged, actor=context.actor())
+    with context.services() as services:
+        found = services.billing.order(None, order_id)
+        state = services.billing.resolve(found, charged=charged, actor=context.actor())
     typer.echo(_resolved(found, state))
 
 

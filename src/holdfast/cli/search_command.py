@@ -2,7 +2,6 @@
 
 from rich.text import Text
 
-from holdfast import bootstrap
 from holdfast.cli import context, terminal
 from holdfast.search.searcher import Found, Hit, Mode
 
@@ -13,8 +12,8 @@ SHOWN = tuple(
 
 def search(question: str, *, collection: str, tenant: str, k: int, mode: Mode, as_json: bool) -> None:
     """The hits are on standard output, the best at the top."""
-    with bootstrap.open_runtime(context.loaded()) as runtime:
-        found = bootstrap.searching(runtime).search(tenant, collection, question, k=k, mode=mode)
+    with context.services(None) as services:
+        found = services.search.search(tenant, collection, question, k=k, mode=mode)
     if as_json:
         hits = [{name: getattr(hit, name) for name in SHOWN} for hit in found.hits]
         told = {"hits": hits, "publish_seq": found.publish_seq, "legs": found.legs, "notices": found.notices}

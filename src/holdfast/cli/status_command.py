@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from holdfast import extras
-from holdfast.cli import context, money, queries, terminal
+from holdfast.cli import context, money, terminal
 from holdfast.core.states import LANE_RANK, CallState, Skip, Status, shown
 from holdfast.service import formatting
+from holdfast.service.records import (
+    Bill,
+    Budget,
+    DutyHealth,
+    LaneCount,
+    Lease,
+    LiveRun,
+    OpenOrder,
+    Trouble,
+    Worker,
+    WorkerState,
+)
 from holdfast.settings import Settings
-from holdfast.store.money import billing, budgets, provider_troubles
-from holdfast.store.protocol import duty_schedule, workers
-from holdfast.store.protocol.workers import WorkerState
-from holdfast.store.views import reads
 
 MOST_SHOWN = 20
 # Seconds by which a duty of the sweep is late when that is worth a line.
@@ -46,42 +54,42 @@ class Refusals:
 class StatusReport:
     """What `status` answers."""
 
-    workers: tuple[workers.Worker, ...]
-    lanes: tuple[reads.LaneCount, ...]
+    workers: tuple[Worker, ...]
+    lanes: tuple[LaneCount, ...]
     queues: tuple[QueueDepth, ...]
-    leases: tuple[reads.Lease, ...]
+    leases: tuple[Lease, ...]
     refusals: Refusals
-    live: tuple[queries.Live, ...]
-    unsettled: tuple[billing.OpenOrder, ...]
-    bill: billing.Bill
-    providers: tuple[provider_troubles.Trouble, ...]
-    budgets: tuple[budgets.Budget, ...]
-    duties: tuple[duty_schedule.DutyHealth, ...] = ()
+    live: tuple[LiveRun, ...]
+    unsettled: tuple[OpenOrder, ...]
+    bill: Bill
+    providers: tuple[Trouble, ...]
+    budgets: tuple[Budget, ...]
+    duties: tuple[DutyHealth, ...] = ()
     parsing: tuple[str, ...] = ()
 
 
 def status(*, as_json: bool) -> None:
     """Workers, lanes, leases, live runs, orders that nobody heard of, and the bill."""
-    with context.runtime() as runtime:
-        counted = reads.lanes(runtime.db)
-        known = workers.known(runtime.db)
+    with context.services() as services:
+        operations, billing = services.operations, services.billing
+        counted, known = operations.lanes(), operations.workers()
         standing = StatusReport(
             known,
-            tuple(counted.get(lane, reads.LaneCount(lane)) for lane in LANE_RANK),
-            _queues(runtime.settings),
-            reads.leases(runtime.db),
+            tuple(counted.get(lane, LaneCount(lane)) for lane in LANE_RANK),
+            _queues(services.settings),
+            operations.leases(),
             _refusals(known),
-            queries.live_runs(runtime.db),
+            operations.live_runs(),
             tuple(
                 order
                 for state in (CallState.IN_DOUBT, CallState.PARKED)
-                for order in billing.open_orders(runtime.db, None, state)
+                for order in billing.open_orders(None, state)
             ),
-            billing.bill(runtime.db, None),
-            tuple(provider_troubles.all_of(runtime.db)),
-            budgets.every(runtime.db),
-            duty_schedule.health(runtime.db),
-            runtime.parsers.measures(),
+            billing.bill(None),
+            tuple(operations.troubles()),
+            tuple(billing.budgets(None)),
+            operations.duties(),
+            services.runtime.parsers.measures(),
         )
     if as_json:
         terminal.show_json(standing)
@@ -97,7 +105,7 @@ def _queues(loaded: Settings) -> tuple[QueueDepth, ...]:
     return tuple(QueueDepth(*depth) for depth in queue_depths.measure(loaded))
 
 
-def _refusals(known: Sequence[workers.Worker]) -> Refusals:
+def _refusals(known: Sequence[Worker]) -> Refusals:
     total: Counter[str] = Counter()
     for worker in known:
         total.update(worker.counts)
@@ -176,7 +184,7 @@ def _print_workers(console: Console, standing: StatusReport) -> None:
     console.print()
 
 
-def _print_duties(console: Console, known: Sequence[duty_schedule.DutyHealth]) -> None:
+def _print_duties(console: Console, known: Sequence[DutyHealth]) -> None:
     """One line when all is well; otherwise the duties of the sweep that are late or fail."""
     troubled = [each for each in known if each.failures or each.lag > SHOWN_LAG]
     if not known:
@@ -208,7 +216,7 @@ def _print_lanes(console: Console, standing: StatusReport) -> None:
     console.print()
 
 
-def _print_live(console: Console, live: tuple[queries.Live, ...]) -> None:
+def _print_live(console: Console, live: tuple[LiveRun, ...]) -> None:
     numbers = ("gen", "slices", "age")
     table = terminal.table(
         "subject", "title", "kind", "status", "gen", "slices", "lane", "age", "run", numbers=numbers

@@ -12,9 +12,8 @@ from rich.console import Console
 
 from holdfast.cli import processes, supervisor
 from holdfast.core.errors import NotReadyError
-from holdfast.store.base.database import Database
-from holdfast.store.protocol import workers
-from holdfast.store.protocol.workers import WorkerState
+from holdfast.service.operations import Operations
+from holdfast.service.records import WorkerState
 
 WORKERS_EVERY = 2.0
 
@@ -22,8 +21,8 @@ WORKERS_EVERY = 2.0
 class Helper:
     """Sees to it that somebody works on `pipeline`: a worker of its own where nobody else does."""
 
-    def __init__(self, db: Database, console: Console, pipeline: str) -> None:
-        self._db = db
+    def __init__(self, operations: Operations, console: Console, pipeline: str) -> None:
+        self._operations = operations
         self._console = console
         self._pipeline = pipeline
         self._own: OwnWorker | None = None
@@ -50,7 +49,7 @@ class Helper:
     def _somebody_works(self) -> bool:
         return any(
             each.state in {WorkerState.WORKING, WorkerState.STARTING} and self._pipeline in each.pipelines
-            for each in workers.known(self._db)
+            for each in self._operations.workers()
         )
 
 

@@ -1,63 +1,37 @@
 """`holdfast why`: the story of a subject, in words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.markup import escape
 
-from holdfast import bootstrap
 from holdfast.cli import context, terminal
-from holdfast.core import subjects
-from holdfast.core.records import Head, Spent
+from holdfast.core.records import Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
 from holdfast.service import explanations, formatting
-from holdfast.store.library import documents
-from holdfast.store.library.documents import Document
-from holdfast.store.money import billing, provider_troubles
-from holdfast.store.money.provider_troubles import Trouble
-from holdfast.store.views import reads
-from holdfast.store.views.reads import RunDetail, Story, TaskDetail
+from holdfast.service.records import RunDetail, TaskDetail
+from holdfast.service.subject_work import SubjectStory
 
 STYLES = {Status.SUCCESS: "good", Status.FAILED: "bad", Status.RUNNING: "name", Status.QUEUED: "name"}
 
 
-@dataclass(frozen=True, slots=True)
-class SubjectStory:
-    """A story, and the orders of its runs that are not settled."""
-
-    story: Story
-    orders: tuple[billing.OpenOrder, ...]
-    document: Document | None = None
-
-
 def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     """The story of every kind of work on the subject, or of one."""
-    with context.runtime() as runtime:
-        heads = context.some_heads(runtime.db, tenant, subject, kind)
-        unsettled = billing.open_orders(runtime.db, None)
-        now = reads.moment(runtime.db)
-        troubles = provider_troubles.all_of(runtime.db)
-        told = [
-            SubjectStory(
-                story,
-                tuple(order for order in unsettled if order.run_id in story.tasks),
-                _document(runtime, head),
-            )
-            for head in heads
-            if (story := reads.story(runtime.db, head.id)) is not None
-        ]
+    with context.services() as services:
+        told = services.work.stories(tenant, subject, kind)
     if as_json:
-        terminal.show_json(told)
+        terminal.show_json(
+            [{"story": each.story, "orders": each.orders, "document": each.document} for each in told]
+        )
         return
     console = terminal.console()
     for number, each in enumerate(told):
         if number:
             console.print()
-        _tell(console, each, now, troubles)
+        _tell(console, each)
 
 
-def _tell(console: Console, told: SubjectStory, now: float, troubles: Sequence[Trouble]) -> None:
+def _tell(console: Console, told: SubjectStory) -> None:
     head = told.story.head
     word = shown(head.kind, head.status)
     style = STYLES.get(head.status, "care")
@@ -82,16 +56,9 @@ def _tell(console: Console, told: SubjectStory, now: float, troubles: Sequence[T
     for order in told.orders:
         console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'in flight'}")
     document = told.document
-    advice = explanations.advise(told.story, told.orders, now=now, troubles=troubles, document=document)
+    advice = told.advice
     todo = advice.todo if document is not None and not document.has_content else _advice(told)
     console.print(f"\n{escape(advice.sentence)} {escape(todo)}")
-
-
-def _document(runtime: bootstrap.Runtime, head: Head) -> Document | None:
-    """The document that is indexed; None for other work."""
-    if head.kind != subjects.INDEX:
-        return None
-    return documents.document(runtime.db, head.tenant, subjects.document_id(head.subject))
 
 
 def _tell_run(

@@ -26,6 +26,24 @@ class NotFoundError(HoldfastError):
     code = "not_found"
 
 
+class ConflictError(HoldfastError):
+    """The request is at odds with what is there."""
+
+    code = "conflict"
+
+
+class GenerationMovedError(HoldfastError):
+    """The document is at another generation than the caller expected; nothing was changed."""
+
+    code = "generation_moved"
+
+
+class NoContentError(HoldfastError):
+    """There is no content to work on; nothing was asked for."""
+
+    code = "no_content"
+
+
 class StoreUnavailableError(HoldfastError):
     """The database did not respond in time. Whether anything changed is unknown."""
 

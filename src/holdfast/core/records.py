@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.core import keys
-from holdfast.core.errors import BadRequestError
+from holdfast.core.errors import BadRequestError, GenerationMovedError
 from holdfast.core.states import LANE_RANK, CallState, Disposition, Lane, Skip, Status, TaskState
 
 KIND = re.compile(r"[a-z][a-z0-9_-]{0,39}")
@@ -62,6 +62,13 @@ class Ask:
     def fingerprint(self) -> str:
         """Digest of the work: content, options and pipeline."""
         return keys.digest(self.content, keys.canonical(dict(self.options)), self.pipeline)
+
+
+def expect(generation: int, expected: int | None) -> None:
+    """Return if the generation is the expected one, or any is; otherwise GenerationMovedError."""
+    if expected is not None and expected != generation:
+        message = f"the document is at generation {generation}, not {expected}; look at it again"
+        raise GenerationMovedError(message)
 
 
 def _match(pattern: re.Pattern[str], value: object, name: str, form: str) -> None:

@@ -18,7 +18,7 @@ from holdfast.engine.kinds import Supplies
 from holdfast.engine.models import Model
 from holdfast.kinds import actions as kinds
 from holdfast.kinds import model_calls, parameters, webhook_signature
-from holdfast.service.library import Wish
+from holdfast.service.requests import Wish
 from holdfast.store.base.database import Database
 from holdfast.store.follow_ups import actions, delivery_attempts, follow_up_retries, follow_ups, webhook_tests
 from holdfast.store.follow_ups.delivery_attempts import Delivery

@@ -11,13 +11,15 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TypeAlias
 
-from holdfast.core.errors import BadRequestError
+from holdfast.core import states
+from holdfast.core.errors import BadRequestError, ConflictError, NotFoundError
 from holdfast.core.periods import Period
 from holdfast.core.records import TENANT
+from holdfast.core.states import CallState, Verb
 from holdfast.engine.engine import Engine
 from holdfast.ledger import prices
-from holdfast.store.money import billing, budgets
-from holdfast.store.money.billing import Bill, By, TimeRange
+from holdfast.store.money import billing, budgets, orders
+from holdfast.store.money.billing import Bill, By, OpenOrder, TimeRange
 from holdfast.store.money.budgets import UNCHANGED, Budget, KeepLimit, Limit
 
 MOST_DOLLARS = 1_000_000_000
@@ -62,6 +64,24 @@ class Billing:
     def budgets(self, tenant: str | None) -> Sequence[Budget]:
         """The budgets of a tenant, or of all."""
         return budgets.every(self._db) if tenant is None else budgets.of_tenant(self._db, tenant)
+
+    def open_orders(self, tenant: str | None, state: CallState | None = None) -> tuple[OpenOrder, ...]:
+        """The orders of a tenant, or of all, that are not settled, the oldest first."""
+        return billing.open_orders(self._db, tenant, state)
+
+    def order(self, tenant: str | None, order_id: str) -> OpenOrder:
+        """An order that is not settled; NotFoundError when there is none."""
+        found = billing.order(self._db, tenant, order_id)
+        if found is None:
+            raise NotFoundError(f"there is no order {order_id!r}", code="unknown_order")
+        return found
+
+    def resolve(self, order: OpenOrder, *, charged: bool, actor: str) -> CallState:
+        """A person has said whether the order was charged: it goes on, or is void. Else ConflictError."""
+        if not states.may("call", CallState(order.state), Verb.RESOLVE):
+            message = f"order {order.id} is {order.state}; only one in doubt or parked can be resolved"
+            raise ConflictError(message, code="nothing_to_resolve")
+        return orders.resolve(self._db, order.id, charged=charged, actor=actor)
 
     def limited(self, tenant: str, scope: str) -> bool:
         """True when the scope has a budget, of whatever period."""

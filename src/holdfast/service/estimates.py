@@ -36,7 +36,8 @@ from holdfast.kinds import index, parameters
 from holdfast.ledger.estimates import Forecast, Foresight
 from holdfast.ledger.pay import Call
 from holdfast.service import jobs
-from holdfast.service.library import Library
+from holdfast.service.collections import Collections
+from holdfast.service.documents import Documents
 from holdfast.store.library import documents
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import Document
@@ -122,7 +123,8 @@ class Estimating:
     def __init__(
         self,
         engine: Engine,
-        library: Library,
+        collections: Collections,
+        documents: Documents,
         defaults: index.Choices,
         shelf: Blobs,
         parser: Parser,
@@ -132,7 +134,8 @@ class Estimating:
         seconds: float | None = None,
     ) -> None:
         self._engine = engine
-        self._library = library
+        self._collections = collections
+        self._documents = documents
         self._defaults = defaults
         self._shelf = shelf
         self._parser = parser
@@ -210,13 +213,13 @@ class Estimating:
         self, tenant: str, collection_id: str, *, options: Mapping[str, Any] | None = None
     ) -> Estimate:
         """What it would cost if the collection had these options: an option that is null is the default."""
-        found = self._library.collection(tenant, collection_id)
+        found = self._collections.get(tenant, collection_id)
         merged = {**found.options, **(options or {})}
         changed = replace(found, options={name: each for name, each in merged.items() if each is not None})
         chosen = index.choices(self._defaults, changed.options)
 
         def concerns(document: Document) -> bool:
-            return not self._library.is_current(changed, document)
+            return not self._documents.is_current(changed, document)
 
         clock = _Clock(self._seconds)
 
@@ -236,7 +239,7 @@ class Estimating:
         estimate = spec.estimate
         if estimate is None:
             raise BadRequestError(f"jobs of kind {kind!r:.40} give no estimate", code="no_estimate")
-        found = self._library.collection(tenant, collection_id)
+        found = self._collections.get(tenant, collection_id)
         checked = parameters.checked(spec, params)
         model = jobs.asked(self._supplies, checked) if spec.asks_model else None
         named = checked.get("documents")
@@ -247,13 +250,13 @@ class Estimating:
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
             return estimate(checked, [each.text for each in self._passages(document)], model), True
 
-        chosen = replace(self._library.choices(found), model=model.name if model is not None else "")
+        chosen = replace(self._collections.choices(found), model=model.name if model is not None else "")
         estimated = self._sampled(tenant, found, chosen, concerns, calls, _Clock(self._seconds))
         return _bounded(estimated, spec.most_calls(checked) if spec.most_calls is not None else None)
 
     def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
         """What an action with these checked options would cost on every document that is ready now."""
-        found = self._library.collection(tenant, collection_id)
+        found = self._collections.get(tenant, collection_id)
         _, spec = self._engine.registry.action(str(options["sort"]))
         estimate = spec.estimate
         model = jobs.asked(self._supplies, options) if spec.asks_model else None
@@ -265,7 +268,7 @@ class Estimating:
             passages = tuple(self._passages(document))
             return estimate(options, ReadyDocument(subject, document.published_generation, passages), model)
 
-        chosen = replace(self._library.choices(found), model=model.name if model is not None else "")
+        chosen = replace(self._collections.choices(found), model=model.name if model is not None else "")
         return self._sampled(
             tenant, found, chosen, lambda document: document.visible, calls, _Clock(self._seconds)
         )
@@ -359,7 +362,7 @@ class Estimating:
     ) -> index.Choices:
         base = self._defaults
         if collection is not None:
-            base = self._library.choices(self._library.collection(tenant, collection))
+            base = self._collections.choices(self._collections.get(tenant, collection))
         return index.choices(base, options)
 
     def _foresight(self, tenant: str) -> Foresight:

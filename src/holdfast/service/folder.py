@@ -8,21 +8,24 @@ takes the other's document.
 
 import fnmatch
 import hashlib
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.core.states import Disposition, Status
 from holdfast.core.text import is_plain, plain
-from holdfast.service.library import Library, Taking, Upload, Wish
+from holdfast.service.documents import Documents, Taking, Upload
+from holdfast.service.requests import Wish
 from holdfast.store.base.database import Database
-from holdfast.store.library import documents
+from holdfast.store.library import collections, documents
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.documents import Document, DocumentDraft
-from holdfast.store.views import reads
+from holdfast.store.views import reads, run_summaries
 
 STEP = 500
 READERS = 4
@@ -141,40 +144,50 @@ def _below(path: Path, selection: Selection) -> Iterator[FolderFile]:
         yield FolderFile(f"{place.relative_to(path).as_posix()}/", place)
 
 
-def take_in(
-    db: Database,
-    library: Library,
-    wish: Wish,
-    collection_id: str,
-    found: Iterable[FolderFile],
-    *,
-    prune: bool = False,
-    retry: bool = True,
-    selection: Selection = EVERYTHING,
-) -> Intake:
-    """Every file has its document, and what is new or changed has been asked for.
+class Folders:
+    """Folders that become collections, and what came of their files."""
 
-    With `prune`, uploaded documents of the collection that stand for none of these files are deleted; those
-    of a file that was refused, or that the selection does not take, stay. Without `retry`, what failed is
-    left as it is until its file changes; with it, only what failed for good is.
-    """
-    collection = library.collection(wish.tenant, collection_id)
-    intake = Intake()
-    takes = _Take(db, library, wish, collection, intake, retry)
-    some: list[FolderFile] = []
-    for file in found:
-        some.append(file)
-        if len(some) >= STEP:
+    def __init__(self, db: Database, documents: Documents) -> None:
+        self._db = db
+        self._documents = documents
+        self.live = partial(run_summaries.live, db)
+        self.tally = partial(run_summaries.tally, db)
+        self.pages = partial(run_summaries.pages, db)
+
+    def take_in(
+        self,
+        wish: Wish,
+        collection_id: str,
+        found: Iterable[FolderFile],
+        *,
+        prune: bool = False,
+        retry: bool = True,
+        selection: Selection = EVERYTHING,
+    ) -> Intake:
+        """Every file has its document, and what is new or changed has been asked for.
+
+        With `prune`, uploaded documents of the collection that stand for none of these files are deleted;
+        those of a file that was refused, or that the selection does not take, stay. Without `retry`, what
+        failed is left as it is until its file changes; with it, only what failed for good is.
+        """
+        collection = collections.existing(self._db, wish.tenant, collection_id)
+        intake = Intake()
+        takes = _Take(self._db, self._documents, wish, collection, intake, retry)
+        for some in _batches(found):
             takes.take(some)
-            some = []
-    takes.take(some)
-    if prune:
-        for each in library.walk(wish.tenant, collection_id):
-            gone = each.id not in intake.claimed and selection.takes(each.name)
-            if each.source == "upload" and gone and not intake.spares(each.name):
-                library.delete(wish, each.id)
-                intake.removed += 1
-    return intake
+        if prune:
+            for each in self._documents.walk(wish.tenant, collection_id):
+                gone = each.id not in intake.claimed and selection.takes(each.name)
+                if each.source == "upload" and gone and not intake.spares(each.name):
+                    self._documents.delete(wish, each.id)
+                    intake.removed += 1
+        return intake
+
+
+def _batches(found: Iterable[FolderFile]) -> Iterator[list[FolderFile]]:
+    files = iter(found)
+    while some := list(itertools.islice(files, STEP)):
+        yield some
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +195,7 @@ class _Take:
     """One pass over the files, some hundred at a time."""
 
     db: Database
-    library: Library
+    documents: Documents
     wish: Wish
     collection: Collection
     intake: Intake
@@ -227,13 +240,13 @@ class _Take:
         """Ask for a document whose bytes are known, unless it is plain that nothing would happen."""
         intake = self.intake
         intake.claimed.add(known.id)
-        if self.library.is_current(self.collection, known):
+        if self.documents.is_current(self.collection, known):
             intake.unchanged += 1
             return
         if known.status is Status.FAILED and (not self.retry or self._failed_for_good(known)):
             intake.failed_before += 1
             return
-        taking = self.library.index(self.wish, known.id)
+        taking = self.documents.index(self.wish, known.id)
         intake.note(taking)
         if taking.answer.created:
             intake.changed += 1
@@ -247,12 +260,12 @@ class _Take:
         run = reads.run(self.db, known.run_id) if known.run_id is not None else None
         if run is None or run.run.error_code not in FOR_GOOD:
             return False
-        return self.library.is_as_asked(self.collection, known)
+        return self.documents.is_as_asked(self.collection, known)
 
     def _change(self, known: Document, file: FolderFile) -> None:
         try:
             with file.path.open("rb") as stream:
-                taking = self.library.put_content(self.wish, known.id, Upload(stream, file.name))
+                taking = self.documents.put_content(self.wish, known.id, Upload(stream, file.name))
         except (HoldfastError, OSError) as error:
             self.intake.refuse(file, str(error))
             return
@@ -283,12 +296,12 @@ class _Take:
         """A document that could be made of the file, whose bytes are on the shelf; or why there is none."""
         try:
             with file.path.open("rb") as stream:
-                return self.library.keep(Upload(stream, file.name))
+                return self.documents.keep(Upload(stream, file.name))
         except (HoldfastError, OSError) as error:
             return str(error)
 
     def _ask_for(self, kept: Sequence[tuple[FolderFile, DocumentDraft]]) -> None:
-        takings = self.library.add_kept(self.wish, self.collection.id, [draft for _, draft in kept])
+        takings = self.documents.add_kept(self.wish, self.collection, [draft for _, draft in kept])
         for (file, _), taking in zip(kept, takings, strict=True):
             self.intake.note(taking)
             if taking.disposition is Disposition.REFUSED:

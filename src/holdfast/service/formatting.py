@@ -7,7 +7,7 @@ LENGTHS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
 def money(nano: int) -> str:
-    """Nano-dollars as dollars, with as many places as the amount needs, at least two."""
+    """Nano-dollars, with as many places as the amount needs, at least two."""
     places = 2 if abs(nano) >= NANO or nano == 0 else 6 if abs(nano) >= 1000 else 9
     return f"${nano / NANO:,.{places}f}"
 

@@ -17,7 +17,7 @@ from holdfast.kinds.corpus import JobScope
 from holdfast.service import explanations
 from holdfast.service.actions import checked_callback
 from holdfast.service.explanations import Waiting
-from holdfast.service.library import Wish
+from holdfast.service.requests import Wish
 from holdfast.store.jobs import job_results, job_sources, jobs
 from holdfast.store.jobs.job_results import StoredResult
 from holdfast.store.jobs.jobs import Job, JobQuery

@@ -1,15 +1,7 @@
 """Documents that were imported and have no content here: nothing can be indexed until they have some."""
 
-from holdfast.core.errors import HoldfastError
-from holdfast.core.records import RequestResult
-from holdfast.core.states import Disposition
+from holdfast.core.errors import NoContentError
 from holdfast.store.library.documents import Document
-
-
-class NoContentError(HoldfastError):
-    """There is no content to work on; nothing was asked for."""
-
-    code = "no_content"
 
 
 def way_out(found: Document) -> str:
@@ -22,13 +14,6 @@ def way_out(found: Document) -> str:
 def refused(found: Document) -> NoContentError:
     """The error for whoever asks for such a document."""
     return NoContentError(f"{found.title} was imported and has no content here. {way_out(found)}")
-
-
-def unchanged(found: Document) -> RequestResult:
-    """The answer to a change that would have asked for such a document; it is indexed once it has content."""
-    return RequestResult(
-        Disposition.UNCHANGED, "no_content", found.head_id, found.run_id, found.generation, found.status
-    )
 
 
 def sentence(found: Document) -> str:

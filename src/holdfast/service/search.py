@@ -24,7 +24,7 @@ from holdfast.providers import local
 from holdfast.providers.local import LocalProvider
 from holdfast.search.searcher import Found, Mode, QualityNotice, Searcher
 from holdfast.service import source_fusion
-from holdfast.service.library import Library
+from holdfast.service.collections import Collections
 from holdfast.store.library import other_models
 from holdfast.vectors.base import VectorIndex
 from holdfast.vectors.encoding import Vector
@@ -82,9 +82,9 @@ def _other_model(chosen: index.Choices, number: int) -> QualityNotice:
 class Searching:
     """Answers questions over collections."""
 
-    def __init__(self, engine: Engine, library: Library, vectors: VectorIndex | None = None) -> None:
+    def __init__(self, engine: Engine, collections: Collections, vectors: VectorIndex | None = None) -> None:
         self._engine = engine
-        self._library = library
+        self._collections = collections
         self._searcher = Searcher(engine.db, vectors=vectors)
         self._embedded = functools.lru_cache(REMEMBERED)(_embedded)
         self._known_others: dict[tuple[str, str], _Others] = {}
@@ -92,7 +92,7 @@ class Searching:
     @property
     def waits(self) -> bool:
         """True when questions may be embedded by somebody else's server."""
-        return any(name != local.NAME for name in self._library.providers)
+        return any(name != local.NAME for name in self._collections.providers)
 
     def search(
         self,
@@ -113,8 +113,8 @@ class Searching:
         When the provider cannot embed the question now, words alone decide: `legs` and `notices` say so.
         `notices` also tells of documents that another model has embedded, which meaning does not find.
         """
-        found = self._library.collection(tenant, collection)
-        chosen = self._library.choices(found)
+        found = self._collections.get(tenant, collection)
+        chosen = self._collections.choices(found)
         more = self._sources(mode, sources)
         notices: list[QualityNotice] = []
         vectors: list[Vector] = []

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from fastapi import Request
 from fastapi.responses import Response
 
+from holdfast.bootstrap import AppServices
 from holdfast.core.states import Status
 from holdfast.engine.job_specs import ActionSpec
 from holdfast.engine.models import Model
-from holdfast.store.follow_ups.delivery_attempts import Delivery
-from holdfast.store.follow_ups.follow_ups import Action, FollowUp
+from holdfast.service.records import Action, Delivery, FollowUp
 from holdfast.web import forms, rendering
 from holdfast.web.collections import ItsCollection
-from holdfast.web.parts import Its, ItsOf
+from holdfast.web.parts import Services
 
 LATELY = 10
 # Deliveries are looked through for those of each webhook.
@@ -65,42 +65,41 @@ class ActionCard:
 
 
 @router.get("/collections/{name}/actions")
-def actions(request: Request, its: ItsOf, who: rendering.Who, found: ItsCollection) -> Response:
+def actions(request: Request, services: Services, who: rendering.Who, found: ItsCollection) -> Response:
     """Show what the collection is told to do with its documents, and what came of it."""
-    listed = its.actions.all(who.tenant, found.id)
-    cards = _cards(its, who.tenant, listed)
+    listed = services.actions.all(who.tenant, found.id)
+    cards = _cards(services, who.tenant, listed)
     names = {each.subject.partition(":")[2] for card in cards for each in card.results}
     return rendering.page(
         request,
-        its,
         who,
         "actions.html",
         f"Actions of {found.title}",
         collection=found,
         actions=len(cards),
         cards=cards,
-        types=its.actions.types,
+        types=services.actions.types,
         form_fields=forms.fields,
-        own_view=forms.outcome_view(its.actions.types),
+        own_view=forms.outcome_view(services.actions.types),
         titles={
-            each.document.id: each.document.title for each in its.viewing.some(who.tenant, found.id, names)
+            each.document.id: each.document.title for each in services.views.some(who.tenant, found.id, names)
         },
-        model=its.jobs.model,
-        unpriced=its.actions.is_unpriced(its.jobs.model),
+        model=services.jobs.model,
+        unpriced=services.actions.is_unpriced(services.jobs.model),
     )
 
 
-def _cards(its: Its, tenant: str, listed: Sequence[Action]) -> list[ActionCard]:
+def _cards(services: AppServices, tenant: str, listed: Sequence[Action]) -> list[ActionCard]:
     hooks = {each.id for each in listed if each.sort == "webhook"}
-    sent = its.deliveries.page(tenant, state=None, before=None, limit=DELIVERIES) if hooks else ()
+    sent = services.deliveries.page(tenant, state=None, before=None, limit=DELIVERIES) if hooks else ()
     return [
         ActionCard(
             each,
-            () if each.id in hooks else its.actions.lately(tenant, each.id, LATELY),
+            () if each.id in hooks else services.actions.lately(tenant, each.id, LATELY),
             [one for one in sent if one.action_id == each.id][:LATELY],
-            its.actions.types.get(each.sort),
-            model := its.actions.model(each),
-            its.actions.is_unpriced(model),
+            services.actions.types.get(each.sort),
+            model := services.actions.model(each),
+            services.actions.is_unpriced(model),
         )
         for each in listed
     ]

@@ -13,10 +13,9 @@ from holdfast.core.text import plain
 from holdfast.kinds.index import Choices
 from holdfast.service.access import Scope
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, DocumentView, place_of
-from holdfast.store.library.collections import Collection
-from holdfast.store.library.document_lists import Counts, DocumentQuery, SortKey
+from holdfast.service.records import Collection, Counts, DocumentQuery, SortKey
 from holdfast.web import display, rendering
-from holdfast.web.parts import ItsOf
+from holdfast.web.parts import Services
 
 # A filter of the web UI alone: what was imported and has no content here rests in one of two statuses.
 IMPORTED = "imported"
@@ -110,8 +109,8 @@ def _settings(chosen: Choices) -> list[Setting]:
 router = rendering.router()
 
 
-def _found(its: ItsOf, who: rendering.Who, name: str) -> Collection:
-    return its.library.collection(who.tenant, name if TENANT.fullmatch(name) else "-")
+def _found(services: Services, who: rendering.Who, name: str) -> Collection:
+    return services.collections.get(who.tenant, name if TENANT.fullmatch(name) else "-")
 
 
 ItsCollection = Annotated[Collection, Depends(_found)]
@@ -120,14 +119,13 @@ Chosen = Annotated[DocumentFilter, Depends(_filter)]
 
 @router.get("/collections/{name}")
 def collection(
-    request: Request, its: ItsOf, who: rendering.Who, found: ItsCollection, chosen: Chosen
+    request: Request, services: Services, who: rendering.Who, found: ItsCollection, chosen: Chosen
 ) -> Response:
     """Show a collection with the first of its documents; the others are fetched as one scrolls."""
-    views, follows = its.viewing.listed(chosen.wanted(found, None))
-    counts = its.viewing.count(who.tenant, found.id)
+    views, follows = services.views.listed(chosen.wanted(found, None))
+    counts = services.views.count(who.tenant, found.id)
     return rendering.page(
         request,
-        its,
         who,
         "collection.html",
         found.title,
@@ -138,16 +136,16 @@ def collection(
         follows=follows,
         counts=counts,
         chips=_chips(counts),
-        settings=_settings(its.library.choices(found)),
-        actions=len(its.actions.all(who.tenant, found.id)),
+        settings=_settings(services.collections.choices(found)),
+        actions=len(services.actions.all(who.tenant, found.id)),
         is_blank=not views and not counts.documents,
-        most_bytes=its.runtime.settings.most_bytes,
+        most_bytes=services.settings.most_bytes,
     )
 
 
 @router.get("/collections/{name}/rows")
 def rows(
-    its: ItsOf,
+    services: Services,
     who: rendering.Who,
     found: ItsCollection,
     chosen: Chosen,
@@ -159,16 +157,16 @@ def rows(
     follows = None
     if ids is not None:
         named = [each for each in ids.split(",")[:MOST_IDS] if TENANT.fullmatch(each)]
-        views = [each for each in its.viewing.some(who.tenant, found.id, named) if chosen.has(each)]
+        views = [each for each in services.views.some(who.tenant, found.id, named) if chosen.has(each)]
     else:
-        views, follows = its.viewing.listed(chosen.wanted(found, cursor, limit))
+        views, follows = services.views.listed(chosen.wanted(found, cursor, limit))
     return rendering.part("rows.html", views=views, follows=follows, may_write=who.may(Scope.WRITE))
 
 
 @router.get("/collections/{name}/counts")
-def counted(its: ItsOf, who: rendering.Who, found: ItsCollection, chosen: Chosen) -> Response:
+def counted(services: Services, who: rendering.Who, found: ItsCollection, chosen: Chosen) -> Response:
     """Give the numbers at the top of the list as they are now."""
-    counts = its.viewing.count(who.tenant, found.id)
+    counts = services.views.count(who.tenant, found.id)
     return rendering.part("counts.html", collection=found, counts=counts, chips=_chips(counts), filter=chosen)
 
 

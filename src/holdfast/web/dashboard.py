@@ -3,18 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.core import subjects
+from holdfast.bootstrap import AppServices
 from holdfast.service import explanations, formatting
 from holdfast.service.access import Identity
-from holdfast.service.billing import Billing
-from holdfast.store.library import documents
-from holdfast.store.library.documents import Document
-from holdfast.store.money import provider_troubles
-from holdfast.store.money.billing import Bill, By
-from holdfast.store.protocol import workers
-from holdfast.store.protocol.workers import Worker, WorkerState
-from holdfast.store.views import dashboard, events
-from holdfast.web.parts import Its
+from holdfast.service.records import Bill, By, Document, Today, Worker, WorkerState
 
 # A lost worker is shown for so long; its work went to others within seconds.
 LOST_FOR = 600.0
@@ -26,7 +18,7 @@ class Strip:
 
     running: int
     queued: int
-    today: dashboard.Today
+    today: Today
     failed: int
     bill: Bill
 
@@ -50,25 +42,24 @@ class Refusal:
     times: int = 1
 
 
-def strip(its: Its, who: Identity, failed: int) -> Strip:
+def strip(services: AppServices, who: Identity, failed: int) -> Strip:
     """What of the tenant's is under way, ended today, and cost."""
-    live = events.live_counts(its.runtime.db, who.tenant).values()
+    live = services.operations.live_counts(who.tenant).values()
     return Strip(
         sum(each.get("running", 0) for each in live),
         sum(each.get("queued", 0) for each in live),
-        dashboard.today(its.runtime.db, who.tenant, subjects.INDEX),
+        services.operations.today(who.tenant),
         failed,
-        Billing(its.runtime.engine).bill(who.tenant, By.MODEL),
+        services.billing.bill(who.tenant, By.MODEL),
     )
 
 
-def refusals(its: Its, who: Identity, most: int = dashboard.SHOWN) -> list[Refusal]:
+def refusals(services: AppServices, who: Identity, most: int | None = None) -> list[Refusal]:
     """What was refused or fenced out lately, the newest first; with the document, if that is still there."""
-    db = its.runtime.db
-    found = dashboard.refusals(db, who.tenant, dashboard.SHOWN)
+    found = services.operations.refusals(who.tenant)
     split = {(each.subject or "").partition(":")[::2] for each in found}
     named = {
-        f"document:{name}": documents.document(db, who.tenant, name)
+        f"document:{name}": services.documents.find(who.tenant, name)
         for sort, name in split
         if sort == "document"
     }
@@ -83,9 +74,9 @@ def refusals(its: Its, who: Identity, most: int = dashboard.SHOWN) -> list[Refus
     return told[:most]
 
 
-def crew(its: Its) -> tuple[Worker, ...]:
+def crew(services: AppServices) -> tuple[Worker, ...]:
     """The workers that have not stopped, and were not lost long ago."""
-    known = workers.known(its.runtime.db)
+    known = services.operations.workers()
     return tuple(
         each
         for each in known
@@ -94,9 +85,9 @@ def crew(its: Its) -> tuple[Worker, ...]:
     )
 
 
-def health(its: Its, known: Sequence[Worker], concerns: int = 0) -> HealthSummary:
+def health(services: AppServices, known: Sequence[Worker], concerns: int = 0) -> HealthSummary:
     """The one sentence about workers and broker. All is good only when nothing needs attention."""
-    silent = sorted({broker for broker, _, messages in its.depths() if messages is None})
+    silent = sorted({broker for broker, _, messages in services.operations.depths() if messages is None})
     states = [each.state for each in known]
     online, lost = states.count(WorkerState.WORKING), states.count(WorkerState.LOST)
     if silent:
@@ -108,7 +99,7 @@ def health(its: Its, known: Sequence[Worker], concerns: int = 0) -> HealthSummar
         return HealthSummary(
             "bad", f"No worker is online.{told} Accepted work is waiting. Start one with: holdfast worker"
         )
-    troubles = provider_troubles.all_of(its.runtime.db)
+    troubles = services.operations.troubles()
     if troubles:
         trouble = troubles[0].sentence
         sentence = f"{trouble[:1].upper()}{trouble[1:]}. Work that needs it waits and continues by itself."

@@ -12,7 +12,7 @@ from holdfast.core.records import Spent
 from holdfast.core.states import Status, shown
 from holdfast.search.snippet import Snippet
 from holdfast.service import formatting
-from holdfast.store.views.events import RunStanding
+from holdfast.service.records import RunStanding
 
 # The journal and the API speak of generations, slices and leases; users of the web UI need not know them.
 _PAGE_WORDS = (

@@ -8,16 +8,21 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
+from holdfast.bootstrap import AppServices
 from holdfast.core.records import TENANT, Spent
 from holdfast.core.states import LIVE
 from holdfast.service import explanations, formatting
-from holdfast.store.library.documents import Document
-from holdfast.store.money import payments
-from holdfast.store.money.payments import OrderPayment
-from holdfast.store.views import reads
-from holdfast.store.views.reads import Noted, PublishedChunk, RunDetail, Story, TaskDetail
+from holdfast.service.records import (
+    Document,
+    Noted,
+    OrderPayment,
+    PublishedChunk,
+    RunDetail,
+    Story,
+    TaskDetail,
+)
 from holdfast.web import display, forms, rendering
-from holdfast.web.parts import Its, ItsOf
+from holdfast.web.parts import Services
 
 CHUNKS = 30
 RUNS = 30
@@ -93,8 +98,8 @@ class Text:
     follows: str | None
 
 
-def _found(its: ItsOf, who: rendering.Who, name: str) -> Document:
-    return its.library.document(who.tenant, name if TENANT.fullmatch(name) else "-")
+def _found(services: Services, who: rendering.Who, name: str) -> Document:
+    return services.documents.get(who.tenant, name if TENANT.fullmatch(name) else "-")
 
 
 ItsDocument = Annotated[Document, Depends(_found)]
@@ -103,43 +108,43 @@ router = rendering.router()
 
 
 @router.get("/documents/{name}")
-def document(request: Request, its: ItsOf, who: rendering.Who, found: ItsDocument, at: At = None) -> Response:
+def document(
+    request: Request, services: Services, who: rendering.Who, found: ItsDocument, at: At = None
+) -> Response:
     """Show a document: why it is as it is, what is safe to do, its story and its text."""
-    db = its.runtime.db
-    story = reads.story(db, found.head_id, limit=RUNS) if found.head_id is not None else None
+    story = services.history.story(found, runs=RUNS)
     return rendering.page(
         request,
-        its,
         who,
         "document.html",
         found.title,
-        view=its.viewing.view(found),
-        collection=its.library.collection(who.tenant, found.collection),
-        advice=explanations.about(db, found, story),
-        chapters=_chapters(its, found, story),
+        view=services.views.view(found),
+        collection=services.collections.get(who.tenant, found.collection),
+        advice=services.history.advice(found, story),
+        chapters=_chapters(services, found, story),
         entries=_entries(story),
         shown=ENTRIES_OPEN,
-        text=_text(its, found, at),
+        text=_text(services, found, at),
         at=at,
-        follow_ups=its.actions.of_document(found, who.tenant),
-        own_view=forms.outcome_view(its.actions.types),
-        open_task=functools.partial(_open_task, now=reads.moment(db)),
+        follow_ups=services.actions.of_document(found, who.tenant),
+        own_view=forms.outcome_view(services.actions.types),
+        open_task=functools.partial(_open_task, now=services.operations.moment()),
         facts=_facts(found),
     )
 
 
 @router.get("/documents/{name}/text")
-def text(its: ItsOf, found: ItsDocument, at: At = None) -> Response:
+def text(services: Services, found: ItsDocument, at: At = None) -> Response:
     """Give more of the text."""
     return rendering.part(
-        "text.html", text=_text(its, found, at, before=0), view=its.viewing.view(found), at=at
+        "text.html", text=_text(services, found, at, before=0), view=services.views.view(found), at=at
     )
 
 
-def _chapters(its: Its, found: Document, story: Story | None) -> list[GenerationHistory]:
+def _chapters(services: AppServices, found: Document, story: Story | None) -> list[GenerationHistory]:
     if story is None:
         return []
-    exchanges = payments.exchanges(its.runtime.db, found.tenant, list(story.tasks))
+    exchanges = services.history.exchanges(found, story)
     return [
         GenerationHistory(
             each,
@@ -181,17 +186,15 @@ def _open_task(detail: TaskDetail, now: float) -> str:
             return other
 
 
-def _text(its: Its, found: Document, at: str | None, *, before: int = BEFORE) -> Text:
-    if found.head_id is None:
-        return Text(0, (), None)
+def _text(services: AppServices, found: Document, at: str | None, *, before: int = BEFORE) -> Text:
     slice_, position = (int(each) for each in at.split(".")) if at is not None else (0, 0)
     after = (slice_, position - 1 - before) if position - 1 - before >= 0 else (slice_ - 1, 10**9)
-    page = reads.visible_chunks(its.runtime.db, found.head_id, after=after, limit=CHUNKS + 1)
+    page = services.history.chunks(found, after=after, limit=CHUNKS + 1)
     if page is None:
         return Text(0, (), None)
     shown = page.chunks[:CHUNKS]
-    by = payments.payers(its.runtime.db, found.tenant, [each.chunk.call_key or "" for each in shown])
-    run_id = _run_of(its, found, page.generation)
+    by = services.history.payers(found, shown)
+    run_id = _run_of(services, found, page.generation)
     rest = page.chunks[CHUNKS] if len(page.chunks) > CHUNKS else None
     follows = f"{rest.slice}.{rest.chunk.position}" if rest is not None else None
     return Text(page.generation, [ChunkView(each, _paid(each, by, run_id)) for each in shown], follows)
@@ -202,9 +205,9 @@ def _paid(found: PublishedChunk, by: Mapping[str, str | None], run_id: str | Non
     return None if payer is None or run_id is None else payer == run_id
 
 
-def _run_of(its: Its, found: Document, generation: int) -> str | None:
+def _run_of(services: AppServices, found: Document, generation: int) -> str | None:
     """The run that made a generation, if its history was not pruned."""
-    for each in reads.runs_of(its.runtime.db, found.head_id or 0):
+    for each in services.history.runs(found):
         if each.run.generation == generation:
             return each.run.id
     return None

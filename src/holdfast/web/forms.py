@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from holdfast.engine.job_specs import ActionSpec, JobSpec
 from holdfast.kinds import parameters
-from holdfast.store.follow_ups.follow_ups import FollowUp
+from holdfast.service.records import FollowUp
 from holdfast.web import rendering
 
 # A form is about a whole collection.

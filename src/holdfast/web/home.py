@@ -6,10 +6,9 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.core.states import Status
-from holdfast.store.library.collections import Collection
-from holdfast.store.library.document_lists import Counts
+from holdfast.service.records import Collection, Counts
 from holdfast.web import dashboard, rendering, warnings
-from holdfast.web.parts import ItsOf
+from holdfast.web.parts import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +35,22 @@ router = rendering.router()
 
 
 @router.get("/")
-def home(request: Request, its: ItsOf, who: rendering.Who) -> Response:
+def home(request: Request, services: Services, who: rendering.Who) -> Response:
     """Show the collections, what is under way, and what that costs and saves."""
-    counts = its.viewing.counts(who.tenant)
-    known = dashboard.crew(its)
-    needed = warnings.all_of(its, who, known)
+    counts = services.views.counts(who.tenant)
+    known = dashboard.crew(services)
+    needed = warnings.all_of(services, who, known)
     return rendering.page(
         request,
-        its,
         who,
         "home.html",
         "Home",
         cards=[
             CollectionCard(each, counts.get(each.id, Counts({})))
-            for each in its.library.collections(who.tenant)
+            for each in services.collections.all(who.tenant)
         ],
-        strip=dashboard.strip(its, who, sum(each.of(Status.FAILED) for each in counts.values())),
-        health=dashboard.health(its, known, len(needed)),
+        strip=dashboard.strip(services, who, sum(each.of(Status.FAILED) for each in counts.values())),
+        health=dashboard.health(services, known, len(needed)),
         concerns=needed,
-        refusals=dashboard.refusals(its, who, 6),
+        refusals=dashboard.refusals(services, who, 6),
     )

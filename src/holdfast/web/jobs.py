@@ -5,14 +5,15 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import Response
 
+from holdfast.bootstrap import AppServices
 from holdfast.core.errors import NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import LIVE, Status
 from holdfast.service import results as tables
 from holdfast.service.jobs import JobView
-from holdfast.store.jobs.jobs import JobQuery
+from holdfast.service.records import JobQuery
 from holdfast.web import forms, rendering
-from holdfast.web.parts import Its, ItsOf
+from holdfast.web.parts import Services
 
 SHOWN = 100
 RESULTS = 50
@@ -22,27 +23,26 @@ router = rendering.router()
 
 
 @router.get("/jobs")
-def jobs(request: Request, its: ItsOf, who: rendering.Who) -> Response:
+def jobs(request: Request, services: Services, who: rendering.Who) -> Response:
     """Show the jobs, the newest first."""
     return rendering.page(
         request,
-        its,
         who,
         "jobs.html",
         "Jobs",
-        views=its.jobs.page(JobQuery(who.tenant, limit=SHOWN)),
-        kinds=its.jobs.kinds,
+        views=services.jobs.page(JobQuery(who.tenant, limit=SHOWN)),
+        kinds=services.jobs.kinds,
         form_fields=forms.fields,
-        collections=its.library.collections(who.tenant),
-        model=its.jobs.model,
-        unpriced=its.actions.is_unpriced(its.jobs.model),
+        collections=services.collections.all(who.tenant),
+        model=services.jobs.model,
+        unpriced=services.actions.is_unpriced(services.jobs.model),
     )
 
 
 @router.get("/jobs/{name}")
 def job(
     request: Request,
-    its: ItsOf,
+    services: Services,
     who: rendering.Who,
     name: str,
     after: Annotated[str | None, Query(pattern=PLACE)] = None,
@@ -50,19 +50,18 @@ def job(
     """Show a job: its stages, its counts and its results."""
     if not TENANT.fullmatch(name):
         raise NotFoundError("there is no such job", code="unknown_job")
-    view = its.jobs.view(who.tenant, name)
+    view = services.jobs.view(who.tenant, name)
     place = tuple(int(each) for each in after.split(".")) if after is not None else (-1, -1)
-    results = its.jobs.results(view, after=(place[0], place[1]), limit=RESULTS)
-    titles = _titles(its, who.tenant, view, {each.document for each in results})
+    results = services.jobs.results(view, after=(place[0], place[1]), limit=RESULTS)
+    titles = _titles(services, who.tenant, view, {each.document for each in results})
     last = results[-1] if len(results) == RESULTS else None
     return rendering.page(
         request,
-        its,
         who,
         "job.html",
         f"{view.spec.title}: {view.job.about}",
         view=view,
-        counts={name: number for name, number in its.jobs.counts(view).items() if number},
+        counts={name: number for name, number in services.jobs.counts(view).items() if number},
         results=results,
         follows=f"{last.slice}.{last.position}" if last is not None else None,
         is_live=view.job.run.status in LIVE,
@@ -83,10 +82,11 @@ def _doing(view: JobView) -> str:
     return "In progress."
 
 
-def _titles(its: Its, tenant: str, view: JobView, names: set[str]) -> dict[str, str]:
+def _titles(services: AppServices, tenant: str, view: JobView, names: set[str]) -> dict[str, str]:
     """The titles of documents that are still in the job's collection."""
     if view.job.collection is None:
         return {}
     return {
-        each.document.id: each.document.title for each in its.viewing.some(tenant, view.job.collection, names)
+        each.document.id: each.document.title
+        for each in services.views.some(tenant, view.job.collection, names)
     }

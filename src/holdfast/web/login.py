@@ -7,7 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from holdfast.service.access import MOST_TOKEN, SESSION_SECONDS, KeyNeededError
 from holdfast.web import assets, rendering
-from holdfast.web.parts import Its, ItsOf
+from holdfast.web.parts import Services, access_of
 
 router = rendering.router()
 
@@ -18,35 +18,38 @@ def _inside(path: str) -> str:
     return path if plain and "\\" not in path else "/"
 
 
-def _form(request: Request, its: Its, *, goes_on: str, problem: str = "") -> Response:
-    made = rendering.page(
-        request, its, None, "sign_in.html", "Sign in", goes_on=_inside(goes_on), problem=problem
-    )
+def _form(request: Request, *, goes_on: str, problem: str = "") -> Response:
+    made = rendering.page(request, None, "sign_in.html", "Sign in", goes_on=_inside(goes_on), problem=problem)
     made.status_code = 401 if problem else 200
     return made
 
 
 @router.get("/sign-in")
-def sign_in_form(request: Request, its: ItsOf, goes_on: Annotated[str, rendering.NEXT] = "/") -> Response:
+def sign_in_form(
+    request: Request, services: Services, goes_on: Annotated[str, rendering.NEXT] = "/"
+) -> Response:
     """Show where to give a key; without keys there is nothing to sign in to."""
-    if not its.access.has_keys():
+    if not services.access.has_keys():
         return RedirectResponse("/", 303)
-    return _form(request, its, goes_on=goes_on)
+    return _form(request, goes_on=goes_on)
 
 
 @router.post("/sign-in")
 def sign_in(
-    request: Request, its: ItsOf, key: Annotated[str, Form()] = "", goes_on: Annotated[str, Form()] = "/"
+    request: Request,
+    services: Services,
+    key: Annotated[str, Form()] = "",
+    goes_on: Annotated[str, Form()] = "/",
 ) -> Response:
     """Whoever has given a good key is signed in for some hours."""
-    its.own(request)
+    access_of(request).own(request)
     try:
-        session = its.access.sign_in(key[: MOST_TOKEN + 1])
+        session = services.access.sign_in(key[: MOST_TOKEN + 1])
     except KeyNeededError as error:
-        return _form(request, its, goes_on=goes_on, problem=error.message)
+        return _form(request, goes_on=goes_on, problem=error.message)
     made = RedirectResponse(_inside(goes_on), 303)
     made.set_cookie(
-        its.cookie,
+        access_of(request).cookie,
         session,
         max_age=int(SESSION_SECONDS),
         httponly=True,
@@ -62,13 +65,13 @@ def _is_https(request: Request) -> bool:
 
 
 @router.post("/sign-out")
-def sign_out(request: Request, its: ItsOf) -> Response:
+def sign_out(request: Request, services: Services) -> Response:
     """The session has ended, here and in the database."""
-    its.own(request)
-    if (session := request.cookies.get(its.cookie)) is not None:
-        its.access.sign_out(session)
+    access_of(request).own(request)
+    if (session := request.cookies.get(access_of(request).cookie)) is not None:
+        services.access.sign_out(session)
     made = RedirectResponse("/sign-in", 303)
-    made.delete_cookie(its.cookie, httponly=True, samesite="strict", secure=_is_https(request))
+    made.delete_cookie(access_of(request).cookie, httponly=True, samesite="strict", secure=_is_https(request))
     return made
 
 

@@ -9,12 +9,9 @@ from fastapi.responses import Response
 
 from holdfast.core.states import CallState
 from holdfast.engine.kinds import Registry
-from holdfast.service.billing import Billing
-from holdfast.store.money import billing
-from holdfast.store.money.billing import DAY, BillRow, By, TimeRange
-from holdfast.store.views import reads
+from holdfast.service.records import DAY, BillRow, By, TimeRange
 from holdfast.web import rendering
-from holdfast.web.parts import ItsOf
+from holdfast.web.parts import Services
 
 DAYS = 30
 REASONS = {
@@ -78,24 +75,23 @@ def reason(about: str | int | None, registry: Registry) -> str:
 
 
 @router.get("/bill")
-def bill(request: Request, its: ItsOf, who: rendering.Who) -> Response:
+def bill(request: Request, services: Services, who: rendering.Who) -> Response:
     """Show the bill of the tenant."""
-    money = Billing(its.runtime.engine)
-    today = int(reads.moment(its.runtime.db) // DAY)
+    money = services.billing
+    today = int(services.operations.moment() // DAY)
     daily = money.bill(who.tenant, By.DAY, TimeRange((today - DAYS + 1) * DAY, None))
-    open_ones = billing.open_orders(its.runtime.db, who.tenant)
+    open_ones = services.billing.open_orders(who.tenant)
     chart = bars(daily.lines, today)
-    titles: dict[Any, str] = {each.id: each.title for each in its.library.collections(who.tenant)}
+    titles: dict[Any, str] = {each.id: each.title for each in services.collections.all(who.tenant)}
     return rendering.page(
         request,
-        its,
         who,
         "bill.html",
         "Bill",
         bill=money.bill(who.tenant, By.MODEL),
         by_collection=money.bill(who.tenant, By.COLLECTION),
         by_reason=money.bill(who.tenant, By.REASON),
-        reason=lambda about: reason(about, its.runtime.engine.registry),
+        reason=lambda about: reason(about, services.runtime.engine.registry),
         titles=titles,
         collection_named=lambda about: titles.get(about, about) if about else "No collection",
         model_named=lambda about: about or "No model",
@@ -105,5 +101,5 @@ def bill(request: Request, its: ItsOf, who: rendering.Who) -> Response:
         height=HEIGHT,
         orders=[each for each in open_ones if each.state in {CallState.IN_DOUBT, CallState.PARKED}],
         budgets=money.budgets(who.tenant),
-        collections=its.library.collections(who.tenant),
+        collections=services.collections.all(who.tenant),
     )

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from fastapi import Request
 from fastapi.responses import Response
 
+from holdfast.bootstrap import AppServices
 from holdfast.core.states import LANE_RANK
 from holdfast.service.access import Scope
-from holdfast.store.library import documents
-from holdfast.store.protocol.workers import Worker
-from holdfast.store.views import events, reads
-from holdfast.store.views.reads import LaneCount, Lease
+from holdfast.service.records import LaneCount, Lease, Worker
 from holdfast.web import dashboard, rendering, warnings
-from holdfast.web.parts import Its, ItsOf
+from holdfast.web.parts import Services
 
 DELIVERIES = 20
 LEASES = 50
@@ -53,37 +51,36 @@ class Post:
 
 
 @router.get("/operations")
-def operations(request: Request, its: ItsOf, who: rendering.Who) -> Response:
+def operations(request: Request, services: Services, who: rendering.Who) -> Response:
     """Show the workers, the lanes, the leases and what was refused; of others only to the operator."""
-    db, whole = its.runtime.db, who.may(Scope.ADMIN)
-    known = dashboard.crew(its)
-    counted = reads.lanes(db) if whole else _mine(events.live_counts(db, who.tenant))
+    whole = who.may(Scope.ADMIN)
+    known = dashboard.crew(services)
+    counted = services.operations.lanes() if whole else _mine(services.operations.live_counts(who.tenant))
     totals: Counter[str] = Counter()
     for each in known:
         totals.update(each.counts)
-    depths = its.depths() if whole else ()
-    leases = reads.leases(db)[:LEASES] if whole else ()
-    held = _held(its, who.tenant, leases)
-    deliveries = its.deliveries.page(who.tenant, state=None, before=None, limit=DELIVERIES)
-    needed = warnings.all_of(its, who, known, leases)
+    depths = services.operations.depths() if whole else ()
+    leases = services.operations.leases()[:LEASES] if whole else ()
+    held = _held(services, who.tenant, leases)
+    deliveries = services.deliveries.page(who.tenant, state=None, before=None, limit=DELIVERIES)
+    needed = warnings.all_of(services, who, known, leases)
     return rendering.page(
         request,
-        its,
         who,
         "operations.html",
         "Operations",
-        health=dashboard.health(its, known, len(needed)),
+        health=dashboard.health(services, known, len(needed)),
         concerns=needed,
         posts=[Post(each, _of(each, held)) for each in known] if whole else (),
         lanes=[counted.get(lane, LaneCount(lane)) for lane in LANE_RANK],
         depths={lane: [said for _, of, said in depths if of == lane] for lane in LANE_RANK},
         held=held,
         totals=[(label, totals[name]) for name, label in COUNTED.items() if totals[name]] if whole else [],
-        refusals=dashboard.refusals(its, who),
-        hooks=its.actions.hooks(who.tenant),
-        titles={each.id: each.title for each in its.library.collections(who.tenant)},
+        refusals=dashboard.refusals(services, who),
+        hooks=services.actions.hooks(who.tenant),
+        titles={each.id: each.title for each in services.collections.all(who.tenant)},
         deliveries=deliveries,
-        now=reads.moment(db),
+        now=services.operations.moment(),
     )
 
 
@@ -100,7 +97,7 @@ def _of(worker: Worker, held: Sequence[HeldLease]) -> list[HeldLease]:
     return [each for each in held if (each.lease.owner or "").partition("/")[0] == worker.name]
 
 
-def _held(its: Its, tenant: str, leases: Sequence[Lease]) -> list[HeldLease]:
+def _held(services: AppServices, tenant: str, leases: Sequence[Lease]) -> list[HeldLease]:
     """The leases in words. Of another tenant's only the sort of thing is told: names are its own business."""
     found = []
     for lease in leases:
@@ -109,7 +106,7 @@ def _held(its: Its, tenant: str, leases: Sequence[Lease]) -> list[HeldLease]:
             found.append(HeldLease(lease, OF_OTHERS.get(sort, "another tenant's work"), None))
             continue
         name, _, action = name.partition("#")
-        document = documents.document(its.runtime.db, tenant, name) if sort == "document" else None
+        document = services.documents.find(tenant, name) if sort == "document" else None
         title = document.title if document is not None else name
         match sort:
             case "document":

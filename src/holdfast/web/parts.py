@@ -1,48 +1,38 @@
-"""What pages are made of."""
+"""What pages are made of: the services, and who looks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from holdfast.bootstrap import Runtime
-from holdfast.service.access import Access, Identity
-from holdfast.service.actions import Actions, Deliveries
-from holdfast.service.conditions import ConditionalLibrary
-from holdfast.service.document_views import Viewing
-from holdfast.service.jobs import Jobs
-from holdfast.service.search import Searching
-
-Depths = Callable[[], Sequence[tuple[str, str, int | None]]]
-Visitor = Callable[[Request], Identity]
-"""Who looks at a page; the face that mounts the pages knows."""
+from holdfast.bootstrap import AppServices
+from holdfast.service.access import Identity
 
 
 @dataclass(frozen=True, slots=True)
-class Its:
-    """Everything that pages use. `own` refuses a form that another site has sent; `is_ours` is false for a
-    page that a link of another site has opened.
+class PageAccess:
+    """Who looks at a page, as the face that mounts the pages knows them.
+
+    `own` refuses a form that another site has sent; `is_ours` is false for a page that a link of another site
+    has opened; `cookie` holds the session.
     """
 
-    runtime: Runtime
-    library: ConditionalLibrary
-    searching: Searching
-    viewing: Viewing
-    access: Access
-    actions: Actions
-    deliveries: Deliveries
-    jobs: Jobs
-    depths: Depths
-    visitor: Visitor
+    visitor: Callable[[Request], Identity]
     own: Callable[[Request], None]
     is_ours: Callable[[Request], bool]
     cookie: str
 
 
-async def _its(request: Request) -> Its:
-    found: Its = request.app.state.pages
-    return found
+def access_of(request: Request) -> PageAccess:
+    """Who may look at the pages of this application."""
+    access: PageAccess = request.app.state.page_access
+    return access
 
 
-ItsOf = Annotated[Its, Depends(_its)]
+async def _services(request: Request) -> AppServices:
+    services: AppServices = request.app.state.services
+    return services
+
+
+Services = Annotated[AppServices, Depends(_services)]

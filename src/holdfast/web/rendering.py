@@ -13,13 +13,13 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 
 import holdfast
-from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError, StoreUnavailableError
+from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
 from holdfast.core.states import Verb
 from holdfast.service import formatting
-from holdfast.service.access import Identity, KeyNeededError, Scope, ScopeMissingError
-from holdfast.store.views import events
+from holdfast.service.access import Identity, KeyNeededError, Scope
+from holdfast.service.error_table import row_of
 from holdfast.web import assets, display
-from holdfast.web.parts import Its, ItsOf
+from holdfast.web.parts import Services, access_of
 
 PART = "x-holdfast-part"
 THEME = "holdfast_theme"
@@ -27,12 +27,6 @@ THEME = "holdfast_theme"
 PROGRAMS = ("/api/", "/gateway/", "/v1/", "/mcp", "/static/", "/healthz", "/readyz", "/metrics")
 NEXT = Query(alias="next", max_length=2000)
 THEMES = ("light", "dark")  # any other value follows the system
-STATUSES: tuple[tuple[type[HoldfastError], int], ...] = (
-    (NotFoundError, 404),
-    (ScopeMissingError, 403),
-    (StoreUnavailableError, 503),
-)
-BY_CODE = {"rate_limited": 429, "foreign_origin": 403}
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -69,7 +63,7 @@ def part(name: str, **context: Any) -> HTMLResponse:
     return HTMLResponse(templates().get_template(name).render(context), headers=HEADERS)
 
 
-def page(request: Request, its: Its, who: Identity | None, name: str, title: str, **context: Any) -> Response:
+def page(request: Request, who: Identity | None, name: str, title: str, **context: Any) -> Response:
     """The page, or its main part alone for a browser that has the rest."""
     context |= {"title": title, "who": who, "may_write": who is not None and who.may(Scope.WRITE)}
     context |= {"may_admin": who is not None and who.may(Scope.ADMIN), "path": request.url.path}
@@ -80,16 +74,18 @@ def page(request: Request, its: Its, who: Identity | None, name: str, title: str
     # Read before what is shown was read: the stream goes on from there, and nothing falls in between.
     context["cursor"] = getattr(request.state, "cursor", 0)
     context["theme"] = theme if theme in THEMES else ""
-    context["signed_in"] = its.cookie in request.cookies and who is not None and bool(who.key_id)
+    context["signed_in"] = (
+        access_of(request).cookie in request.cookies and who is not None and bool(who.key_id)
+    )
     return HTMLResponse(made.render(context, part=name), headers=HEADERS)
 
 
-def _seen(request: Request, its: ItsOf) -> Identity:
+def _seen(request: Request, services: Services) -> Identity:
     """Who looks; noted is from where on the stream will tell what is new."""
-    who = its.visitor(request)
+    who = access_of(request).visitor(request)
     request.state.who = who
     if request.headers.get(PART) is None:
-        request.state.cursor = "{0.xid}.{0.id}".format(events.latest(its.runtime.db))
+        request.state.cursor = "{0.xid}.{0.id}".format(services.journal.latest())
     return who
 
 
@@ -104,14 +100,10 @@ def trouble(request: Request, error: HoldfastError) -> Response:
         query = f"?{request.url.query}" if request.url.query else ""
         back = quote(f"{request.url.path}{query}")
         return RedirectResponse(f"/sign-in?next={back}", 303, headers=HEADERS)
-    status = next(
-        (number for sort, number in STATUSES if isinstance(error, sort)), BY_CODE.get(error.code, 400)
-    )
+    row = row_of(error)
     # Whoever was let in keeps the way to the other pages.
     context: dict[str, Any] = {
-        "title": {403: "Not allowed", 404: "Page not found", 503: "Service unavailable"}.get(
-            status, "Request failed"
-        ),
+        "title": row.title,
         "who": getattr(request.state, "who", None),
         "path": "",
         "cursor": getattr(request.state, "cursor", 0),
@@ -121,7 +113,7 @@ def trouble(request: Request, error: HoldfastError) -> Response:
     if context["theme"] not in THEMES:
         context["theme"] = ""
     made = templates().get_template("layout.html").render(context, part="trouble.html")
-    return HTMLResponse(made, status, headers=HEADERS)
+    return HTMLResponse(made, row.status, headers=HEADERS)
 
 
 def is_for_people(request: Request) -> bool:
@@ -132,12 +124,12 @@ def is_for_people(request: Request) -> bool:
 
 def unknown(request: Request) -> Response:
     """The page for an address that there is not; one with a slash too many leads to the one without."""
-    path, its = request.url.path, request.app.state.pages
+    path = request.url.path
     if path.endswith("/") and not path.startswith(("//", "/\\")):
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"{path.rstrip('/')}{query}", 307, headers=HEADERS)
     with contextlib.suppress(HoldfastError):  # a stranger is shown the page without the way to the others
-        request.state.who = its.visitor(request)
+        request.state.who = access_of(request).visitor(request)
     message = "there is no page at this URL; it may be mistyped, or the page may have been deleted"
     return trouble(request, NotFoundError(message, code="not_found"))
 

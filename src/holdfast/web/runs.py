@@ -7,7 +7,7 @@ from holdfast.core.errors import NotFoundError
 from holdfast.core.records import TENANT
 from holdfast.core.states import LIVE, shown
 from holdfast.web import rendering
-from holdfast.web.parts import ItsOf
+from holdfast.web.parts import Services
 
 LINES = 500
 
@@ -15,16 +15,15 @@ router = rendering.router()
 
 
 @router.get("/runs/{name}")
-def run(request: Request, its: ItsOf, who: rendering.Who, name: str) -> Response:
+def run(request: Request, services: Services, who: rendering.Who, name: str) -> Response:
     """Show the log of a run, which follows it while it is live."""
     if not TENANT.fullmatch(name):
         raise NotFoundError("there is no such run", code="unknown_run")
-    found = its.viewing.run(who.tenant, name, lines=LINES)
+    found = services.views.run(who.tenant, name, lines=LINES)
     subject = found.run.subject.partition("#")[0]
     sort, _, about = subject.partition(":")
     return rendering.page(
         request,
-        its,
         who,
         "run.html",
         f"Run log: {found.run.kind}",

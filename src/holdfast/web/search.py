@@ -7,11 +7,12 @@ from anyio import to_thread
 from fastapi import Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from holdfast.bootstrap import AppServices
 from holdfast.core.records import TENANT
 from holdfast.search.searcher import Found
 from holdfast.service.access import Identity
 from holdfast.web import rendering, slow_requests
-from holdfast.web.parts import Its, ItsOf
+from holdfast.web.parts import Services, access_of
 
 LONGEST = 10_000
 HITS = 20
@@ -22,7 +23,7 @@ router = rendering.router()
 @router.get("/search")
 async def search(
     request: Request,
-    its: ItsOf,
+    services: Services,
     who: rendering.Who,
     q: Annotated[str, Query(max_length=LONGEST)] = "",
     collection: str = "",
@@ -33,27 +34,28 @@ async def search(
     A link of another site may bring a question along. It stands in its field until the reader sends it, under
     an address that asks nothing however often it is loaded.
     """
-    if q.strip() and not its.is_ours(request):
+    if q.strip() and not access_of(request).is_ours(request):
         suggested = urlencode({"suggest": q, "collection": collection}, errors="replace")
         return RedirectResponse(f"/search?{suggested}", 303)
-    if not its.searching.waits:
-        return await to_thread.run_sync(_answered, request, its, who, (q, suggest), collection)
+    if not services.search.waits:
+        return await to_thread.run_sync(_answered, request, services, who, (q, suggest), collection)
     async with slow_requests.places(slow_requests.Pool.QUESTIONS).place(who.tenant) as limiter:
         return await to_thread.run_sync(
-            _answered, request, its, who, (q, suggest), collection, limiter=limiter
+            _answered, request, services, who, (q, suggest), collection, limiter=limiter
         )
 
 
-def _answered(request: Request, its: Its, who: Identity, words: tuple[str, str], collection: str) -> Response:
+def _answered(
+    request: Request, services: AppServices, who: Identity, words: tuple[str, str], collection: str
+) -> Response:
     q, suggest = words
-    known = its.library.collections(who.tenant)
+    known = services.collections.all(who.tenant)
     chosen = next((each for each in known if each.id == collection), known[0] if known else None)
     found: Found | None = None
     if q.strip() and chosen is not None and TENANT.fullmatch(chosen.id):
-        found = its.searching.search(who.tenant, chosen.id, q, k=HITS)
+        found = services.search.search(who.tenant, chosen.id, q, k=HITS)
     return rendering.page(
         request,
-        its,
         who,
         "search.html",
         "Search",

@@ -3,16 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.bootstrap import AppServices
 from holdfast.core.periods import Period
 from holdfast.core.states import LANE_RANK, CallState
 from holdfast.service import formatting
 from holdfast.service.access import Identity, Scope
-from holdfast.store.follow_ups.delivery_attempts import Delivery
-from holdfast.store.money import billing, budgets
-from holdfast.store.protocol.workers import Worker, WorkerState
-from holdfast.store.views import reads
-from holdfast.store.views.reads import Lease
-from holdfast.web.parts import Its
+from holdfast.service.records import TENANT_SCOPE, Delivery, Lease, Worker, WorkerState
 
 STUCK_AFTER = 600.0
 # The sweep of any worker takes a lease that ran out within seconds.
@@ -32,13 +28,18 @@ class Concern:
 
 
 def all_of(
-    its: Its, who: Identity, known: Sequence[Worker], leases: Sequence[Lease] | None = None
+    services: AppServices, who: Identity, known: Sequence[Worker], leases: Sequence[Lease] | None = None
 ) -> list[Concern]:
     """What the caller should know, the worst first. Of others' work only the operator is told."""
-    found = [*_of_workers(known), *_of_orders(its, who), *_of_budgets(its, who), *_of_deliveries(its, who)]
+    found = [
+        *_of_workers(known),
+        *_of_orders(services, who),
+        *_of_budgets(services, who),
+        *_of_deliveries(services, who),
+    ]
     if who.may(Scope.ADMIN):
-        held = reads.leases(its.runtime.db) if leases is None else leases
-        found += [*_of_leases(held), *_of_lanes(its)]
+        held = services.operations.leases() if leases is None else leases
+        found += [*_of_leases(held), *_of_lanes(services)]
     return sorted(found, key=lambda one: one.level)
 
 
@@ -65,8 +66,8 @@ def _of_workers(known: Sequence[Worker]) -> list[Concern]:
     ]
 
 
-def _of_orders(its: Its, who: Identity) -> list[Concern]:
-    open_ones = billing.open_orders(its.runtime.db, who.tenant)
+def _of_orders(services: AppServices, who: Identity) -> list[Concern]:
+    open_ones = services.billing.open_orders(who.tenant)
     parked = sum(each.state == CallState.PARKED for each in open_ones)
     doubtful = sum(each.state == CallState.IN_DOUBT for each in open_ones)
     found = []
@@ -83,10 +84,10 @@ def _of_orders(its: Its, who: Identity) -> list[Concern]:
     return found
 
 
-def _of_budgets(its: Its, who: Identity) -> list[Concern]:
+def _of_budgets(services: AppServices, who: Identity) -> list[Concern]:
     found = []
-    for limit in budgets.of_tenant(its.runtime.db, who.tenant):
-        whose = "everything" if limit.scope == budgets.TENANT else limit.scope.replace(":", " ")
+    for limit in services.billing.budgets(who.tenant):
+        whose = "everything" if limit.scope == TENANT_SCOPE else limit.scope.replace(":", " ")
         whose += "" if limit.period is Period.TOTAL else f" this {limit.period}"
         if limit.over_hard:
             sentence, remedy = (
@@ -100,19 +101,19 @@ def _of_budgets(its: Its, who: Identity) -> list[Concern]:
     return found
 
 
-def _of_deliveries(its: Its, who: Identity) -> list[Concern]:
+def _of_deliveries(services: AppServices, who: Identity) -> list[Concern]:
     """Webhooks that do not get through: those that are tried again, and those that were given up."""
-    hooks = {each.id for each in its.actions.hooks(who.tenant)}
+    hooks = {each.id for each in services.actions.hooks(who.tenant)}
     pending, failed = (
         [
             each
-            for each in its.deliveries.page(who.tenant, state=state, before=None, limit=MOST_DELIVERIES)
+            for each in services.deliveries.page(who.tenant, state=state, before=None, limit=MOST_DELIVERIES)
             if each.action_id is None or each.action_id in hooks
         ]
         for state in ("pending", "failed")
     )
     failing = [each for each in pending if each.last_error is not None]
-    since = reads.moment(its.runtime.db) - GIVEN_UP_SHOWN
+    since = services.operations.moment() - GIVEN_UP_SHOWN
     given_up = [each for each in failed if each.created_at > since]
     concerns = []
     if failing:
@@ -154,8 +155,8 @@ def _of_leases(leases: Sequence[Lease]) -> list[Concern]:
     return [Concern("bad", sentence, "Start a worker with: holdfast worker. It takes over.")]
 
 
-def _of_lanes(its: Its) -> list[Concern]:
-    counted = reads.lanes(its.runtime.db)
+def _of_lanes(services: AppServices) -> list[Concern]:
+    counted = services.operations.lanes()
     return [
         Concern(
             "care",

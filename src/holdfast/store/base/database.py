@@ -9,6 +9,7 @@ Not covered: a body without such an id. There is none; `tests/races` loses the r
 """
 
 import contextlib
+import logging
 import os
 import random
 import secrets
@@ -19,12 +20,14 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Executable, Row, exc
 
 from holdfast import faults
-from holdfast.core.errors import StoreLockedError, StoreTimeoutError, StoreUnavailableError
+from holdfast.core.errors import BadRequestError, StoreLockedError, StoreTimeoutError, StoreUnavailableError
 from holdfast.core.records import Head, RunRecord
 from holdfast.core.retry import Backoff
 from holdfast.core.states import Status
 from holdfast.store.base import dialect, time_limits
 from holdfast.store.base.statements import StatementResult, Statements, Values
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -273,6 +276,9 @@ def _raise_what_is_final(error: exc.DBAPIError) -> None:
         if isinstance(error, exc.OperationalError | exc.InternalError):
             # Disk full, read-only, out of memory: a problem of the database, not of the statement.
             raise StoreUnavailableError(_explain(error)) from error
+        if isinstance(error, exc.DataError):
+            log.warning("the database refused a value: %s", type(error.orig).__name__)
+            raise BadRequestError("a value of the request cannot be kept") from error
         raise error
 
 

@@ -10,10 +10,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Engine, inspect
 from sqlalchemy.schema import CreateSchema
 
-from holdfast.core.errors import SchemaError
+from holdfast.core.errors import BadRequestError, SchemaError
 from holdfast.store.base import dialect, statistics
 
 VERSION_TABLE = "holdfast_version"
@@ -57,7 +58,12 @@ def upgrade(url: str, revision: str = "head") -> str:
             with engine.begin() as connection:
                 connection.execute(CreateSchema(schema, if_not_exists=True))
         _refuse_to_go_back(ScriptDirectory.from_config(config), current(engine), revision)
-        command.upgrade(config, revision)
+        try:
+            command.upgrade(config, revision)
+        except CommandError as error:
+            raise BadRequestError(
+                f"{error}; omit --to for the latest revision", code="bad_revision"
+            ) from error
         statistics.write(engine)
         return current(engine) or ""
     finally:

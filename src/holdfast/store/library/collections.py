@@ -100,6 +100,14 @@ def collection(db: Database, tenant: str, collection_id: str) -> Collection | No
     return None if row is None else _collection(row)
 
 
+def existing(db: Database, tenant: str, collection_id: str) -> Collection:
+    """The collection; NotFoundError, which names some others, when there is none."""
+    found = collection(db, tenant, collection_id)
+    if found is None:
+        raise no_collection(collection_id, some_ids(db, tenant))
+    return found
+
+
 def seen(tx: Tx, tenant: str, collection_id: str) -> Collection | None:
     """Like `collection`, in the caller's snapshot."""
     row = tx.one(COLLECTION, {"tenant": tenant, "id": collection_id})

@@ -8,13 +8,12 @@ collection and fires them itself. Never both: a follow-up is unique by action, d
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
 
-from sqlalchemy import bindparam, exc, select, update
+from sqlalchemy import bindparam, exc, update
 
 from holdfast.core import subjects
 from holdfast.core.errors import StoreUnavailableError
-from holdfast.core.records import RequestResult
+from holdfast.core.records import RequestResult, expect
 from holdfast.core.states import Disposition
 from holdfast.store.base import rows
 from holdfast.store.base.database import Database, Tx
@@ -22,9 +21,10 @@ from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import documents as table
 from holdfast.store.base.schema import heads
 from holdfast.store.follow_ups import actions
-from holdfast.store.library import documents
+from holdfast.store.library import document_requests, documents
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
-from holdfast.store.library.documents import CLASH, DOCUMENT, Document, Request, Taken, no_document
+from holdfast.store.library.document_requests import CLASH, IndexRequest, Taken
+from holdfast.store.library.documents import DOCUMENT, Document, no_document
 from holdfast.store.protocol import publish_seq
 
 # If many move one document at the same moment, each loses to every other at most once.
@@ -57,14 +57,14 @@ def move(
     collection: str,
     *,
     actor: str,
-    check: Callable[[int], None],
-    request: Request,
+    request: IndexRequest,
+    expect_generation: int | None = None,
 ) -> RequestResult | Taken:
-    """The document (tenant, id) is in `collection`, and `request` has requested it there.
+    """The document (tenant, id) is in `collection`, and requested if it is indexed differently there.
 
-    `check` is called with the generation under the head's lock and may raise. Nothing changes if the request
-    is refused, or if a document of that collection has the same content: Taken. NotFoundError if the document
-    or one of the collections is deleted.
+    Nothing changes if the request is refused, or if a document of that collection has the same content:
+    Taken. NotFoundError if the document or one of the collections is deleted; GenerationMovedError if it is
+    not at the expected generation.
     """
     token = db.token()
 
@@ -73,7 +73,7 @@ def move(
         for each in sorted({seen.collection, collection}):
             if tx.one(COLLECTION_KEPT, {"tenant": name[0], "id": each}) is None:
                 raise no_collection(each)
-        return _move(tx, seen, collection, token, actor, check, request)
+        return _move(tx, seen, collection, token, actor, request, expect_generation)
 
     for number in range(TRIES):
         # The other move was quicker, or gave the target the same content: the next try shows which.
@@ -89,8 +89,8 @@ def _move(
     collection: str,
     token: str,
     actor: str,
-    check: Callable[[int], None],
-    request: Request,
+    request: IndexRequest,
+    expect_generation: int | None,
 ) -> RequestResult | Taken:
     about = {"tenant": seen.tenant, "kind": subjects.INDEX, "subject": subjects.of_document(seen.id)}
     row = tx.one(rows.HEAD_BY_SUBJECT_FOR_CHANGE, about)
@@ -98,15 +98,15 @@ def _move(
         raise no_document(seen.id)
     document = _there(tx, (seen.tenant, seen.id))
     if tx.again and actions.was_moved(tx, row.id, token):
-        return request(tx, document)
-    check(row.generation)
+        return _request_if_changed(tx, document, request)
+    expect(row.generation, expect_generation)
     if document.collection != seen.collection:
         raise _MovedError
     name = {"tenant": document.tenant, "id": document.id}
     where = name | {"collection": collection, "digest": document.digest}
     if (other := tx.one(CLASH, where)) is not None:
         return Taken(str(other.id))
-    answer = request(tx, dataclasses.replace(document, collection=collection))
+    answer = _request_if_changed(tx, dataclasses.replace(document, collection=collection), request)
     if answer.disposition is Disposition.REFUSED or document.collection == collection:
         return answer
     actions.carry(tx, row, collection, token=token, actor=actor)
@@ -118,24 +118,15 @@ def _move(
     return answer
 
 
+def _request_if_changed(tx: Tx, moved: Document, request: IndexRequest) -> RequestResult:
+    """The result for a moved document; it is not requested where it would be indexed the same."""
+    if request.ask(moved).fingerprint == moved.fingerprint:
+        return document_requests.unchanged(moved, "moved")
+    return document_requests.requested(tx, moved, request)
+
+
 def _there(tx: Tx, name: tuple[str, str]) -> Document:
     row = tx.one(DOCUMENT, {"tenant": name[0], "id": name[1]})
     if row is None:
         raise no_document(name[1])
     return documents.of_row(row._asdict())
-
-
-STAYS = (
-    select(table.c.id)
-    .where(table.c.tenant == bindparam("tenant"), table.c.id == bindparam("id"), ~table.c.deleted)
-    .with_for_update(read=True)
-)
-
-
-def hold(tx: Tx, tenant: str, document_id: str) -> None:
-    """The document, and so its bytes, stay until this transaction ends; NotFoundError if it is deleted.
-
-    Call it last in a transaction: a publication waits for this row while it holds its head.
-    """
-    if tx.one(STAYS, {"tenant": tenant, "id": document_id}) is None:
-        raise no_document(document_id)

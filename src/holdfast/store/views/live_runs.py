@@ -1,4 +1,4 @@
-"""Reads that only the command line needs so far: live runs, heads of a subject."""
+"""The heads of a subject, and the runs that are queued or running, over all tenants."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ def heads_of(db: Database, tenant: str, subject: str, kind: str | None) -> tuple
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveRun:
     """A run that is queued or running; `age` is seconds since it was asked for."""
 
     run_id: str
@@ -41,7 +41,7 @@ class Live:
     title: str | None = None
 
 
-def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[Live, ...]:
+def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[LiveRun, ...]:
     """The live runs, the oldest first."""
     done = (
         select(func.count())
@@ -78,4 +78,4 @@ def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[Live, ...]:
         .order_by(runs.c.queued_at)
         .limit(limit)
     )
-    return tuple(Live(**row._asdict()) for row in db.read(lambda tx: tx.all(query)))
+    return tuple(LiveRun(**row._asdict()) for row in db.read(lambda tx: tx.all(query)))

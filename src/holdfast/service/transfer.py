@@ -1,21 +1,41 @@
-"""Bundles: a collection as one file, asked for as a job; and a file that becomes a collection again."""
+"""From one place to another: documents between collections, collections into a file and out of one, documents
+that another system has indexed.
+"""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from holdfast.core.errors import NotFoundError, WorkError
-from holdfast.core.records import Ask, RequestResult
-from holdfast.core.states import Status
+from holdfast.core.errors import BadRequestError, NotFoundError, WorkError
+from holdfast.core.records import TENANT, Ask, RequestResult, expect
+from holdfast.core.states import Lane, Status
 from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
 from holdfast.engine.engine import Engine
 from holdfast.kinds import export, import_
+from holdfast.service import missing_content
 from holdfast.service.actions import checked_callback
+from holdfast.service.collections import Collections
+from holdfast.service.documents import Documents, Taking
 from holdfast.service.jobs import JobView
-from holdfast.service.library import Library, Wish
+from holdfast.service.requests import Wish
 from holdfast.store.jobs import jobs
+from holdfast.store.library import document_moves, imports
 from holdfast.store.library.collections import Collection
+from holdfast.store.library.documents import DocumentDraft, source_of
+from holdfast.store.library.quotas import UNLIMITED, Quota
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Where another system keeps its documents: a table, and the names of its columns."""
+
+    table: str
+    id: str
+    active: str
+    title: str | None = None
+    url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,24 +47,73 @@ class ExportFile:
     name: str
 
 
-class Bundles:
-    """Exports and imports of an installation, as one process sees them."""
+class Transfer:
+    """Copies, moves, exports and imports of an installation, as one process sees them."""
 
     def __init__(
         self,
         engine: Engine,
         shelf: Blobs,
-        library: Library,
+        collections: Collections,
+        documents: Documents,
         limits: import_.ImportLimits,
         *,
         allow_private: bool,
+        quota: Quota = UNLIMITED,
     ) -> None:
         self._engine = engine
         self._allow_private = allow_private
         self._db = engine.db
         self._shelf = shelf
-        self._library = library
+        self._collections = collections
+        self._documents = documents
         self._limits = limits
+        self._quota = quota
+
+    def copy(
+        self, wish: Wish, document_id: str, collection_id: str, *, expect_generation: int | None = None
+    ) -> Taking:
+        """A document of the collection that has the same content, title and options; the old one stays.
+
+        It is indexed like any other, and what is in the ledger costs nothing.
+        """
+        found = self._documents.get(wish.tenant, document_id)
+        expect(found.generation, expect_generation)
+        if not found.has_content:
+            raise missing_content.refused(found)
+        collection = self._collections.get(wish.tenant, collection_id)
+        draft = DocumentDraft(secrets.token_hex(8), found.title, source_of(found), found.options)
+        return self._documents.add_kept(wish, collection, [draft], copied=document_id)[0]
+
+    def move(
+        self, wish: Wish, document_id: str, collection_id: str, *, expect_generation: int | None = None
+    ) -> Taking:
+        """The document is in the collection; where that indexes otherwise, a new generation is asked for."""
+        collection = self._collections.get(wish.tenant, collection_id)
+        answer = document_moves.move(
+            self._db,
+            (wish.tenant, document_id),
+            collection_id,
+            actor=wish.actor,
+            request=self._documents.request(wish, collection),
+            expect_generation=expect_generation,
+        )
+        self._engine.wake({Lane.FOLLOW_UP: 1})  # the actions of the collection may have something to do
+        return self._documents.settled(wish, document_id, answer)
+
+    def adopt(
+        self, source: str, columns: Columns, *, tenant: str, collection: str, actor: str
+    ) -> imports.Imported:
+        """Every row of another system's table is a document here; those that were are as they were."""
+        if not TENANT.fullmatch(collection):
+            message = f"{collection!r} is not a valid collection name; use letters, digits, . - _, at most 64"
+            raise BadRequestError(message, code="bad_collection")
+        rows = imports.read_documents(
+            source, columns.table, columns.id, columns.active, columns.title, columns.url
+        )
+        return imports.import_documents(
+            self._db, rows, tenant=tenant, collection=collection, actor=actor, quota=self._quota
+        )
 
     def export(
         self, wish: Wish, collection: Collection, callback: Mapping[str, str] | None = None
@@ -72,9 +141,9 @@ class Bundles:
         name = collection_id or manifest.collection
         made = False
         try:
-            self._library.collection(wish.tenant, name)
+            self._collections.get(wish.tenant, name)
         except NotFoundError:
-            self._library.make_collection(wish, name, title=manifest.title, options=manifest.options)
+            self._collections.make(wish, name, title=manifest.title, options=manifest.options)
             made = True
         content = self._shelf.put(file).digest
         options = {"made": made, "documents": manifest.documents, "from": manifest.release}

@@ -1,0 +1,374 @@
+"""Documents: add, change, refresh, ask again, cancel, delete.
+
+Whatever makes a document also asks for it to be indexed, in one transaction, so that nothing is taken in and
+then forgotten. The way is the same for all of them: keep the bytes, build the request, call the store once.
+Bytes are kept before the row that names them: a crash in between leaves bytes that nobody names, which the
+sweep removes.
+"""
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from holdfast.core import subjects
+from holdfast.core.errors import BadRequestError, GenerationMovedError, NotFoundError
+from holdfast.core.records import Ask, Landed, RequestResult, expect
+from holdfast.core.states import Disposition, Lane, Status
+from holdfast.documents import fetch
+from holdfast.documents.blobs import Blob, Blobs
+from holdfast.engine.engine import Engine
+from holdfast.kinds import index
+from holdfast.service import missing_content, names
+from holdfast.service.requests import Wish
+from holdfast.store.library import collections, document_requests, documents, quotas
+from holdfast.store.library.bulk_updates import Round
+from holdfast.store.library.collections import Collection
+from holdfast.store.library.document_requests import AddedDocument, IndexRequest, Taken
+from holdfast.store.library.documents import Document, DocumentDraft, DocumentSource
+from holdfast.store.library.quotas import UNLIMITED, Quota
+
+# Documents per transaction when many are added at once: short enough for SQLite's one writer.
+BATCH = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Content to be added: its bytes as they are, or a stream of them."""
+
+    content: bytes | BinaryIO
+    name: str = ""
+    title: str = ""
+    source: str = "upload"
+    options: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """What became of something that was handed in."""
+
+    document: Document
+    answer: RequestResult
+
+    @property
+    def disposition(self) -> Disposition:
+        """What became of the request."""
+        return self.answer.disposition
+
+
+class Documents:
+    """The documents of an installation, as one process sees them.
+
+    Where a method takes `expect_generation`, GenerationMovedError says that the document is at another one;
+    that is decided under the lock of the head, and nothing was changed.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        shelf: Blobs,
+        defaults: index.Choices,
+        *,
+        fetching: fetch.FetchLimits | None = None,
+        most_bytes: int | None = None,
+        quota: Quota = UNLIMITED,
+    ) -> None:
+        self._quota = quota
+        self._engine = engine
+        self._db = engine.db
+        self._shelf = shelf
+        self._defaults = defaults
+        self._fetching = fetching or fetch.FetchLimits()
+        self._most_bytes = most_bytes
+        self._usual: tuple[Collection, index.Choices] | None = None
+
+    # Looking
+
+    def get(self, tenant: str, document_id: str) -> Document:
+        """The document; NotFoundError when there is none."""
+        found = documents.document(self._db, tenant, document_id)
+        if found is None:
+            raise NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
+        return found
+
+    def find(self, tenant: str, document_id: str) -> Document | None:
+        """The document; None when there is none."""
+        return documents.document(self._db, tenant, document_id)
+
+    def walk(self, tenant: str, collection_id: str, step: int = 200) -> Iterator[Document]:
+        """Every document of a collection, read a page at a time."""
+        after = ""
+        while found := documents.page(self._db, tenant, collection_id, after=after, limit=step):
+            yield from found
+            after = found[-1].id
+
+    def is_current(self, collection: Collection, found: Document) -> bool:
+        """True when the document is indexed as it would be indexed now: asking would change nothing."""
+        return found.status is Status.SUCCESS and found.visible and self.is_as_asked(collection, found)
+
+    def is_as_asked(self, collection: Collection, found: Document) -> bool:
+        """True when the document was last asked for as it would be now: same content, options and reader."""
+        return found.fingerprint == self._ask(Wish(found.tenant), collection, found).fingerprint
+
+    # Adding
+
+    def add(self, wish: Wish, collection_id: str, uploads: Sequence[Upload]) -> list[Taking]:
+        """What became of each upload, in order: a new document, or the one that has the same bytes."""
+        return self.add_to(wish, collections.existing(self._db, wish.tenant, collection_id), uploads)
+
+    def add_to(self, wish: Wish, collection: Collection, uploads: Sequence[Upload]) -> list[Taking]:
+        """As `add`, to a collection that was just looked up."""
+        for upload in uploads:
+            if upload.options:  # before anything is on the shelf: what is refused leaves nothing there
+                index.choices(self._defaults, collection.options, upload.options)
+        return self.add_kept(wish, collection, [self.keep(upload) for upload in uploads])
+
+    def add_kept(
+        self,
+        wish: Wish,
+        collection: Collection,
+        drafts: Sequence[DocumentDraft],
+        *,
+        copied: str | None = None,
+    ) -> list[Taking]:
+        """As `add_to`, for content that is on the shelf already, or that of the document that is copied."""
+        added: dict[str, AddedDocument] = {}
+        request = self.request(wish, collection)
+        where = wish.tenant, collection.id
+        for start in range(0, len(drafts), BATCH):
+            batch = drafts[start : start + BATCH]
+            with quotas.noting(self._db, wish.tenant, wish.actor):
+                new = document_requests.add(self._db, *where, batch, request, self._quota, copied=copied)
+            self._engine.wake({wish.lane: sum(one.answer.created for one in new.values())})
+            added |= new
+        return [Taking(added[draft.id].document, added[draft.id].answer) for draft in drafts]
+
+    def add_url(self, wish: Wish, collection_id: str, url: str, *, title: str = "") -> Taking:
+        """What is at `url` now, as a document."""
+        collection = collections.existing(self._db, wish.tenant, collection_id)
+        source = self._first_content(url)
+        draft = DocumentDraft(secrets.token_hex(8), names.title(title or source.name or url), source)
+        return self.add_kept(wish, collection, [draft])[0]
+
+    def keep(self, upload: Upload) -> DocumentDraft:
+        """The content is on the shelf, and a document could be made of it."""
+        name = names.plain(upload.name, "name")
+        if len(name.encode()) > names.MOST_NAME:
+            raise BadRequestError(
+                f"name {name!r:.80} is longer than {names.MOST_NAME} bytes", code="bad_name"
+            )
+        title = names.title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
+        blob = self._put(upload.content, f"{name!r:.80} is empty" if name else "it is empty")
+        source = DocumentSource(blob.digest, blob.size, upload.source, name=name)
+        return DocumentDraft(secrets.token_hex(8), title, source, upload.options)
+
+    def _put(self, content: bytes | BinaryIO, if_empty: str) -> Blob:
+        blob = self._shelf.put(content, self._most_bytes)
+        if not blob.size:
+            self._shelf.delete(blob.digest)  # no document can have it, so that nobody misses it
+            raise BadRequestError(if_empty, code="empty")
+        return blob
+
+    # Requests, built before a transaction begins
+
+    def request(
+        self,
+        wish: Wish,
+        collection: Collection,
+        *,
+        force: bool = False,
+        expect_generation: int | None = None,
+    ) -> IndexRequest:
+        """The request to index documents of the collection by the options that hold for each of them now."""
+
+        def ask(found: Document) -> Ask:
+            return self._ask(wish, collection, found, force=force, expect_generation=expect_generation)
+
+        return IndexRequest(ask, self._engine.host.token, self._engine.parts.patience)
+
+    def _ask(
+        self,
+        wish: Wish,
+        collection: Collection,
+        found: Document,
+        *,
+        force: bool = False,
+        expect_generation: int | None = None,
+    ) -> Ask:
+        return self._engine.checked(
+            Ask(
+                kind=index.NAME,
+                subject=subjects.of_document(found.id),
+                content=found.digest,
+                options=index.frozen(self._chosen(collection, found), found.name),
+                tenant=wish.tenant,
+                collection=collection.id,
+                lane=wish.lane,
+                priority=wish.priority,
+                actor=wish.actor,
+                force=force,
+                expect_generation=expect_generation,
+                max_cost=wish.max_cost,
+            )
+        )
+
+    def _chosen(self, collection: Collection, found: Document) -> index.Choices:
+        """How the document is indexed; most of a collection have no options of their own, and are alike."""
+        if found.options:
+            return index.choices(self._defaults, collection.options, found.options)
+        usual = self._usual
+        if usual is None or usual[0] is not collection:
+            self._usual = usual = (collection, index.choices(self._defaults, collection.options))
+        return usual[1]
+
+    # Changing
+
+    def put_content(
+        self, wish: Wish, document_id: str, upload: Upload, *, expect_generation: int | None = None
+    ) -> Taking:
+        """The document has new content and is asked for; its old generation answers until that is indexed."""
+        found = self.get(wish.tenant, document_id)
+        return self._set(wish, found, self.keep(upload).source, expect_generation)
+
+    def _set(
+        self, wish: Wish, found: Document, source: DocumentSource, expect_generation: int | None
+    ) -> Taking:
+        collection = collections.existing(self._db, wish.tenant, found.collection)
+        request = self.request(wish, collection, expect_generation=expect_generation)
+        with quotas.noting(self._db, wish.tenant, wish.actor):
+            answer = document_requests.set_source(self._db, found, source, request, self._quota)
+        return self.settled(wish, found.id, answer)
+
+    def change(
+        self,
+        wish: Wish,
+        document_id: str,
+        *,
+        title: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        expect_generation: int | None = None,
+    ) -> Taking:
+        """The document has this title and these options over its own, one that is None taken away.
+
+        Changed options make a new generation; the old one answers until that is indexed.
+        """
+        found = self.get(wish.tenant, document_id)
+        collection = collections.existing(self._db, wish.tenant, found.collection)
+        answer = document_requests.change(
+            self._db,
+            found,
+            title=None if title is None else names.title(title),
+            options=options,
+            request=self.request(wish, collection, expect_generation=expect_generation),
+            expect_generation=expect_generation,
+        )
+        return self.settled(wish, document_id, answer)
+
+    def refresh(self, wish: Wish, document_id: str, *, expect_generation: int | None = None) -> Taking:
+        """What is at the document's URL now is what it wants; nothing happens if that has not changed."""
+        found = self.get(wish.tenant, document_id)
+        if found.url is None:
+            raise BadRequestError("the document did not come from an address", code="no_url")
+        source = self._fetched(found.url, fetch.Validators(found.etag, found.last_modified))
+        if source is None:
+            return self.index(wish, document_id, expect_generation=expect_generation)
+        return self._set(wish, found, source, expect_generation)
+
+    def _first_content(self, url: str) -> DocumentSource:
+        source = self._fetched(url, fetch.Validators())
+        if source is None:
+            raise BadRequestError("the address gave no content", code="url_failed")
+        return source
+
+    def _fetched(self, url: str, known: fetch.Validators) -> DocumentSource | None:
+        """What is at `url`, kept; None when the server says that it is as it was."""
+        with self._shelf.draft() as file:
+            answer = fetch.fetch(url, file, known=known, limits=self._fetching)
+            if isinstance(answer, fetch.NotModified):
+                return None
+            file.seek(0)
+            blob = self._put(file, f"there is nothing at {url}")
+        return DocumentSource(
+            blob.digest,
+            blob.size,
+            "url",
+            name=answer.name,
+            url=url,
+            etag=answer.validators.etag,
+            last_modified=answer.validators.last_modified,
+        )
+
+    def index(
+        self, wish: Wish, document_id: str, *, force: bool = False, expect_generation: int | None = None
+    ) -> Taking:
+        """The document is asked for once more, by the options that hold now."""
+        found = self.get(wish.tenant, document_id)
+        return self.ask(wish, found, force=force, expect_generation=expect_generation)
+
+    def ask(
+        self, wish: Wish, found: Document, *, force: bool = False, expect_generation: int | None = None
+    ) -> Taking:
+        """As `index`, for a document that was just looked up. One without content is fetched from its URL."""
+        if not found.has_content:
+            if found.url is None:
+                raise missing_content.refused(found)
+            return self._set(wish, found, self._first_content(found.url), expect_generation)
+        collection = collections.existing(self._db, wish.tenant, found.collection)
+        request = self.request(wish, collection, force=force, expect_generation=expect_generation)
+        answer = document_requests.ask(self._db, found, request)
+        if answer.disposition is Disposition.DUPLICATE:
+            return Taking(document_requests.asked_for(found, answer), answer)
+        return self.settled(wish, found.id, answer)
+
+    def settled(self, wish: Wish, document_id: str, answer: RequestResult | Taken) -> Taking:
+        """What became of a document that was changed; an error where the store has refused to change it."""
+        if isinstance(answer, Taken):
+            message = f"document {answer.document_id} of the collection has the same content already"
+            raise BadRequestError(message, code="same_content")
+        if answer.reason == "generation_mismatch":
+            raise GenerationMovedError(f"the document is at generation {answer.generation}; look at it again")
+        self._engine.wake({wish.lane: int(answer.created)})
+        return Taking(self.get(wish.tenant, document_id), answer)
+
+    # Ending
+
+    def cancel(self, wish: Wish, document_id: str) -> bool:
+        """The live run of the document has ended; False when there was none."""
+        head_id = self.get(wish.tenant, document_id).head_id
+        return head_id is not None and isinstance(self._engine.cancel(head_id, actor=wish.actor), Landed)
+
+    def end_run(self, wish: Wish, found: Document, *, expect_generation: int | None = None) -> bool:
+        """The run that was seen has ended; False when it had already, or a later one has taken its place."""
+        expect(found.generation, expect_generation)
+        if found.head_id is None or found.run_id is None:
+            return False
+        outcome = self._engine.cancel(found.head_id, run_id=found.run_id, actor=wish.actor)
+        return isinstance(outcome, Landed)
+
+    def delete(self, wish: Wish, document_id: str) -> None:
+        """Nothing of the document is visible or running any more.
+
+        Its work ends before its row goes: after an interruption it can be deleted again. And once more after,
+        for whoever asked for it in between.
+        """
+        self.get(wish.tenant, document_id)
+        self.end(wish, document_id)
+        documents.remove(self._db, wish.tenant, document_id)
+        self.end(wish, document_id)
+
+    def end(self, wish: Wish, document_id: str) -> None:
+        """Nothing of a document whose row is gone, or is about to be, is visible or running any more."""
+        self._engine.delete(wish.tenant, subjects.of_document(document_id), actor=wish.actor)
+
+    # What a change of the whole collection does with each document
+
+    def ask_again(self, which: Round, document_id: str) -> RequestResult:
+        """What became of the request for a document whose collection has other options."""
+        found = self.get(which.tenant, document_id)
+        if not found.has_content:
+            return document_requests.unchanged(found, "no_content")
+        return self.ask(Wish(which.tenant, which.actor, Lane.BULK, 9, which.max_cost), found).answer
+
+    def end_for(self, which: Round, document_id: str) -> None:
+        """The work of a document whose collection was deleted has ended."""
+        self.end(Wish(which.tenant, which.actor), document_id)

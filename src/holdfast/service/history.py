@@ -1,0 +1,59 @@
+"""What became of a document: its runs, its text, its story, what it paid and why it is as it is."""
+
+from collections.abc import Sequence
+
+from holdfast.core import subjects
+from holdfast.core.errors import NotFoundError
+from holdfast.service import explanations
+from holdfast.service.explanations import Advice
+from holdfast.store.base.database import Database
+from holdfast.store.follow_ups import follow_up_retries
+from holdfast.store.library.documents import Document
+from holdfast.store.money import payments
+from holdfast.store.money.payments import OrderPayment
+from holdfast.store.views import reads
+from holdfast.store.views.reads import Published, PublishedChunk, RunDetail, Story
+
+
+class History:
+    """Looks back at the documents of an installation."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def runs(self, document: Document) -> tuple[RunDetail, ...]:
+        """Its runs, the newest generation first."""
+        return reads.runs_of(self._db, document.head_id) if document.head_id is not None else ()
+
+    def chunks(self, document: Document, *, after: tuple[int, int], limit: int) -> Published | None:
+        """A page of its published text; None when nothing is published."""
+        if document.head_id is None:
+            return None
+        return reads.visible_chunks(self._db, document.head_id, after=after, limit=limit)
+
+    def story(
+        self, document: Document, *, action: int | None = None, runs: int = reads.RUNS_SHOWN
+    ) -> Story | None:
+        """Its latest runs with their tasks, and its journal; with `action`, of what that did with it.
+
+        None when nobody ever asked; NotFoundError for an action that did nothing with it.
+        """
+        head_id = document.head_id
+        if action is not None:
+            subject = follow_up_retries.subject_of(subjects.of_document(document.id), action)
+            head_id = follow_up_retries.head_of(self._db, document.tenant, subject)
+            if head_id is None:
+                raise NotFoundError(f"action {action} did nothing with this document", code="unknown_action")
+        return reads.story(self._db, head_id, limit=runs) if head_id is not None else None
+
+    def advice(self, document: Document, story: Story | None) -> Advice:
+        """Why it is as it is, and what is safe to do next."""
+        return explanations.about(self._db, document, story)
+
+    def exchanges(self, document: Document, story: Story) -> dict[str, Sequence[OrderPayment]]:
+        """What each run of a story has sent to providers."""
+        return payments.exchanges(self._db, document.tenant, list(story.tasks))
+
+    def payers(self, document: Document, chunks: Sequence[PublishedChunk]) -> dict[str, str | None]:
+        """Which run has paid for each of these chunks, by the key of its call."""
+        return payments.payers(self._db, document.tenant, [each.chunk.call_key or "" for each in chunks])
