@@ -47,8 +47,9 @@ class Mill:
         self.runtime = undo.enter_context(bootstrap.open_runtime(loaded, sender=self.sender))
         undo.callback(self.runtime.engine.registry.get("index").run.__self__.close)
         self.db = self.runtime.db
-        self.services = bootstrap.AppServices(self.runtime)
-        self.collections.make(Wish(), "shelf")
+        services = bootstrap.AppServices(self.runtime)
+        self.documents = services.documents
+        services.collections.make(Wish(), "shelf")
         taken = self.documents.add(Wish(), "shelf", [Upload(books.plain(PAGES), "book.pdf")])[0]
         self.runtime.engine.run_until_idle()
         self.id = taken.document.id
