@@ -83,7 +83,7 @@ def test_a_file_that_nobody_named_decides_nothing_of_weight(tmp_path, monkeypatc
     for name in sorted(trust.NAMED_FILE):
         file.write_text(f'{name} = "http://127.0.0.1:9/v1"')
         told = refusal()
-        assert told.startswith(f"{name} may not be set by a holdfast.toml that merely lies in the current ")
+        assert told.startswith(f"{name} cannot be set by a holdfast.toml merely found in the current ")
         assert "--config holdfast.toml, or HOLDFAST_CONFIG=holdfast.toml" in told
 
 
@@ -95,9 +95,9 @@ def test_a_file_that_somebody_named_sets_everything_but_the_module_path(tmp_path
     found = settings.load()
     assert (found.kinds, str(found.data_dir), found.attempt_cap) == (("a:b", "c:d"), "/srv/holdfast", 3)
     (tmp_path / "mine.toml").write_text('python_path = "/tmp"')
-    assert refusal() == "python_path may not be set in a file; use --python-path or HOLDFAST_PYTHON_PATH"
+    assert refusal() == "python_path cannot be set in a file; use --python-path or HOLDFAST_PYTHON_PATH"
     monkeypatch.setenv("HOLDFAST_CONFIG", "none.toml")
-    assert refusal() == "HOLDFAST_CONFIG names none.toml, which is not there"
+    assert refusal() == "HOLDFAST_CONFIG names none.toml, which does not exist"
 
 
 def test_a_broken_file_is_told_by_name(tmp_path):
@@ -119,9 +119,9 @@ def test_a_broken_file_is_told_by_name(tmp_path):
         (
             "LEASE_RENEW_EVERY",
             "10",
-            "HOLDFAST_LEASE_RENEW_EVERY (10) should be less than half of HOLDFAST_LEASE_TTL",
+            "HOLDFAST_LEASE_RENEW_EVERY (10) must be less than half of HOLDFAST_LEASE_TTL",
         ),
-        ("LEASE_BACKEND", "redis", "HOLDFAST_LEASE_BACKEND is redis, so HOLDFAST_REDIS_URL is needed"),
+        ("LEASE_BACKEND", "redis", "HOLDFAST_LEASE_BACKEND is redis, so HOLDFAST_REDIS_URL is required"),
         (
             "EMBEDDING_PROVIDER",
             "openai",

@@ -80,7 +80,7 @@ def test_a_model_is_sent_what_its_table_says_and_nothing_else(loaded):
         ('[providers.fast]\nfree = "perhaps"', "[providers.fast] in {file} free: "),
         ("[providers.fast]\nprice = 1", "[providers.fast] in {file} price: "),
         ('[providers.fast]\nwire = "anthropic"', "[providers.fast] in {file} wire: "),
-        ("[providers.fast]\nfree = true", "[providers.fast] in {file} api_key or api_key_env is needed"),
+        ("[providers.fast]\nfree = true", "[providers.fast] in {file} set api_key or api_key_env"),
     ],
 )
 def test_what_is_wrong_in_a_table_is_named_with_its_table(loaded, tmp_path, line, told):
@@ -119,7 +119,7 @@ def test_prices_of_the_file_come_before_the_shipped_ones(loaded):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("providers.mine]", "providers.local]"), "cannot be the name"),
+        (("providers.mine]", "providers.local]"), "not a valid provider name"),
         (("free = true", "free = true\nspeed = 3"), "providers"),
         (("http://127.0.0.1:10/v1", "ftp://there"), "http://"),
         (("free = true", 'api_key_env = "NOT_THERE_AT_ALL"'), "NOT_THERE_AT_ALL"),

@@ -67,7 +67,7 @@ def test_ctrl_c_and_a_lost_terminal_drain_as_well(premises, number):
     worker.tell(number)
     code, seconds = worker.ended(30)
     assert (code, seconds < PROMPTLY) == (0, True)
-    assert len(re.findall("told to stop: draining for at most 25 s", worker.said())) == 1
+    assert len(re.findall("stopping: draining for at most 25 s", worker.said())) == 1
     assert "shutdown" not in worker.said()
     assert [each.state for each in workers.known(premises.db)] == ["stopped"]
 

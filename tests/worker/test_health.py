@@ -189,7 +189,7 @@ def test_a_worker_that_takes_nothing_is_deaf(overseer, answers, premises):
     """Work is due, a process is free, the broker is connected, and none is claimed: a restart would help."""
     due_for_long(premises)
     overseer.start()
-    deaf = "work is due in its lanes, it has a free process, and it takes none"
+    deaf = "work is due in its lanes and a process is free, but it takes none"
     until(lambda: deaf in judged(answers, "/healthz")[1]["problems"], 5, "it counts as healthy")
     overseer.board.rows[0][Mark.LAST_CLAIM] = boot_time() + 60
     until(lambda: answers("/healthz")[0] == 200, 5, "a claim does not heal it")
@@ -234,7 +234,7 @@ def test_a_draining_worker_is_alive_and_not_ready(overseer, answers):
     overseer.settings = overseer.settings.model_copy(update={"drain_timeout": 60.0})
     overseer.drain()
     status, told = judged(answers, "/readyz")
-    assert (status, told["problems"], told["draining"]) == (503, ["it is stopping"], True)
+    assert (status, told["problems"], told["draining"]) == (503, ["the worker is stopping"], True)
     assert judged(answers, "/healthz")[0] == 200
 
 
@@ -246,10 +246,10 @@ def test_a_hung_process_is_told_and_killed(overseer, answers, monkeypatch):
     row = overseer.board.rows[0]
     row[Mark.TASK] = 7
     row[Mark.HARD_AT] = boot_time()
-    until(lambda: "past its hard time limit with task 7" in answers("/readyz")[2], 5, "it is not told")
+    until(lambda: "exceeded the hard time limit of task 7" in answers("/readyz")[2], 5, "it is not told")
     until(lambda: (os.getpid(), 9) in killed, 5, "it is not killed")
     until(lambda: answers("/healthz")[0] == 503, 5, "it counts as healthy for ever")
-    assert "was not ended" in judged(answers, "/healthz")[1]["problems"][0]
+    assert "was not killed" in judged(answers, "/healthz")[1]["problems"][0]
     assert overseer.progress.killed
 
 
@@ -260,8 +260,8 @@ def test_no_processes_and_no_sweep_are_faults(overseer, health, answers, monkeyp
     monkeypatch.setattr(overseer._runtime.engine.sweeper, "sweep", lambda: stuck.wait(60))
     overseer.board.rows[0][Mark.PID] = 0
     health._patience = IMPATIENT
-    until(lambda: "the sweep has not gone round" in answers("/healthz")[2], 5, "it is not told")
-    assert "there are no processes to carry out tasks" in answers("/healthz")[2]
+    until(lambda: "the sweep has not run" in answers("/healthz")[2], 5, "it is not told")
+    assert "there are no processes to run tasks" in answers("/healthz")[2]
     stuck.set()
 
 

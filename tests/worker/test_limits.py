@@ -42,13 +42,13 @@ def test_a_hang_is_killed_and_its_neighbours_go_on(shared, worker):
     """Past its hard limit a process that checks nothing is killed; the task is tried again, then given up."""
     before = children(worker)
     hung = shared.ask("stuck", "document:stuck")
-    until(lambda: "past its hard time limit" in str(worker.health("/readyz")[1]), 10, "readyz tells nothing")
+    until(lambda: "exceeded the hard time limit" in str(worker.health("/readyz")[1]), 10, "readyz is silent")
     neighbour = shared.ask("nap", "document:neighbour", seconds=0.3)
     assert shared.done(neighbour).status is Status.SUCCESS
     run = shared.done(hung)
     assert (run.status, run.error_code) == (Status.FAILED, "abandoned")
     assert ("expire", "overran") in shared.journal(hung)
-    worker.says("process [0-9]+ is killed: task [0-9]+ is past its hard time limit")
+    worker.says("killing process [0-9]+: task [0-9]+ exceeded its hard time limit")
     until(lambda: len(children(worker) - before) == 2, 15, "the killed ones are not replaced")
     until(lambda: worker.health("/readyz")[0] == 200, 10, "it does not become ready again")
     assert re.search(r"worker_killed_total 2\.0", worker.health("/metrics")[1])
@@ -69,7 +69,7 @@ def test_a_process_that_stands_still_in_a_task_is_a_fault_until_it_goes_on(share
         )
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert any(f"process {pid} has shown no sign of life for" in each for each in told["problems"])
+    assert any(f"process {pid} has not reported for" in each for each in told["problems"])
     until(lambda: worker.health("/healthz")[0] == 200, 30, "it is not healthy again")
     assert shared.done(asked).status is Status.SUCCESS
 

@@ -1,4 +1,4 @@
-"""Messages that nobody here has sent: told in a line, set aside, counted, and work goes on."""
+"""Messages that nobody here has sent: logged in one line, rejected, counted, and work goes on."""
 
 import json
 import pickle
@@ -38,7 +38,7 @@ STRANGE = {
         (pickle.dumps([("bulk",), {}, EMBED]), "application/x-python-serialize", celery_headers(queues.WAKE)),
         r"it cannot be read \(.*untrusted content of type pickle",
     ),
-    "no arguments": (for_task(queues.WAKE), r"its arguments are not understood \(holdfast\.wake with \(\)"),
+    "no arguments": (for_task(queues.WAKE), r"its arguments are invalid \(holdfast\.wake with \(\)"),
     "an unknown lane": (for_task(queues.WAKE, "express"), r"with \('express',\)"),
     "no number": (for_task(queues.DELIVER, "seven"), r"holdfast\.deliver with \('seven',\)"),
 }
@@ -71,8 +71,8 @@ def test_strange_messages_are_set_aside_and_work_goes_on(everywhere):
     worker = everywhere.worker("-c", "1")
     for (body, content_type, headers), pattern in STRANGE.values():
         publish(everywhere.broker_url, body, content_type, headers)
-        worker.says(f"set aside: (.*{pattern})", 20)
-    assert len(re.findall(r"warning: .*set aside", worker.said())) == len(STRANGE)
+        worker.says(f"rejected a message .*: (.*{pattern})", 20)
+    assert len(re.findall(r"warning: .*rejected a message", worker.said())) == len(STRANGE)
     assert "Traceback" not in worker.said()
     asked = everywhere.ask("nap")
     assert everywhere.done(asked).status is Status.SUCCESS
@@ -94,7 +94,7 @@ def test_a_message_of_another_release_with_more_arguments_still_wakes(premises):
     asked = premises.ask("nap", wakes=False)
     publish(premises.broker_url, *for_task(queues.WAKE, "bulk", {"since": 1}, colour="red"))
     assert premises.done(asked, 10).status is Status.SUCCESS
-    assert "set aside" not in worker.said()
+    assert "rejected a message" not in worker.said()
 
 
 def test_a_queue_of_another_shape_does_not_become_a_crash_loop(rabbit_broker, sqlite_url, tmp_path):

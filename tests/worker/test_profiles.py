@@ -73,7 +73,7 @@ def test_redis_is_given_time_to_answer_and_never_waits_for_ever():
 def test_redis_settings_reach_the_client(redis_broker):
     """A consumer's channel and the sockets that it opens have them; a misspelt option would be ignored."""
     profile = brokers.broker(redis_broker.url, Tuning())
-    with Connection(profile.address, transport_options=dict(profile.consuming)) as connection:
+    with Connection(profile.url, transport_options=dict(profile.consuming)) as connection:
         channel = connection.default_channel
         assert channel.visibility_timeout == 3600
         assert channel.unacked_restore_interval == 2.0
@@ -91,7 +91,7 @@ def test_the_embedded_broker_is_polled_every_50_ms(tmp_path):
     profile = brokers.broker(f"filesystem://{tmp_path}/broker", Tuning())
     profile.prepare()
     assert profile.consuming["polling_interval"] == 0.05
-    with Connection(profile.address, transport_options=dict(profile.consuming)) as connection:
+    with Connection(profile.url, transport_options=dict(profile.consuming)) as connection:
         assert connection.transport.polling_interval == 0.05
     assert sorted(path.name for path in (tmp_path / "broker").iterdir()) == ["control", "queue"]
 

@@ -98,7 +98,7 @@ def test_a_killed_process_is_reported_by_its_parent_and_its_order_resent_at_once
     assert premises.done(asked).status is Status.SUCCESS
     assert ("expire", "process_died") in premises.journal(asked)
     assert ("doubt", "its process has died") in premises.journal(asked)
-    worker.says(f"process {busy['pid']} died with task")
+    worker.says(f"process {busy['pid']} died while running task")
     assert "Traceback" not in worker.said()
     assert counts(premises) == [(1, 0)]
 
@@ -137,7 +137,7 @@ def test_a_worker_of_the_embedded_broker_that_takes_nothing_connects_anew_and_go
     (child,) = worker.tree() - {worker.pid}
     os.kill(child, signal.SIGSTOP)
     asked = premises.ask("nap")
-    worker.says("connecting to the broker anew", 60)
+    worker.says("reconnecting to the broker", 60)
     os.kill(child, signal.SIGCONT)
     assert premises.done(asked, 60).status is Status.SUCCESS
     assert worker.poll() is None

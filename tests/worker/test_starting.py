@@ -54,7 +54,7 @@ def test_a_wrong_password_of_the_broker_is_told_at_once(start, require, service)
     code, line = start(broker_url=with_password(url, "wr0ng"))
     assert code == NOT_READY
     assert "[broker_refused]" in line
-    assert "check user, password and path of HOLDFAST_BROKER_URL" in line
+    assert "check user, password and path in HOLDFAST_BROKER_URL" in line
     assert "wr0ng" not in line
     assert urlsplit(url).password not in line
 
@@ -119,7 +119,7 @@ def test_a_data_folder_that_cannot_be_used_is_told(start, tmp_path):
     (tmp_path / "file").write_text("")
     code, line = start(data_dir=tmp_path / "file" / "data")
     assert code == NOT_READY
-    assert "set HOLDFAST_DATA_DIR to one that can" in line
+    assert "set HOLDFAST_DATA_DIR to a writable folder" in line
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_a_data_folder_that_cannot_be_used_is_told(start, tmp_path):
             "HOLDFAST_BROKR_URL is not a setting; the closest is HOLDFAST_BROKER_URL",
         ),
         ({"broker_url": "kafka://h"}, "should start with filesystem://"),
-        ({"broker_url": "redis://h:notaport"}, "is no address"),
-        ({"worker_lanes": "express"}, "should name some of"),
+        ({"broker_url": "redis://h:notaport"}, "is not a valid URL"),
+        ({"worker_lanes": "express"}, "should be one or more of"),
         ({"kinds": "no.such.module:KINDS"}, "cannot be imported (No module named"),
         ({"kinds": "tests.worker.kinds:NO_SUCH"}, "cannot be imported (module"),
         ({"kinds": "tests.worker.kinds"}, "should be like module:name"),
@@ -183,7 +183,7 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(premises, redis_broker):
     """Silent TLS, a wrong host: the worker stays up and says so, and what is accepted meanwhile waits."""
     worker = premises.start("worker", "-c", "1", broker_url="redis://:s3cret@no-such-host.invalid:6379/0")
     worker.says("the broker redis://no-such-host.invalid:6379/0 does not answer yet .*work is accepted")
-    worker.says("does not answer .*trying again every few seconds")
+    worker.says("does not answer .*retrying every few seconds")
     until(lambda: worker.health("/healthz")[0] == 200, 10, "it is not alive")
     status, told = worker.health("/readyz")
     assert (status, told["broker"], "the broker is not connected" in told["problems"]) == (503, False, True)
@@ -205,7 +205,7 @@ def test_a_database_that_is_not_there_yet_is_waited_for(on_postgresql, require):
         server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
         try:
             worker = on_postgresql.start("worker", "-c", "1")
-            worker.says("the database gave no answer .*not currently accepting connections.*trying again")
+            worker.says("the database does not answer .*not currently accepting connections.*retrying")
         finally:
             server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
     worker.ready()
@@ -261,7 +261,7 @@ def test_a_read_only_data_folder_is_told(premises, small_disk):
     code, line = only_line((told.returncode, told.stdout, told.stderr))
     assert code == NOT_READY
     assert "Read-only file system" in line
-    assert "set HOLDFAST_DATA_DIR to one that can" in line
+    assert "set HOLDFAST_DATA_DIR to a writable folder" in line
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Settings: one frozen object, and the only reader of the environment.
 
-Values come from `HOLDFAST_*` variables, then from a file (the same names, lower case, without the prefix),
-then from the defaults below. The file is the one that `HOLDFAST_CONFIG` names, otherwise `holdfast.toml` in
-the current folder, which may not set everything (`trust`). A name that no field has is an error, for a
-misspelt setting that is silently ignored is found out in production. `load()` is the door: it turns every
-mistake into a `SettingsError` of one line that never shows a value of a secret.
+Values come from `HOLDFAST_*` variables, then from a file (the same names in lower case, without the prefix),
+then from the defaults. The file is the one named by `HOLDFAST_CONFIG`, otherwise `holdfast.toml` in the
+current folder, which may not set everything (`trust`). An unknown name is an error: a misspelt setting that
+is silently ignored shows only in production. `load()` turns every mistake into a one-line `SettingsError`
+that never shows a secret.
 """
 
 import difflib
@@ -35,12 +35,12 @@ _LEASE_DEFAULTS = {"sql": (12.0, 3), "redis": (120.0, 4)}
 
 
 class SettingsError(Exception):
-    """A setting is unknown, malformed or at odds with another; the message is one line and names it."""
+    """A setting is unknown, malformed or contradicts another; the message is one line and names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A settings file as it was read: what it says, and what it is called in a message."""
+    """The contents of a settings file, and its name for messages."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     name: str = FILE
@@ -84,24 +84,24 @@ class Settings(
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _complete(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _complete(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Fills in the defaults that depend on other settings."""
-        data_dir = Path(given.get("data_dir") or storage.default_data_dir()).expanduser().absolute()
-        filled = {**given, "data_dir": data_dir}
+        data_dir = Path(values.get("data_dir") or storage.default_data_dir()).expanduser().absolute()
+        filled = {**values, "data_dir": data_dir}
         filled.setdefault("database_url", f"sqlite:///{data_dir}/holdfast.db")
         for name in ("analysers", "broker_urls", "kinds", "worker_lanes"):
-            if isinstance(value := given.get(name), str):
+            if isinstance(value := values.get(name), str):
                 filled[name] = tuple(part.strip() for part in value.split(",") if part.strip())
-        if isinstance(folders := given.get("python_path"), str):
+        if isinstance(folders := values.get("python_path"), str):
             filled["python_path"] = tuple(
                 Path(part).expanduser().absolute() for part in folders.split(os.pathsep) if part
             )
         published = filled.get("broker_urls") or ()
-        if not given.get("broker_url"):
+        if not values.get("broker_url"):
             filled["broker_url"] = published[0] if published else f"filesystem://{data_dir}/broker"
         if not published:
             filled["broker_urls"] = (filled["broker_url"],)
-        ttl, parts = _LEASE_DEFAULTS.get(str(given.get("lease_backend", "sql")), _LEASE_DEFAULTS["sql"])
+        ttl, parts = _LEASE_DEFAULTS.get(str(values.get("lease_backend", "sql")), _LEASE_DEFAULTS["sql"])
         filled.setdefault("lease_ttl", ttl)
         try:
             filled.setdefault("lease_renew_every", float(filled["lease_ttl"]) / parts)
@@ -120,26 +120,26 @@ class Settings(
 
     @pydantic.model_validator(mode="after")
     def _agree(self) -> Self:
-        """Settings that contradict each other are refused at the start, not at the first lease or order."""
+        """Contradictory settings are rejected at startup, not at the first lease or order."""
         if self.lease_renew_every * 2 >= self.lease_ttl:
             raise ValueError(
-                f"{PREFIX}LEASE_RENEW_EVERY ({self.lease_renew_every:g}) should be less than half of "
-                f"{PREFIX}LEASE_TTL ({self.lease_ttl:g}), so that one lost renewal does not lose the lease"
+                f"{PREFIX}LEASE_RENEW_EVERY ({self.lease_renew_every:g}) must be less than half of "
+                f"{PREFIX}LEASE_TTL ({self.lease_ttl:g}), so that one failed renewal does not lose the lease"
             )
         if self.vector_index == "pgvector" and self.database_url.get_secret_value().startswith("sqlite"):
             raise ValueError(
-                f"{PREFIX}VECTOR_INDEX is pgvector, so {PREFIX}DATABASE_URL should be PostgreSQL"
+                f"{PREFIX}VECTOR_INDEX is pgvector, so {PREFIX}DATABASE_URL must be a PostgreSQL URL"
             )
         if self.database_schema and self.database_url.get_secret_value().startswith("sqlite"):
             raise ValueError(f"{PREFIX}DATABASE_SCHEMA is set, so {PREFIX}DATABASE_URL should be PostgreSQL")
         if (self.blobs_access_key is None) != (self.blobs_secret_key is None):
-            raise ValueError(f"{PREFIX}BLOBS_ACCESS_KEY and {PREFIX}BLOBS_SECRET_KEY belong together")
+            raise ValueError(f"set both {PREFIX}BLOBS_ACCESS_KEY and {PREFIX}BLOBS_SECRET_KEY, or neither")
         if self.lease_backend == "redis" and self.redis_url is None:
-            raise ValueError(f"{PREFIX}LEASE_BACKEND is redis, so {PREFIX}REDIS_URL is needed")
+            raise ValueError(f"{PREFIX}LEASE_BACKEND is redis, so {PREFIX}REDIS_URL is required")
         published = {url.get_secret_value() for url in self.broker_urls}
         if self.broker_url.get_secret_value() not in published:
             raise ValueError(
-                f"{PREFIX}BROKER_URL should be one of {PREFIX}BROKER_URLS, or nothing wakes its workers"
+                f"{PREFIX}BROKER_URL must be one of {PREFIX}BROKER_URLS, or its workers are never woken"
             )
         for part in ("embedding", "llm"):
             chosen = getattr(self, f"{part}_provider")
@@ -147,23 +147,25 @@ class Settings(
             name = f"{PREFIX}{part.upper()}"
             if openai and not getattr(self, f"{part}_base_url") and not getattr(self, f"{part}_api_key"):
                 raise ValueError(
-                    f"{name}_PROVIDER is openai, so {name}_API_KEY is needed, "
-                    f"or {name}_BASE_URL of a server that asks for none"
+                    f"{name}_PROVIDER is openai, so {name}_API_KEY is required, "
+                    f"or {name}_BASE_URL of a server that needs no key"
                 )
         if self.llm_provider == "local" and (self.llm_base_url or self.llm_api_key):
-            # Else the stand-in would answer in the name of the server that was meant.
-            raise ValueError(f"{PREFIX}LLM_PROVIDER is local; set it to openai to use the server you name")
+            # Otherwise the stand-in would answer in place of the configured server.
+            raise ValueError(f"{PREFIX}LLM_PROVIDER is local; set it to openai to use the configured server")
         return self
 
 
 def load() -> Settings:
     """The settings of this process.
 
-    Raises `SettingsError` for anything unknown, malformed, contradictory or not for the file to set.
+    Raises `SettingsError` for anything unknown, malformed, contradictory or not allowed in the file.
     """
     file = _read_file(os.environ.get(f"{PREFIX}CONFIG", ""))
-    _refuse_unknown((name for name in os.environ if name.upper().startswith(PREFIX)), prefix=PREFIX, place="")
-    _refuse_unknown(file.values, prefix="", place=f" in {file.name}")
+    _refuse_unknown(
+        (name for name in os.environ if name.upper().startswith(PREFIX)), prefix=PREFIX, suffix=""
+    )
+    _refuse_unknown(file.values, prefix="", suffix=f" in {file.name}")
     _refuse_untrusted(file)
     reset = _file.set(file)
     try:
@@ -180,7 +182,7 @@ def load() -> Settings:
 
 
 def choose(**options: str | Path | None) -> None:
-    """What the command line says wins over the environment, in this process and in its children."""
+    """Command-line options override the environment, in this process and its children."""
     for name, value in options.items():
         if value is not None:
             os.environ[PREFIX + name.upper()] = str(value)
@@ -194,33 +196,33 @@ def _read_file(chosen: str) -> _File:
     except FileNotFoundError:
         if not chosen:
             return _File()
-        raise SettingsError(f"{PREFIX}CONFIG names {name}, which is not there") from None
+        raise SettingsError(f"{PREFIX}CONFIG names {name}, which does not exist") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{name} cannot be read: {error}") from None
 
 
 def _refuse_untrusted(file: _File) -> None:
-    """Return if the file may set what it sets; otherwise SettingsError, which names the remedy."""
+    """Raise SettingsError, naming the remedy, if the file sets what it may not."""
     for name in sorted(file.values):
         if name in trust.NO_FILE:
             raise SettingsError(
-                f"{name} may not be set in a file; use --{name.replace('_', '-')} or {PREFIX}{name.upper()}"
+                f"{name} cannot be set in a file; use --{name.replace('_', '-')} or {PREFIX}{name.upper()}"
             )
         if not file.chosen and name not in trust.ANY_FILE:
             raise SettingsError(
-                f"{name} may not be set by a {FILE} that merely lies in the current folder; if the file is "
-                f"yours, name it: --config {FILE}, or {PREFIX}CONFIG={FILE}"
+                f"{name} cannot be set by a {FILE} merely found in the current folder; if you trust the "
+                f"file, name it: --config {FILE}, or {PREFIX}CONFIG={FILE}"
             )
 
 
-def _refuse_unknown(names: Iterable[str], *, prefix: str, place: str) -> None:
+def _refuse_unknown(names: Iterable[str], *, prefix: str, suffix: str) -> None:
     known = {(prefix + field.upper() if prefix else field) for field in Settings.model_fields}
     for name in sorted(names):
         spelt = name.upper() if prefix else name
         if spelt not in known:
             close = difflib.get_close_matches(spelt.lower(), [each.lower() for each in known], n=1, cutoff=0)
             suggestion = close[0].upper() if prefix else close[0]
-            raise SettingsError(f"{name}{place} is not a setting; the closest is {suggestion}")
+            raise SettingsError(f"{name}{suffix} is not a setting; the closest is {suggestion}")
 
 
 def _explain(error: Any, file: _File) -> str:
@@ -230,7 +232,7 @@ def _explain(error: Any, file: _File) -> str:
     name = str(error["loc"][0])
     if name == "providers" and len(error["loc"]) > 1:
         table, *keys = (str(each) for each in error["loc"][1:] if each != "[key]")
-        place = f" in {file.name}" if name in file.values else ""
-        return f"[providers.{table}]{place} {'.'.join(keys)}{': ' if keys else ''}{message}"
+        suffix = f" in {file.name}" if name in file.values else ""
+        return f"[providers.{table}]{suffix} {'.'.join(keys)}{': ' if keys else ''}{message}"
     in_file = name in file.values and not os.environ.get(PREFIX + name.upper())
     return f"{f'{name} in {file.name}' if in_file else PREFIX + name.upper()} {message}"

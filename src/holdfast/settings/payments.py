@@ -18,110 +18,108 @@ class PayingSettings(pydantic.BaseModel):
     embedding_provider: Annotated[str, Field(pattern=_PROVIDER)] = Field(
         default="local",
         description=(
-            "Who embeds: `openai`, a server of that wire format; `local`, a small model on board; the name "
-            "of a `[providers.NAME]`; or `module:name`, a function of yours that makes a provider."
+            "Embedding provider: `openai` (any server with that API), `local` (a small built-in model), the "
+            "name of a `[providers.NAME]`, or `module:name` (your own function that returns a provider)."
         ),
     )
     embedding_base_url: str | None = Field(
         default=None,
-        description="Address of the embedding server with its `/v1`; unset means the provider's own.",
+        description="Base URL of the embedding server, including `/v1`; default: the provider's own.",
     )
     embedding_model: str | None = Field(
-        default=None, description="Name of the embedding model; unset means the provider's default."
+        default=None, description="Embedding model; default: the provider's own."
     )
-    embedding_api_key: SecretStr | None = Field(default=None, description="Key for the embedding server.")
+    embedding_api_key: SecretStr | None = Field(default=None, description="API key for the embedding server.")
     embedding_key_retention: Annotated[float, Field(ge=0)] = Field(
         default=0.0,
         description=(
             "Seconds for which the embedding server honours an `Idempotency-Key`; 0: it does not. "
-            "With it, an order in doubt is sent again at no cost."
+            "If it does, resending an order in doubt costs nothing."
         ),
     )
     llm_provider: Annotated[str, Field(pattern=_PROVIDER)] = Field(
         default="local",
         description=(
-            "Who writes answers: `openai`, a server of that wire format; the name of a `[providers.NAME]`; "
-            "`module:name`, a provider of yours; or `local`, a stand-in on board that copies out of the text "
-            "and is no language model."
+            "LLM provider: `openai` (any server with that API), the name of a `[providers.NAME]`, "
+            "`module:name` (your own), or `local` (a built-in stand-in that quotes the text; not a language "
+            "model)."
         ),
     )
     llm_base_url: str | None = Field(
         default=None,
-        description="Address of the language model's server with its `/v1`; unset means the provider's own.",
+        description="Base URL of the LLM server, including `/v1`; default: the provider's own.",
     )
-    llm_model: str | None = Field(
-        default=None, description="Name of the language model; unset means the provider's default."
-    )
-    llm_api_key: SecretStr | None = Field(default=None, description="Key for the language model's server.")
+    llm_model: str | None = Field(default=None, description="Language model; default: the provider's own.")
+    llm_api_key: SecretStr | None = Field(default=None, description="API key for the LLM server.")
     llm_key_retention: Annotated[float, Field(ge=0)] = Field(
-        default=0.0, description="As `EMBEDDING_KEY_RETENTION`, for the language model's server."
+        default=0.0, description="As `EMBEDDING_KEY_RETENTION`, for the LLM server."
     )
     providers: dict[str, ProviderSettings] = Field(
         default_factory=dict,
         description=(
-            "Servers by a name of your own, as tables `[providers.NAME]` of the settings file: address, key, "
-            "prices, parameters and limits. See how-to/control-spending."
+            "Named servers, as tables `[providers.NAME]` in the settings file: URL, key, prices, parameters "
+            "and limits. See how-to/control-spending."
         ),
     )
     in_doubt: Literal["resend", "park"] = Field(
         default="resend",
-        description="An order whose outcome a crash hid is sent again with its key, or kept for a person.",
+        description="An order whose outcome is unknown after a crash is resent with its key, or parked.",
     )
     park_above: Annotated[Decimal, Field(ge=0)] | None = Field(
         default=None,
-        description="Price in US dollars above which an order in doubt waits for a person anyway.",
+        description="Price in US dollars above which an order in doubt is always parked for a decision.",
     )
     max_run_cost: Annotated[Decimal, Field(ge=0)] | None = Field(
         default=None,
         description=(
-            "US dollars that one run may spend at most, unless its request says so itself (`max_cost`). The "
-            "order that would pass it is not sent, and the run fails; what was paid stays."
+            "Maximum spend of one run in US dollars, unless its request sets `max_cost`. An order that would "
+            "exceed it is not sent and the run fails; paid results are kept."
         ),
     )
     resend_early_below: Annotated[Decimal, Field(ge=0)] = Field(
         default=Decimal("0.05"),
         description=(
-            "Price in US dollars up to which an order without a key, whose worker fell silent, counts as in "
-            "doubt two seconds after `LEASE_TTL`; a dearer one after its own deadline. One whose process has "
-            "provably died is in doubt at once."
+            "If a worker falls silent, its orders without a key count as in doubt two seconds after "
+            "`LEASE_TTL` if they cost at most this many US dollars, otherwise after their own deadline. "
+            "Orders of a process that provably died are in doubt at once."
         ),
     )
     order_deadline: Annotated[float, Field(ge=1, le=3600)] = Field(
         default=60.0,
-        description="Seconds that one paid exchange may take in all; then its connection is closed.",
+        description="Seconds allowed for one paid call in total; then its connection is closed.",
     )
     pay_concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
-        default=4, description="Orders that one task may have in flight at once."
+        default=4, description="Maximum orders in flight per task."
     )
     pay_wait: Annotated[float, Field(ge=0, le=3600)] = Field(
         default=30.0,
-        description="Seconds to wait for a worker that pays for the same input, before a task is put back.",
+        description="Seconds to wait while another worker pays for the same input; then requeue the task.",
     )
 
     @pydantic.field_validator("providers")
     @classmethod
-    def _told_apart(cls, table: dict[str, ProviderSettings]) -> dict[str, ProviderSettings]:
+    def _distinct(cls, table: dict[str, ProviderSettings]) -> dict[str, ProviderSettings]:
         return providers.checked(table)
 
     @pydantic.model_validator(mode="after")
     def _known_providers(self) -> Self:
-        """Who embeds and who answers is somebody that is known here, and is described in one place."""
+        """Both providers are known, and each is configured in one place."""
         for part in ("embedding", "llm"):
             name = getattr(self, f"{part}_provider")
             if ":" not in name and name not in {"local", "openai", *self.providers}:
                 raise ValueError(
-                    f"HOLDFAST_{part.upper()}_PROVIDER is {name}; known are local, openai, module:name and "
-                    "the names of [providers.NAME]"
+                    f"HOLDFAST_{part.upper()}_PROVIDER is {name}; use local, openai, module:name or "
+                    "the name of a [providers.NAME]"
                 )
             own = [each for each in ("base_url", "api_key") if getattr(self, f"{part}_{each}") is not None]
             if name in self.providers and own:
                 setting = f"HOLDFAST_{part.upper()}_{own[0].upper()}"
-                raise ValueError(f"{setting} and [providers.{name}] say it twice; keep one of them")
+                raise ValueError(f"{setting} and [providers.{name}] both configure it; remove one of them")
         return self
 
     @pydantic.field_validator("embedding_base_url", "llm_base_url")
     @classmethod
-    def _web_address(cls, url: str | None) -> str | None:
+    def _web_url(cls, url: str | None) -> str | None:
         if url is not None and not url.startswith(("http://", "https://")):
             raise ValueError("should start with http:// or https://")
         return None if url is None else url.rstrip("/")

@@ -1,4 +1,4 @@
-"""`[providers.NAME]` of the settings file: servers by a name of one's own, with prices and parameters."""
+"""`[providers.NAME]` in the settings file: named servers, with prices and parameters."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, SecretStr
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}")
-# Names that the providers on board have, whatever the file says.
+# Names of the built-in providers, which the file cannot take.
 TAKEN = frozenset({"local", "local-extractive"})
 Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000)]
 
@@ -53,14 +53,14 @@ class ProviderSettings(_Part):
 
     @property
     def named(self) -> str:
-        """The name in content keys, bills and metrics: its `identity`, else as its address has it."""
+        """The name in content keys, bills and metrics: `identity` if set, otherwise made from the URL."""
         if self.identity is not None:
             return self.identity
         return "openai" if self.base_url is None else f"openai@{urlsplit(self.base_url).netloc}"
 
     @property
     def key(self) -> str:
-        """Its API key; empty where it needs none."""
+        """The API key; empty if none is needed."""
         if self.api_key_env is not None:
             return os.environ.get(self.api_key_env, "")
         return "" if self.api_key is None else self.api_key.get_secret_value()
@@ -70,11 +70,11 @@ class ProviderSettings(_Part):
         if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
             raise ValueError("base_url should start with http:// or https://")
         if self.api_key is not None and self.api_key_env is not None:
-            raise ValueError("api_key and api_key_env: say one of them")
+            raise ValueError("set api_key or api_key_env, not both")
         if self.api_key_env is not None and not os.environ.get(self.api_key_env):
-            raise ValueError(f"api_key_env names {self.api_key_env}, which the environment does not have")
+            raise ValueError(f"api_key_env names {self.api_key_env}, which is not set in the environment")
         if self.base_url is None and not self.key:
-            raise ValueError("api_key or api_key_env is needed, or base_url of a server that asks for none")
+            raise ValueError("set api_key or api_key_env, or base_url of a server that needs no key")
         if self.identity is not None and (not IDENTITY.fullmatch(self.identity) or self.identity in TAKEN):
             raise ValueError("identity should be letters, digits and . _ : @ / -, at most 200")
         if self.free and self.prices:
@@ -83,11 +83,11 @@ class ProviderSettings(_Part):
 
 
 def checked(table: Mapping[str, ProviderSettings]) -> dict[str, ProviderSettings]:
-    """The table, if names and identities tell its providers apart; ValueError says which do not."""
+    """The table, if names and identities are valid and unique; ValueError names the one that is not."""
     identities: dict[str, str] = {}
     for name, provider in sorted(table.items()):
         if not NAME.fullmatch(name) or name in TAKEN:
-            raise ValueError(f"{name!r:.60} cannot be the name of a provider")
+            raise ValueError(f"{name!r:.60} is not a valid provider name; use letters, digits, _ and -")
         if (other := identities.setdefault(provider.named, name)) != name:
             raise ValueError(
                 f"{other} and {name} have the same identity {provider.named}; give one its own `identity`"

@@ -1,4 +1,4 @@
-"""Where state, bytes and vectors lie."""
+"""Where state, files and vectors are stored."""
 
 import os
 from pathlib import Path
@@ -14,35 +14,35 @@ _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
 
 def default_data_dir() -> Path:
-    """One place for each person, whatever folder a command is started in."""
+    """One folder per user, whatever the current folder is."""
     share = os.environ.get("XDG_DATA_HOME", "")
-    # The specification says that a relative path there is to be ignored.
+    # The XDG specification says to ignore a relative path.
     if Path(share).is_absolute():
         return Path(share) / "holdfast"
     try:
         return Path.home() / ".local" / "share" / "holdfast"
     except RuntimeError:
-        raise ValueError("HOLDFAST_DATA_DIR is needed, for this user has no home folder") from None
+        raise ValueError("set HOLDFAST_DATA_DIR: this user has no home folder") from None
 
 
 class StorageSettings(pydantic.BaseModel):
-    """Where state, bytes and vectors lie."""
+    """Where state, files and vectors are stored."""
 
     data_dir: Path = Field(
         default=Path(),
-        description="Folder for the embedded database, blobs and everything else kept on disk; `--data-dir`.",
+        description="Folder for the embedded database, blobs and all other local files; `--data-dir`.",
         json_schema_extra={"shown": "`~/.local/share/holdfast`; in `XDG_DATA_HOME` if that is set"},
     )
     config: Path | None = Field(
         default=None,
         description=(
-            "The settings file; `--config`. Unset: `holdfast.toml` in the current folder, which "
-            "may only tune."
+            "The settings file; `--config`. Default: `holdfast.toml` in the current folder, which "
+            "may only set tuning options."
         ),
     )
     database_url: SecretStr = Field(
         default=SecretStr(""),
-        description="Where all state lives: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`.",
+        description="Database for all state: `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`.",
         json_schema_extra={"shown": "`sqlite:///DATA_DIR/holdfast.db`"},
     )
     database_schema: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] | None = Field(
@@ -54,7 +54,8 @@ class StorageSettings(pydantic.BaseModel):
         json_schema_extra={"shown": "the first of the role's `search_path`, usually `public`"},
     )
     database_prepare: bool = Field(
-        default=False, description="Prepare statements on PostgreSQL; not behind a transaction-mode pooler."
+        default=False,
+        description="Use prepared statements on PostgreSQL; not behind a transaction-mode pooler.",
     )
     redis_url: SecretStr | None = Field(
         default=None,
@@ -63,30 +64,29 @@ class StorageSettings(pydantic.BaseModel):
     blobs_url: str | None = Field(
         default=None,
         description=(
-            "A bucket for the bytes of documents, for workers on several machines: "
+            "S3 bucket for document files, needed for workers on several machines: "
             "`s3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=NAME`."
         ),
         json_schema_extra={"shown": "the folder `DATA_DIR/blobs`"},
     )
     blobs_access_key: SecretStr | None = Field(
-        default=None, description="Key id for the bucket; unset: what the AWS client finds by itself."
+        default=None, description="Access key id for the bucket; default: the AWS client's own lookup."
     )
     blobs_secret_key: SecretStr | None = Field(default=None, description="Secret key for the bucket.")
     blobs_cache: Annotated[int, Field(ge=16)] = Field(
-        default=1024, description="Mebibytes of a bucket's content that are kept in `DATA_DIR/blob-cache`."
+        default=1024, description="Size of the bucket's local cache, `DATA_DIR/blob-cache`, in MiB."
     )
     vector_index: Literal["auto", "exact", "pgvector"] = Field(
         default="auto",
         description=(
-            "Where vectors are compared: `exact`: in memory; `pgvector`: inside PostgreSQL, from 2,000 "
-            "chunks of a collection on; `auto`: inside PostgreSQL, if it has the extension, from 256 MiB of "
-            "vectors on."
+            "Where vectors are compared. `exact`: in memory; `pgvector`: in PostgreSQL for collections of "
+            "2,000 chunks or more; `auto`: in PostgreSQL, if it has the extension, from 256 MiB of vectors."
         ),
     )
     history_retention: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
         default=None,
         description=(
-            "Days that ended runs, journal and results are kept; unset keeps them for ever. The ledger stays."
+            "Days to keep finished runs, journal and results; default: for ever. The ledger is always kept."
         ),
     )
 
@@ -102,5 +102,5 @@ class StorageSettings(pydantic.BaseModel):
 
     @staticmethod
     def usual_data_dir() -> Path:
-        """Where data lies unless somebody says otherwise."""
+        """The default data folder."""
         return default_data_dir()

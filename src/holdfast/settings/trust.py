@@ -1,9 +1,9 @@
-"""Who may set what: a `holdfast.toml` that merely lies in the current folder may have come with the papers.
+"""Which file may set what: a `holdfast.toml` found in the current folder may have come with the documents.
 
-Nobody chose that file, so it may tune how work is done and nothing else. Whatever runs code, names a server,
-a path or a key, chooses who is paid, or holds up a limit against hostile content needs a file that somebody
-named (`--config`, `HOLDFAST_CONFIG`) or the environment. Each setting stands in exactly one of these lists;
-one that stands in none may not be set by a file that nobody named, and a test asks for its place.
+Nobody chose that file, so it may only tune performance. Whatever runs code, names a server, a path or a key,
+chooses who is paid, or limits hostile content needs a file named with `--config` or `HOLDFAST_CONFIG`, or the
+environment. Each setting is in exactly one of these lists (a test checks it); one in none may not be set by a
+file found by chance.
 """
 
 ANY_FILE = frozenset(
@@ -48,7 +48,7 @@ NAMED_FILE = frozenset(
         "analysers",
         "installed_kinds",
         "kinds",
-        # servers and addresses
+        # servers and listening addresses
         "blobs_url",
         "broker_url",
         "broker_urls",
@@ -80,7 +80,7 @@ NAMED_FILE = frozenset(
         "blobs_cache",
         "broker_ca_file",
         "data_dir",
-        # who is paid, what is done about money, and what is forgotten
+        # who is paid, how money is handled, and what is deleted
         "embedding_key_retention",
         "embedding_model",
         "embedding_provider",
@@ -101,5 +101,5 @@ NAMED_FILE = frozenset(
         "parse_seconds",
     }
 )
-# A file cannot say where modules are looked for, nor which file is to be read.
+# A file cannot set the module search path, nor which file is read.
 NO_FILE = frozenset({"config", "python_path"})

@@ -20,7 +20,7 @@ class WorkerSettings(pydantic.BaseModel):
     broker_url: SecretStr = Field(
         default=SecretStr(""),
         description=(
-            "The broker this worker consumes: `filesystem://PATH`, `redis://HOST:PORT/DB` or "
+            "The broker this worker consumes from: `filesystem://PATH`, `redis://HOST:PORT/DB` or "
             "`amqp://USER:PASSWORD@HOST:PORT/VHOST` (`rediss`, `amqps` with TLS)."
         ),
         json_schema_extra={"shown": "`filesystem://DATA_DIR/broker`; the first of `BROKER_URLS` if set"},
@@ -28,31 +28,31 @@ class WorkerSettings(pydantic.BaseModel):
     broker_urls: Annotated[tuple[SecretStr, ...], pydantic_settings.NoDecode] = Field(
         default=(),
         description=(
-            "Every broker that wake-ups are published to, separated by commas; to move from one to another."
+            "Comma-separated brokers that wake-ups are published to; for migrating between brokers."
         ),
         json_schema_extra={"shown": "`BROKER_URL` alone"},
     )
     broker_visibility_timeout: Annotated[float, Field(ge=1, le=86_400)] = Field(
         default=3600.0,
-        description="Redis only: seconds until an unacknowledged wake-up is delivered again.",
+        description="Redis only: seconds before an unacknowledged wake-up is redelivered.",
     )
     broker_restore_interval: Annotated[float, Field(ge=0.5, le=600)] = Field(
         default=2.0,
-        description="Redis only: seconds between looks for unacknowledged wake-ups.",
+        description="Redis only: seconds between checks for unacknowledged wake-ups.",
     )
     broker_ca_file: Path | None = Field(
         default=None,
-        description="Certificates to check a broker's TLS certificate with; unset: those of the system.",
+        description="CA certificates for verifying the broker's TLS certificate; default: the system's.",
     )
     events: bool = Field(
         default=False,
-        description="Celery's own events and remote control, for Flower. They cost broker traffic.",
+        description="Enable Celery's events and remote control, e.g. for Flower. They add broker traffic.",
     )
     kinds: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
         default=(),
         description=(
-            "Kinds of work of your own: `module:name`, separated by commas, where `name` is a `Kind`, a list "
-            "of them, or a function from `Supplies` to one."
+            "Your own kinds of work: comma-separated `module:name`, where `name` is a `Kind`, a list "
+            "of them, or a function that takes `Supplies` and returns one."
         ),
     )
     installed_kinds: bool = Field(
@@ -64,50 +64,49 @@ class WorkerSettings(pydantic.BaseModel):
     python_path: Annotated[tuple[Path, ...], pydantic_settings.NoDecode] = Field(
         default=(),
         description=(
-            "Folders in which `KINDS`, `ANALYSERS` and providers of your own are looked for, besides the "
-            "installed packages; separated as in `PATH`; `--python-path`. The current folder is "
-            "not looked in."
+            "Folders searched for `KINDS`, `ANALYSERS` and your own providers, besides installed packages; "
+            "separated as in `PATH`; `--python-path`. The current folder is not searched."
         ),
     )
     worker_lanes: Annotated[tuple[str, ...], pydantic_settings.NoDecode] = Field(
-        default=_LANES, description="Lanes that a worker serves, separated by commas."
+        default=_LANES, description="Comma-separated lanes that a worker serves."
     )
     worker_concurrency: Annotated[int, Field(ge=1, le=512)] = Field(
-        default=2, description="Processes of a worker that carry out tasks."
+        default=2, description="Processes per worker that run tasks."
     )
     worker_nice: Annotated[int, Field(ge=0, le=19)] = Field(
-        default=0, description="How far they step back for the API on the same machine, as `nice` has it."
+        default=0, description="`nice` value of these processes, to favour an API on the same machine."
     )
     health_host: str = Field(
-        default="127.0.0.1", description="Address on which a worker serves its health and metrics."
+        default="127.0.0.1", description="Address on which a worker serves health checks and metrics."
     )
     health_port: Annotated[int, Field(ge=0, le=65_535)] = Field(
         default=0,
-        description="Port of a worker's health and metrics; 0: a free one, which `holdfast status` shows.",
+        description="Port for health checks and metrics; 0 picks a free one, which `holdfast status` shows.",
     )
     drain_timeout: Annotated[float, Field(ge=0, le=3600)] = Field(
         default=25.0,
         description=(
-            "Seconds that the tasks of a worker told to stop may take to end. Orders in flight are awaited "
-            "until their own deadline (`ORDER_DEADLINE`), whatever is said here."
+            "Seconds that a stopping worker gives its tasks to finish. Orders in flight are awaited until "
+            "their own deadline (`ORDER_DEADLINE`) regardless."
         ),
     )
     lease_backend: Literal["sql", "redis"] = Field(
         default="sql",
         description=(
-            "Where leases are kept: in the database, or in Redis (slower recovery, fewer database writes)."
+            "Where leases are stored: in the database, or in Redis (slower recovery, fewer database writes)."
         ),
     )
     lease_ttl: Seconds = Field(
         default=0.0,
         validate_default=False,
-        description="Seconds after the last renewal until another worker may take a task over.",
+        description="Seconds after the last renewal before another worker may take over a task.",
         json_schema_extra={"shown": "12.0; 120.0 with the `redis` backend"},
     )
     lease_renew_every: Seconds = Field(
         default=0.0,
         validate_default=False,
-        description="Seconds between renewals of a lease; less than half of `LEASE_TTL`.",
+        description="Seconds between lease renewals; must be less than half of `LEASE_TTL`.",
         json_schema_extra={
             "shown": "a third of `LEASE_TTL` (4.0); a quarter with the `redis` backend (30.0)"
         },
@@ -115,26 +114,26 @@ class WorkerSettings(pydantic.BaseModel):
     sweep_interval: Annotated[float, Field(ge=0.05, le=600)] = Field(
         default=2.0,
         description=(
-            "Seconds between sweeps. A dead worker's task is found within `LEASE_TTL` plus one of these."
+            "Seconds between sweeps. A dead worker's task is recovered within `LEASE_TTL` plus one interval."
         ),
     )
     queued_stuck_after: Seconds = Field(
         default=600.0,
-        description="Seconds in a queue that claims nothing, after which a new request takes a run over.",
+        description="Seconds a run may wait in an idle queue before a new request takes it over.",
     )
     running_stuck_after: Seconds = Field(
         default=2700.0,
-        description="Seconds without lease or sign of life after which a new request takes a run over.",
+        description="Seconds without a lease or heartbeat after which a new request takes over a run.",
     )
     attempt_cap: Annotated[int, Field(ge=1, le=100)] = Field(
         default=3,
-        description="Deaths of the one process that ran a task, without progress, before a run is abandoned.",
+        description="A run is abandoned after this many process crashes on one task without progress.",
     )
     loss_cap: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=20,
         description=(
-            "Disappearances in a row of the whole worker that ran a task, without progress, before a run is "
-            "abandoned. From the fourth on it waits before it is tried again: 2 s, 4 s, up to a minute."
+            "A run is abandoned after this many consecutive losses of the whole worker running a task, "
+            "without progress. From the fourth on, retries wait 2 s, 4 s, up to a minute."
         ),
     )
 
@@ -152,5 +151,5 @@ class WorkerSettings(pydantic.BaseModel):
     @classmethod
     def _known_lanes(cls, lanes: tuple[str, ...]) -> tuple[str, ...]:
         if not lanes or not set(lanes) <= set(_LANES):
-            raise ValueError(f"should name some of {', '.join(_LANES)}")
+            raise ValueError(f"should be one or more of {', '.join(_LANES)}")
         return lanes

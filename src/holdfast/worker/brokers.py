@@ -1,8 +1,8 @@
-"""What each broker needs, learnt from what goes wrong with its defaults.
+"""Broker profiles: options that avoid the known failures of each broker's defaults.
 
-Three sorts are known: the embedded one (files in a folder), Redis and RabbitMQ. A profile says how a worker
-consumes and how a sender publishes. Senders never wait long: a wake-up that is not sent is made good by the
-sweep, while a request that waits for a broker is felt by a person.
+Three kinds are supported: the embedded one (files in a folder), Redis and RabbitMQ. A profile says how a
+worker consumes and how a sender publishes. Senders never wait long: the sweep replaces a wake-up that was not
+sent, whereas a user notices a request that waits for a broker.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from holdfast.bootstrap import close_to_others
 from holdfast.core.errors import BadRequestError
 from holdfast.worker import embedded_broker
 
-# More unread wake-ups than this say nothing new: each one makes a worker go on while there is work.
+# More unread wake-ups than this are redundant: each one keeps a worker going while there is work.
 MOST_OUTSTANDING = 64
 POLL_EVERY = 0.05
 CONNECT_TIMEOUT = 30.0
@@ -32,7 +32,7 @@ _PORTS = {"redis": 6379, "rabbitmq": 5672}
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The settings that a profile takes into account."""
+    """The settings that profiles depend on."""
 
     visibility_timeout: float = 3600.0
     restore_interval: float = 2.0
@@ -41,10 +41,10 @@ class Tuning:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One broker: where it is, and how to talk to it. `polled` brokers cannot share an event loop."""
+    """One broker: its URL and connection options. `polled` brokers cannot share an event loop."""
 
-    address: str = field(repr=False)
-    sort: str
+    url: str = field(repr=False)
+    kind: str
     consuming: Mapping[str, Any] = field(default_factory=dict)
     sending: Mapping[str, Any] = field(default_factory=dict)
     tls: Mapping[str, Any] | None = None
@@ -52,14 +52,14 @@ class Broker:
     folder: Path | None = None
 
     @property
-    def place(self) -> tuple[str | None, int | None]:
+    def endpoint(self) -> tuple[str | None, int | None]:
         """Host and port."""
-        parts = urlsplit(self.address)
-        return parts.hostname, parts.port or _PORTS.get(self.sort)
+        parts = urlsplit(self.url)
+        return parts.hostname, parts.port or _PORTS.get(self.kind)
 
     def __str__(self) -> str:
-        """Return the address without its password."""
-        parts = urlsplit(self.address)
+        """Return the URL without its password."""
+        parts = urlsplit(self.url)
         if self.folder is not None:
             return f"filesystem://{self.folder}"
         host = parts.hostname or ""
@@ -68,7 +68,7 @@ class Broker:
         return f"{parts.scheme}://{user}{host}{port}{parts.path}"
 
     def prepare(self) -> None:
-        """What must be there before the first message is. Raises OSError."""
+        """Create the folders that the embedded broker needs. Raises OSError."""
         if self.folder is None:
             return
         for name in ("queue", "control"):
@@ -82,24 +82,24 @@ class Broker:
     def connection(self) -> Connection:
         """A connection for a sender; nothing is opened yet."""
         return Connection(
-            self.address,
-            # One try: kombu would sleep for seconds, and the other brokers of a sender wait meanwhile.
+            self.url,
+            # One attempt: kombu would sleep for seconds while the sender's other brokers wait.
             transport_options={**self.sending, "max_retries": 0, "interval_start": 0},
             connect_timeout=SENDER_TIMEOUT,
-            heartbeat=HEARTBEAT if self.sort == "rabbitmq" else 0,
+            heartbeat=HEARTBEAT if self.kind == "rabbitmq" else 0,
             ssl=dict(self.tls) if self.tls is not None else False,
         )
 
     def outstanding(self, connection: Connection, queue: str) -> int:
-        """How many messages wait in `queue`; 0 when nobody has made it yet."""
+        """How many messages wait in `queue`; 0 if it does not exist yet."""
         if self.folder is not None:
             ending = f".{queue}.msg"
             with contextlib.suppress(FileNotFoundError):
                 return sum(1 for each in (self.folder / "queue").iterdir() if each.name.endswith(ending))
             return 0
-        if self.sort == "redis":
+        if self.kind == "redis":
             return int(connection.default_channel.client.llen(queue))
-        channel = connection.channel()  # its own: RabbitMQ closes the channel that asks for what is not there
+        channel = connection.channel()  # its own: RabbitMQ closes the channel if the queue is missing
         try:
             return int(channel.queue_declare(queue, passive=True).message_count)
         except NotFound:
@@ -108,13 +108,13 @@ class Broker:
             channel.close()
 
 
-def told(error: BaseException) -> str:
-    """What a driver says, in one line."""
+def one_line(error: BaseException) -> str:
+    """A driver's error in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def broker(url: str, tuning: Tuning) -> Broker:
-    """The profile of the broker at `url`. Raises BadRequestError for an address that cannot be one."""
+    """The profile of the broker at `url`. Raises BadRequestError for an invalid URL."""
     scheme = url.partition("://")[0]
     if scheme != "filesystem":
         _check(url, scheme)
@@ -130,14 +130,14 @@ def broker(url: str, tuning: Tuning) -> Broker:
 def _check(url: str, scheme: str) -> None:
     try:
         parts = urlsplit(url)
-        known = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        valid = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        # Its text would show a piece of the password: that is where such addresses break apart.
-        known = False
-    if not known:
+        # The error's text could show a part of the password.
+        valid = False
+    if not valid:
         message = (
-            f"HOLDFAST_BROKER_URL {scheme}://… is no address; it should be like "
-            f"{scheme}://USER:PASSWORD@HOST:PORT/NAME, with / # ? [ @ in a password written as "
+            f"HOLDFAST_BROKER_URL {scheme}://… is not a valid URL; it should look like "
+            f"{scheme}://USER:PASSWORD@HOST:PORT/NAME, with / # ? [ @ in the password written as "
             "%2F %23 %3F %5B %40"
         )
         raise BadRequestError(message, code="bad_setting") from None
@@ -158,7 +158,7 @@ def _embedded(folder: Path) -> Broker:
 def _redis(url: str, tuning: Tuning, *, tls: bool) -> Broker:
     common: dict[str, Any] = {
         "visibility_timeout": tuning.visibility_timeout,
-        # The default of ten times ten seconds leaves what a dead worker held unread for minutes.
+        # With the default (10 x 10 s) messages held by a dead worker stay unread for minutes.
         "unacked_restore_interval": tuning.restore_interval,
         "unacked_restore_throttle": 1,
         "retry_on_timeout": True,
@@ -168,7 +168,7 @@ def _redis(url: str, tuning: Tuning, *, tls: bool) -> Broker:
     return Broker(
         url,
         "redis",
-        # Without a socket timeout a worker waits for ever on a connection that the network has forgotten.
+        # Without a socket timeout a worker waits for ever on a connection that the network has dropped.
         {**common, "socket_connect_timeout": CONNECT_TIMEOUT, "socket_timeout": CONNECT_TIMEOUT},
         {
             **common,
@@ -184,7 +184,7 @@ def _rabbitmq(url: str, tuning: Tuning, *, tls: bool) -> Broker:
     return Broker(
         url,
         "rabbitmq",
-        # A server that is killed in the middle of a conversation must not be waited for.
+        # Do not wait for a server that was killed in the middle of an exchange.
         {"confirm_publish": True, "read_timeout": CONNECT_TIMEOUT, "write_timeout": CONNECT_TIMEOUT},
         {"confirm_publish": True, "read_timeout": SENDER_TIMEOUT, "write_timeout": SENDER_TIMEOUT},
         {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": None, **_ca("ca_certs", tuning)} if tls else None,
@@ -192,5 +192,5 @@ def _rabbitmq(url: str, tuning: Tuning, *, tls: bool) -> Broker:
 
 
 def _ca(name: str, tuning: Tuning) -> dict[str, str]:
-    found = tuning.ca_file or ssl.get_default_verify_paths().cafile
-    return {name: str(found)} if found else {}
+    ca_file = tuning.ca_file or ssl.get_default_verify_paths().cafile
+    return {name: str(ca_file)} if ca_file else {}

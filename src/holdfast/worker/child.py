@@ -1,8 +1,8 @@
-"""The life of one pool process: it opens its own runtime after the fork, works when woken, drains when told.
+"""One pool process: it opens its own runtime after the fork, works when woken, and drains when stopped.
 
 One wake-up keeps a process going while there is work, within bounds, so that a few messages are enough for a
-long queue. When it must stop it hands its task back at once, and stays until the orders in flight have been
-answered; a task that does not stop in time is handed over to others, and the process ends.
+long queue. A process that must stop releases its task at once and stays until its orders in flight have been
+answered; a task that does not stop in time is handed over, and the process exits.
 """
 
 import contextlib
@@ -29,12 +29,12 @@ from holdfast.settings import Settings
 from holdfast.worker import parent_pipe, queues
 from holdfast.worker.shared_state import Board, ChildCounter, ChildRow, Mark
 
-# One wake-up serves at most this much, so that a deploy and the fair share of a broker's other users bite.
+# Limits of one wake-up, so that deploys and the broker's other users get a chance.
 MOST_TASKS = 200
 MOST_SECONDS = 30.0
-# A task that ends right after the drain time must not be cut off in the middle of its last statement.
+# Grace for a task that ends right after the drain timeout, so that its last statement is not cut off.
 LAST_WORDS = 0.5
-# How often a process shows that its threads run. Code that holds the interpreter's lock lets none of them.
+# How often a process reports that its threads run. Code that holds the GIL stops all of them.
 SIGN_EVERY = 1.0
 
 log = logging.getLogger(__name__)
@@ -42,13 +42,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Birth:
-    """What a child is given by its parent, before the fork."""
+    """What the parent passes to a child before the fork."""
 
     settings: Settings
     name: str
     lanes: tuple[str, ...]
     board: Board
-    rope: parent_pipe.Tether
+    pipe: parent_pipe.ParentPipe
     sender: wakeups.Sender
 
 
@@ -66,33 +66,33 @@ class PoolProcess:
         self._handled = False
         self._released = False
         self._opening = threading.Lock()
-        # The pool sends SIGTERM to a process that says that it ends. In another thread than the main one it
-        # would end it at once, perhaps with the lock in hand that all processes share: then none goes on.
+        # The pool sends SIGTERM to a process that announces its exit. Delivered to another thread than the
+        # main one it would kill the process at once, perhaps while holding the lock that all processes share.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        for name, body in (("tether", self._wait_for_the_end), ("sign", self._show_life)):
+        for name, body in (("drain", self._drain), ("heartbeat", self._show_life)):
             threading.Thread(target=body, name=f"holdfast-{name}", daemon=True).start()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-    def lane(self, given: Sequence[object]) -> str:
-        """The lane that a wake-up names; Reject when it names none. What a newer release adds is ignored."""
-        if given and isinstance(given[0], str) and given[0] in LANE_RANK:
-            return given[0]
-        raise self._set_aside(queues.WAKE, given)
+    def lane(self, args: Sequence[object]) -> str:
+        """The lane that a wake-up names; Reject if it names none. Further arguments are ignored."""
+        if args and isinstance(args[0], str) and args[0] in LANE_RANK:
+            return args[0]
+        raise self._set_aside(queues.WAKE, args)
 
-    def task_id(self, given: Sequence[object]) -> int:
-        """The task that a delivery names; Reject when it names none."""
-        if given and type(given[0]) is int and 0 < given[0] < 2**63:
-            return given[0]
-        raise self._set_aside(queues.DELIVER, given)
+    def task_id(self, args: Sequence[object]) -> int:
+        """The task that a delivery names; Reject if it names none."""
+        if args and type(args[0]) is int and 0 < args[0] < 2**63:
+            return args[0]
+        raise self._set_aside(queues.DELIVER, args)
 
-    def _set_aside(self, task: str, given: Sequence[object]) -> Reject:
+    def _set_aside(self, task: str, args: Sequence[object]) -> Reject:
         self._row.add(ChildCounter.STRANGE)
-        why = f"its arguments are not understood ({task} with {given!r:.100})"
+        why = f"its arguments are invalid ({task} with {args!r:.100})"
         log.warning(queues.SET_ASIDE, task, why)
         return Reject(why, requeue=False)
 
     def wake(self, lane: str, *, redelivered: bool = False) -> None:
-        """All that was due in the lanes of this worker was done, or as much as one wake-up may do."""
+        """Run what is due in this worker's lanes, up to the limits of one wake-up."""
         with self._message(ChildCounter.WAKE_UPS, redelivered):
             self._wake(lane)
 
@@ -106,16 +106,16 @@ class PoolProcess:
                 done += 1
                 _log(ended)
                 if done >= MOST_TASKS or boot_time() - began > MOST_SECONDS:
-                    wakeups.wake_lanes(self._birth.sender, {lane: 1})  # somebody goes on where this one stops
+                    wakeups.wake_lanes(self._birth.sender, {lane: 1})  # another process continues from here
                     return
         except StoreUnavailableError as error:
             self._row.add(ChildCounter.STORE_AWAY)
-            log.warning("%s; the sweep wakes again when it is back", error.message)
+            log.warning("%s; the sweep will wake workers again once it is reachable", error.message)
         if not done:
             self._row.add(ChildCounter.SPARE)
 
     def deliver(self, task_id: int, *, redelivered: bool = False) -> None:
-        """The named task was carried out, or this delivery was skipped and the journal says why."""
+        """Run the named task, or skip this delivery and record why in the journal."""
         with self._message(ChildCounter.DELIVERIES, redelivered):
             self._deliver(task_id)
 
@@ -127,7 +127,7 @@ class PoolProcess:
             ended = engine.deliver(task_id)
         except StoreUnavailableError as error:
             self._row.add(ChildCounter.STORE_AWAY)
-            log.warning("%s; task %s is found by the sweep", error.message, task_id)
+            log.warning("%s; the sweep will pick up task %s", error.message, task_id)
             return
         if isinstance(ended, Skipped):
             self._row.add(f"skipped_{ended.reason}")
@@ -137,7 +137,7 @@ class PoolProcess:
 
     @contextlib.contextmanager
     def _message(self, count: ChildCounter, redelivered: bool) -> Iterator[None]:
-        """A message is in hand: SIGTERM drains now, and ends the process afterwards."""
+        """While a message is being handled, SIGTERM drains and then ends the process."""
         self._in_hand = True
         try:
             self._row[Mark.LAST_WAKE] = boot_time()
@@ -145,18 +145,18 @@ class PoolProcess:
             if redelivered:
                 self._row.add(ChildCounter.REDELIVERED)
             if not self._handled:
-                # The pool sets its own handler after the process is initialised; this one replaces it.
+                # Replaces the handler that the pool installs after the process is initialised.
                 self._handled = True
-                signal.signal(signal.SIGTERM, self._told_to_end)
+                signal.signal(signal.SIGTERM, self._on_sigterm)
             yield
         finally:
-            self._row.rest()  # also when an unforeseen error came before the word that the task is done
+            self._row.rest()  # also after an unexpected error
             self._in_hand = False
 
-    def _told_to_end(self, _number: int, _frame: FrameType | None) -> None:
-        """SIGTERM, from the pool that needs fewer processes or from whoever stops the whole group.
+    def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
+        """SIGTERM from a shrinking pool, or sent to the whole process group.
 
-        A process that only remembered it would stay in the pool, take wake-ups and do nothing with them.
+        An idle process exits at once: staying in the pool it would take wake-ups and do nothing with them.
         """
         self._leaving = True
         self._stopping.set()
@@ -165,7 +165,7 @@ class PoolProcess:
             sys.exit(0)
 
     def _engine(self) -> Any:
-        """The engine of this process; None when it is stopping or the database is away."""
+        """The engine of this process; None if it is stopping or the database is unreachable."""
         if self._stopping.is_set():
             return None
         with self._opening:
@@ -186,16 +186,15 @@ class PoolProcess:
             )
         except HoldfastError as error:
             self._row.add(ChildCounter.STORE_AWAY)
-            log.warning("%s; the sweep wakes again when it is back", error.message)
+            log.warning("%s; the sweep will wake workers again once it is reachable", error.message)
             return None
         runtime.engine.watchdog.start()
         bootstrap.settle_down()
         return runtime
 
-    def _wait_for_the_end(self) -> None:
-        """Told to stop, by the parent's rope or by a signal: drain, and do not let the drain last."""
-        rope = threading.Thread(target=self._hold_the_rope, name="holdfast-rope", daemon=True)
-        rope.start()
+    def _drain(self) -> None:
+        """Wait for a stop, from the parent's pipe or a signal; then drain within the timeout."""
+        threading.Thread(target=self._watch_parent, name="holdfast-parent", daemon=True).start()
         self._engine()  # opened beforehand, so that the first wake-up is as quick as the others
         self._stopping.wait()
         if self._runtime is not None:
@@ -209,14 +208,16 @@ class PoolProcess:
             self._pause.wait(LAST_WORDS)
         if self._in_hand and self._row.busy and self._runtime is not None:
             task = int(self._row[Mark.TASK])
-            log.warning("task %s did not stop within %g s and is handed over to others", task, patience)
-            with contextlib.suppress(StoreUnavailableError):  # then its lease runs out
+            log.warning(
+                "task %s did not stop within %g s and is handed over to another worker", task, patience
+            )
+            with contextlib.suppress(StoreUnavailableError):  # then its lease expires
                 self._runtime.engine.hand_over()
             os._exit(0)
         if self._leaving:
             while self._in_hand:
                 self._pause.wait(0.05)
-            self._pause.wait(LAST_WORDS)  # the pool is told of the result first
+            self._pause.wait(LAST_WORDS)  # so that the pool gets the result first
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _show_life(self) -> None:
@@ -227,15 +228,15 @@ class PoolProcess:
         return self._row[Mark.ORDERS_UNTIL] + LAST_WORDS
 
     def _release_what_waits(self) -> None:
-        """A task whose order is in flight goes to others now; they wait for the answer, as we do."""
+        """Hand over a task whose order is in flight; its next worker waits for the answer as well."""
         if self._released or self._runtime is None or not self._runtime.engine.carrier.orders:
             return
         self._released = True
-        with contextlib.suppress(StoreUnavailableError):  # then it goes when the order has been answered
+        with contextlib.suppress(StoreUnavailableError):  # then it is released once the order is answered
             self._runtime.engine.hand_over("draining")
 
-    def _hold_the_rope(self) -> None:
-        self._birth.rope.wait()
+    def _watch_parent(self) -> None:
+        self._birth.pipe.wait()
         self._stopping.set()
 
 
@@ -258,25 +259,23 @@ def _log(done: Done) -> None:
 _child: PoolProcess | None = None
 
 
-def born(birth: Birth, place: int) -> None:
-    """This process is a child from now on; `place` is its row on the board."""
+def born(birth: Birth, index: int) -> None:
+    """Make this process a child; `index` is its row in the shared state."""
     global _child  # noqa: PLW0603 - one child per process is the point
-    row = birth.board.rows[place % len(birth.board.rows)]
+    row = birth.board.rows[index % len(birth.board.rows)]
     os.nice(birth.settings.worker_nice)
-    birth.rope.hold()
+    birth.pipe.enter_child()
     row.enter()
     _child = PoolProcess(birth, row)
 
 
 def current() -> PoolProcess:
-    """The child that this process is."""
+    """The `PoolProcess` of this process."""
     if _child is None:
-        raise RuntimeError(
-            "this process is not a child of a Holdfast worker; start one with: holdfast worker"
-        )
+        raise RuntimeError("this process is not part of a Holdfast worker; start one with: holdfast worker")
     return _child
 
 
 def redelivered(request: Any) -> bool:
-    """True when the broker says that it has delivered this message before."""
+    """True if the broker marks this message as redelivered."""
     return bool((request.delivery_info or {}).get("redelivered"))

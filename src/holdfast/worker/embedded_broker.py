@@ -1,8 +1,8 @@
-"""The embedded broker: kombu's file transport, made whole.
+"""The embedded broker: kombu's file transport, without its races.
 
-kombu opens a message's file under its final name and writes it then, and a reader may take it in between: an
+kombu opens a message's file under its final name before writing it, and a reader may take it in between: an
 empty message, which ends a worker. Here a message gets its name when it is complete, and is taken by a rename
-within the same folder, which only one reader can win. A file that is no message is left aside.
+within the same folder, which only one reader can win. A file that is not a message is removed.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def tidy(folder: Path, age: float = 60.0) -> None:
-    """What a killed sender or reader left half done is gone, if it is older than `age` seconds."""
+    """Remove files left by a killed sender or reader, if older than `age` seconds."""
     for path in folder.glob(".*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > age:
@@ -33,7 +33,7 @@ def tidy(folder: Path, age: float = 60.0) -> None:
 
 
 class Channel(filesystem.Channel):
-    """A channel whose messages appear whole and are taken once."""
+    """A channel whose messages appear complete and are taken once."""
 
     def _put(self, queue: str, payload: Any, **_: Any) -> None:
         folder = Path(self.data_folder_out)
@@ -60,34 +60,34 @@ class Channel(filesystem.Channel):
             try:
                 return json.loads(taken.read_text())
             except ValueError:
-                log.warning("a file of the embedded broker is no message and was removed: %s", path.name)
+                log.warning("removed a file of the embedded broker that is not a message: %s", path.name)
             finally:
                 taken.unlink()
         raise Empty
 
 
 class Transport(filesystem.Transport):
-    """The transport of `holdfast-files://`, looked at by Celery's event loop.
+    """The transport of `holdfast-files://`, polled by Celery's event loop.
 
-    Without an event loop Celery's processes share one pipe and its lock: a process that is killed while it
-    waits for work takes the lock with it, and no other process of that worker ever hears of work again.
+    Without an event loop Celery's processes share one pipe and its lock: a process killed while waiting for
+    work takes the lock with it, and no other process of that worker ever receives work again.
     """
 
     Channel = Channel
-    # A folder that cannot be used now is like a server that cannot be reached: Celery tries again, where it
-    # would end the worker for an error that it does not know.
+    # An unusable folder is like an unreachable server: Celery retries, where it would end the worker for an
+    # error that it does not know.
     connection_errors = (*filesystem.Transport.connection_errors, OSError)
     implements = filesystem.Transport.implements.extend(asynchronous=True)
-    _looking: Any = None
+    _polling: Any = None
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
-        """The loop looks for messages at the pace of `polling_interval`."""
+        """The loop polls for messages every `polling_interval` seconds."""
         del connection
-        if self._looking is not None:
-            self._looking.cancel()
-        self._looking = loop.call_repeatedly(self.polling_interval, self._look)
+        if self._polling is not None:
+            self._polling.cancel()
+        self._polling = loop.call_repeatedly(self.polling_interval, self._poll)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         try:
             while True:
                 self.cycle.get(self._deliver, timeout=0)
@@ -97,7 +97,7 @@ class Transport(filesystem.Transport):
             for channel in self.channels:
                 for folder in (channel.data_folder_in, channel.control_folder):
                     Path(folder).mkdir(parents=True, exist_ok=True)
-            log.warning("the folder of the embedded broker was gone and has been made anew")
+            log.warning("recreated the folder of the embedded broker, which was missing")
 
 
 transport.TRANSPORT_ALIASES[NAME] = f"{__name__}:Transport"

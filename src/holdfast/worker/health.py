@@ -1,8 +1,8 @@
 """`/healthz`, `/readyz` and `/metrics` of a worker.
 
-A worker can be connected and consume nothing while a ping is green, so health is *progress*: the sweep goes
-round, children are there, show that they live and are not stuck, and no work is due that this worker should
-have taken. `/healthz` says whether a restart would help; `/readyz` says whether it can work right now.
+A worker can answer pings and yet consume nothing, so health is *progress*: the sweep runs, child processes
+are alive and not stuck, and no work is due that this worker should have taken. `/healthz` says whether a
+restart would help; `/readyz` says whether the worker can work right now.
 """
 
 import json
@@ -24,77 +24,77 @@ from holdfast.worker.supervisor import Overseer
 
 @dataclass(frozen=True, slots=True)
 class HealthLimits:
-    """For how many seconds a worker may show no sign of something before it counts as a fault."""
+    """Seconds without a sign of progress after which a worker counts as faulty."""
 
-    # The sweep may wait for the database for as long as one transaction may.
+    # The sweep may wait for the database as long as one transaction may.
     sweep: float = 60.0
     look: float = 30.0
     start: float = 60.0
-    # A process in the middle of a task that lets no thread run, not even the one that says so every second.
+    # A process whose task lets no other thread run, not even the one that reports every second.
     sign: float = 30.0
 
     @classmethod
     def of(cls, lease_ttl: float) -> "HealthLimits":
-        """So that a process is told of only after it has surely lost its lease."""
+        """Limits that report a process only after it has certainly lost its lease."""
         return cls(sign=max(5.0, 2.5 * lease_ttl))
 
 
 class WorkerHealth:
-    """Judges a worker by what its overseer has seen."""
+    """Judges a worker by what its supervisor has seen."""
 
     def __init__(self, overseer: Overseer, patience: HealthLimits | None = None) -> None:
         self._overseer = overseer
         self._patience = patience or HealthLimits()
 
     def faults(self) -> list[str]:
-        """What only a restart would mend; empty for a worker that is alive."""
+        """Problems that only a restart would fix; empty for a healthy worker."""
         overseer, now, patience = self._overseer, boot_time(), self._patience
         progress, rows = overseer.progress, overseer.board.taken()
         young = now - progress.began < patience.start
-        found = []
+        problems = []
         if not young and now - max(progress.swept, progress.looked) > patience.look:
-            found.append("the threads of the main process stand still")
+            problems.append("the threads of the main process are stuck")
         if not young and progress.database and now - progress.swept > patience.sweep:
-            found.append(f"the sweep has not gone round for {now - progress.swept:.0f} s")
+            problems.append(f"the sweep has not run for {now - progress.swept:.0f} s")
         if not rows and not young and not progress.draining:
-            found.append("there are no processes to carry out tasks")
-        found += [
-            f"process {row.pid} is past its hard time limit and was not ended"
+            problems.append("there are no processes to run tasks")
+        problems += [
+            f"process {row.pid} exceeded its hard time limit and was not killed"
             for row in rows
             if 0 < row[Mark.HARD_AT] < now - 3 * overseer.pace.hard_grace
         ]
-        found += [
-            f"process {row.pid} has shown no sign of life for {row.silent_for(now):.0f} s"
-            f" in the middle of task {row[Mark.TASK]:.0f}"
+        problems += [
+            f"process {row.pid} has not reported for {row.silent_for(now):.0f} s"
+            f" while running task {row[Mark.TASK]:.0f}"
             for row in rows
             if row.silent_for(now) > patience.sign
         ]
         if progress.deaf:
-            found.append("work is due in its lanes, it has a free process, and it takes none")
-        return found
+            problems.append("work is due in its lanes and a process is free, but it takes none")
+        return problems
 
     def hindrances(self) -> list[str]:
-        """Why it cannot work right now; empty when it can."""
+        """Reasons why it cannot work right now; empty if it can."""
         progress = self._overseer.progress
-        found = self.faults()
+        problems = self.faults()
         if not progress.database:
-            found.append(f"the database does not answer: {progress.error or 'not asked yet'}")
+            problems.append(f"the database does not answer: {progress.error or 'not checked yet'}")
         if not progress.broker:
-            found.append("the broker is not connected")
+            problems.append("the broker is not connected")
         rows, now = self._overseer.board.taken(), boot_time()
         if not rows:
-            found.append("no process is up yet")
-        found += [
-            f"process {row.pid} is past its hard time limit with task {row[Mark.TASK]:.0f} and will be ended"
+            problems.append("no process has started yet")
+        problems += [
+            f"process {row.pid} exceeded the hard time limit of task {row[Mark.TASK]:.0f} and will be killed"
             for row in rows
             if 0 < row[Mark.HARD_AT] < now
         ]
         if progress.draining:
-            found.append("it is stopping")
-        return found
+            problems.append("the worker is stopping")
+        return problems
 
     def details(self) -> dict[str, Any]:
-        """Everything that the judgement rests on; times are seconds ago."""
+        """Everything the verdict is based on; times are seconds ago."""
         overseer, now = self._overseer, boot_time()
         board, progress = overseer.board, overseer.progress
 
@@ -172,10 +172,10 @@ class WorkerHealth:
 
 
 class HealthServer:
-    """Serves a worker's health on a port of its own, from a thread."""
+    """Serves a worker's health on a separate port, from a thread."""
 
     def __init__(self, host: str, port: int) -> None:
-        """Bind at once, so that a taken port is told before anything else starts. Raises OSError."""
+        """Bind at once, so that a port in use is reported before anything else starts. Raises OSError."""
         self._server = ThreadingHTTPServer((host, port), _Handler, bind_and_activate=False)
         self._server.daemon_threads = True
         try:
@@ -188,7 +188,7 @@ class HealthServer:
         self.url = f"http://{shown}:{self._server.server_address[1]}"
 
     def start(self, health: WorkerHealth) -> None:
-        """Answer from now on."""
+        """Start answering."""
         registry = CollectorRegistry()
         registry.register(health)
         self._server.health = health  # type: ignore[attr-defined]
@@ -198,8 +198,8 @@ class HealthServer:
         threading.Thread(target=self._server.serve_forever, name="holdfast-health", daemon=True).start()
 
     def stop(self) -> None:
-        """Answer no more."""
-        if self._started:  # otherwise the library waits for ever for a loop that never was
+        """Stop answering."""
+        if self._started:  # otherwise the library waits for ever for a loop that never started
             self._server.shutdown()
         self._server.server_close()
 
@@ -220,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
                 text = generate_latest(self.server.registry)  # type: ignore[attr-defined]
                 self._answer(200, text, "text/plain; version=0.0.4; charset=utf-8")
             case _:
-                message = "ask for /healthz, /readyz or /metrics"
+                message = "not found; try /healthz, /readyz or /metrics"
                 body = json.dumps({"error": {"code": "not_found", "message": message}}).encode()
                 self._answer(404, body, "application/json")
 
@@ -236,4 +236,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the library's
-        """Probes are not news."""
+        """Probes are not logged."""

@@ -1,35 +1,34 @@
-"""A rope from the main process of a worker to its children: when it is let go of, every child knows at once.
+"""A pipe from a worker's main process to its children: when the parent closes it, or dies, every child knows.
 
-It is a pipe that nobody writes to. Reading from it returns when the last holder of the other end has closed
-it, which is when the parent lets go, or dies.
+Nobody writes to it. Reading from it returns once the last holder of the other end has closed it.
 """
 
 import contextlib
 import os
 
 
-class Tether:
-    """Made by the parent before the first fork."""
+class ParentPipe:
+    """Created by the parent before the first fork."""
 
     def __init__(self) -> None:
-        self._mine, self._theirs = os.pipe()
-        os.set_inheritable(self._mine, True)
+        self._read_end, self._write_end = os.pipe()
+        os.set_inheritable(self._read_end, True)
         self._parent = os.getpid()
-        self._held = True
+        self._open = True
 
-    def hold(self) -> None:
-        """Call it first thing in a child: its own copy of the parent's end would keep the rope tight."""
-        if os.getpid() != self._parent and self._held:
-            self._held = False
-            os.close(self._theirs)
+    def enter_child(self) -> None:
+        """Call it first thing in a child: its own copy of the write end would keep the pipe open."""
+        if os.getpid() != self._parent and self._open:
+            self._open = False
+            os.close(self._write_end)
 
     def wait(self) -> None:
-        """Return when the parent has let go."""
+        """Return when the parent has closed the pipe."""
         with contextlib.suppress(OSError):
-            os.read(self._mine, 1)
+            os.read(self._read_end, 1)
 
-    def let_go(self) -> None:
-        """Every child is told to stop. May be called again, and from a signal handler."""
-        if os.getpid() == self._parent and self._held:
-            self._held = False
-            os.close(self._theirs)
+    def close(self) -> None:
+        """Tell every child to stop. May be called again, and from a signal handler."""
+        if os.getpid() == self._parent and self._open:
+            self._open = False
+            os.close(self._write_end)

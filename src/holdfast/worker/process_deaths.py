@@ -1,8 +1,8 @@
-"""Processes of a worker that died with a task in hand: their parent sees it, and says so in the database.
+"""Child processes that died while running a task: the parent notices and records it in the database.
 
-The task is then due again at once instead of when its lease has run out, the orders of the dead process are
-in doubt at once, and the death counts as an attempt: that the one process that ran it died says much about
-the task. When the whole worker dies nobody is left to say so, and that says little.
+The task is then due at once instead of when its lease expires, the orders of the dead process are in doubt at
+once, and the death counts as an attempt, because it is probably the task's fault. When the whole worker dies
+nobody is left to record it, and it says little about the task.
 """
 
 import logging
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A process that died, and the claim that it had in hand."""
+    """A process that died, and the claim it held."""
 
     pid: int
     began: int
@@ -36,11 +36,11 @@ class Death:
 
     @property
     def process(self) -> str:
-        """The name of the process; "" where the system gives none."""
+        """The name of the process; "" where the system has none."""
         return processes.name(self.pid, self.began)
 
     def has_happened(self) -> bool:
-        """True when the process is gone. It is a child of this one, so its id is not given away before."""
+        """True if the process is gone. It is our child, so its id is not reused before we reap it."""
         if name := self.process:
             return processes.has_died(name)
         try:
@@ -51,7 +51,7 @@ class Death:
 
 
 class Deaths:
-    """Finds who died, and tells of it in a thread of its own: a database may hold that up."""
+    """Finds dead processes, and records them from a separate thread, which the database may block."""
 
     def __init__(
         self, board: Board, sender: wakeups.Sender, caps: decide.Caps, open_database: Callable[[], Database]
@@ -60,56 +60,58 @@ class Deaths:
         self._sender = sender
         self._caps = caps
         self._open_database = open_database
-        self._found: set[Death] = set()
-        self._to_tell: queue.SimpleQueue[tuple[Death, Loss]] = queue.SimpleQueue()
+        self._seen: set[Death] = set()
+        self._to_record: queue.SimpleQueue[tuple[Death, Loss]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
 
     def look(self, *, draining: bool) -> list[Death]:
-        """Those who have died since the last look; each is told of. Nothing here waits for anything.
+        """Processes that died since the last look, queued to be recorded. Never blocks.
 
-        In a worker that is stopping a death says nothing about the task.
+        In a stopping worker a death says nothing about the task.
         """
-        new = [death for death in self._candidates() if death not in self._found and death.has_happened()]
+        new = [death for death in self._candidates() if death not in self._seen and death.has_happened()]
         for death in new:
-            self._found.add(death)
-            log.warning("process %s died with task %s in hand", death.pid, death.task_id)
-            self._to_tell.put((death, Loss.WORKER_DIED if draining else Loss.PROCESS_DIED))
+            self._seen.add(death)
+            log.warning("process %s died while running task %s", death.pid, death.task_id)
+            self._to_record.put((death, Loss.WORKER_DIED if draining else Loss.PROCESS_DIED))
         if new and self._thread is None:
-            self._thread = threading.Thread(target=self._tell_all, name="holdfast-deaths", daemon=True)
+            self._thread = threading.Thread(target=self._record_all, name="holdfast-deaths", daemon=True)
             self._thread.start()
         return new
 
     def _candidates(self) -> list[Death]:
         rows = self._board.rows
-        found = [Death(*(int(row[name]) for name in names)) for row in rows for names in _WHO]
-        return [death for death in found if death.pid and death.task_id]
+        deaths = [Death(*(int(row[name]) for name in names)) for row in rows for names in _WHO]
+        return [death for death in deaths if death.pid and death.task_id]
 
     def stop(self) -> None:
-        """Nothing more is told."""
+        """Stop recording."""
         self._stop.set()
 
-    def _tell_all(self) -> None:
+    def _record_all(self) -> None:
         db = self._open_database()
         try:
             while not self._stop.is_set():
                 try:
-                    death, loss = self._to_tell.get(timeout=RETRY_EVERY)
+                    death, loss = self._to_record.get(timeout=RETRY_EVERY)
                 except queue.Empty:
                     continue
-                self._tell(db, death, loss)
+                self._record(db, death, loss)
         finally:
             db.close()
 
-    def _tell(self, db: Database, death: Death, loss: Loss) -> None:
-        """Tried until it is told; if that takes longer than the lease, the epoch has risen meanwhile."""
+    def _record(self, db: Database, death: Death, loss: Loss) -> None:
+        """Retry until recorded; if that takes longer than the lease, the epoch has risen meanwhile."""
         while not self._stop.is_set():
             try:
                 due = losses.lose(
                     db, death.task_id, death.epoch, loss=loss, caps=self._caps, process=death.process
                 )
             except HoldfastError as error:
-                log.warning("the death of process %s cannot be told now: %s", death.pid, error.message)
+                log.warning(
+                    "the death of process %s was not recorded, retrying: %s", death.pid, error.message
+                )
                 self._stop.wait(RETRY_EVERY)
             else:
                 wakeups.wake_lanes(self._sender, due)

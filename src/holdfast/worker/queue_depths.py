@@ -1,4 +1,4 @@
-"""How many wake-ups wait at each broker, asked in passing: one that does not answer is not waited for."""
+"""How many wake-ups wait at each broker; one that does not answer is not waited for."""
 
 import logging
 from collections.abc import Iterator
@@ -12,24 +12,24 @@ log = logging.getLogger(__name__)
 
 
 def measure(settings: Settings) -> Iterator[tuple[str, str, int | None]]:
-    """(broker, lane, messages) for every broker of the settings; None for one that does not answer."""
+    """(broker, lane, messages) for every configured broker; None for one that does not answer."""
     for broker in sender.published(settings):
-        found = _of(broker)
+        depths = _of(broker)
         for lane in LANE_RANK:
-            yield str(broker), lane, found.get(lane) if found is not None else None
+            yield str(broker), lane, depths.get(lane) if depths is not None else None
 
 
 def _of(broker: Broker) -> dict[str, int] | None:
     connection = broker.connection()
-    found = {}
+    depths = {}
     try:
         if broker.folder is None:
             connection.ensure_connection(max_retries=1, interval_start=0)
         for lane in LANE_RANK:
-            found[lane] = broker.outstanding(connection, queues.name(lane))
-    except Exception as error:  # noqa: BLE001 - every driver has errors of its own, and this is only a look
+            depths[lane] = broker.outstanding(connection, queues.name(lane))
+    except Exception as error:  # noqa: BLE001 - each driver has its own errors, and this is only a metric
         log.debug("broker %s: %s", broker, error)
         return None
     finally:
         connection.release()
-    return found
+    return depths

@@ -1,8 +1,8 @@
-"""Queues of RabbitMQ that are there and do not answer.
+"""RabbitMQ queues that exist but do not answer.
 
-A quorum queue that was made shortly before its server was killed may come back without a leader: it can be
-declared, but whoever consumes or reads it waits for ever, with heartbeats going on meanwhile. It holds
-nothing but wake-ups, so it is deleted; the next worker or sender makes it again.
+A quorum queue created shortly before its server was killed may come back without a leader: it can be
+declared, but consumers wait for ever while heartbeats go on. It holds only wake-ups, so it is deleted; the
+next worker or sender declares it again.
 """
 
 import logging
@@ -19,25 +19,25 @@ PATIENCE = 5.0
 log = logging.getLogger(__name__)
 
 
-def mend(brokers: Iterable[Broker], lanes: Iterable[str]) -> list[str]:
-    """Every queue of these lanes answers or is on its way to be gone; answers which those are."""
-    wanted = list(lanes)
+def repair(brokers: Iterable[Broker], lanes: Iterable[str]) -> list[str]:
+    """Delete the queues of these lanes that do not answer; returns their names."""
+    lanes = list(lanes)
     return [
         queues.name(lane)
         for broker in brokers
-        if broker.sort == "rabbitmq"
-        for lane in wanted
+        if broker.kind == "rabbitmq"
+        for lane in lanes
         if not _answers(broker, lane) and _deleted(broker, lane)
     ]
 
 
 def _answers(broker: Broker, lane: str) -> bool:
-    """True when a message can be read from the queue, or it is not there, or the server is not."""
+    """True if the queue can be read, does not exist, or the server is unreachable."""
     try:
         with broker.connection() as connection:
             channel = connection.channel()
             connection.connection.transport.sock.settimeout(PATIENCE)
-            channel.basic_get(queues.name(lane), no_ack=True)  # one wake-up less says nothing less
+            channel.basic_get(queues.name(lane), no_ack=True)  # losing one wake-up does no harm
     except TimeoutError:
         return False
     except (AMQPError, OSError) as error:
@@ -46,20 +46,20 @@ def _answers(broker: Broker, lane: str) -> bool:
 
 
 def _deleted(broker: Broker, lane: str) -> bool:
-    log.warning("queue %s does not answer and is made anew; nothing is lost with it", queues.name(lane))
+    log.warning("queue %s does not answer and is recreated; no work is lost", queues.name(lane))
     try:
         with broker.connection() as connection:
             channel = connection.channel()
             connection.connection.transport.sock.settimeout(PATIENCE)
             channel.queue_delete(queues.name(lane))
     except (AMQPError, OSError) as error:
-        # It takes the server a while to give such a queue up; the answer often comes too late.
+        # The server takes a while to delete such a queue; its answer often comes too late.
         log.debug("queue %s: %s", queues.name(lane), error)
     return True
 
 
 def hang_up(connection: object) -> None:
-    """Whoever waits on this connection is told that it is lost; to be called from another thread."""
+    """Break this connection for the thread that waits on it; to be called from another thread."""
     amqp = getattr(connection, "_connection", None)
     sock = getattr(getattr(amqp, "transport", None), "sock", None)
     if isinstance(sock, socket.socket):

@@ -1,4 +1,4 @@
-"""One queue per lane, and one for messages that nobody could handle."""
+"""One queue per lane, and one for messages that no worker could handle."""
 
 from kombu import Connection, Exchange, Queue
 
@@ -10,8 +10,8 @@ DEAD = Exchange("holdfast.dead", type="fanout", durable=True)
 WAKE = "holdfast.wake"
 DELIVER = "holdfast.deliver"
 SET_ASIDE = (
-    "a message for %s was set aside: %s. No work is lost, the database knows what is due; "
-    "look for another app that uses the same broker"
+    "rejected a message for %s: %s. No work is lost, because the database knows what is due; "
+    "check for another app that uses the same broker"
 )
 MOST_DEAD = 1000
 DEAD_FOR = 7 * 86_400 * 1000  # milliseconds
@@ -24,10 +24,10 @@ def name(lane: str) -> str:
 
 
 def of_lane(lane: str) -> Queue:
-    """The queue of a lane, as RabbitMQ is told about it; the other brokers ignore the arguments.
+    """The queue of a lane with its RabbitMQ arguments, which other brokers ignore.
 
-    Its length is bounded by refusing what is published beyond: a refused wake-up says nothing new. A message
-    that kills its worker again and again ends among the dead letters instead of going round for ever.
+    A full queue rejects further wake-ups, which are redundant. A message that kills its worker again and
+    again becomes a dead letter instead of being redelivered for ever.
     """
     return Queue(
         name(lane),
@@ -45,7 +45,7 @@ def of_lane(lane: str) -> Queue:
 
 
 def dead_letters() -> Queue:
-    """Where RabbitMQ keeps what no worker could handle, for a week, for a person to look at."""
+    """Where RabbitMQ keeps messages that no worker could handle, for a week, for inspection."""
     return Queue(
         "holdfast.dead",
         DEAD,
@@ -59,13 +59,13 @@ def dead_letters() -> Queue:
 
 
 def declare_dead_letters(connection: Connection) -> None:
-    """RabbitMQ has the exchange and the queue that lanes send their dead letters to; others need none.
+    """Declare the exchange and queue for dead letters on RabbitMQ; other brokers need none.
 
-    Without them it would drop what is set aside, and say nothing.
+    Without them it would silently drop rejected messages.
     """
     if connection.transport.driver_type != "amqp":
         return
-    channel = connection.channel()  # its own: RabbitMQ closes the channel of a declaration that it refuses
+    channel = connection.channel()  # its own: RabbitMQ closes the channel if it refuses
     try:
         dead_letters()(channel).declare()
     finally:

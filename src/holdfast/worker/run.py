@@ -1,4 +1,4 @@
-"""`holdfast worker`: all is checked and opened, Celery runs until it is told to stop, nothing is left."""
+"""`holdfast worker`: checks everything, runs Celery until it is stopped, and cleans up."""
 
 import gc
 import logging
@@ -24,7 +24,7 @@ from holdfast.worker import app as celery_app
 from holdfast.worker import child, queue_repair, sender
 from holdfast.worker.brokers import Broker
 from holdfast.worker.health import HealthLimits, HealthServer, WorkerHealth
-from holdfast.worker.parent_pipe import Tether
+from holdfast.worker.parent_pipe import ParentPipe
 from holdfast.worker.preflight import consumed_brokers, waited_for_database
 from holdfast.worker.shared_state import Board
 from holdfast.worker.supervisor import Overseer, WorkerIdentity
@@ -34,18 +34,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line decides."""
+    """Options from the command line."""
 
     lanes: tuple[str, ...]
     concurrency: int
     autoscale: tuple[int, int] | None = None
     name: str = ""
-    # Called with the worker's name when it takes work.
+    # Called with the worker's name once it takes work.
     on_ready: Callable[[str], None] = lambda _: None
 
 
 def run(settings: Settings, options: Options) -> int:
-    """The exit code of a worker that has ended. Raises HoldfastError when it cannot begin."""
+    """Run a worker and return its exit code. Raises HoldfastError if it cannot start."""
     waited_for_database(settings)
     pipelines = _pipelines(settings)
     brokers = consumed_brokers(settings)
@@ -62,8 +62,8 @@ def run(settings: Settings, options: Options) -> int:
         health=server.url,
     )
     sending = sender.open_sender(settings)
-    # A row too many costs nothing; a child without one would not be watched.
-    birth = child.Birth(settings, name, options.lanes, Board(2 * most), Tether(), sending)
+    # A spare row costs nothing; a child without a row would not be watched.
+    birth = child.Birth(settings, name, options.lanes, Board(2 * most), ParentPipe(), sending)
     overseer = Overseer(settings, card, birth.board, sending)
     log.info("health: %s", server.url)
     log.info("worker %s serves %s on %s", name, ", ".join(options.lanes), card.broker)
@@ -72,11 +72,11 @@ def run(settings: Settings, options: Options) -> int:
     finally:
         sending.close()
         server.stop()
-        overseer.stop()  # last: its watch ends this process if anything before it takes too long
+        overseer.stop()  # last: its watch ends this process if an earlier step takes too long
 
 
 def _pipelines(settings: Settings) -> tuple[str, ...]:
-    """What the kinds of the setting KINDS can carry out; a mistake in the user's module is told in a line."""
+    """The pipelines of the kinds in KINDS; an error in the user's module is reported in one line."""
     try:
         return bootstrap.pipelines_of(settings)
     except HoldfastError:
@@ -89,7 +89,7 @@ def _pipelines(settings: Settings) -> tuple[str, ...]:
         )
         message = (
             f"{named}, which cannot be loaded "
-            f"({type(error).__name__}: {error}, in {where.filename} line {where.lineno}); mend it"
+            f"({type(error).__name__}: {error}, in {where.filename} line {where.lineno}); fix the module"
         )
         raise BadRequestError(message, code="bad_kind") from error
 
@@ -100,7 +100,7 @@ def _server(settings: Settings) -> HealthServer:
     except OSError as error:
         where = f"{settings.health_host}:{settings.health_port}"
         message = (
-            f"health cannot be served on {where} ({error}); set HOLDFAST_HEALTH_PORT to a free port, or to 0"
+            f"cannot serve health checks on {where} ({error}); set HOLDFAST_HEALTH_PORT to a free port or 0"
         )
         raise NotReadyError(message, code="port_in_use") from error
 
@@ -122,24 +122,24 @@ def _consume(
         options.on_ready(birth.name)
 
     def end(**_: Any) -> None:
-        # Whoever stops the whole process group also ends the children; that is no news then.
+        # Stopping the whole process group also ends the children: not worth a log line.
         logging.getLogger("multiprocessing").setLevel(logging.CRITICAL)
-        birth.rope.let_go()
+        birth.pipe.close()
         overseer.drain()
 
     app.steps["worker"].add(_beside(overseer, server, end))
-    # Strong references: Celery keeps weak ones by default, and these functions have no other owner.
+    # Strong references: Celery's are weak by default, and nothing else references these functions.
     signals.worker_process_init.connect(begin, weak=False)
     signals.worker_ready.connect(ready, weak=False)
     signals.worker_shutting_down.connect(end, weak=False)
     signals.setup_logging.connect(_keep_logging, weak=False)
-    warnings.simplefilter("ignore")  # Celery warns about choices that are made on purpose here
+    warnings.simplefilter("ignore")  # Celery warns about settings chosen on purpose
     worker = _worker(app, options, birth.name)
     overseer.is_connected = lambda: _is_connected(worker)
     overseer.strangers = lambda: getattr(worker.consumer, "strangers", 0)
     overseer.reconnect = lambda: _reconnect(worker, brokers, options.lanes)
     gc.collect()
-    gc.freeze()  # what is loaded now is shared with the children and is not copied by a collection
+    gc.freeze()  # keeps loaded objects shared with the children: a collection would copy them
     worker.start()
     return _exit_code(worker)
 
@@ -165,7 +165,7 @@ def _beside(
     overseer: Overseer, server: HealthServer, end: Callable[[], None]
 ) -> type[bootsteps.StartStopStep]:
     class Beside(bootsteps.StartStopStep):
-        """Starts the side duties once the first children have been forked: threads do not survive a fork."""
+        """Starts the supervisor once the first children are forked: threads do not survive a fork."""
 
         requires = ("celery.worker.components:Pool",)
 
@@ -179,9 +179,9 @@ def _beside(
 
 
 def _listen_to_signals(end: Callable[[], None]) -> None:
-    """SIGTERM, SIGINT and SIGHUP drain; a second SIGINT does not wait, as Celery's SIGQUIT does not.
+    """SIGTERM, SIGINT and SIGHUP drain; a second SIGINT stops at once, like Celery's SIGQUIT.
 
-    Celery's own handlers answer 1 to Ctrl-C after a perfect drain, and start the program again on SIGHUP.
+    Celery's own handlers exit with 1 on Ctrl-C after a clean drain, and restart the program on SIGHUP.
     """
 
     def drain(number: int, _: FrameType | None) -> None:
@@ -200,11 +200,11 @@ def _is_connected(worker: Any) -> bool:
 
 
 def _reconnect(worker: Any, brokers: Sequence[Broker], lanes: Sequence[str]) -> None:
-    """The consumer gives its connection up and makes another, at its next turn or where it stands waiting."""
-    queue_repair.mend(brokers[:1], lanes)
+    """Make the consumer drop its connection and open another, even while it waits."""
+    queue_repair.repair(brokers[:1], lanes)
 
     def lose() -> None:
-        raise ConnectionResetError("nothing was heard from the broker while work was due")
+        raise ConnectionResetError("the broker delivered nothing while work was due")
 
     if worker.hub is not None:
         worker.hub.call_soon(lose)
@@ -212,7 +212,7 @@ def _reconnect(worker: Any, brokers: Sequence[Broker], lanes: Sequence[str]) -> 
 
 
 def _keep_logging(**_: Any) -> None:
-    """Celery leaves logging alone when somebody listens to this signal."""
+    """Celery leaves logging alone if this signal has a receiver."""
 
 
 def _exit_code(worker: Any) -> int:

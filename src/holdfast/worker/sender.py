@@ -1,8 +1,8 @@
-"""Wake-ups on their way to the brokers, sent by a thread so that nobody waits for them.
+"""Sends wake-ups to the brokers from a thread, so that requests do not wait for them.
 
-A request has committed when its wake-up is handed in here; whether the broker is up, slow or gone does not
-concern it any more. The thread publishes to every broker that is set, remembers which one failed and leaves
-that one alone for a while: the sweep wakes again for whatever is still due.
+A request has committed when its wake-up is queued here, so a slow or unreachable broker does not affect it.
+The thread publishes to every configured broker and pauses one that failed: the sweep wakes workers again for
+whatever is still due.
 
 Not covered: a process that ends before its last wake-up was sent (`close` waits a little). The sweep finds
 that work within its interval.
@@ -23,13 +23,13 @@ from holdfast.clock import boot_time
 from holdfast.core.retry import Backoff
 from holdfast.settings import Settings
 from holdfast.worker import queues
-from holdfast.worker.brokers import MOST_OUTSTANDING, Broker, Tuning, broker, told
+from holdfast.worker.brokers import MOST_OUTSTANDING, Broker, Tuning, broker, one_line
 
 BACKOFF = Backoff(first=0.5, factor=2.0, most=15.0)
 MOST_WAITING = 1000
 CLOSE_PATIENCE = 4.0
-# A connection that was not used for this long is made anew: nobody sends its heartbeats, so that RabbitMQ
-# ends it after a minute, and networks forget it sooner or later without a word.
+# A connection idle for this long is reopened: nobody sends its heartbeats, so RabbitMQ closes it after a
+# minute, and networks drop it silently.
 IDLE = 25.0
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ Message = tuple[str, str, tuple[object, ...]]
 
 @dataclass(slots=True)
 class _Line:
-    """The state of one broker, kept by the sending thread."""
+    """The state of one broker, owned by the sending thread."""
 
     broker: Broker
     connection: Connection | None = None
@@ -66,31 +66,31 @@ class CelerySender:
         self.sent = self.refused = self.failed = 0
 
     def wake(self, lane: str) -> None:
-        """A wake-up for `lane` will be sent."""
-        self._hand_in((queues.WAKE, lane, (lane,)))
+        """Queue a wake-up for `lane`."""
+        self._enqueue((queues.WAKE, lane, (lane,)))
 
     def wake_task(self, task_id: int, lane: str) -> None:
-        """A message that names this task will be sent to the workers of its lane."""
-        self._hand_in((queues.DELIVER, lane, (task_id,)))
+        """Queue a message that names this task, for the workers of its lane."""
+        self._enqueue((queues.DELIVER, lane, (task_id,)))
 
-    def _hand_in(self, message: Message) -> None:
+    def _enqueue(self, message: Message) -> None:
         if self._pid != os.getpid():
-            self._begin()  # the parent's thread and sockets did not come along
+            self._begin()  # after a fork the parent's thread and sockets are unusable
         if self._waiting.qsize() >= MOST_WAITING:
             self.refused += 1
             return
         self._waiting.put(message)
-        if self._is_at_rest():
+        if self._is_idle():
             with self._lock:
-                if self._is_at_rest():
+                if self._is_idle():
                     self._thread = threading.Thread(target=self._run, name="holdfast-sender", daemon=True)
                     self._thread.start()
 
-    def _is_at_rest(self) -> bool:
+    def _is_idle(self) -> bool:
         return self._thread is None or not self._thread.is_alive()
 
     def close(self) -> None:
-        """What was handed in has been sent, or the brokers took too long."""
+        """Wait until all queued wake-ups are sent, but not longer than `CLOSE_PATIENCE`."""
         if self._pid == os.getpid() and self._thread is not None:
             self._waiting.put(None)
             self._thread.join(CLOSE_PATIENCE)
@@ -110,28 +110,30 @@ class CelerySender:
         if now - line.used_at > IDLE:
             _close(line)
         try:
-            self._publish_or_again(line, message)
-        except Exception as error:  # noqa: BLE001 - outermost loop: every library below has errors of its own
+            self._publish_with_retry(line, message)
+        except Exception as error:  # noqa: BLE001 - outermost loop: each library below has its own errors
             _close(line)
             line.failures += 1
             line.quiet_until = boot_time() + BACKOFF.delay(line.failures, 0.5)
             self.failed += 1
             log.warning(
-                "broker %s: a wake-up was not sent (%s); the sweep wakes again", line.broker, told(error)
+                "broker %s: a wake-up was not sent (%s); the sweep will send another",
+                line.broker,
+                one_line(error),
             )
         else:
             line.failures = 0
             line.used_at = boot_time()
 
-    def _publish_or_again(self, line: _Line, message: Message) -> None:
-        """The message is published, over a new connection if the one at hand has broken meanwhile."""
-        kept = line.connection is not None
+    def _publish_with_retry(self, line: _Line, message: Message) -> None:
+        """Publish the message, over a new connection if the existing one has broken."""
+        reused = line.connection is not None
         try:
             self._publish(line, message)
         except Exception as error:
-            if not kept:
+            if not reused:
                 raise
-            log.debug("broker %s: %s; connecting anew", line.broker, told(error))
+            log.debug("broker %s: %s; reconnecting", line.broker, one_line(error))
             _close(line)
             self._publish(line, message)
 
@@ -140,7 +142,7 @@ class CelerySender:
         if line.connection is None:
             line.broker.prepare()
             line.connection = line.broker.connection()
-        if line.broker.sort != "rabbitmq" and self._full(line, lane):
+        if line.broker.kind != "rabbitmq" and self._full(line, lane):
             self.refused += 1
             return
         try:
@@ -151,7 +153,7 @@ class CelerySender:
         except OperationalError as error:
             if type(error.__cause__).__name__ != "MessageNacked":
                 raise
-            self.refused += 1  # RabbitMQ has enough of them
+            self.refused += 1  # the queue is full
         else:
             self.sent += 1
 
@@ -171,19 +173,19 @@ def _close(line: _Line) -> None:
 
 
 def tuning(settings: Settings) -> Tuning:
-    """What the settings say about brokers in general."""
+    """The settings that apply to all brokers."""
     return Tuning(
         settings.broker_visibility_timeout, settings.broker_restore_interval, settings.broker_ca_file
     )
 
 
 def published(settings: Settings) -> list[Broker]:
-    """Every broker that wake-ups go to."""
+    """Every broker that wake-ups are sent to."""
     return [broker(url.get_secret_value(), tuning(settings)) for url in settings.broker_urls]
 
 
 def open_sender(settings: Settings) -> CelerySender:
-    """A sender by these settings, for any process that makes requests. Nothing is opened yet."""
+    """A sender for any process that makes requests. Opens no connection yet."""
     app = Celery("holdfast-sender", set_as_current=False)
     app.conf.update(task_serializer="json", task_ignore_result=True, task_queues=queues.all_lanes())
     return CelerySender(app, published(settings))

@@ -1,7 +1,7 @@
-"""The board: memory that a worker's processes share, so that the main one can prove progress.
+"""Memory shared by a worker's processes, from which the main process sees their progress.
 
-Each child writes its own row, and nobody else does; the main process reads. A number is eight bytes and is
-written whole, so no lock is needed. Times are seconds of the boot-time clock, the same in every process.
+Only a child writes its own row; the main process reads. A number is eight bytes and is written atomically, so
+no lock is needed. Times are seconds of the boot-time clock, the same in every process.
 """
 
 import mmap
@@ -15,7 +15,7 @@ from holdfast.engine.events import Claimed, Done, Ending, Renewed
 
 
 class Mark(StrEnum):
-    """What a child notes about itself, apart from counts."""
+    """What a child records about itself, apart from counts."""
 
     PID = "pid"
     UP_AT = "up_at"
@@ -33,7 +33,7 @@ class Mark(StrEnum):
 
 
 class Left(StrEnum):
-    """What the child before this one had in hand when it died: it had no time to say so itself."""
+    """What the previous child of this row was running when it died."""
 
     PID = "left_pid"
     BEGAN = "left_began"
@@ -42,7 +42,7 @@ class Left(StrEnum):
 
 
 class ChildCounter(StrEnum):
-    """What a child counts, apart from endings and skips. Counts outlive the child that made them."""
+    """What a child counts, apart from endings and skips. Counts outlive the child."""
 
     CLAIMS = "claims"
     RENEWALS = "renewals"
@@ -60,7 +60,7 @@ COUNTS = [
     *(f"ended_{ending}" for ending in Ending),
     *(f"skipped_{skip}" for skip in Skip),
 ]
-_FIELDS = {name: place for place, name in enumerate([*Mark, *Left, *COUNTS])}
+_FIELDS = {name: index for index, name in enumerate([*Mark, *Left, *COUNTS])}
 
 
 class ChildRow:
@@ -76,11 +76,11 @@ class ChildRow:
         self._numbers[_FIELDS[name]] = value
 
     def add(self, name: str) -> None:
-        """One more."""
+        """Increment a count."""
         self._numbers[_FIELDS[name]] += 1
 
     def enter(self) -> None:
-        """This process has the row now; the counts of whoever had it before stay, and what it left undone."""
+        """Take the row for this process; its counts stay, and what the previous process left unfinished."""
         if self[Mark.TASK]:
             self[Left.TASK] = 0.0
             self[Left.PID], self[Left.BEGAN] = self[Mark.PID], self[Mark.BEGAN]
@@ -93,13 +93,13 @@ class ChildRow:
         self.show_life()
 
     def show_life(self) -> None:
-        """This process runs, and no code of a task keeps its threads from running."""
+        """Record that this process's threads run."""
         self[Mark.LAST_SIGN] = boot_time()
 
-    def note(self, happening: Claimed | Renewed | Done) -> None:
-        """Write down what the engine tells."""
+    def note(self, event: Claimed | Renewed | Done) -> None:
+        """Record an event of the engine."""
         now = boot_time()
-        match happening:
+        match event:
             case Claimed(claim, hard_at):
                 self.add(ChildCounter.CLAIMS)
                 self[Mark.LAST_CLAIM] = self[Mark.BUSY_SINCE] = now
@@ -114,51 +114,51 @@ class ChildRow:
                 self.rest()
 
     def rest(self) -> None:
-        """No task is in hand."""
+        """Record that no task is running."""
         self[Mark.TASK] = self[Mark.BUSY_SINCE] = self[Mark.HARD_AT] = 0.0
 
     def note_orders(self, until: float) -> None:
-        """Answers to orders in flight are due until then; 0 when there is none."""
+        """Record until when answers to orders in flight are due; 0 if there are none."""
         self[Mark.ORDERS_UNTIL] = until
 
     @property
     def pid(self) -> int:
-        """The process that has the row; 0 when nobody has."""
+        """The process that has the row; 0 if none has."""
         return int(self[Mark.PID])
 
     def silent_for(self, now: float) -> float:
-        """For how many seconds a process with a task in hand has shown no sign of life; 0 for one at rest."""
+        """Seconds since a busy process last reported; 0 for an idle one."""
         return now - max(self[Mark.LAST_SIGN], self[Mark.BUSY_SINCE]) if self.busy else 0.0
 
     @property
     def busy(self) -> bool:
-        """True while a task is in hand."""
+        """True while a task is running."""
         return self[Mark.BUSY_SINCE] > 0
 
 
 class Board:
-    """One row per child. Make it before the first fork."""
+    """One row per child. Create it before the first fork."""
 
     def __init__(self, rows: int) -> None:
         width = len(_FIELDS) * 8
         self._memory = mmap.mmap(-1, rows * width)  # shared with every process forked from here
         numbers = memoryview(self._memory).cast("d")
         self.rows = [
-            ChildRow(numbers[place * len(_FIELDS) : (place + 1) * len(_FIELDS)]) for place in range(rows)
+            ChildRow(numbers[index * len(_FIELDS) : (index + 1) * len(_FIELDS)]) for index in range(rows)
         ]
 
     def total(self, name: str) -> int:
-        """A count over all children that ever were."""
+        """A count over all children so far."""
         return int(sum(row[name] for row in self.rows))
 
     def latest(self, name: str) -> float:
-        """The latest of a time over all children; 0 when it never was."""
+        """The latest value of a time over all children; 0 for never."""
         return max(row[name] for row in self.rows)
 
     def taken(self) -> list[ChildRow]:
         """The rows of the children that are alive.
 
-        Only a child writes to its row, also when it has died: a clean-up here could wipe out its successor.
+        The row of a dead child is not cleared here: that could wipe out its successor.
         """
         return [row for row in self.rows if row.pid and _is_alive(row.pid)]
 

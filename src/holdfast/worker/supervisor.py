@@ -1,8 +1,8 @@
-"""What the main process of a worker does beside consuming: sweep, watch its children, tell of itself.
+"""What a worker's main process does besides consuming: sweep, send heartbeats, watch its children.
 
-Each has a thread of its own, because each can be held up by something else: the sweep by what the database
-keeps from it, the duties that take long by themselves, the heartbeat (on a connection of its own) only by a
-database that does not answer, the watch over children by nothing at all.
+Each has its own thread, because each can be blocked by something else: the sweep by database locks, long
+duties by their own work, the heartbeat (on its own connection) only by an unreachable database, the watch
+over children by nothing.
 """
 
 import contextlib
@@ -33,27 +33,27 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a main process looks, and how patient it is, in seconds."""
+    """Intervals and timeouts of the main process, in seconds."""
 
     report_every: float = 3.0
     look_every: float = 0.5
-    # A child that is past its hard limit is given this long to notice it by itself.
+    # How long a child past its hard limit has to notice it by itself.
     hard_grace: float = 5.0
-    # Work that is due for this long while this worker has a free process and claims nothing: it is deaf.
+    # A worker with a free process that claims nothing while work is due for this long is deaf.
     deaf_after: float = 30.0
-    # Sooner than that it connects to its broker anew; if that does not help so often, it ends.
+    # Earlier than that it reconnects to its broker; after this many attempts in vain it exits.
     cure_after: float = 10.0
     most_cures: int = 12
-    # A drain that is over its time is given this long to end by itself.
+    # How long a drain may exceed its timeout before it is cut off.
     stop_grace: float = 3.5
-    # Nothing is in hand any more, and only a broker or a database that does not answer holds up the end.
+    # No task is running, and only an unresponsive broker or database delays the exit.
     settled_grace: float = 6.0
     farewell: float = 1.0
 
 
 @dataclass(slots=True)
 class WorkerProgress:
-    """When things last happened in this worker, by the boot-time clock; 0 is never."""
+    """When things last happened in this worker, by the boot-time clock; 0 means never."""
 
     began: float
     swept: float = 0.0
@@ -73,7 +73,7 @@ class WorkerProgress:
 
 @dataclass(frozen=True, slots=True)
 class WorkerIdentity:
-    """What a worker is called and where it is."""
+    """A worker's name, location and capabilities."""
 
     id: str
     name: str
@@ -85,7 +85,7 @@ class WorkerIdentity:
 
 
 class Overseer:
-    """The side duties of a main process. `start` after the pool has forked its first children."""
+    """Supervises a worker from its main process. `start` after the pool has forked its first children."""
 
     def __init__(
         self,
@@ -120,27 +120,27 @@ class Overseer:
         return open_database(url, pool_size=1, prepare=self.settings.database_prepare, patience=5.0)
 
     def start(self) -> None:
-        """The sweep, the heartbeat and the watch over children have begun."""
+        """Start the sweep, the heartbeat and the watch over children."""
         for name, body in (("sweep", self._sweep), ("heartbeat", self._beat), ("watch", self._watch)):
             thread = threading.Thread(target=body, name=f"holdfast-{name}", daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def drain(self) -> None:
-        """The worker is stopping: say so, and allow it the drain time and no more."""
+        """Mark the worker as draining; the watch enforces the drain timeout."""
         self.progress.draining = True
 
     def stop(self) -> None:
-        """The threads have ended, and the worker is reported as stopped.
+        """End the threads and report the worker as stopped.
 
-        The watch ends last: whatever holds this up, it ends the process in time.
+        The watch ends last: if anything blocks here, it ends the process in time.
         """
         self.drain()
         self._stop.set()
         ended = self._apart is None or self._apart.stop()
         for thread in self._threads[:-1]:
             thread.join(timeout=2)
-        if not any(thread.is_alive() for thread in self._threads[1:-1]):  # else the database holds it up
+        if not any(thread.is_alive() for thread in self._threads[1:-1]):  # else the database blocks it
             self._say_farewell()
         if self._runtime is not None and ended and not any(each.is_alive() for each in self._threads[:-1]):
             self._runtime.close()
@@ -152,18 +152,18 @@ class Overseer:
             thread.join(timeout=5)
 
     def _say_farewell(self) -> None:
-        """The worker is known to have stopped, if the database answers: nobody waits for one that is away."""
+        """Report the worker as stopped, unless the database is unreachable."""
         if self._voice is not None and self.progress.database:
             with contextlib.suppress(HoldfastError):
                 self._report(self._voice, WorkerState.STOPPED)
 
     @property
     def wake_ups_not_sent(self) -> int:
-        """How many wake-ups the sweep of this worker could not hand to a broker."""
+        """How many wake-ups of this worker's sweep could not be sent."""
         return getattr(self._sender, "failed", 0)
 
     def total(self, name: str) -> int:
-        """A count over all children that ever were, with the strange messages that reached none of them."""
+        """A count over all children so far, including invalid messages that reached none of them."""
         return self.board.total(name) + (self.progress.strangers if name == ChildCounter.STRANGE else 0)
 
     def _sweep(self) -> None:
@@ -174,19 +174,19 @@ class Overseer:
             try:
                 runtime = self._open()
                 swept = runtime.engine.sweep()
-                wait = interval * (0.92 + runtime.engine.host.jitter() * 0.16)  # never before its turn is due
+                wait = interval * (0.92 + runtime.engine.host.jitter() * 0.16)  # never before it is due
                 self.progress.sweeps += 1
                 self.progress.sweeps_won += bool(swept.won)
                 self.progress.error = ""
                 self.progress.swept = boot_time()
                 self.progress.database = True
             except HoldfastError as error:
-                self._away(error.message)
-            except Exception as error:  # outermost loop: a sweep that ends is a worker that forgets
-                log.exception("the sweep failed and goes on")
-                self._away(f"{type(error).__name__}: {error}")
+                self._sweep_failed(error.message)
+            except Exception as error:  # outermost loop: without sweeps lost work is not recovered
+                log.exception("the sweep failed; it will run again")
+                self._sweep_failed(f"{type(error).__name__}: {error}")
 
-    def _away(self, message: str) -> None:
+    def _sweep_failed(self, message: str) -> None:
         if self.progress.database or not self.progress.error:
             log.warning("no sweep: %s", message)
         self.progress.database = False
@@ -195,25 +195,25 @@ class Overseer:
     def _open(self) -> bootstrap.Runtime:
         if self._runtime is None:
             runtime = bootstrap.open_runtime(self.settings, (), sender=self._sender, owner=self.card.name)
-            # A duty that takes long holds up neither the leases of the dead nor the others.
+            # A slow duty delays neither expired leases nor other duties.
             self._apart = runtime.engine.sweeper.apart = Apart(runtime.engine.sweeper.overran)
             self._runtime = runtime
         return self._runtime
 
     def _beat(self) -> None:
-        """The worker tells of itself, whatever the sweep is doing."""
+        """Send heartbeats, independently of the sweep."""
         wait = 0.0
         while not self._stop.wait(wait):
             wait = self.pace.report_every
-            if self._runtime is None:  # whoever opens it has seen that the database can be used
+            if self._runtime is None:  # opened once the database is usable
                 wait = self.pace.look_every
                 continue
             try:
-                self._tell(self._own_connection())
+                self._send_heartbeat(self._own_connection())
             except HoldfastError as error:
                 log.warning("no heartbeat: %s", error.message)
-            except Exception:  # outermost loop: a worker that is silent counts as lost
-                log.exception("the heartbeat failed and goes on")
+            except Exception:  # outermost loop: a silent worker counts as lost
+                log.exception("the heartbeat failed; it will be retried")
 
     def _own_connection(self) -> Database:
         if self._voice is None:
@@ -225,18 +225,18 @@ class Overseer:
             )
         return self._voice
 
-    def _tell(self, db: Database) -> None:
-        self._listen(db, boot_time())
+    def _send_heartbeat(self, db: Database) -> None:
+        self._check_broker(db, boot_time())
         state = WorkerState.SICK if self.progress.deaf else WorkerState.WORKING
         if self.progress.draining:
             state = WorkerState.DRAINING
         self._report(db, state)
 
-    def _listen(self, db: Database, now: float) -> None:
-        """Find out whether this worker still hears its broker, and make it connect anew if it does not.
+    def _check_broker(self, db: Database, now: float) -> None:
+        """Reconnect if this worker no longer receives messages from its broker.
 
-        Redis that was away while every process was busy leaves a consumer that never asks again: the lost
-        acknowledgements still count as messages in hand.
+        An outage of Redis while every process is busy leaves a consumer that never asks again: the lost
+        acknowledgements still count as unfinished messages.
         """
         if not self._is_deaf(db, now, self.pace.cure_after):
             self.progress.deaf = False
@@ -245,16 +245,16 @@ class Overseer:
         self.progress.deaf = self._is_deaf(db, now, self.pace.deaf_after)
         self._cures += 1
         if self._cures > self.pace.most_cures:
-            log.error("work is due and this worker hears nothing; it ends, to be started again")
+            log.error("work is due but this worker receives no messages; it exits, to be restarted")
             os.kill(os.getpid(), signal.SIGTERM)
             return
-        log.warning("work is due and this worker takes none; connecting to the broker anew")
+        log.warning("work is due but this worker takes none; reconnecting to the broker")
         self.reconnect()
 
     def _is_deaf(self, db: Database, now: float, patience: float) -> bool:
-        """True when there is work that this worker should have taken and did not.
+        """True if there is work that this worker should have taken and did not.
 
-        Not while the broker is away: then nobody can be woken, and a restart would not bring it back.
+        Not while the broker is unreachable: a restart would not help.
         """
         if self.progress.draining or not self.progress.broker:
             return False
@@ -267,7 +267,7 @@ class Overseer:
     def _report(self, db: Database, state: WorkerState) -> None:
         card = self.card
         counts = {name: self.total(name) for name in COUNTS}
-        told = workers.Worker(
+        worker = workers.Worker(
             id=card.id,
             name=card.name,
             host=socket.gethostname(),
@@ -282,10 +282,10 @@ class Overseer:
             state=state,
             counts=counts,
         )
-        workers.report(db, told)
+        workers.report(db, worker)
 
     def _watch(self) -> None:
-        """Children that hang past their hard limit are killed; a drain that lasts too long is cut off."""
+        """Kill children that exceed their hard limit; cut off a drain that takes too long."""
         since = 0.0
         while not self._over.wait(self.pace.look_every):
             now = boot_time()
@@ -299,30 +299,30 @@ class Overseer:
             self._deaths.look(draining=self.progress.draining)
             if self.progress.draining:
                 if not since:
-                    log.info("told to stop: draining for at most %g s", self.settings.drain_timeout)
+                    log.info("stopping: draining for at most %g s", self.settings.drain_timeout)
                 since = since or now
                 self._look_at_drain(now - since)
 
     def _look_at_drain(self, lasted: float) -> None:
-        # Paid answers are waited for: an order is longer than a drain may be, but not than its own deadline.
+        # Paid answers are awaited: an order may outlast the drain timeout, but not its own deadline.
         if (
             max((row[Mark.ORDERS_UNTIL] for row in self.board.taken()), default=0.0)
             > boot_time() - self.pace.stop_grace
         ):
             return
         if lasted > self.settings.drain_timeout + self.pace.stop_grace:
-            log.error("the drain did not end within %g s; ending now", self.settings.drain_timeout)
+            log.error("the drain did not end within %g s; exiting now", self.settings.drain_timeout)
             self._cut_off()
         elif lasted > self.pace.settled_grace and not any(row.busy for row in self.board.taken()):
-            log.warning("nothing is in hand any more, but broker or database do not let go; ending now")
+            log.warning("no task is running, but the broker or database does not respond; exiting now")
             self._cut_off()
 
     def _look_at(self, row: ChildRow, now: float) -> None:
         pid, hard_at = row.pid, row[Mark.HARD_AT]
         if hard_at and now > hard_at + self.pace.hard_grace and pid not in self._killed:
-            self._killed.add(pid)  # until the pool has buried it, it still looks alive
+            self._killed.add(pid)  # until the pool has reaped it, it still looks alive
             log.error(
-                "process %s is killed: task %d is past its hard time limit and does not stop",
+                "killing process %s: task %d exceeded its hard time limit and does not stop",
                 pid,
                 row[Mark.TASK],
             )
