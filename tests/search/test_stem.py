@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.stem import keeps_its_beginning, stem
+from holdfast.search.stem import keeps_prefix, stem
 
 ENDINGS = ("ing", "ings", "ed", "eds", "ies", "ied", "ly", "eedly", "ingly", "er", "y", "'s")
 
@@ -81,7 +81,7 @@ def test_the_first_letters_of_a_stem_are_those_of_the_word_where_it_is_said_so()
     """Every word of two letters and an ending, for short words are where the rules change most."""
     letters = [one + other for one, other in product(ascii_lowercase, repeat=2)]
     for word in (start + more + end for start in letters for more in ("", "y", "e") for end in ENDINGS):
-        assert not keeps_its_beginning(word) or stem(word)[:2] == word[:2]
+        assert not keeps_prefix(word) or stem(word)[:2] == word[:2]
 
 
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=30))

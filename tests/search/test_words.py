@@ -77,12 +77,12 @@ def test_no_terms_are_none_to_store():
 @given(st.text())
 def test_places_give_the_same_terms_as_the_analysis(written):
     """What is marked in a snippet is what was found by the index."""
-    placed = list(tokenizer.places(written, set(tokenizer.analyse(written))))
+    placed = list(tokenizer.matches(written, set(tokenizer.analyse(written))))
     assert {term for _, _, terms in placed for term in terms} == set(tokenizer.analyse(written))
     assert [terms for start, end, terms in placed] == [
         set(tokenizer.analyse(written[start:end])) for start, end, _ in placed
     ]
-    assert not list(tokenizer.places(written, {"a b"}))
+    assert not list(tokenizer.matches(written, {"a b"}))
     assert all(written[start:end] for start, end, _ in placed)
     assert all(before[1] <= after[0] for before, after in pairwise(placed))
 
@@ -93,7 +93,7 @@ def test_a_word_that_was_never_met_is_found_at_its_place(written):
     text = " ".join(written)
     for term in set(tokenizer.analyse(text)):
         tokenizer._known.clear()
-        found = [text[start:end] for start, end, _ in tokenizer.places(text, {term})]
+        found = [text[start:end] for start, end, _ in tokenizer.matches(text, {term})]
         assert found == [word for word in written if term in tokenizer.analyse(word)]
 
 
@@ -102,10 +102,10 @@ def test_irregular_forms_are_found_at_their_places():
     tokenizer._known.clear()
     for form, base in stem._KNOWN.items():
         assert (
-            list(tokenizer.places(f"x {form} x", set(tokenizer.analyse(base))))
+            list(tokenizer.matches(f"x {form} x", set(tokenizer.analyse(base))))
             or form in tokenizer.STOP_WORDS
         )
-    assert list(tokenizer.places("paediatric wards", {"pediatr"}))
+    assert list(tokenizer.matches("paediatric wards", {"pediatr"}))
 
 
 @given(st.lists(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1, max_size=30)))

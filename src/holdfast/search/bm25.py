@@ -16,15 +16,15 @@ else:
     np = LazyModule("numpy")
 
 
-# Tuned modestly on the judged collection of the tests, which is flat around the values everybody uses.
+# Tuned slightly on the judged test collection, whose quality is flat around the usual values.
 K1 = 1.4
 B = 0.75
-FEW_TERMS = 10  # that are counted sooner one by one than by looking at every word
+FEW_TERMS = 10  # up to which counting them one by one is faster than looking at every word
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of the query: in how many chunks it occurs, and what one occurrence is worth."""
+    """A query term: the number of chunks that have it, and its weight."""
 
     term: str
     frequency: int
@@ -32,7 +32,7 @@ class Term:
 
 
 def weight(frequency: int, chunks: int, repeated: int = 1) -> float:
-    """What a term is worth that `frequency` of `chunks` have and the query names `repeated` times."""
+    """The weight of a term that `frequency` of `chunks` have and the query repeats `repeated` times."""
     rarity = math.log1p((max(chunks, frequency) - frequency + 0.5) / (frequency + 0.5))
     return rarity * 2.0 * repeated / (repeated + 1.0)
 
@@ -40,9 +40,9 @@ def weight(frequency: int, chunks: int, repeated: int = 1) -> float:
 def scores(
     words: Sequence[str], terms: Sequence[Term], average: float, *, k1: float = K1, b: float = B
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The score of each chunk, and the weight of the terms that it has at all; zero where none matches.
+    """The score of each chunk, and the total weight of its matching terms; zero if none matches.
 
-    A chunk is given as its terms, separated by single spaces.
+    A chunk is passed as its terms, separated by single spaces.
     """
     total, matched = np.zeros(len(words)), np.zeros(len(words))
     if not words or not terms:
@@ -56,17 +56,17 @@ def scores(
 
 
 def posted(
-    found: Iterable[tuple[float, NDArray[Any], NDArray[Any]]],
+    postings: Iterable[tuple[float, NDArray[Any], NDArray[Any]]],
     lengths: NDArray[np.uint16],
     average: float,
     *,
     k1: float = K1,
     b: float = B,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """As `scores`, of chunks of these lengths; of a term its weight, the chunks that have it, how often."""
+    """As `scores`, from postings: for each term its weight, the chunks that have it, and how often."""
     total, matched = np.zeros(len(lengths)), np.zeros(len(lengths))
     slack = k1 * (1.0 - b + b * lengths / average)
-    for worth, rows, times in found:
+    for worth, rows, times in postings:
         occurs = times.astype(np.float64)
         total[rows] += worth * occurs * (k1 + 1.0) / (occurs + slack[rows])
         matched[rows] += worth
@@ -78,19 +78,19 @@ def _occurrences(words: Sequence[str], terms: Sequence[str]) -> NDArray[np.float
     if len(terms) <= FEW_TERMS:
         spaced = [f" {one} " for one in words]
         return np.array([_occurrences_of(term, spaced) for term in terms], dtype=np.float64)
-    place = {term: at * len(words) for at, term in enumerate(terms)}
-    found: list[int] = []
+    offsets = {term: at * len(words) for at, term in enumerate(terms)}
+    cells: list[int] = []
     for column, one in enumerate(words):
-        found += [place[word] + column for word in one.split(" ") if word in place]
-    counts = np.bincount(np.array(found, dtype=np.int64), minlength=len(terms) * len(words))
+        cells += [offsets[word] + column for word in one.split(" ") if word in offsets]
+    counts = np.bincount(np.array(cells, dtype=np.int64), minlength=len(terms) * len(words))
     return counts.reshape(len(terms), len(words)).astype(np.float64)
 
 
 def _occurrences_of(term: str, spaced: Sequence[str]) -> list[int]:
     alone, twice = f" {term} ", f" {term} {term} "
-    found = [one.count(alone) for one in spaced]
+    counts = [one.count(alone) for one in spaced]
     for at, one in enumerate(spaced):
-        # Of two that stand side by side the search sees one, for they share the space between them.
-        if found[at] and twice in one:
-            found[at] = one.split(" ").count(term)
-    return found
+        # `count` sees only one of two adjacent terms, because they share the space between them.
+        if counts[at] and twice in one:
+            counts[at] = one.split(" ").count(term)
+    return counts

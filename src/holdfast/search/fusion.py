@@ -1,4 +1,4 @@
-"""Several rankings made one: each leg's scores on a scale from 0 to 1, weighed and added up.
+"""Fuses several rankings: each leg's scores are scaled to 0..1, weighted and summed.
 
 Fusing by rank alone, as is often done, throws away how far one hit is ahead of the next. A sum of scaled
 scores keeps it and needs as little tuning (Bruch, Gai and Ingber, "An Analysis of Fusion Functions for Hybrid
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from holdfast.vectors.base import Ranked
 
 WEIGHTS: Mapping[str, float] = {"keyword": 0.7, "vector": 0.3, "title": 0.3}
-# Cosines have no zero that means anything: theirs is the hit at this rank, or the last one. A fixed rank, so
-# that the order does not depend on how many hits were asked for.
+# Cosines have no meaningful zero: the score at this rank, or the last one, is used. A fixed rank, so that the
+# order does not depend on the number of hits requested.
 COSINES = frozenset({"vector"})
 ZERO_AT = 100
 
@@ -22,7 +22,7 @@ _TIE = 1e-8  # more than rounding to nine digits can move a score
 
 @dataclass(frozen=True, slots=True)
 class LegScore:
-    """What one leg said of a hit: its rank there, from 1, and the leg's own score."""
+    """A hit in one leg: its rank there, from 1, and the leg's own score."""
 
     leg: str
     rank: int
@@ -41,13 +41,13 @@ class Fused:
 def fuse(
     legs: Mapping[str, Sequence[Ranked]], k: int, *, weights: Mapping[str, float] = WEIGHTS
 ) -> list[Fused]:
-    """The best `k` chunks over all legs, best first; equals in the order of the legs, then by their id.
+    """The best `k` chunks over all legs, best first; ties in the order of the legs, then by id.
 
     A hit adds its leg's weight, times its share of the leg's best score, times the leg's trust in it.
     """
     scores: dict[int, float] = {}
     first: dict[int, int] = {}
-    for place, (leg, ranking) in enumerate(legs.items()):
+    for leg_index, (leg, ranking) in enumerate(legs.items()):
         if not ranking:
             continue
         least = ranking[min(ZERO_AT, len(ranking)) - 1].score if leg in COSINES else 0.0
@@ -59,14 +59,14 @@ def fuse(
             if chunk_id in scores:
                 scores[chunk_id] += adds
             else:
-                scores[chunk_id], first[chunk_id] = adds, place
+                scores[chunk_id], first[chunk_id] = adds, leg_index
     best = _best(scores, first, k)
     parts = _parts(legs, best)
     return [Fused(chunk_id, scores[chunk_id], tuple(parts[chunk_id])) for chunk_id in best]
 
 
 def _best(scores: Mapping[int, float], first: Mapping[int, int], k: int) -> list[int]:
-    """The chunks with the best scores. To look at those alone that may be among them is half the work."""
+    """The chunks with the best scores. Sorting only possible winners halves the work."""
     least = sorted(scores.values(), reverse=True)[k - 1] - _TIE if 0 < k < len(scores) else None
     order = [
         (-round(score, 9), first[chunk_id], chunk_id)

@@ -1,14 +1,13 @@
-"""The keyword leg: the order of a collection's chunks by BM25.
+"""The keyword leg: a collection's chunks ranked by BM25.
 
-Where the statistics know which chunks have a term, those are scored, all of them. In a collection too large
-for that the full-text index of the database finds chunks by their terms but cannot rank them, so every
-candidate is fetched and scored here. That must stay bounded however common the words are: the rarest terms
-are taken alone, as many as fit the budget; of the common ones a chunk must have several, so many that the
-expected number fits.
+If the statistics have postings, every chunk with a term is scored. In a collection too large for that the
+database's full-text index finds chunks by their terms but cannot rank them, so candidates are fetched and
+scored here. Their number stays bounded however common the words are: the rarest terms are searched one by
+one, as many as fit the budget; of the common ones a chunk must have several, enough for the expected number
+to fit.
 
-What this can miss, in such a collection alone: with a single common word, chunks beyond the bound that have
-it more often; and chunks that have only fewer of the common words than asked for. Neither would rank high
-among many others.
+What this can miss, only in such a large collection: for a single common word, chunks beyond the bound that
+have it more often; and chunks with fewer of the common words than required. Neither would rank high.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ if TYPE_CHECKING:
 else:
     np = LazyModule("numpy")
 
-MOST_TERMS = 24  # of a query, those worth most
-MOST_COMMON = 7  # terms of which several are asked for together
+MOST_TERMS = 24  # of a query, by weight
+MOST_COMMON = 7  # common terms that are combined
 EXPECTED = 500  # candidates aimed at
 MOST = 1000  # candidates fetched at most by one statement
-MANY = 20  # times what is wanted: so many are looked through block by block, fewer all together
+MANY = 20  # times `depth`: blocks with more scored chunks are cut down one by one
 DIGITS = 6  # scores that differ by less are equal
-TRUSTING = 0.25  # of the share that is matched; 1 would make every long query distrust its words
+TRUSTING = 0.25  # exponent of the matched share; 1 would distrust the words of every long query
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """The terms of a query that the collection has, the most valuable first, and the weight of all.
+    """The query's terms that the collection has, by descending weight, and the weight of all its terms.
 
-    `frequencies` says of every term in how many chunks it occurs.
+    `frequencies` has the number of chunks for every term.
     """
 
     known: tuple[Term, ...]
@@ -60,13 +59,13 @@ def terms_of(query: Sequence[str], statistics: Statistics) -> QueryTerms:
     repeated = Counter(query)
     names = list(repeated)
     frequencies = dict(zip(names, statistics.frequencies(names), strict=True))
-    found = [
+    weighted = [
         Term(name, frequency, bm25.weight(frequency, statistics.chunks, repeated[name]))
         for name, frequency in frequencies.items()
     ]
-    found.sort(key=lambda term: (-term.weight, term.term))
-    known = [term for term in found if term.frequency > 0][:MOST_TERMS]
-    return QueryTerms(tuple(known), sum(term.weight for term in found[:MOST_TERMS]), frequencies)
+    weighted.sort(key=lambda term: (-term.weight, term.term))
+    known = [term for term in weighted if term.frequency > 0][:MOST_TERMS]
+    return QueryTerms(tuple(known), sum(term.weight for term in weighted[:MOST_TERMS]), frequencies)
 
 
 def rank(
@@ -79,10 +78,10 @@ def rank(
     heads: Sequence[int] | None,
     depth: int,
 ) -> list[Ranked]:
-    """The best `depth` chunks by BM25, best first, equals by their id; of `heads` alone where given.
+    """The best `depth` chunks by BM25, best first, ties by id; only of `heads` if given.
 
-    A chunk is trusted by the share of the query's weight that it matches, gently: a single common word of a
-    long query brings up something, but says little.
+    A chunk's trust grows with the share of the query's weight that it matches: a single common word of a long
+    query says little.
     """
     if not terms.known or heads == []:
         return []
@@ -93,9 +92,9 @@ def rank(
         parts = [_scored(one, worth, numbers, statistics.average, among, depth) for one in statistics.blocks]
         scored = parts[0] if len(parts) == 1 else Scored(*map(np.concatenate, zip(*parts, strict=True)))
     else:
-        found = _candidates(tx, tenant, collection, terms.known, statistics.chunks, heads, depth)
-        scores = bm25.scores([one.words for one in found], terms.known, statistics.average)
-        scored = Scored(np.array([one.chunk_id for one in found], dtype=np.int64), *scores)
+        candidates = _candidates(tx, tenant, collection, terms.known, statistics.chunks, heads, depth)
+        scores = bm25.scores([one.words for one in candidates], terms.known, statistics.average)
+        scored = Scored(np.array([one.chunk_id for one in candidates], dtype=np.int64), *scores)
     best = _best(scored, depth)
     trust = np.minimum(1.0, best.matched / terms.weight) ** TRUSTING
     return list(map(Ranked, best.ids.tolist(), best.scores.tolist(), trust.tolist()))
@@ -117,9 +116,9 @@ def _scored(
     among: postings.Ids | None,
     depth: int,
 ) -> Scored:
-    """The chunks of one block that have a score, the best alone if they are many; of `among` where given."""
-    found = [(weight, *block.of(number)) for weight, number in zip(worth, numbers, strict=True)]
-    total, matched = bm25.posted(found, block.lengths, average)
+    """The chunks of one block that have a score, only the best if there are many; of `among` if given."""
+    weighted = [(weight, *block.of(number)) for weight, number in zip(worth, numbers, strict=True)]
+    total, matched = bm25.posted(weighted, block.lengths, average)
     if among is not None:
         total[~np.isin(block.heads, among)] = 0.0
     (rows,) = total.nonzero()
@@ -128,7 +127,7 @@ def _scored(
 
 
 def _best(scored: Scored, depth: int) -> Scored:
-    """The best `depth` of those that have a score at all, best first, equals by their id."""
+    """The best `depth` with a positive score, best first, ties by id."""
     scores = np.round(scored.scores, DIGITS)
     least = np.partition(scores, len(scores) - depth)[len(scores) - depth] if len(scores) > depth else 0.0
     rows = np.flatnonzero((scores >= least) & (scores > 0))
@@ -146,30 +145,30 @@ def _candidates(
     depth: int,
 ) -> list[stored.Candidate]:
     rare, common, least = choose(terms, chunks)
-    found: dict[int, stored.Candidate] = {}
+    candidates: dict[int, stored.Candidate] = {}
 
-    def ask(wanted: stored.Wanted) -> int:
-        rows = stored.candidates(tx, tenant, collection, wanted, heads=heads, most=MOST)
-        found.update((row.chunk_id, row) for row in rows)
+    def ask(alternatives: stored.Wanted) -> int:
+        rows = stored.candidates(tx, tenant, collection, alternatives, heads=heads, most=MOST)
+        candidates.update((row.chunk_id, row) for row in rows)
         return len(rows)
 
     if rare:
-        # By themselves: in one question with common words they could be cut off with them.
+        # Separately: combined with common words they could be cut off with them.
         ask([(term,) for term in rare])
     if not common:
-        return list(found.values())
+        return list(candidates.values())
     number = ask(list(combinations(common, least)))
     if number == MOST and least < len(common):
-        # More than expected, and cut: those that have more of the words may be among the ones left out.
+        # More than expected, and cut: chunks with more of the words may be among those left out.
         ask(list(combinations(common, least + 1)))
-    while len(found) < depth and least > 1:
+    while len(candidates) < depth and least > 1:
         least -= 1
         ask(list(combinations(common, least)))
-    return list(found.values())
+    return list(candidates.values())
 
 
 def choose(terms: Sequence[Term], chunks: int) -> tuple[list[str], list[str], int]:
-    """Terms to look for alone; common terms to look for together; and how many of these at least."""
+    """Terms to search one by one; common terms to combine; and how many of these a chunk must have."""
     by_rarity = sorted(terms, key=lambda term: (term.frequency, term.term))
     room, rare = EXPECTED, []
     for term in by_rarity:
@@ -185,7 +184,7 @@ def choose(terms: Sequence[Term], chunks: int) -> tuple[list[str], list[str], in
 
 
 def _at_least(shares: Sequence[float]) -> list[float]:
-    """The chance that a chunk has at least 0, 1, 2, … of the terms, if each comes independently."""
+    """The probability that a chunk has at least 0, 1, 2, … of the terms, if they are independent."""
     exactly = [1.0]
     for share in shares:
         exactly = [

@@ -1,15 +1,15 @@
 # ruff: noqa: RUF001 - letters that look alike are what this table is about
-"""What is the same letter: accents, widths, ligatures, pointed and final forms, by script.
+"""Folds variants of a letter: accents, widths, ligatures, pointed and final forms, by script.
 
-`fold` works one code point at a time, so it can be learnt: the first meeting computes, `str.translate` then
-looks up. Latin and Greek lose their accents; Arabic and Hebrew their points and the variants of one letter;
-Cyrillic only the dots of ё, for й and и are different letters; everything else stays as it is.
+`fold` works one code point at a time, computed at first use and then looked up by `str.translate`. Latin and
+Greek lose their accents; Arabic and Hebrew their points and letter variants; Cyrillic only the dots of ё,
+because й and и are different letters; everything else stays as it is.
 """
 
 import re
 import unicodedata
 
-# Marks belong to the word they stand in: Indic vowel signs are marks, and so is a decomposed accent.
+# Marks are part of a word: Indic vowel signs are marks, and so is a decomposed accent.
 _MARK_BLOCKS = (
     range(0x0300, 0x1D00),
     range(0x1DC0, 0x1E00),
@@ -35,12 +35,12 @@ _UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
     "\uac00-\ud7af\u1100-\u11ff"  # Hangul
 )
-# More marks on one letter than any script has. Sorting them, as a normal form does, takes the square of their
-# number: a hundred thousand of them took minutes.
+# More marks on one letter than any script has. Normalisation sorts them in quadratic time: a hundred thousand
+# took minutes.
 _MANY_MARKS = re.compile(f"([{MARKS}]{{30}})[{MARKS}]+")
 UNSPACED = re.compile(f"[{_UNSPACED}]+")
 
-# Letters that no decomposition reaches.
+# Letters that have no decomposition.
 _SAME = {
     "æ": "ae",
     "œ": "oe",
@@ -93,7 +93,7 @@ _FOLD = _Fold()
 
 
 def fold(text: str) -> str:
-    """The text in one case and one form of each letter. What it adds or takes is never shown."""
+    """The text in one case and one form of each letter; for matching only, never shown."""
     if text.isascii():
         return text.lower()
     if len(text) > 30:
@@ -103,7 +103,7 @@ def fold(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text without what is invisible inside a word."""
+    """The text without invisible characters inside words."""
     return text if text.isascii() else text.translate(_VANISH)
 
 

@@ -1,8 +1,8 @@
-"""Which chunks have a term, in immutable blocks. Two indexes share the blocks in which they agree.
+"""Postings: which chunks have a term, in immutable blocks. Two indexes share the blocks in which they agree.
 
-What is new comes as a block of its own, what is gone is a mask over its old block, as with the vectors
-(`vectors.matrix`). A block begins as the slices it was made of, one after another: a process that asks once
-is answered sooner by looking through their terms than by sorting them. More questions are worth a sort.
+New chunks get a block of their own, removed ones are masked in their old block, as with the vectors
+(`vectors.matrix`). A block starts unsorted, slice by slice: for a few look-ups a scan is faster than sorting.
+More look-ups are worth a sort.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 else:
     np = LazyModule("numpy")
 
-WORTH_A_SORT = 48  # terms asked for
-_LOOKED = 200  # terms of a block whose postings are at hand
-_AT_ONCE = 1 << 20  # postings that are put in order together: the copies of more would not be small
+WORTH_A_SORT = 48  # look-ups
+_LOOKED = 200  # cached terms per block
+_AT_ONCE = 1 << 20  # postings that are ordered together, to keep the copies small
 
 Ids: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -37,9 +37,9 @@ class Posting(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Entries of a term with the postings from `ends[i - 1]` to `ends[i]`; sorted, each term has one.
+    """Entries of terms: entry i has the postings from `ends[i - 1]` to `ends[i]`; if sorted, one per term.
 
-    A bare one has the number of its postings alone.
+    A bare one has only the number of its postings.
     """
 
     numbers: Numbers
@@ -50,7 +50,7 @@ class Entries(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """True when it has no postings, only how many there were."""
+        """True if it has only the number of postings."""
         return not len(self.rows) and len(self.numbers) > 0
 
     def of(self, number: np.uint32) -> Posting:
@@ -60,8 +60,8 @@ class Entries(NamedTuple):
         if len(entries) == 1:
             here = slice(begins[0], ends[0])
             return Posting(self.rows[here], self.times[here])
-        places = _places(begins, ends)
-        return Posting(self.rows[places], self.times[places])
+        positions = _ranges(begins, ends)
+        return Posting(self.rows[positions], self.times[positions])
 
     def frequency(self, number: np.uint32) -> int:
         """How many postings a term has."""
@@ -69,8 +69,8 @@ class Entries(NamedTuple):
         return int((ends - begins).sum())
 
     def sorted(self) -> Entries:
-        """The same with the postings of each term side by side."""
-        # Number and place in one: sorting whole numbers of 64 bits is several times as quick as an argsort.
+        """The same entries with the postings of each term adjacent."""
+        # Number and position in one key: sorting 64-bit integers is several times faster than an argsort.
         keys = self.numbers.astype(np.uint64) << np.uint64(32)
         keys |= np.arange(len(keys), dtype=np.uint64)
         keys.sort()
@@ -82,10 +82,10 @@ class Entries(NamedTuple):
         first, done = (len(order) if self.is_bare else 0), 0
         while first < len(order):
             last = max(first + 1, int(np.searchsorted(reached, done + _AT_ONCE, side="right")))
-            places = _places(begins[first:last], ends[first:last])
-            rows[done : done + len(places)] = self.rows[places]
-            times[done : done + len(places)] = self.times[places]
-            first, done = last, done + len(places)
+            positions = _ranges(begins[first:last], ends[first:last])
+            rows[done : done + len(positions)] = self.rows[positions]
+            times[done : done + len(positions)] = self.times[positions]
+            first, done = last, done + len(positions)
         is_last = np.ones(len(numbers), dtype=bool)
         is_last[:-1] = numbers[1:] != numbers[:-1]
         return Entries(
@@ -103,26 +103,26 @@ class Entries(NamedTuple):
         return begins.astype(np.int64), self.ends[entries].astype(np.int64)
 
 
-def _places(begins: Ids, ends: Ids) -> Ids:
-    """Every number from each beginning up to its end, one stretch after another."""
+def _ranges(begins: Ids, ends: Ids) -> Ids:
+    """The concatenated ranges from each beginning up to its end."""
     sizes = ends - begins
     reached = np.cumsum(sizes)
-    places: Ids = np.repeat(begins - (reached - sizes), sizes)
-    places += np.arange(len(places))
-    return places
+    positions: Ids = np.repeat(begins - (reached - sizes), sizes)
+    positions += np.arange(len(positions))
+    return positions
 
 
 @dataclass(slots=True)
 class PostingBlock:
-    """Some chunks: id, head and length of each, which of them still count (None: all), and their terms."""
+    """Chunks with id, head and length of each, which are still alive (None: all), and their terms."""
 
     ids: Ids
     heads: Ids
     lengths: NDArray[np.uint16]
     alive: Mask | None = None
     entries: Entries = field(kw_only=True)
-    _asked: int = 0
-    _looked: dict[np.uint32, Posting] = field(default_factory=dict)
+    _look_ups: int = 0
+    _cached: dict[np.uint32, Posting] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -135,50 +135,50 @@ class PostingBlock:
 
     @property
     def length(self) -> int:
-        """The terms of all its chunks that count."""
+        """The number of terms in its live chunks."""
         lengths = self.lengths if self.alive is None else self.lengths[self.alive]
         return int(lengths.sum(dtype=np.int64))
 
     def without(self, heads: Ids) -> PostingBlock:
-        """The same block in which the chunks of these heads no longer count."""
+        """The same block with the chunks of these heads masked."""
         gone = np.isin(self.heads, heads)
         if not gone.any():
             return self
         alive = ~gone if self.alive is None else self.alive & ~gone
-        return PostingBlock(self.ids, self.heads, self.lengths, alive, self._asked, entries=self.entries)
+        return PostingBlock(self.ids, self.heads, self.lengths, alive, self._look_ups, entries=self.entries)
 
     def of(self, number: np.uint32) -> Posting:
-        """The chunks that have this term, and count. A bare block knows none."""
-        if (found := self._looked.get(number)) is None:
+        """The live chunks that have this term. A bare block has none."""
+        if (posting := self._cached.get(number)) is None:
             entries = self._ready(1)
-            found = entries.of(number)
+            posting = entries.of(number)
             if self.alive is not None:
-                counts = self.alive[found.rows]
-                found = Posting(found.rows[counts], found.times[counts])
+                counts = self.alive[posting.rows]
+                posting = Posting(posting.rows[counts], posting.times[counts])
             if not entries.is_sorted or self.alive is None:
-                # Asked for how many and then for which. Of a sorted block these are stretches of its arrays.
-                if len(self._looked) >= _LOOKED:
-                    self._looked.clear()
-                self._looked[number] = found
-        return found
+                # Needed twice: for frequencies, then for chunks. In a sorted block it is just an array slice.
+                if len(self._cached) >= _LOOKED:
+                    self._cached.clear()
+                self._cached[number] = posting
+        return posting
 
     def frequencies(self, numbers: Numbers) -> Ids:
-        """How many chunks have each of these terms; of a bare block also those that no longer count."""
+        """How many chunks have each of these terms; a bare block includes masked chunks."""
         if self.entries.is_bare:
             entries = self._ready(len(numbers))
             return np.array([entries.frequency(each) for each in numbers], dtype=np.int64)
         return np.array([len(self.of(each).rows) for each in numbers], dtype=np.int64)
 
-    def _ready(self, asked: int) -> Entries:
-        """The terms, sorted if that is worth it by now. Two threads may both sort them, and agree."""
-        self._asked += asked
-        if self._asked > WORTH_A_SORT and not self.entries.is_sorted:
+    def _ready(self, look_ups: int) -> Entries:
+        """The terms, sorted if that is worth it by now. Two threads may both sort them."""
+        self._look_ups += look_ups
+        if self._look_ups > WORTH_A_SORT and not self.entries.is_sorted:
             self.entries = self.entries.sorted()
-            self._looked = {}
+            self._cached = {}
         return self.entries
 
     def bare(self) -> PostingBlock:
-        """The same block without its postings: how many chunks have a term, and not which."""
+        """The same block without its postings: how many chunks have a term, not which."""
         nothing = np.empty(0, np.uint8)
         entries = self.entries.sorted() if not self.entries.is_sorted else self.entries
         return PostingBlock(
@@ -191,13 +191,13 @@ class PostingBlock:
 
     @property
     def postings(self) -> int:
-        """How many postings it keeps."""
+        """The number of its postings."""
         return len(self.entries.rows)
 
 
 def block(ids: Sequence[int], heads: Sequence[int], slices: Sequence[SliceTerms]) -> PostingBlock:
-    """A block of these chunks, in the order in which the slices have them."""
-    entries = _put_together([len(one.lengths) for one in slices], [one[1:] for one in slices])
+    """A block of these chunks, in the order of the slices."""
+    entries = _combined([len(one.lengths) for one in slices], [one[1:] for one in slices])
     lengths = _joined([one.lengths for one in slices], np.uint16)
     return PostingBlock(
         np.array(ids, dtype=np.int64), np.array(heads, dtype=np.int64), lengths, entries=entries
@@ -205,24 +205,24 @@ def block(ids: Sequence[int], heads: Sequence[int], slices: Sequence[SliceTerms]
 
 
 def merged(blocks: Sequence[PostingBlock]) -> PostingBlock:
-    """One block of what counts in several."""
-    kept = [_compact(one) for one in blocks]
+    """One block of the live chunks of several."""
+    compacted = [_compact(one) for one in blocks]
     parts = [
         (one.entries.numbers, np.diff(one.entries.ends, prepend=0), one.entries.rows, one.entries.times)
-        for one in kept
+        for one in compacted
     ]
     return PostingBlock(
-        np.concatenate([one.ids for one in kept]),
-        np.concatenate([one.heads for one in kept]),
-        np.concatenate([one.lengths for one in kept]),
-        entries=_put_together([len(one.ids) for one in kept], parts),
+        np.concatenate([one.ids for one in compacted]),
+        np.concatenate([one.heads for one in compacted]),
+        np.concatenate([one.lengths for one in compacted]),
+        entries=_combined([len(one.ids) for one in compacted], parts),
     )
 
 
-def _put_together(sizes: Sequence[int], parts: Sequence[tuple[NDArray[Any], ...]]) -> Entries:
-    """The terms of several parts of these sizes (numbers, counts, rows, times), each with rows from 0 on."""
+def _combined(sizes: Sequence[int], parts: Sequence[tuple[NDArray[Any], ...]]) -> Entries:
+    """The terms of several parts of these sizes (numbers, counts, rows, times), each with rows from 0."""
     numbers, counts, rows, times = ([part[at] for part in parts] for at in range(4))
-    # Of no parts at all, as where every document was imported without chunks, there is no first row either.
+    # Without parts, as when every document was imported without chunks, there is no first row either.
     first = np.cumsum([0, *sizes])[:-1].astype(np.uint32)
     placed = _joined(rows, np.uint32)
     placed += np.repeat(first, np.array([len(each) for each in rows], dtype=np.int64))
@@ -236,7 +236,7 @@ def _put_together(sizes: Sequence[int], parts: Sequence[tuple[NDArray[Any], ...]
 
 
 def _compact(one: PostingBlock) -> PostingBlock:
-    """The block without the chunks that do not count, and without terms that none of the others has."""
+    """The block without masked chunks, and without terms that no live chunk has."""
     if one.alive is None:
         return one
     alive, entries = one.alive, one.entries
@@ -256,5 +256,5 @@ def _compact(one: PostingBlock) -> PostingBlock:
 
 
 def _joined(parts: Sequence[NDArray[Any]], least: type) -> NDArray[Any]:
-    """One array, of the least type or a wider one that a part needs."""
+    """One array, of type `least` or a wider one if a part needs it."""
     return np.concatenate([np.empty(0, least), *parts])

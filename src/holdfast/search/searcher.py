@@ -1,11 +1,11 @@
 """`Searcher.search`: one query, one snapshot, two legs, one ranking.
 
-Everything a query sees comes from one read snapshot: the collection's stamp is read first, and what is kept
-in memory is brought to exactly that stamp inside the snapshot before a leg uses it. So no leg can find a
-chunk of a generation that another one does not see, whatever is published or deleted meanwhile (G3).
+Everything a query sees comes from one read snapshot: the collection's stamp is read first, and cached data is
+brought to exactly that stamp inside the snapshot before a leg uses it. So no leg can return a chunk of a
+generation that another one does not see, whatever is published or deleted meanwhile (G3).
 
-The embedding of the query is asked for before the snapshot opens: it may be a paid call, and no transaction
-waits for a provider.
+The query is embedded before the snapshot opens: that may be a paid call, and no transaction waits for a
+provider.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LONGEST_QUERY = 100_000  # characters; what follows is not read
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that answers, of the generation that is published."""
+    """A matching chunk of a published generation."""
 
     document_id: str
     title: str
@@ -55,13 +55,13 @@ class Hit:
 
     @property
     def snippet(self) -> Snippet:
-        """The stretch of the text that shows best why it was found: cut when it is asked for."""
+        """The part of the text that best shows the match; computed on access."""
         return snippet.cut(self.text, self.weights)
 
 
 @dataclass(frozen=True, slots=True)
 class QualityNotice:
-    """Why an answer is not as good as it could be, and how many documents that concerns."""
+    """Why the results are degraded, and how many documents are affected."""
 
     code: str
     message: str
@@ -70,7 +70,7 @@ class QualityNotice:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The hits, best first; the stamp of what was searched; the legs that took part; what is amiss."""
+    """The hits, best first; the stamp that was searched; the legs that took part; quality notices."""
 
     hits: tuple[Hit, ...]
     publish_seq: int
@@ -80,7 +80,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes that a searcher keeps for later queries."""
+    """Bytes that a searcher caches for later queries."""
 
     vectors: int
     statistics: int
@@ -88,7 +88,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A view that is kept, at about what its dictionary takes."""
+    """A cached view, with an estimate of its size."""
 
     view: stored.CollectionSnapshot
 
@@ -102,7 +102,7 @@ class _Seen:
 
 
 class Searcher:
-    """Searches for the threads of one process; what it keeps in memory serves every later query."""
+    """Searches for all threads of one process, with a cache for later queries."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Searcher:
 
     @property
     def memory(self) -> Memory:
-        """About how much memory this takes now."""
+        """About how much memory the caches take now."""
         return Memory(self._vectors.nbytes, self._statistics.nbytes)
 
     def search(
@@ -140,18 +140,17 @@ class Searcher:
     ) -> Found:
         """The best `k` published chunks of the collection, or of these `documents` in it.
 
-        `embed` is asked once, where the mode wants it and there is a query; None from it leaves the keyword
-        leg alone to answer. It stands in for the one given at the start, `provider` and `model` say whose it
-        is: then only vectors of those are compared, else all of the same number of dimensions. `seen` is the
-        collection's `publish_seq` as somebody has just read it: what is in memory at that stamp answers with
-        one statement instead of a snapshot.
+        `embed` replaces the searcher's own and is called once, if the mode needs it and the query is not
+        empty; if it returns None, only the keyword leg is used. `provider` and `model` name its vectors: only
+        those are compared, otherwise all of the same dimension. `seen` is the collection's `publish_seq` as
+        just read by the caller: data cached at that stamp answers with one statement instead of a snapshot.
         """
         if mode not in get_args(Mode):
             raise BadRequestError(f"mode {mode!r} is unknown; use one of: {', '.join(get_args(Mode))}")
         if k < 1:
-            raise BadRequestError(f"k is {k}; ask for at least one hit")
+            raise BadRequestError(f"k is {k}; use 1 or more")
         text = texts.plain(text[:LONGEST_QUERY])
-        asked = _Asked(
+        query = _Query(
             tenant,
             collection,
             min(k, MOST_HITS),
@@ -162,90 +161,90 @@ class Searcher:
             model,
         )
         if not all(map(texts.is_plain, (tenant, collection))):
-            return Found((), 0, asked.legs)
-        if seen is not None and (found := self._remembered(asked, seen)) is not None:
-            return found
+            return Found((), 0, query.legs)
+        if seen is not None and (result := self._remembered(query, seen)) is not None:
+            return result
         is_new = seen is not None and self._views.known((tenant, collection), seen) is None
-        return self._db.read(lambda tx: self._answer(tx, asked, is_new=is_new))
+        return self._db.read(lambda tx: self._answer(tx, query, is_new=is_new))
 
     def _embedded(self, text: str, embed: Embed | None) -> Vector | None:
-        asked = embed or self._embed
-        return asked(text) if asked is not None and text.strip() else None
+        function = embed or self._embed
+        return function(text) if function is not None and text.strip() else None
 
-    def _remembered(self, asked: _Asked, seen: int) -> Found | None:
-        """The answer from what is kept at this stamp; None when more is needed or the stamp has changed.
+    def _remembered(self, query: _Query, seen: int) -> Found | None:
+        """The result from data cached at this stamp; None if more is needed or the stamp has changed.
 
-        The statement that reads the hits reads the stamp with them: while that is the one by which they were
-        ranked, its snapshot shows exactly what is kept, and is the moment that this answer is of.
+        The statement that reads the hits reads the stamp with them: if that is the stamp by which they were
+        ranked, its snapshot shows exactly what is cached.
         """
-        if asked.documents is not None or not self._is_at(asked, seen):
+        if query.documents is not None or not self._is_at(query, seen):
             return None
         try:
-            ranked = self._ranked(_Nobody(self._db), asked, stored.Stamp(seen, 0.0), None)
-        except _AskedError:
+            ranked = self._ranked(_NoDatabase(self._db), query, stored.Stamp(seen, 0.0), None)
+        except _NotInMemoryError:
             return None
         if not ranked.best:
-            return Found((), seen, asked.legs)
+            return Found((), seen, query.legs)
         ids = [one.chunk_id for one in ranked.best]
-        shown = stored.chunks_at(self._db, asked.tenant, asked.collection, seen, ids)
-        return None if shown is None else _found(asked, seen, ranked, shown)
+        shown = stored.chunks_at(self._db, query.tenant, query.collection, seen, ids)
+        return None if shown is None else _result(query, seen, ranked, shown)
 
-    def _is_at(self, asked: _Asked, seen: int) -> bool:
-        name = (asked.tenant, asked.collection)
+    def _is_at(self, query: _Query, seen: int) -> bool:
+        name = (query.tenant, query.collection)
         return (
             self._views.known(name, seen) is not None
-            and (not asked.terms or (self._statistics.is_at(*name, seen) and self._titles.is_at(*name, seen)))
-            and (asked.vector is None or self._vectors.is_at(*name, seen))
+            and (not query.terms or (self._statistics.is_at(*name, seen) and self._titles.is_at(*name, seen)))
+            and (query.vector is None or self._vectors.is_at(*name, seen))
         )
 
-    def _answer(self, tx: Tx, asked: _Asked, *, is_new: bool) -> Found:
-        """The answer by the snapshot of `tx`; a stamp that `is_new` is read with what it shows."""
-        name = (asked.tenant, asked.collection)
+    def _answer(self, tx: Tx, query: _Query, *, is_new: bool) -> Found:
+        """The result in the snapshot of `tx`; a stamp that `is_new` is read together with its view."""
+        name = (query.tenant, query.collection)
         shows = stored.stamp_and_view(tx, *name) if is_new else None
         stamp = stored.stamp(tx, *name) if shows is None else shows[0]
-        if not stamp.publish_seq or not asked.legs:
-            return Found((), stamp.publish_seq, asked.legs)
+        if not stamp.publish_seq or not query.legs:
+            return Found((), stamp.publish_seq, query.legs)
         if shows is not None:
             self._views.at(name, stamp.publish_seq, lambda _: _Seen(shows[1]))
         heads = None
-        if asked.documents is not None:
-            heads = stored.heads_of(tx, *name, filter(texts.is_plain, asked.documents))
-        ranked = self._ranked(tx, asked, stamp, heads)
-        shown = stored.chunks_of(tx, asked.tenant, [one.chunk_id for one in ranked.best])
-        return _found(asked, stamp.publish_seq, ranked, shown)
+        if query.documents is not None:
+            heads = stored.heads_of(tx, *name, filter(texts.is_plain, query.documents))
+        ranked = self._ranked(tx, query, stamp, heads)
+        shown = stored.chunks_of(tx, query.tenant, [one.chunk_id for one in ranked.best])
+        return _result(query, stamp.publish_seq, ranked, shown)
 
     def _ranked(
-        self, tx: Tx, asked: _Asked, stamp: stored.Stamp, heads: Sequence[int] | None
+        self, tx: Tx, query: _Query, stamp: stored.Stamp, heads: Sequence[int] | None
     ) -> _RankedChunks:
-        """The best chunks at this stamp, of `heads` alone where given."""
-        name, at = (asked.tenant, asked.collection), stamp.publish_seq
+        """The best chunks at this stamp, only of `heads` if given."""
+        name, at = (query.tenant, query.collection), stamp.publish_seq
         view = self._views.at(name, at, lambda _: _Seen(stored.view(tx, *name, at))).view
         legs: dict[str, Sequence[Ranked]] = {}
         weights: dict[str, float] = {}
         titled: Sequence[titles.Titled] = ()
-        depth = max(DEPTH, asked.k)
-        if asked.terms:
+        depth = max(DEPTH, query.k)
+        if query.terms:
             counted = self._statistics.at(tx, *name, view)
-            terms = keyword.terms_of(asked.terms, counted)
+            terms = keyword.terms_of(query.terms, counted)
             known = self._titles.at(tx, *name, stamp)
             titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=heads)
             legs[KEYWORD] = keyword.rank(tx, *name, terms, counted, heads=heads, depth=depth)
             weights = {term.term: term.weight for term in terms.known}
-        if asked.vector is not None:
+        if query.vector is not None:
             legs[VECTOR] = self._vectors.nearest(
-                tx, *name, view, asked.vector, depth, heads=heads, provider=asked.provider, model=asked.model
+                tx, *name, view, query.vector, depth, heads=heads, provider=query.provider, model=query.model
             )
         if titled:
             legs[TITLE] = _by_title(tx, legs, titled)
-        return _RankedChunks(fusion.fuse(legs, asked.k), weights)
+        return _RankedChunks(fusion.fuse(legs, query.k), weights)
 
 
-class _AskedError(Exception):
-    """More is needed than what is in memory."""
+class _NotInMemoryError(Exception):
+    """The query needs data that is not cached."""
 
 
-class _Nobody(Tx):
-    """Stands in for a transaction where everything should be in memory: whoever asks it gives the try up."""
+class _NoDatabase(Tx):
+    """A transaction for queries that should need only cached data: every statement raises."""
 
     __slots__ = ()
 
@@ -253,8 +252,8 @@ class _Nobody(Tx):
         self.db = db
 
     def execute(self, *_: Any, **__: Any) -> NoReturn:
-        """Raises _AskedError."""
-        raise _AskedError
+        """Raises _NotInMemoryError."""
+        raise _NotInMemoryError
 
     in_binary = execute
 
@@ -266,24 +265,24 @@ class _RankedChunks(NamedTuple):
     weights: Mapping[str, float]
 
 
-def _found(asked: _Asked, at: int, ranked: _RankedChunks, shown: Mapping[int, stored.StoredChunk]) -> Found:
+def _result(query: _Query, at: int, ranked: _RankedChunks, shown: Mapping[int, stored.StoredChunk]) -> Found:
     hits = (_hit(one, shown[one.chunk_id], ranked.weights) for one in ranked.best if one.chunk_id in shown)
-    return Found(tuple(hits), at, asked.legs)
+    return Found(tuple(hits), at, query.legs)
 
 
 def _by_title(tx: Tx, legs: dict[str, Sequence[Ranked]], titled: Sequence[titles.Titled]) -> list[Ranked]:
-    """What stands for each document: the best of its chunks that was found, or its first."""
-    found = [one.chunk_id for one in fusion.fuse(legs, 2 * MOST_HITS)]
-    heads = title_reads.heads_of_chunks(tx, found)
+    """The chunk that represents each document: its best one among the hits, or its first."""
+    chunk_ids = [one.chunk_id for one in fusion.fuse(legs, 2 * MOST_HITS)]
+    heads = title_reads.heads_of_chunks(tx, chunk_ids)
     best: dict[int, int] = {}
-    for chunk_id in found:
+    for chunk_id in chunk_ids:
         best.setdefault(heads.get(chunk_id, 0), chunk_id)
     return [Ranked(best.get(one.head_id, one.chunk_id), one.score, one.trust) for one in titled]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A query as the legs take it."""
+class _Query:
+    """A query in the form that the legs need."""
 
     tenant: str
     collection: str

@@ -1,4 +1,4 @@
-"""The stretch of a chunk that shows best why it was found, and where in it the words of the query stand."""
+"""The part of a chunk that best shows the match, with the positions of the query's words."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from holdfast.search import tokenizer
 
 WIDTH = 240
-_READ = 20_000  # characters of a chunk that are looked at
+_READ = 20_000  # characters of a chunk that are searched
 _ENDS = ".!?。！？\n"  # noqa: RUF001 - full-width signs end sentences too
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Text from a chunk, beginning `start` characters into it; `marks` are (from, to) within the snippet."""
+    """Text from a chunk, starting at character `start`; `marks` are (from, to) within the snippet."""
 
     text: str
     start: int
@@ -22,32 +22,32 @@ class Snippet:
 
 
 def cut(text: str, weights: Mapping[str, float], width: int = WIDTH) -> Snippet:
-    """The best stretch of about `width` characters: most weight of different words, the earlier first."""
-    found = list(tokenizer.places(text[:_READ], weights.keys()))
-    first, last = _best(found, weights, width)
+    """The best part of about `width` characters: the most weight of different words, then the earliest."""
+    matches = list(tokenizer.matches(text[:_READ], weights.keys()))
+    first, last = _best(matches, weights, width)
     if first is None:
         start, end = 0, min(len(text), width)
     else:
-        room = max(0, width - (found[last][1] - found[first][0]))
-        start = max(0, found[first][0] - room // 3)
-        end = min(len(text), max(start + width, found[last][1]))
+        room = max(0, width - (matches[last][1] - matches[first][0]))
+        start = max(0, matches[first][0] - room // 3)
+        end = min(len(text), max(start + width, matches[last][1]))
         start = max(0, min(start, end - width))
-        start = _sentence(text, start, found[first][0])
+        start = _sentence(text, start, matches[first][0])
     start, end = _at_words(text, start, end)
-    marks = tuple((at - start, to - start) for at, to, _ in found if at >= start and to <= end)
+    marks = tuple((at - start, to - start) for at, to, _ in matches if at >= start and to <= end)
     return Snippet(text[start:end], start, marks)
 
 
 def _best(
-    found: Sequence[tuple[int, int, AbstractSet[str]]], weights: Mapping[str, float], width: int
+    matches: Sequence[tuple[int, int, AbstractSet[str]]], weights: Mapping[str, float], width: int
 ) -> tuple[int | None, int]:
-    """The first and last match of the window that is worth most; a repeated word adds a tenth."""
+    """The first and last match of the window with the most weight; a repeated word adds a tenth."""
     best: tuple[float, int | None, int] = (0.0, None, 0)
     seen: Counter[str] = Counter()
     worth, end = 0.0, 0  # of the window from `first` up to but not including `end`
-    for first, (start, _, terms) in enumerate(found):
-        while end < len(found) and (end == first or found[end][1] - start <= width):
-            for term in sorted(found[end][2]):
+    for first, (start, _, terms) in enumerate(matches):
+        while end < len(matches) and (end == first or matches[end][1] - start <= width):
+            for term in sorted(matches[end][2]):
                 worth += weights[term] * (0.1 if seen[term] else 1.0)
                 seen[term] += 1
             end += 1
@@ -66,7 +66,7 @@ def _sentence(text: str, start: int, match: int) -> int:
 
 
 def _at_words(text: str, start: int, end: int) -> tuple[int, int]:
-    """The same stretch without a torn word at either side, unless the word is longer than twenty letters."""
+    """The same range without a cut word at either end, unless the word is longer than twenty letters."""
     if start > 0 and not text[start - 1].isspace():
         ahead = next((at for at in range(start, min(start + 20, end)) if text[at].isspace()), start)
         start = ahead + 1 if ahead > start else start

@@ -1,12 +1,12 @@
-"""The words of one collection: what BM25 needs to know, of that collection alone.
+"""Term statistics of one collection, as BM25 needs them.
 
 Each slice of a published document has one row of `word_counts`, written when the slice was finished: which of
-its chunks have each term. A reader puts them together: number of chunks, their length, for each term the
-chunks that have it. That is kept in memory and stamped with the collection's `publish_seq`; at another stamp
-only the documents that came, went or changed are added and taken off, inside the snapshot of the query.
+its chunks have each term. A reader combines them: number of chunks, their length, and the postings of each
+term. The result is cached and stamped with the collection's `publish_seq`; at another stamp only documents
+that were added, removed or changed are updated, inside the snapshot of the query.
 
-A collection of more than `MOST_POSTINGS` (about half a million chunks) keeps the sums alone, and the
-full-text index of the database finds the chunks. What is gone then still counts until an eighth of it is.
+A collection of more than `MOST_POSTINGS` (about half a million chunks) keeps only the sums, and the
+database's full-text index finds the chunks. Removed chunks then still count until they are an eighth.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["Statistics", "StatisticsCache", "encode"]
 
 BUDGET = 256 << 20
 MOST_POSTINGS = 40_000_000
-# Blocks of fewer chunks are put together when there are more than so many of them.
+# Blocks smaller than these sizes are merged when there are more than MOST_SMALL of them.
 TIERS = (2048, 16384)
 MOST_SMALL = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What is said in the documents that one `publish_seq` shows. Never changed once made."""
+    """Statistics of the documents visible at one `publish_seq`. Immutable."""
 
     publish_seq: int
     heads: Mapping[int, int]
@@ -51,7 +51,7 @@ class Statistics:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory this takes now."""
+        """About how much memory this takes."""
         return sum(one.nbytes for one in self.blocks) + 100 * len(self.heads)
 
     @property
@@ -61,37 +61,37 @@ class Statistics:
 
     def frequencies(self, terms: Sequence[str]) -> list[int]:
         """In how many chunks each term occurs."""
-        wanted = term_counts.numbers_of(terms)
-        total = np.zeros(len(wanted), dtype=np.int64)
+        numbers = term_counts.numbers_of(terms)
+        total = np.zeros(len(numbers), dtype=np.int64)
         for one in self.blocks:
-            total += one.frequencies(wanted)
-        found: list[int] = total.tolist()
-        return found
+            total += one.frequencies(numbers)
+        frequencies: list[int] = total.tolist()
+        return frequencies
 
 
 class StatisticsCache:
-    """The statistics of the collections that were asked for last, about `budget` bytes of them."""
+    """The statistics of recently searched collections, about `budget` bytes of them."""
 
     def __init__(self, budget: int = BUDGET) -> None:
-        self._kept: SnapshotCache[Statistics] = SnapshotCache(budget)
+        self._cache: SnapshotCache[Statistics] = SnapshotCache(budget)
 
     @property
     def nbytes(self) -> int:
         """About how much memory they take."""
-        return self._kept.nbytes
+        return self._cache.nbytes
 
     def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
-        """True when the words of the collection are in memory at this stamp: no database has to be asked."""
-        found = self._kept.known((tenant, collection), publish_seq)
-        return found is not None and found.has_postings
+        """True if the collection's postings are cached at this stamp, so that no query is needed."""
+        cached = self._cache.known((tenant, collection), publish_seq)
+        return cached is not None and cached.has_postings
 
     def at(self, tx: Tx, tenant: str, collection: str, view: stored.CollectionSnapshot) -> Statistics:
-        """The statistics of exactly what this snapshot shows."""
-        return self._kept.at((tenant, collection), view.publish_seq, partial(_bring, tx, view))
+        """The statistics of exactly this snapshot."""
+        return self._cache.at((tenant, collection), view.publish_seq, partial(_bring, tx, view))
 
 
 def _bring(tx: Tx, view: stored.CollectionSnapshot, old: Statistics | None) -> Statistics:
-    """What the snapshot of `tx` shows; only what `old` does not know is loaded."""
+    """Statistics of the snapshot of `tx`; only what `old` lacks is loaded."""
     if old is not None and not old.has_postings and _is_worn(old, view):
         old = None
     gone, fresh = view.since(old.heads if old is not None else {})
@@ -100,11 +100,11 @@ def _bring(tx: Tx, view: stored.CollectionSnapshot, old: Statistics | None) -> S
     if fresh:
         come = _loaded(tx, fresh)
         blocks.append(come if has_postings else come.bare())
-    return _made(view, _tidied(blocks), has_postings=has_postings)
+    return _statistics(view, _tidied(blocks), has_postings=has_postings)
 
 
 def _is_worn(old: Statistics, view: stored.CollectionSnapshot) -> bool:
-    """True when too much of what the sums still count is gone."""
+    """True if too many of the counted chunks are gone."""
     gone, _ = view.since(old.heads)
     blocks = _without(old.blocks, gone)
     return 8 * sum(map(len, blocks)) < 7 * sum(len(one.ids) for one in blocks)
@@ -118,16 +118,16 @@ def _without(blocks: Iterable[PostingBlock], gone: Sequence[int]) -> list[Postin
 
 
 def _tidied(blocks: Sequence[PostingBlock]) -> list[PostingBlock]:
-    """The same in fewer blocks, when many are small; without those of which more than half is gone."""
-    found = [one if 2 * len(one) > len(one.ids) else postings.merged([one]) for one in blocks if len(one)]
+    """The same in fewer blocks if many are small; blocks with more than half masked are compacted."""
+    result = [one if 2 * len(one) > len(one.ids) else postings.merged([one]) for one in blocks if len(one)]
     for size in TIERS:
-        small = [one for one in found if len(one.ids) < size]
+        small = [one for one in result if len(one.ids) < size]
         if len(small) > MOST_SMALL:
-            found = [one for one in found if len(one.ids) >= size] + [postings.merged(small)]
-    return found
+            result = [one for one in result if len(one.ids) >= size] + [postings.merged(small)]
+    return result
 
 
-def _made(
+def _statistics(
     view: stored.CollectionSnapshot, blocks: Sequence[PostingBlock], *, has_postings: bool
 ) -> Statistics:
     has_postings = has_postings and sum(one.postings for one in blocks) <= MOST_POSTINGS
@@ -144,21 +144,21 @@ def _made(
 
 
 def _loaded(tx: Tx, fresh: Sequence[int]) -> PostingBlock:
-    """The chunks of these documents, from their counts; from their words where the counts do not fit them."""
+    """The chunks of these documents, from their counts, or from their words if the counts do not match."""
     there = stored.counted(tx, fresh)
     whole: dict[int, list[SliceTerms]] = {}
     for head, one in there.items():
-        found = [made for terms in one.terms if (made := term_counts.decode(terms)) is not None]
-        if sum(len(made.lengths) for made in found) == len(one.ids):
-            whole[head] = found
-    said: dict[int, list[str | None]] = {head: [] for head in there if head not in whole}
-    for chunk in stored.words_of(tx, list(said)):
-        said[chunk.head_id].append(chunk.words)
-    for head, words in said.items():
-        if (made := term_counts.decode(encode(words)[2])) is not None:
-            whole[head] = [made]
+        slices = [terms for packed in one.terms if (terms := term_counts.decode(packed)) is not None]
+        if sum(len(terms.lengths) for terms in slices) == len(one.ids):
+            whole[head] = slices
+    words_by_head: dict[int, list[str | None]] = {head: [] for head in there if head not in whole}
+    for chunk in stored.words_of(tx, list(words_by_head)):
+        words_by_head[chunk.head_id].append(chunk.words)
+    for head, words in words_by_head.items():
+        if (decoded := term_counts.decode(encode(words)[2])) is not None:
+            whole[head] = [decoded]
     return postings.block(
         [chunk_id for head in whole for chunk_id in there[head].ids],
         [head for head in whole for _ in there[head].ids],
-        [one for found in whole.values() for one in found],
+        [one for slices in whole.values() for one in slices],
     )

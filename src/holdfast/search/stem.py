@@ -1,10 +1,10 @@
-"""English words to stems, so that *indexing*, *indexes* and *indexed* meet.
+"""English stemming, so that *indexing*, *indexes* and *indexed* match.
 
-The suffix rules are Snowball's (the `english` algorithm of PyStemmer). Three additions are made for search:
-irregular forms go to their base (*ran* to *run*), British spelling goes to American (*colour*, *organise*),
-and a few pairs that the rules drive together by accident are kept apart.
+The suffix rules are Snowball's (PyStemmer's `english` algorithm). Three additions are made for search:
+irregular forms map to their base (*ran* to *run*), British spelling to American (*colour*, *organise*), and a
+few pairs that the rules conflate by accident are kept apart.
 
-The input is one folded word: lower case, a to z. Anything else comes back as it is. A stem is never shown.
+The input is one folded word: lower case, a to z. Anything else is returned unchanged. A stem is never shown.
 """
 
 import re
@@ -22,7 +22,7 @@ else:
 
 _ASCII_WORD = re.compile("[a-z]{3,}")
 
-# Forms that no suffix rule reaches, and words whose rule would be wrong. The values are final.
+# Forms that no suffix rule covers, and words for which the rules are wrong. The values are final.
 _FORMS = """
 begin: began begun beginning beginnings
 break: broke broken
@@ -149,11 +149,11 @@ _BRITISH = (
 
 
 class _Stemmers(threading.local):
-    """A stemmer for each thread: one object must not be used by two at a time."""
+    """A stemmer for each thread, because the object is not thread-safe."""
 
     @cached_property
     def stem_word(self) -> Callable[[str], str]:
-        """Made at the first word; without a cache, for `words` remembers what each spelling gives."""
+        """Created at the first word; without its own cache, because `tokenizer` has one."""
         stem_word: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord
         return stem_word
 
@@ -162,7 +162,7 @@ _stemmers = _Stemmers()
 
 
 def stem(word: str) -> str:
-    """The stem of a folded English word; anything that is not a to z, or is very short, as it is."""
+    """The stem of a folded English word; other or very short words are returned unchanged."""
     if (known := _KNOWN.get(word)) is not None:
         return known
     if not _ASCII_WORD.fullmatch(word):
@@ -172,9 +172,9 @@ def stem(word: str) -> str:
     return _stemmers.stem_word(word)
 
 
-def keeps_its_beginning(word: str) -> bool:
-    """True when the first two letters of a folded English word are surely those of its stem."""
+def keeps_prefix(word: str) -> bool:
+    """True if the stem of a folded English word certainly starts with the same two letters."""
     if word in _KNOWN or word.startswith("pae"):
         return False
-    # *tying* goes to *tie*, *aing* to *a*: short words alone.
+    # *tying* becomes *tie*, *aing* becomes *a*: only short words.
     return len(word) > 6 or not word.endswith(("ing", "ings", "ed", "eds"))

@@ -1,8 +1,8 @@
 """The terms of one slice, packed: which of its chunks have each term, and how often.
 
-A term is kept under its CRC-32: four bytes instead of a word, so that ten thousand documents are put together
-as arrays of numbers. Two terms that share a number are one; among 200,000 distinct terms about five pairs do,
-and what follows is a chunk that is found for the other word of such a pair.
+A term is stored as its CRC-32: four bytes instead of a word, so that ten thousand documents are combined as
+arrays of numbers. Among 200,000 distinct terms about five pairs collide; a search for one word of such a pair
+then also finds chunks with the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
     np = LazyModule("numpy")
 
 
-# Format, bytes of a row, bytes of a number of times, chunks, terms, postings.
+# Format, bytes per row, bytes per count, chunks, terms, postings.
 _HEADER = struct.Struct("<BBBxIII")
 _FORMAT = 2
 _LONGEST = 0xFFFF
@@ -34,7 +34,7 @@ Whole: TypeAlias = "NDArray[np.unsignedinteger]"
 
 
 class _Codes(dict[str, int]):
-    """Terms to their numbers, remembered: the words of one slice are mostly those of the one before."""
+    """A cache from terms to their numbers: slices mostly share their words."""
 
     def __missing__(self, term: str) -> int:
         if len(self) >= _REMEMBERED:
@@ -47,20 +47,20 @@ _codes = _Codes()
 
 
 def numbers_of(terms: Iterable[str]) -> Numbers:
-    """The numbers under which these terms are kept."""
+    """The numbers of these terms."""
     return np.array([_codes[term] for term in terms], dtype=np.uint32)
 
 
 def listed(terms: Iterable[str]) -> bytes:
-    """The same one after another, as `pack` takes them. (NumPy needs three times as long for a few.)"""
+    """The same, concatenated for `pack`. (NumPy takes three times as long for a few.)"""
     return array("I", map(_codes.__getitem__, terms)).tobytes()
 
 
 class SliceTerms(NamedTuple):
-    """The chunks of a slice by their length, its terms, and a posting for each term and chunk that has it.
+    """The lengths of a slice's chunks, its terms, and a posting for each term and chunk that has it.
 
-    `counts` says how many postings each term has; they stand in the order of the terms, as the row of the
-    chunk and the number of times.
+    `counts` is the number of postings per term; they are in the order of the terms, as the row of the chunk
+    and the number of occurrences.
     """
 
     lengths: Whole
@@ -83,40 +83,40 @@ def pack(chunks: Sequence[bytes]) -> tuple[int, int, bytes]:
     keys |= np.repeat(np.arange(len(chunks), dtype=np.uint64), lengths)
     keys.sort()
     edges = _edges(keys)
-    found, times = keys[edges[:-1]], edges[1:] - edges[:-1]
-    named = (found >> np.uint64(32)).astype(np.uint32)
+    pairs, times = keys[edges[:-1]], edges[1:] - edges[:-1]
+    named = (pairs >> np.uint64(32)).astype(np.uint32)
     edges = _edges(named)
     numbers, counts = named[edges[:-1]], edges[1:] - edges[:-1]
     wide, often = _form(len(chunks)), _form(int(times.max()) if len(times) else 0)
     parts = (
-        _HEADER.pack(_FORMAT, int(wide[2]), int(often[2]), len(chunks), len(numbers), len(found)),
+        _HEADER.pack(_FORMAT, int(wide[2]), int(often[2]), len(chunks), len(numbers), len(pairs)),
         np.minimum(lengths, _LONGEST).astype("<u2").tobytes(),
         numbers.astype("<u4").tobytes(),
         counts.astype(wide).tobytes(),
-        (found & np.uint64(0xFFFFFFFF)).astype(wide).tobytes(),
+        (pairs & np.uint64(0xFFFFFFFF)).astype(wide).tobytes(),
         times.astype(often).tobytes(),
     )
     return len(chunks), len(keys), b"".join(parts)
 
 
 def _edges(numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each number stands for the first time, and the end; they are sorted."""
+    """The index of each number's first occurrence, and the end; the input is sorted."""
     is_edge = np.ones(len(numbers) + 1, dtype=bool)
     np.not_equal(numbers[1:], numbers[:-1], out=is_edge[1:-1])
     return np.flatnonzero(is_edge)
 
 
 def _form(most: int) -> str:
-    """The least type that holds this number."""
+    """The smallest type that holds this number."""
     return "<u1" if most <= 0xFF else "<u2" if most <= 0xFFFF else "<u4"
 
 
 def decode(terms: bytes) -> SliceTerms | None:
-    """The postings of one slice; None for a package of another release, to be made anew from the chunks."""
+    """The postings of one slice; None for another release's format, to be rebuilt from the chunks."""
     if len(terms) < _HEADER.size or terms[0] != _FORMAT:
         return None
     _, wide, often, chunks, numbers, postings = _HEADER.unpack_from(terms)
-    found, at = [], _HEADER.size
+    arrays, at = [], _HEADER.size
     for form, count in (
         ("<u2", chunks),
         ("<u4", numbers),
@@ -124,6 +124,6 @@ def decode(terms: bytes) -> SliceTerms | None:
         (f"<u{wide}", postings),
         (f"<u{often}", postings),
     ):
-        found.append(np.frombuffer(terms, dtype=form, count=count, offset=at))
-        at += found[-1].nbytes
-    return SliceTerms(*found)
+        arrays.append(np.frombuffer(terms, dtype=form, count=count, offset=at))
+        at += arrays[-1].nbytes
+    return SliceTerms(*arrays)

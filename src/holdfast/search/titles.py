@@ -1,8 +1,8 @@
 """The title leg: documents whose title or file name has the words of a query.
 
-Titles are short and few, so those of a collection are kept in memory by their words and brought to the stamp
-of the query's snapshot by what was changed since. What a title leads to is decided by the snapshot: the best
-chunk that the other legs found in the document, else the first of its published generation, or nothing.
+Titles are short and few, so a collection's titles are cached by their words and brought to the stamp of the
+query's snapshot by reading what changed since. The snapshot decides which chunk a title leads to: the best
+one that the other legs found in the document, else the first of its published generation, or none.
 """
 
 import re
@@ -18,15 +18,15 @@ from holdfast.store.search import title_reads as stored
 from holdfast.store.search.snapshot_cache import SnapshotCache
 
 BUDGET = 64 << 20
-MOST = 50  # documents that may come up by their titles
-LEAST = 0.25  # a share of the query's weight below which a title says nothing
+MOST = 50  # documents that may match by title
+LEAST = 0.25  # share of the query's weight below which a title does not match
 _LONGEST = 60  # terms of a title and a name that count
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 
 
 @dataclass(frozen=True, slots=True)
 class Titles:
-    """The terms of every title, and the documents that have each term. Never changed once made."""
+    """The terms of every title, and the documents that have each term. Immutable."""
 
     publish_seq: int
     read_at: float
@@ -41,25 +41,25 @@ class Titles:
 
 
 class TitleCache:
-    """The titles of the collections that were asked for last."""
+    """The titles of recently searched collections."""
 
     def __init__(self, budget: int = BUDGET) -> None:
-        self._kept: SnapshotCache[Titles] = SnapshotCache(budget)
+        self._cache: SnapshotCache[Titles] = SnapshotCache(budget)
 
     def is_at(self, tenant: str, collection: str, publish_seq: int) -> bool:
-        """True when the titles are in memory at this stamp."""
-        return self._kept.known((tenant, collection), publish_seq) is not None
+        """True if the titles are cached at this stamp."""
+        return self._cache.known((tenant, collection), publish_seq) is not None
 
     def at(self, tx: Tx, tenant: str, collection: str, stamp: stamps.Stamp) -> Titles:
         """The titles at this stamp."""
-        return self._kept.at(
+        return self._cache.at(
             (tenant, collection), stamp.publish_seq, partial(_bring, tx, tenant, collection, stamp)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """A document whose title fits: its head, its first chunk, the score and how far to trust it."""
+    """A document whose title matches: its head, its first chunk, the score and the trust in it."""
 
     head_id: int
     chunk_id: int
@@ -77,10 +77,10 @@ def rank(
     *,
     heads: Collection[int] | None,
 ) -> list[Titled]:
-    """The visible documents whose titles fit best, best first; of `heads` alone where given.
+    """The visible documents whose titles match best, best first; only of `heads` if given.
 
-    `query` are its terms, and how many of the `chunks` have each.
-    A title is trusted by the share of the query's weight that it has, less the more else it says.
+    `query` maps its terms to how many of the `chunks` have each. Trust is the share of the query's weight
+    that the title has, less if it has other words as well.
     """
     weights = _weights(query, chunks, titles)
     whole = sum(weights.values())
@@ -96,14 +96,14 @@ def rank(
     best = sorted(fitting, key=lambda one: (-round(one[0], 6), one[1]))[:MOST]
     begins = stored.beginnings(tx, tenant, collection, [document for _, document in best]) if best else {}
     return [
-        Titled(found.head_id, found.chunk_id, score, score / whole)
+        Titled(beginning.head_id, beginning.chunk_id, score, score / whole)
         for score, document in best
-        if (found := begins.get(document)) is not None and (heads is None or found.head_id in heads)
+        if (beginning := begins.get(document)) is not None and (heads is None or beginning.head_id in heads)
     ]
 
 
 def _weights(query: Mapping[str, int], chunks: int, titles: Titles) -> dict[str, float]:
-    """What each term of the query is worth; one that many titles have is common, whatever the texts say."""
+    """The weight of each query term; one that many titles have is common, even if texts lack it."""
     return {
         term: bm25.weight(max(query[term], len(titles.having.get(term, ()))), chunks)
         for term in sorted(query)
@@ -111,7 +111,7 @@ def _weights(query: Mapping[str, int], chunks: int, titles: Titles) -> dict[str,
 
 
 def _fullness(terms: frozenset[str], weights: Mapping[str, float]) -> float:
-    """One for a title of the query's words alone, down to nearly a half."""
+    """1.0 for a title with only the query's words, down to nearly 0.5."""
     return 0.5 + 0.5 * len(terms & weights.keys()) / len(terms)
 
 
@@ -120,7 +120,7 @@ def _bring(tx: Tx, tenant: str, collection: str, stamp: stamps.Stamp, old: Title
     known = dict(old.terms) if old is not None else {}
     having = dict(old.having) if old is not None else {}
     changed = dict(old.changed) if old is not None else {}
-    own: dict[str, set[str]] = {}  # sets that are not yet anybody else's
+    own: dict[str, set[str]] = {}  # sets that are not shared yet
 
     def those(term: str) -> set[str]:
         if term not in own:

@@ -1,14 +1,14 @@
-"""Text to terms: what the full-text indexes hold and what queries ask for.
+"""Splits text into terms, for the full-text indexes and for queries.
 
-A term is lower case, holds no space, quote or other ASCII punctuation and is at most 40 characters long: one
-token, the same one, for FTS5 and for tsvector. Both sides of a search use `analyse`, so a rule may be crude
-as long as it is the same for both; `VERSION` names the rules, and words of another version must be made anew.
+A term is lower case, has no space, quote or other ASCII punctuation and is at most 40 characters long: the
+same single token for FTS5 and for tsvector. Both sides of a search use `analyse`, so a rule may be crude as
+long as both use it; `VERSION` names the rules, and words of another version must be recomputed.
 
-The rules: one form for each letter (`scripts`); stop words dropped; English stems (`stem`); *wi-fi* and
-*camelCase* give their parts and the whole; numbers stay, without separators of thousands; Chinese, Japanese,
+The rules: one form for each letter (`letter_folding`); stop words dropped; English stems (`stem`); *wi-fi*
+and *camelCase* give their parts and the whole; numbers stay, without thousands separators; Chinese, Japanese,
 Korean and Thai give overlapping pairs of characters.
 
-Each distinct spelling is worked out once and remembered, so a long text costs one dictionary look-up a word.
+Each distinct spelling is computed once and cached, so a long text costs one dictionary look-up per word.
 """
 
 import re
@@ -18,14 +18,14 @@ from itertools import chain, pairwise
 from typing import NamedTuple, TypeVar
 
 from holdfast.search import letter_folding, term_counts
-from holdfast.search.stem import keeps_its_beginning, stem
+from holdfast.search.stem import keeps_prefix, stem
 
 VERSION = "2"
 LONGEST = 40
-MOST_TERMS = 6000  # of one text: so many of the longest, in four bytes a letter, still fit a tsvector
+MOST_TERMS = 6000  # per text: this many of the longest, at four bytes a letter, fit a tsvector
 _REMEMBERED = 200_000
 _WORTH_REMEMBERING = 32
-_FEW_TERMS = 4  # what gives more is rare, and would make the memory of a process as large as a stranger likes
+_FEW_TERMS = 4  # more are rare, and would let hostile text grow the cache without bound
 
 _APOSTROPHES = "'\u2019\u02bc"
 _HYPHENS = "\\-\u2010\u2011"
@@ -63,18 +63,18 @@ def analyse(text: str, most: int = MOST_TERMS) -> list[str]:
 
 
 class TextTerms(NamedTuple):
-    """The terms of a text: as `chunks.words` keeps them, apart by spaces, and as `counts` packs them."""
+    """The terms of a text: separated by spaces for `chunks.words`, and as numbers for `term_counts`."""
 
     words: str
     numbers: bytes
 
 
 def terms_of(text: str) -> TextTerms:
-    """What `analyse` finds in a text that is to be kept."""
+    """The result of `analyse` for a text to be stored."""
     if text.isascii():
-        # No word reaches over a space, so what stands between two is looked up whole: a fraction of the time.
-        found = map(_known_whole.__getitem__, text.split())
-        parts, numbers = zip(*found, strict=True) if text and not text.isspace() else ((), ())
+        # No word contains a space, so whole space-separated tokens are looked up: a fraction of the time.
+        tokens = map(_known_whole.__getitem__, text.split())
+        parts, numbers = zip(*tokens, strict=True) if text and not text.isspace() else ((), ())
         if len(listed := b"".join(numbers)) <= MOST_TERMS * term_counts.WIDTH:
             return TextTerms(" ".join(filter(None, parts)), listed)
     return _terms_of(analyse(text))
@@ -85,45 +85,45 @@ def _terms_of(terms: Sequence[str]) -> TextTerms:
 
 
 def joined(text: str) -> str | None:
-    """The terms as `chunks.words` keeps them: separated by single spaces, None when there are none."""
+    """The terms as `chunks.words` stores them: separated by single spaces, None if there are none."""
     return terms_of(text).words or None
 
 
-def places(text: str, wanted: AbstractSet[str]) -> Iterator[tuple[int, int, AbstractSet[str]]]:
-    """Where each word of a text stands (start, end) that gives any of the wanted terms, and which of them."""
+def matches(text: str, terms: AbstractSet[str]) -> Iterator[tuple[int, int, AbstractSet[str]]]:
+    """(start, end, terms) of each word in a text that gives any of these terms."""
     pattern = _RAW_ASCII if text.isascii() else _RAW
-    beginnings = {term[:2] for term in wanted}
+    beginnings = {term[:2] for term in terms}
     giving = {
-        raw: wanted & set(terms)
-        for raw in (set(pattern.findall(text)) if wanted else ())
-        if (raw in _known or _may_give(raw, beginnings)) and not wanted.isdisjoint(terms := _known[raw])
+        raw: terms & set(of_word)
+        for raw in (set(pattern.findall(text)) if terms else ())
+        if (raw in _known or _may_give(raw, beginnings)) and not terms.isdisjoint(of_word := _known[raw])
     }
-    for found in pattern.finditer(text) if giving else ():
-        if (given := giving.get(found.group())) is not None:
-            yield found.start(), found.end(), given
+    for match in pattern.finditer(text) if giving else ():
+        if (matched := giving.get(match.group())) is not None:
+            yield match.start(), match.end(), matched
 
 
 def _may_give(raw: str, beginnings: AbstractSet[str]) -> bool:
-    """False for a plain word whose stem begins otherwise: to work out all words of a text would cost more."""
+    """False for a plain word whose stem starts otherwise: cheaper than stemming every word."""
     if not (raw.isascii() and raw.isalpha() and raw[1:].islower()):
         return True
     word = raw.lower()
-    return word[:2] in beginnings or not keeps_its_beginning(word)
+    return word[:2] in beginnings or not keeps_prefix(word)
 
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
-class _Remembered(dict[str, Found]):
-    """What each spelling gives. Threads may work one out twice; they find the same."""
+class _Remembered(dict[str, Value]):
+    """A cache by spelling. Two threads may compute the same entry; the results are equal."""
 
-    def remember(self, raw: str, found: Found) -> Found:
-        """What was found, at hand the next time unless the spelling is so long that it will hardly return."""
+    def remember(self, raw: str, value: Value) -> Value:
+        """Cache the value, unless the spelling is so long that it will hardly occur again; returns it."""
         if len(raw) <= _WORTH_REMEMBERING:
             if len(self) >= _REMEMBERED:
                 self.clear()
-            self[raw] = found
-        return found
+            self[raw] = value
+        return value
 
 
 class _Known(_Remembered[tuple[str, ...]]):
@@ -135,7 +135,7 @@ class _Known(_Remembered[tuple[str, ...]]):
 
 
 class _KnownWhole(_Remembered[TextTerms]):
-    """The terms of a stretch of ASCII between two spaces: a word with the marks around it, or several."""
+    """The terms of ASCII text between two spaces: a word with its punctuation, or several."""
 
     def __missing__(self, raw: str) -> TextTerms:
         return self.remember(raw, _terms_of(analyse(raw)))
@@ -146,9 +146,9 @@ _known_whole = _KnownWhole()
 
 
 def _terms(raw: str) -> Iterator[str]:
-    """The terms of one run of letters, digits and what joins them."""
+    """The terms of one run of letters, digits and joining characters."""
     if raw.isascii() and raw.isalnum() and (raw in _NAMES or raw.isdigit() or raw[1:].islower()):
-        # What almost every word is.
+        # The common case.
         word = raw.lower()
         if word not in STOP_WORDS or raw in _NAMES:
             yield stem(word)[:LONGEST]
@@ -183,13 +183,13 @@ def _word(part: str) -> Iterator[str]:
         if folded not in STOP_WORDS:
             yield stem(folded)[:LONGEST]
         return
-    # Folding may bring up what is no letter, such as the slash in the sign for one half.
+    # Folding may produce non-letters, such as the slash in the sign for one half.
     for run in _NOT_WORD.split(folded):
         at = 0
-        for found in letter_folding.UNSPACED.finditer(run):
-            yield from _plain(run[at : found.start()])
-            yield from _pairs(found.group())
-            at = found.end()
+        for unspaced in letter_folding.UNSPACED.finditer(run):
+            yield from _plain(run[at : unspaced.start()])
+            yield from _pairs(unspaced.group())
+            at = unspaced.end()
         yield from _plain(run[at:])
 
 
