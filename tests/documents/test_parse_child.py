@@ -255,7 +255,7 @@ def test_a_library_of_the_parser_that_is_missing_is_not_the_fault_of_the_documen
     """It is found out with the first document that needs it, inside the child."""
     gone = f"import sys; sys.modules['selectolax'] = None; {children._BOOT.removeprefix('import sys; ')}"
     monkeypatch.setattr(children, "_BOOT", gone)
-    with pytest.raises(WorkError, match="mend the installation") as caught:
+    with pytest.raises(WorkError, match="fix the installation") as caught:
         make().read(page, Format.HTML, ALL)
     assert caught.value.code == "parser_unfit"
 

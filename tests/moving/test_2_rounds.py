@@ -152,4 +152,4 @@ def test_a_document_that_cannot_be_asked_for_is_told_of_and_the_round_goes_on(ho
     assert generations(client) == [2] * COUNT
     events = lambda: client.get(f"documents/{odd}/events").json["events"]
     until(lambda: "refused:bad_chunk_options" in [each["reason"] for each in events()], 10, "nothing is told")
-    assert "at most half overlap" in str(client.get(f"documents/{odd}/why").json)
+    assert "the overlap at most half" in str(client.get(f"documents/{odd}/why").json)

@@ -1,5 +1,5 @@
-"""Documents: their bytes, their text, and the chunks that are paid for and searched.
+"""Documents: their bytes, their text, and the chunks that are embedded and searched.
 
-Read `parse/records` (what a document becomes), `parse/parser` (how, and within which limits), `chunk` (where
-the cuts are, and why an edit moves few of them), then `blobs` and `fetch`.
+Read `parse/records` (the result of parsing), `parse/parser` (how, and within which limits), `chunk` (where
+text is cut, and why an edit moves few of the cuts), then `blobs` and `fetch`.
 """

@@ -1,9 +1,8 @@
-"""Bytes on their way to the shelf: written once, where they will be kept, and known by their digest when all
-have come.
+"""An upload on its way to the blob store: written once, to its final file system, and hashed while written.
 
-Small ones stay in memory. Larger ones are in a file of the shelf's folder for what is not whole yet, which
-`Blobs.put` moves into its place. The file goes with the draft, unless it was moved; that of a process which
-died is found by its age, like any other that was begun and never ended.
+Small uploads stay in memory. Larger ones are in a file of the store's folder for partial files, which
+`Blobs.put` moves into place. Closing deletes the file unless it was moved; the file of a process that died is
+found by its age.
 """
 
 import contextlib
@@ -24,21 +23,21 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 @contextlib.contextmanager
 def disk() -> Iterator[None]:
-    """What the disk refuses is told as such."""
+    """Translates errors of the disk."""
     try:
         yield
     except OSError as error:
-        told = "the disk is full" if error.errno in _FULL else str(error)
+        reason = "the disk is full" if error.errno in _FULL else str(error)
         raise StoreUnavailableError(
-            f"the document could not be kept: {told}; make room or mend the folder, then ask again",
+            f"the document could not be stored: {reason}; free some space or fix the folder, then try again",
             code="blobs_unavailable",
         ) from error
 
 
 class BlobWriter(tempfile.SpooledTemporaryFile[bytes]):
-    """A file to write into from its beginning to its end, and to read as often as one likes after.
+    """A file to be written once, from beginning to end, and then read any number of times.
 
-    It is of the sort that forms are parsed into, for that is where most come from.
+    It is a SpooledTemporaryFile because the form parser, where most uploads come from, needs one.
     """
 
     _rolled: bool
@@ -47,12 +46,12 @@ class BlobWriter(tempfile.SpooledTemporaryFile[bytes]):
         super().__init__(max_size=in_memory)
         self.folder = folder
         self.size = 0
-        self.place: Path | None = None
+        self.path: Path | None = None
         self._hasher = hashlib.sha256()
         self._in_order = True
 
     def write(self, data: Any) -> int:
-        """The bytes are at the end; they count in the digest."""
+        """Append the bytes and add them to the digest."""
         self._in_order = self._in_order and self.tell() == self.size
         self._hasher.update(data)
         self.size += len(data)
@@ -60,40 +59,38 @@ class BlobWriter(tempfile.SpooledTemporaryFile[bytes]):
             return super().write(data)
 
     def rollover(self) -> None:
-        """What came so far, and all that comes, is in a file."""
+        """Move the contents from memory to a file."""
         if self._rolled:
             return
-        so_far, place = self._file, self._file.tell()
+        so_far, position = self._file, self._file.tell()
         descriptor, name = tempfile.mkstemp(dir=self.folder)
-        self.place = Path(name)
+        self.path = Path(name)
         file = os.fdopen(descriptor, "w+b")
         so_far.seek(0)
         shutil.copyfileobj(so_far, file)
-        file.seek(place)
+        file.seek(position)
         self._file = file
         self._rolled = True
 
     def digest(self) -> str | None:
-        """The SHA-256 of what was written, in hex; None if it was not written from beginning to end."""
+        """The SHA-256 of the contents, in hex; None if they were not written in order."""
         return self._hasher.hexdigest() if self._in_order else None
 
     def settle(self) -> tuple[Path, str] | None:
-        """The file and the digest of its bytes, which outlast a loss of power; None when there is no such
-        file, and the bytes have to be copied.
-        """
+        """The file, flushed to disk, and its digest; None if there is no file: copy the bytes."""
         digest = self.digest()
-        if self.place is None or digest is None:
+        if self.path is None or digest is None:
             return None
         with disk():
             self.flush()
             os.fsync(self.fileno())
-        return self.place, digest
+        return self.path, digest
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Nothing is left of it but what was moved away."""
+        """Delete the file, unless it was moved."""
         super().close()
-        if self.place is not None:
-            self.place.unlink(missing_ok=True)
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)

@@ -1,9 +1,8 @@
-"""The bytes of documents, each kept once under the SHA-256 of what it holds.
+"""The blob store: the bytes of documents, each stored once under its SHA-256.
 
-A blob appears whole or not at all: it is written beside its place, made durable, and moved there by a rename.
-Two writers of the same bytes put the same file in the same place. A blob says nothing about who uses it; the
-database does, and the sweep deletes what no row names. An upload that was begun and never named by a row is
-found by its age.
+A blob appears complete or not at all: it is written to a temporary file, flushed to disk, and renamed. Two
+writers of the same bytes produce the same file. Only the database knows who uses a blob, and the sweep
+deletes those that no row names. An abandoned upload is found by its age.
 """
 
 import contextlib
@@ -25,74 +24,74 @@ from holdfast.documents.blob_writer import BlobWriter, disk
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STEP = 1024 * 1024
-# Where a store says to which installation it belongs.
+# The file that says to which installation a store belongs.
 IDENTITY = "installation-id"
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Bytes that are kept: their SHA-256 in hex and their number."""
+    """A stored blob: its SHA-256 in hex and its size."""
 
     digest: str
     size: int
 
 
 class Blobs(Protocol):
-    """Where bytes are kept, by content."""
+    """A content-addressed blob store."""
 
     def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
-        """The bytes are kept for good; the same bytes again change nothing but their age.
+        """Store the bytes durably; storing the same bytes again only renews their age.
 
-        Raises BadRequestError `too_large` beyond `limit` bytes and StoreUnavailableError when they cannot be
-        kept; either leaves nothing behind.
+        Raises BadRequestError `too_large` beyond `limit` bytes and StoreUnavailableError if they cannot be
+        stored; either leaves nothing behind.
         """
 
     def draft(self) -> BinaryIO:
-        """A file to write bytes into; `put` keeps it without writing them once more."""
+        """A file to write into; `put` then stores it without another copy."""
 
     def open(self, digest: str) -> BinaryIO:
-        """The bytes as a stream for reading; WorkError `blob_missing` when they are not there."""
+        """The bytes as a readable stream; WorkError `blob_missing` if they do not exist."""
 
     def path(self, digest: str) -> Path:
-        """A local file that holds the bytes, not to be written to; WorkError `blob_missing` without one."""
+        """A local, read-only file with the bytes; WorkError `blob_missing` if they do not exist."""
 
     def exists(self, digest: str) -> bool:
-        """True when the bytes are kept."""
+        """True if the bytes are stored."""
 
     def delete(self, digest: str, *, age: float = 0.0) -> bool:
-        """The bytes are gone if they were last put at least `age` seconds ago; True if they went."""
+        """Delete the bytes if they were last put at least `age` seconds ago; True if deleted."""
 
     def older(self, age: float, after: str = "") -> Iterator[Blob]:
-        """What was last put at least `age` seconds ago, by digest, of those after the digest `after`."""
+        """Blobs last put at least `age` seconds ago, ordered by digest, after the digest `after`."""
 
     def discard_partial(self, age: float) -> int:
-        """What writers that died left half written, at least `age` seconds ago, is gone; how many files."""
+        """Delete partial files at least `age` seconds old; returns how many."""
 
     def identity(self) -> str | None:
-        """The id that this store carries; None when nobody has given it one."""
+        """The id of this store; None if it has none yet."""
 
     def identify(self, name: str) -> None:
-        """This store carries the id `name` from now on. Raises OSError or StoreUnavailableError."""
+        """Give this store the id `name`. Raises OSError or StoreUnavailableError."""
 
     def close(self) -> None:
-        """Whatever connections this process has are closed."""
+        """Close this process's connections."""
 
 
 class LocalBlobs:
-    """Blobs in a folder of this machine, in 256 folders by the first byte of the digest.
+    """Blobs in a local folder, in 256 subfolders by the first byte of the digest.
 
-    Deleting looks at the age again under a lock that putting takes too, so that a blob put again in that
-    moment stays. The lock is advisory and per folder: all who write must be on machines that share it. The
-    folder is made when the first bytes come: who only reads leaves nothing behind.
+    Deleting checks the age again under a lock that `put` also takes, so that a blob put at that moment stays.
+    The lock is advisory and per folder: all writers must be on machines that share it. The folder is created
+    by the first write.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._partial = folder / "partial"
-        self._lasting: set[Path] = set()  # folders whose own entry is known to be on the disk
+        self._lasting: set[Path] = set()  # folders whose own directory entry is flushed
 
     def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
-        """See `Blobs.put`. What the source itself raises is passed on."""
+        """See `Blobs.put`. Errors of the source itself are passed on."""
         if isinstance(source, BlobWriter) and source.folder == self._partial and (draft := source.settle()):
             _check(source.size, limit)
             self._keep(*draft)
@@ -115,7 +114,7 @@ class LocalBlobs:
         return cast("BinaryIO", BlobWriter(self._partial))
 
     def _make(self) -> None:
-        """The folder is there, for its owner alone."""
+        """Create the folder, private to its owner."""
         if not self._partial.is_dir():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._partial.mkdir(mode=0o700, exist_ok=True)
@@ -132,21 +131,21 @@ class LocalBlobs:
 
     def path(self, digest: str) -> Path:
         """See `Blobs.path`."""
-        place = self._place(digest)
-        if not place.exists():
+        path = self._path(digest)
+        if not path.exists():
             raise WorkError(f"the bytes of document content {digest} are missing", code="blob_missing")
-        return place
+        return path
 
     def exists(self, digest: str) -> bool:
         """See `Blobs.exists`."""
-        return self._place(digest).exists()
+        return self._path(digest).exists()
 
     def delete(self, digest: str, *, age: float = 0.0) -> bool:
         """See `Blobs.delete`."""
-        place = self._place(digest)
+        path = self._path(digest)
         with contextlib.suppress(FileNotFoundError), self._locked():
-            if time.time() - place.stat().st_mtime >= age:
-                place.unlink()
+            if time.time() - path.stat().st_mtime >= age:
+                path.unlink()
                 return True
         return False
 
@@ -156,28 +155,28 @@ class LocalBlobs:
         for shard in sorted(self._folder.glob("[0-9a-f][0-9a-f]")):
             if shard.name < after[:2]:
                 continue
-            for place in sorted(shard.iterdir()):
-                if place.name <= after:
+            for path in sorted(shard.iterdir()):
+                if path.name <= after:
                     continue
                 try:
-                    about = place.stat()
+                    about = path.stat()
                 except FileNotFoundError:  # deleted meanwhile
                     continue
-                if about.st_mtime <= before and _DIGEST.fullmatch(place.name):
-                    yield Blob(place.name, about.st_size)
+                if about.st_mtime <= before and _DIGEST.fullmatch(path.name):
+                    yield Blob(path.name, about.st_size)
 
     def shrink(self, most: int, *, age: float) -> int:
-        """At most `most` bytes are left, the latest; but nothing younger than `age` goes. How many went."""
-        kept: list[tuple[float, int, Path]] = []
-        for place in self._folder.glob("[0-9a-f][0-9a-f]/*"):
+        """Delete the oldest blobs beyond `most` bytes, none younger than `age`; returns how many."""
+        blobs: list[tuple[float, int, Path]] = []
+        for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
             with contextlib.suppress(FileNotFoundError):
-                about = place.stat()
-                kept.append((about.st_mtime, about.st_size, place))
-        over, gone = sum(size for _, size, _ in kept) - most, 0
-        for _, size, place in sorted(kept):
+                about = path.stat()
+                blobs.append((about.st_mtime, about.st_size, path))
+        over, gone = sum(size for _, size, _ in blobs) - most, 0
+        for _, size, path in sorted(blobs):
             if over <= 0:
                 break
-            if self.delete(place.name, age=age):
+            if self.delete(path.name, age=age):
                 over -= size
                 gone += 1
         return gone
@@ -206,25 +205,25 @@ class LocalBlobs:
     def discard_partial(self, age: float) -> int:
         """See `Blobs.discard_partial`."""
         gone = 0
-        for place in self._partial.glob("*"):
+        for path in self._partial.glob("*"):
             with contextlib.suppress(FileNotFoundError):
-                if time.time() - place.stat().st_mtime >= age:
-                    place.unlink()
+                if time.time() - path.stat().st_mtime >= age:
+                    path.unlink()
                     gone += 1
         return gone
 
     def _settle(self, written: Path, digest: str) -> None:
-        """The file is in its place, and stays there through a loss of power."""
-        place = self._place(digest)
-        shard = place.parent
+        """Move the file into place, durably."""
+        path = self._path(digest)
+        shard = path.parent
         with contextlib.suppress(FileExistsError):
             shard.mkdir()
             self._lasting.discard(shard)
         with self._locked():
-            if place.exists():
-                os.utime(place)
+            if path.exists():
+                os.utime(path)
             else:
-                written.rename(place)
+                written.rename(path)
         _flush(shard)
         if shard not in self._lasting:
             _flush(self._folder)
@@ -236,12 +235,12 @@ class LocalBlobs:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def _place(self, digest: str) -> Path:
+    def _path(self, digest: str) -> Path:
         return self._folder.joinpath(digest_checked(digest)[:2], digest)
 
 
 def _flush(folder: Path) -> None:
-    """What is in the folder is on the disk."""
+    """Flush the folder's entries to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -250,9 +249,9 @@ def _flush(folder: Path) -> None:
 
 
 def digest_checked(text: str) -> str:
-    """The text, if it is a digest; otherwise BadRequestError."""
+    """The text, if it is a digest; BadRequestError otherwise."""
     if not _DIGEST.fullmatch(text):
-        raise BadRequestError("a digest is 64 hexadecimal digits in lower case", code="bad_digest")
+        raise BadRequestError("a digest must be 64 lower-case hexadecimal digits", code="bad_digest")
     return text
 
 
@@ -262,7 +261,7 @@ def _check(size: int, limit: int | None) -> None:
 
 
 def _copied(source: bytes | BinaryIO, file: io.FileIO, limit: int | None) -> Blob:
-    """The source is in the file and on the disk."""
+    """Copy the source to the file and flush it to disk."""
     hasher = hashlib.sha256()
     size = 0
     for part in _parts(source):

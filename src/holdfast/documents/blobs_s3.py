@@ -1,15 +1,15 @@
-"""Blobs in a bucket of Amazon S3 or of a server that speaks its language, with a cache on this machine.
+"""Blobs in a bucket of Amazon S3 or a compatible server, with a local cache.
 
-An object is written whole or not at all, so the bytes need no renaming. What a bucket lacks is a lock:
-between a look at an object's age and its deletion, somebody may put the same bytes again. So each object is a
-*copy*, `<digest>/<hour>`: putting bytes that were put more than `FRESH` ago adds a copy, and deleting takes
-only the copies that are old. A copy that somebody just relied on is never one of them.
+An object is written completely or not at all, so no rename is needed. What a bucket lacks is a lock: between
+the check of an object's age and its deletion, another process may put the same bytes again. So each object is
+a *copy*, `<digest>/<hour>`: putting bytes whose newest copy is older than `FRESH` adds a copy, and deleting
+removes only old copies, never one that was just relied on.
 
-Parsers want a file, so bytes are fetched into a folder that is bounded by size; what was used last stays.
-Time and age are the server's and this machine's: they may differ by hours before a copy is deleted too soon.
+Parsers need a file, so bytes are fetched into a cache of limited size; the most recently used stay. Ages
+compare the server's clock with ours: they may differ by hours before a copy is deleted too soon.
 
-The client is botocore's, made anew in each process: a worker forks. (obstore's runtime does not survive a
-fork; its next call hangs.)
+The client is botocore's, created in each process because a worker forks. (obstore's runtime does not survive
+a fork; its next call hangs.)
 """
 
 import contextlib
@@ -25,10 +25,10 @@ from holdfast.core.errors import BadRequestError, StoreUnavailableError, WorkErr
 from holdfast.documents.blobs import IDENTITY, Blob, LocalBlobs, digest_checked
 
 FRESH = 3600.0
-# What was asked for so lately may be about to be opened, and stays whatever the size of the cache.
+# What was requested this recently may be about to be opened, and stays in the cache regardless of its size.
 IN_USE = 600.0
 CACHE = 1 << 30
-# Bytes that come into the cache between two looks at its size.
+# Bytes added to the cache between two checks of its size.
 LOOK_AFTER = 64 << 20
 PAGE = 1000
 _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
@@ -36,7 +36,7 @@ _MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 
 @dataclass(frozen=True, slots=True)
 class BucketLocation:
-    """Where the bucket is, and with whose keys it is opened; without keys, those of the surroundings."""
+    """The bucket and its keys; without keys, botocore's own look-up applies."""
 
     bucket: str
     prefix: str = ""
@@ -47,22 +47,22 @@ class BucketLocation:
 
 
 def place(url: str, access_key: str | None = None, secret_key: str | None = None) -> BucketLocation:
-    """The place that `s3://BUCKET/PREFIX?endpoint=URL&region=NAME` names; else BadRequestError."""
+    """The location in `s3://BUCKET/PREFIX?endpoint=URL&region=NAME`; BadRequestError for anything else."""
     parts = urlsplit(url)
-    asked = parse_qs(parts.query, keep_blank_values=True)
-    unknown = set(asked) - {"endpoint", "region"}
+    query = parse_qs(parts.query, keep_blank_values=True)
+    unknown = set(query) - {"endpoint", "region"}
     if parts.scheme != "s3" or not parts.netloc or "@" in parts.netloc or unknown or parts.fragment:
         message = (
-            "HOLDFAST_BLOBS_URL should be like "
-            "s3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=NAME, no keys in it"
+            "HOLDFAST_BLOBS_URL should look like "
+            "s3://BUCKET/PREFIX?endpoint=http://HOST:PORT&region=NAME, without keys"
         )
         raise BadRequestError(message, code="bad_blobs_url")
     prefix = parts.path.strip("/")
     return BucketLocation(
         parts.netloc,
         f"{prefix}/" if prefix else "",
-        asked["endpoint"][0] if "endpoint" in asked else None,
-        asked["region"][0] if "region" in asked else None,
+        query["endpoint"][0] if "endpoint" in query else None,
+        query["region"][0] if "region" in query else None,
         access_key,
         secret_key,
     )
@@ -77,9 +77,9 @@ class _Copy:
 
 
 class S3Blobs:
-    """See `blobs.Blobs`; `cache` bounds the folder, as far as what is in use allows.
+    """See `blobs.Blobs`; `cache` limits the folder's size, except for files in use.
 
-    Putting the same bytes again within an hour leaves their age as it was.
+    Putting the same bytes again within an hour does not renew their age.
     """
 
     def __init__(
@@ -94,19 +94,19 @@ class S3Blobs:
         _botocore()
 
     def put(self, source: bytes | BinaryIO, limit: int | None = None) -> Blob:
-        """See `Blobs.put`. The bytes pass through the cache: their digest is known when all were read."""
+        """See `Blobs.put`. The bytes pass through the cache, because the digest is known only at the end."""
         blob = self._cache.put(source, limit)
         self._came(blob.size)
         if any(copy.age < FRESH for copy in self._copies(blob.digest)):
             return blob
-        # Two who put the same bytes within one hour write the same object.
+        # Two writers of the same bytes within one hour write the same object.
         key = f"{self._key(blob.digest)}{int(self._clock() // FRESH)}"
-        with _told(), self._cache.open(blob.digest) as file:
+        with _translated(), self._cache.open(blob.digest) as file:
             self._client.put_object(Bucket=self._where.bucket, Key=key, Body=file, ContentLength=blob.size)
         return blob
 
     def draft(self) -> BinaryIO:
-        """See `Blobs.draft`. It is in the cache, whence the bucket gets it."""
+        """See `Blobs.draft`. It is in the cache, and uploaded from there."""
         return self._cache.draft()
 
     def open(self, digest: str) -> BinaryIO:
@@ -114,11 +114,11 @@ class S3Blobs:
         return self.path(digest).open("rb")
 
     def path(self, digest: str) -> Path:
-        """See `Blobs.path`. It stays for ten minutes after the last time it was asked for."""
+        """See `Blobs.path`. The file stays for ten minutes after the last request for it."""
         with contextlib.suppress(WorkError, FileNotFoundError):
-            found = self._cache.path(digest)
-            os.utime(found)
-            return found
+            cached = self._cache.path(digest)
+            os.utime(cached)
+            return cached
         for copy in self._copies(digest):
             if self._fetched(copy):
                 return self._cache.path(digest)
@@ -129,18 +129,18 @@ class S3Blobs:
         return any(True for _ in self._copies(digest))
 
     def delete(self, digest: str, *, age: float = 0.0) -> bool:
-        """See `Blobs.delete`. The cache lets go of its own by itself."""
+        """See `Blobs.delete`. The cache shrinks by itself."""
         copies = list(self._copies(digest))
         old = [copy for copy in copies if copy.age >= age]
         for copy in old:
-            with _told():
+            with _translated():
                 self._client.delete_object(Bucket=self._where.bucket, Key=copy.key)
         return bool(old) and len(old) == len(copies)
 
     def older(self, age: float, after: str = "") -> Iterator[Blob]:
         """See `Blobs.older`. The bucket lists by key, so the copies of a blob come one after another."""
         last: _Copy | None = None
-        # The slash of its copies comes before the zero, so they are all passed over.
+        # "/" sorts before "0", so all copies of this blob are skipped.
         for copy in self._listed(self._where.prefix, f"{self._where.prefix}{after}0" if after else ""):
             if last is not None and last.digest == copy.digest:
                 last = min(last, copy, key=lambda one: one.age)
@@ -158,7 +158,7 @@ class S3Blobs:
     def identity(self) -> str | None:
         """See `Blobs.identity`."""
         text: str | None = None
-        with _told():
+        with _translated():
             body = self._client.get_object(Bucket=self._where.bucket, Key=self._identity)["Body"]
             with contextlib.closing(body):
                 text = body.read(1024).decode("ascii", errors="replace").strip()
@@ -166,7 +166,7 @@ class S3Blobs:
 
     def identify(self, name: str) -> None:
         """See `Blobs.identify`."""
-        with _told():
+        with _translated():
             self._client.put_object(
                 Bucket=self._where.bucket, Key=self._identity, Body=f"{name}\n".encode("ascii")
             )
@@ -176,18 +176,18 @@ class S3Blobs:
         return f"{self._where.prefix}{IDENTITY}"
 
     def close(self) -> None:
-        """The connections of this process are closed."""
+        """Close this process's connections."""
         client = self._clients.pop(os.getpid(), None)
         if client is not None:
             client.close()
 
     def _fetched(self, copy: _Copy) -> bool:
-        """The bytes of a copy are in the cache; False when it is gone by now, or is not what it says."""
-        with _told() as asked:
+        """Fetch a copy into the cache; False if it is gone by now, or has the wrong digest."""
+        with _translated() as request:
             body = self._client.get_object(Bucket=self._where.bucket, Key=copy.key)["Body"]
             with contextlib.closing(body):
                 blob = self._cache.put(body)
-        if asked.missing:
+        if request.missing:
             return False
         self._came(blob.size)
         return blob.digest == copy.digest
@@ -206,10 +206,10 @@ class S3Blobs:
         return self._listed(self._key(digest))
 
     def _listed(self, prefix: str, after: str = "") -> Iterator[_Copy]:
-        """The copies below a prefix; what is no copy is somebody else's."""
+        """The copies below a prefix; other objects are ignored."""
         following = {"StartAfter": after} if after else {}
         while True:
-            with _told():
+            with _translated():
                 page = self._client.list_objects_v2(
                     Bucket=self._where.bucket, Prefix=prefix, MaxKeys=PAGE, **following
                 )
@@ -226,7 +226,7 @@ class S3Blobs:
     def _client(self) -> Any:
         pid = os.getpid()
         if pid not in self._clients:
-            self._clients = {pid: _client(self._where)}  # a parent's connections are not ours to close
+            self._clients = {pid: _client(self._where)}  # the parent's connections are not ours to close
         return self._clients[pid]
 
 
@@ -235,13 +235,13 @@ def _botocore() -> Any:
         import botocore.config  # noqa: PLC0415 (an extra)
         import botocore.session  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        message = "blobs in a bucket need their driver; install it with: pip install 'holdfast[s3]'"
+        message = "blobs in a bucket need an extra; install it with: pip install 'holdfast[s3]'"
         raise BadRequestError(message, code="driver_missing") from error
     return botocore
 
 
 def _client(where: BucketLocation) -> Any:
-    """A client with bounded patience, which asks for no checksums that only Amazon's own servers know."""
+    """A client with timeouts, and without checksums that only Amazon's own servers support."""
     library = _botocore()
     config = library.config.Config(
         connect_timeout=5,
@@ -262,21 +262,21 @@ def _client(where: BucketLocation) -> Any:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _BucketRequest:
     missing: bool = False
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[_Asked]:
-    """What the server refuses is told as such; `missing` says afterwards that the object was not there."""
+def _translated() -> Iterator[_BucketRequest]:
+    """Translates the server's errors; `missing` is set if the object does not exist."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 (an extra)
 
-    asked = _Asked()
+    request = _BucketRequest()
     try:
-        yield asked
+        yield request
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") in _MISSING:
-            asked.missing = True
+            request.missing = True
             return
         raise _unavailable(error) from error
     except BotoCoreError as error:
@@ -285,7 +285,6 @@ def _told() -> Iterator[_Asked]:
 
 def _unavailable(error: Exception) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"the bucket of HOLDFAST_BLOBS_URL gave no answer ({error}); check its address and keys, "
-        "then ask again",
+        f"the bucket of HOLDFAST_BLOBS_URL did not respond ({error}); check its URL and keys, then try again",
         code="blobs_unavailable",
     )

@@ -1,13 +1,13 @@
-"""A bundle: a collection as one file, to be kept or taken elsewhere. It is a ZIP of format 1:
+"""A bundle: a collection as one file, for backup or transfer. It is a ZIP of format 1:
 
-    manifest.json                 format, release, the collection, how much there is, models of the vectors
+    manifest.json                 format, release, the collection, counts, models of the vectors
     parts/00001/documents.jsonl   a line for each document
     parts/00001/chunks.jsonl      a line for each chunk, in the order of the documents
-    parts/00001/vectors.bin       the vectors of those chunks that have one, little-endian float32, end to end
-    parts/00001/content.bin       for each document its bytes and its thumbnail's, each behind its length
+    parts/00001/vectors.bin       the vectors of chunks that have one, little-endian float32, concatenated
+    parts/00001/content.bin       for each document its bytes and its thumbnail's, each after its length
 
-A part is read from front to back and needs no other, so that parts are taken in one by one, and memory is
-bounded by a line. Nothing in a bundle is a path: members have these names and no others.
+A part is read sequentially and needs no other, so that parts are imported one by one, and memory is bounded
+by a line. Nothing in a bundle is used as a path: members have exactly these names.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ MOST_PARTS = 20_000
 MOST_MEMBERS = 4 * MOST_PARTS + 1
 MOST_DIRECTORY = 16 * 1024 * 1024
 MOST_VECTOR = 4 * 65_536
-# As for documents that are archives: deflate of real text stays far below this.
+# As for documents that are archives: real text stays far below this ratio.
 MOST_EXPANSION = 200
 SMALL = 16 * 1024 * 1024
 STEP = 1024 * 1024
@@ -43,15 +43,13 @@ _WHEN = (1980, 1, 1, 0, 0, 0)
 
 
 def bad(why: str) -> BadRequestError:
-    """The error for a file that is no bundle, or a damaged one."""
-    return BadRequestError(
-        f"the file is no bundle that can be read ({why}); export it again", code="bad_bundle"
-    )
+    """The error for a file that is not a bundle, or damaged."""
+    return BadRequestError(f"the file is not a readable bundle ({why}); export it again", code="bad_bundle")
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a bundle says of itself."""
+    """A bundle's description of itself."""
 
     release: str
     collection: str
@@ -63,8 +61,8 @@ class Manifest:
     vectors: int
     models: tuple[tuple[str, str], ...] = ()
 
-    def told(self) -> dict[str, Any]:
-        """The manifest as it is written."""
+    def as_json(self) -> dict[str, Any]:
+        """The manifest in its written form."""
         return {
             "format": FORMAT,
             "holdfast": self.release,
@@ -78,48 +76,50 @@ class Manifest:
 
 
 def _manifest(raw: bytes) -> Manifest:
-    told = _object(raw, "its manifest")
-    if type(told.get("format")) is not int:
+    fields = _object(raw, "its manifest")
+    if type(fields.get("format")) is not int:
         raise bad("its manifest names no format")
-    if told["format"] > FORMAT:
-        message = f"the bundle has format {told['format']}, this release reads {FORMAT}; upgrade to import it"
+    if fields["format"] > FORMAT:
+        message = (
+            f"the bundle has format {fields['format']}, this release reads {FORMAT}; upgrade to import it"
+        )
         raise BadRequestError(message, code="newer_bundle")
-    about = told.get("collection")
-    numbers: dict[str, Any] = {each: told.get(each) for each in ("parts", "documents", "chunks", "vectors")}
+    about = fields.get("collection")
+    numbers: dict[str, Any] = {each: fields.get(each) for each in ("parts", "documents", "chunks", "vectors")}
     fits = all(type(each) is int and each >= 0 for each in numbers.values())
-    if told["format"] < 1 or not fits or not isinstance(about, dict):
-        raise bad("its manifest has not the form of one")
+    if fields["format"] < 1 or not fits or not isinstance(about, dict):
+        raise bad("its manifest is malformed")
     name, title, options = (about.get(each) for each in ("id", "title", "options"))
     if not isinstance(name, str) or not isinstance(title, str) or not isinstance(options, dict):
-        raise bad("its manifest has not the form of one")
-    models = told.get("models", [])
+        raise bad("its manifest is malformed")
+    models = fields.get("models", [])
     known = tuple(
         (str(each.get("provider", "")), str(each.get("model", "")))
         for each in models
         if isinstance(each, dict)
     )
-    return Manifest(str(told.get("holdfast", "")), name, title, options, **numbers, models=known)
+    return Manifest(str(fields.get("holdfast", "")), name, title, options, **numbers, models=known)
 
 
 def _object(raw: bytes, what: str) -> dict[str, Any]:
     try:
-        found = json.loads(raw)
+        value = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise bad(f"{what} is no JSON") from error
-    if not isinstance(found, dict):
-        raise bad(f"{what} is no object")
-    return found
+        raise bad(f"{what} is not JSON") from error
+    if not isinstance(value, dict):
+        raise bad(f"{what} is not an object")
+    return value
 
 
 class Writer:
-    """Writes a bundle into an open file. One part at a time, its content last of all."""
+    """Writes a bundle into an open file, one part at a time, each part's content last."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(file, "w", allowZip64=True)
         self.parts = 0
 
     def part(self, documents: BinaryIO, chunks: BinaryIO, vectors: BinaryIO) -> int:
-        """One more part with these pieces, which are read from their beginnings; answers its number."""
+        """Add a part with these pieces, read from their beginnings; returns its number."""
         self.parts += 1
         for name, piece in zip(PIECES, (documents, chunks, vectors), strict=False):
             piece.seek(0)
@@ -135,12 +135,12 @@ class Writer:
             yield Content(target)
 
     def end(self, manifest: Manifest) -> None:
-        """The bundle is whole once it is closed."""
+        """Write the manifest; the bundle is complete once closed."""
         with self._member("manifest.json", zipfile.ZIP_DEFLATED) as target:
-            target.write(json.dumps(manifest.told(), ensure_ascii=False).encode())
+            target.write(json.dumps(manifest.as_json(), ensure_ascii=False).encode())
 
     def close(self) -> None:
-        """Nothing is written any more; without its manifest what was written is no bundle."""
+        """Stop writing; without its manifest the file is not a bundle."""
         self._zip.close()
 
     def _open(self, part: int, name: str) -> IO[bytes]:
@@ -154,13 +154,13 @@ class Writer:
 
 
 class Content:
-    """The bytes of one part's documents, as they are written."""
+    """Writes the bytes of one part's documents."""
 
     def __init__(self, target: IO[bytes]) -> None:
         self._target = target
 
     def put(self, source: Path | None) -> int:
-        """What is in the file, behind its length; nothing for None. Answers how many bytes."""
+        """Write the file's length and bytes; nothing for None. Returns the number of bytes."""
         size = 0 if source is None else source.stat().st_size
         self._target.write(_LENGTH.pack(size))
         if source is not None:
@@ -178,13 +178,13 @@ def line(value: Mapping[str, Any]) -> bytes:
 
 
 def scratch() -> BinaryIO:
-    """A piece of a part before it is in its bundle: in memory while small, and nowhere after a crash."""
+    """A temporary file for a piece of a part: in memory while small, gone after a crash."""
     return tempfile.SpooledTemporaryFile(max_size=8 * STEP)  # type: ignore[return-value]
 
 
 @dataclass(slots=True)
 class BundlePart:
-    """A part that is being read, from front to back."""
+    """A part, read sequentially."""
 
     _members: Mapping[str, IO[bytes]]
 
@@ -193,7 +193,7 @@ class BundlePart:
         return self._lines("documents.jsonl")
 
     def chunks(self) -> Iterator[dict[str, Any]]:
-        """Its chunks, those of one document after those of another."""
+        """Its chunks, document by document."""
         return self._lines("chunks.jsonl")
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
@@ -204,38 +204,38 @@ class BundlePart:
                 yield _object(raw, f"a line of {name}")
 
     def vector(self, size: object) -> bytes:
-        """The next vector, which has so many bytes; empty for none."""
+        """The next vector, of this many bytes; empty for none."""
         if type(size) is not int or not 0 <= size <= MOST_VECTOR or size % 4:
             raise bad("a vector has the wrong size")
         with _readable():
-            found = self._members["vectors.bin"].read(size)
-        if len(found) != size:
-            raise bad("a vector is cut off")
-        return found
+            vector_bytes = self._members["vectors.bin"].read(size)
+        if len(vector_bytes) != size:
+            raise bad("a vector is truncated")
+        return vector_bytes
 
     def content(self) -> "Bytes | None":
-        """The next bytes of a document or a thumbnail; None where the bundle has none of them."""
+        """The next document's or thumbnail's bytes; None if the bundle lacks them."""
         member = self._members["content.bin"]
         with _readable():
             head = member.read(_LENGTH.size)
         if len(head) != _LENGTH.size:
-            raise bad("its content is cut off")
+            raise bad("its content is truncated")
         size = int(_LENGTH.unpack(head)[0])
         return Bytes(member, size) if size else None
 
     def is_over(self) -> bool:
-        """True when nothing is left of its vectors and its content."""
+        """True if its vectors and content have been read completely."""
         with _readable():
             return not any(self._members[name].read(1) for name in ("vectors.bin", "content.bin"))
 
     def close(self) -> None:
-        """Nothing of it is open."""
+        """Close its members."""
         for member in self._members.values():
             member.close()
 
 
 class Bytes:
-    """So many bytes of a bundle, to be read once and to their end."""
+    """A range of bytes of a bundle, to be read once and completely."""
 
     def __init__(self, member: IO[bytes], size: int) -> None:
         self._member = member
@@ -243,32 +243,32 @@ class Bytes:
         self.size = size
 
     def read(self, most: int = -1) -> bytes:
-        """Some bytes more; empty at the end."""
-        wanted = self._left if most < 0 else min(most, self._left)
-        if not wanted:
+        """More bytes; empty at the end."""
+        size = self._left if most < 0 else min(most, self._left)
+        if not size:
             return b""
         with _readable():
-            found = self._member.read(wanted)
-        if not found:
-            raise bad("its content is cut off")
-        self._left -= len(found)
-        return found
+            chunk = self._member.read(size)
+        if not chunk:
+            raise bad("its content is truncated")
+        self._left -= len(chunk)
+        return chunk
 
     def skip(self) -> None:
-        """What was not read is passed over."""
+        """Skip the unread rest."""
         while self.read(STEP):
             pass
 
 
 class Bundle:
-    """A bundle that is open for reading."""
+    """A bundle open for reading."""
 
     def __init__(self, archive: zipfile.ZipFile, manifest: Manifest) -> None:
         self._zip = archive
         self.manifest = manifest
 
     def part(self, number: int) -> BundlePart:
-        """A part of it, from its beginning."""
+        """Open a part from its beginning."""
         with _readable():
             return BundlePart({name: self._zip.open(f"parts/{number:05d}/{name}") for name in PIECES})
 
@@ -280,9 +280,9 @@ class Bundle:
 
 
 def opened(source: Path | BinaryIO, most: int) -> Bundle:
-    """The bundle in a file that expands to `most` bytes at the most; BadRequestError for any other file.
+    """Open a bundle that expands to at most `most` bytes; BadRequestError for any other file.
 
-    Only its directory and its manifest were read. What a member holds is found out by whoever reads it.
+    Only its directory and manifest are read here; members are validated when they are read.
     """
     with _readable():
         _check_directory(source)
@@ -292,11 +292,11 @@ def opened(source: Path | BinaryIO, most: int) -> Bundle:
             _check(members, most)
             with archive.open("manifest.json") as file:
                 manifest = _manifest(file.read(MOST_MANIFEST))
-            wanted = {
+            expected = {
                 f"parts/{n + 1:05d}/{name}" for n in range(min(manifest.parts, MOST_PARTS)) for name in PIECES
             }
-            if {each.filename for each in members} != {"manifest.json", *wanted}:
-                raise bad("its parts are not those that it names")
+            if {each.filename for each in members} != {"manifest.json", *expected}:
+                raise bad("its parts do not match its manifest")
         except (BadRequestError, KeyError, zipfile.BadZipFile):
             archive.close()
             raise
@@ -304,7 +304,7 @@ def opened(source: Path | BinaryIO, most: int) -> Bundle:
 
 
 def _check_directory(source: Path | BinaryIO) -> None:
-    """Return if the directory of the archive may be loaded."""
+    """Raise BadRequestError if the archive's directory is too large to load."""
     with source.open("rb") if isinstance(source, Path) else contextlib.nullcontext(source) as file:
         directory = zip_directory.measure(file, MOST_DIRECTORY)
     if directory.members > MOST_MEMBERS or directory.size > MOST_DIRECTORY:
@@ -314,23 +314,21 @@ def _check_directory(source: Path | BinaryIO) -> None:
 def _check(members: list[zipfile.ZipInfo], most: int) -> None:
     names = [each.filename for each in members]
     if len(set(names)) != len(names):
-        raise bad("it has a member twice")
+        raise bad("it has a duplicate member")
     if not all(name == "manifest.json" or _MEMBER.fullmatch(name) for name in names):
-        raise bad("it has members that are none of a bundle's")
+        raise bad("it has unexpected members")
     if any(each.flag_bits & 1 for each in members):
         raise bad("it is encrypted")
     expanded = sum(each.file_size for each in members)
     packed = sum(each.compress_size for each in members)
     if expanded > most or (expanded > SMALL and expanded > MOST_EXPANSION * max(1, packed)):
-        message = (
-            f"the bundle would expand to {expanded:,} bytes, more than is allowed; raise HOLDFAST_MOST_IMPORT"
-        )
+        message = f"the bundle would expand to {expanded:,} bytes, too many; raise HOLDFAST_MOST_IMPORT"
         raise BadRequestError(message, code="too_large")
 
 
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
-    """What the library finds wrong with an archive is told as such."""
+    """Translates the library's errors about an archive."""
     try:
         yield
     except (

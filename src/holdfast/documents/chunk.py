@@ -1,23 +1,23 @@
-"""From pages to chunks whose boundaries an edit hardly moves.
+"""Cuts pages into chunks whose boundaries are stable under edits.
 
-Chunks are what is embedded and paid for, so the question is not only where a text is cut well but which cuts
-stay when it is edited. Packing from the top of a section, as splitters do, moves every later cut when a
-paragraph is put in. Here no cut depends on what lies far from it:
+Chunks are what is embedded and paid for, so cuts should not only be good but stay where they are when the
+text is edited. Packing from the top of a section, as splitters do, moves every later cut when a paragraph is
+inserted. Here no cut depends on distant text:
 
-* Text is a row of units (`units`), and every boundary between two of them has a rank: heading before
-  paragraph before sentence before line, and among equals a hash of the words that follow.
-* A boundary is an *anchor* when none within the horizon on either side ranks better. That is a matter of the
-  text around it alone: after an edit, anchors farther away than the horizon are where they were.
-* What is too long for one chunk is divided at its best anchor, and each half so again, until the parts fit.
-  A part that is still too long and has no anchor inside is cut from its beginning, at the best boundary
-  of each window; the anchor at its end stops the effect of any edit in it.
+* Text is a sequence of units (`text_units`), and every boundary between two of them has a rank: heading
+  before paragraph before sentence before line, and among equals a hash of the words that follow.
+* A boundary is an *anchor* if none within the horizon on either side ranks better. That depends only on the
+  surrounding text: after an edit, anchors farther away than the horizon stay.
+* Text too long for one chunk is divided at its best anchor, recursively, until the parts fit. A part that is
+  still too long and has no anchor inside is cut from its beginning, at the best boundary of each window; the
+  anchor at its end limits the effect of any edit in it.
 
-The price is that chunks vary, from about a third of the size to all of it. A page is cut by itself: no chunk
-crosses one, and one that fits is one chunk.
+The price is that chunk sizes vary, from about a third of the maximum up. Each page is cut separately: no
+chunk crosses a page, and a page that fits is one chunk.
 
-The headings above a chunk are given beside it, not put into its text, unless they begin it. Repeating them in
-each chunk of a section would help a search a little, but a renamed heading would then be paid for with its
-whole section, and the same paragraph under two headings paid twice.
+The headings above a chunk are stored beside it, not in its text, unless they begin it. Repeating them in each
+chunk of a section would help search a little, but a renamed heading would then cost its whole section, and
+the same paragraph under two headings would be paid twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,21 +28,21 @@ from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.documents.parse.records import Page, Role, TextBlock
 from holdfast.documents.text_units import NEVER, Units, weigh
 
-# Raised by one whenever the same pages and options would give other chunks.
+# Incremented whenever the same pages and options would give different chunks.
 VERSION = 2
-# Of one slice. With the least size and the largest text that are allowed there could be millions.
+# Per slice. The smallest chunk size and the largest text would allow millions.
 MOST_PIECES = 400_000
-# So much of a heading is repeated beside each chunk under it; the whole of it stands in its own chunk.
+# How much of a heading is repeated beside each chunk under it; its own chunk has all of it.
 LONGEST_HEADING = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkOptions:
-    """How to cut. `size_tokens` is the most a chunk holds, by estimate and with its overlap.
+    """How to cut. `size_tokens` is the maximum size of a chunk, estimated and including its overlap.
 
-    `overlap` is how many tokens of the chunk before are repeated at the head of the next (each edit then
-    touches one chunk more). A `delimiter` always ends a chunk and is dropped; it is looked for inside blocks,
-    so one that holds a blank line is never found.
+    `overlap` is how many tokens of a chunk are repeated at the start of the next (each edit then affects one
+    chunk more). A `delimiter` always ends a chunk and is dropped; it is searched inside blocks, so one that
+    contains a blank line never matches.
     """
 
     size_tokens: int = 256
@@ -50,16 +50,17 @@ class ChunkOptions:
     delimiter: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be cut by."""
+        """Reject invalid options."""
         if not 16 <= self.size_tokens <= 100_000 or not 0 <= self.overlap <= self.size_tokens // 2:
             raise BadRequestError(
-                "a chunk holds 16 to 100,000 tokens, of which at most half overlap", code="bad_chunk_options"
+                "the chunk size must be 16 to 100,000 tokens, and the overlap at most half of it",
+                code="bad_chunk_options",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkText:
-    """One chunk's text, the page it stands on and the headings above it, the outermost first."""
+    """One chunk's text, its page and the headings above it, outermost first."""
 
     text: str
     page: int
@@ -67,12 +68,12 @@ class ChunkText:
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text has for an embedding model, at least 1; see `units.weigh`."""
+    """About how many tokens a text has for an embedding model, at least 1; see `text_units.weigh`."""
     return max(1, -(-weigh(text) // 8))
 
 
 def cut(pages: Sequence[Page], options: ChunkOptions) -> list[ChunkText]:
-    """The chunks of the pages in reading order; the same pages and options always give the same chunks.
+    """The chunks of the pages in reading order; deterministic.
 
     Raises `too_large` for pages that would give more than `MOST_PIECES`.
     """
@@ -81,15 +82,14 @@ def cut(pages: Sequence[Page], options: ChunkOptions) -> list[ChunkText]:
     taken = list(islice(pieces, MOST_PIECES))
     if next(pieces, None) is not None:
         raise WorkError(
-            f"the text would be cut into more than {MOST_PIECES:,} chunks; split the document, or raise the"
-            " size of a chunk",
+            f"the text would give over {MOST_PIECES:,} chunks; split the document or raise the chunk size",
             code="too_large",
         )
     return taken
 
 
 class _Cutter:
-    """Cuts page after page; only the headings above go over from one to the next. Weights as in `units`."""
+    """Cuts page after page; only headings carry over to the next. Weights as in `text_units`."""
 
     def __init__(self, options: ChunkOptions) -> None:
         self._options = options
@@ -108,7 +108,7 @@ class _Cutter:
                     before = text
 
     def _runs(self, page: Page) -> Iterator[Units]:
-        """The units of the page, parted by the delimiter."""
+        """A page's units, split at the delimiter."""
         run = Units()
         path = tuple(text for _level, text in self._path)
         delimiter = self._options.delimiter
@@ -142,12 +142,11 @@ class _Cutter:
             yield from self._divide(run, end, [] if fits else self._anchors(run))
 
     def _divide(self, run: Units, end: int, anchors: list[int]) -> Iterator[tuple[int, int]]:
-        """A stretch that fits, whole; else divided at its best anchor, and each half so again.
+        """A range that fits, as it is; otherwise divided at its best anchor, recursively.
 
         One anchor at a time: a chunk that an edit makes too long becomes two, not as many as it has anchors.
-        Only at anchors that begin alike, and so are equals, all at once: which of them is in the middle would
-        change with every edit anywhere. The parts wait in a list, for a long text could nest them deeper than
-        Python does.
+        Only anchors of equal rank are used all at once, because any edit could change which of them is in the
+        middle. The parts wait in a list, because a long text could exceed Python's recursion limit.
         """
         ranks = [run.ranks[at] for at in anchors]
         before, behind, best = _tree(ranks)
@@ -165,7 +164,7 @@ class _Cutter:
                 waiting.append((first, at, before[best], -1))
 
     def _anchors(self, run: Units) -> list[int]:
-        """The boundaries better than all within the horizon; of equals, the first. One pass with a stack."""
+        """The boundaries better than all others within the horizon; of equals, the first."""
         starts, ranks, horizon = run.starts, run.ranks, self._horizon
         top = starts[-1] - self._least
         anchored = [False] * len(ranks)
@@ -183,7 +182,7 @@ class _Cutter:
         return [at for at, is_anchor in enumerate(anchored) if is_anchor]
 
     def _windows(self, run: Units, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """What lies between two anchors, cut from its beginning where it is too long for one chunk."""
+        """The text between two anchors, cut from its beginning if too long for one chunk."""
         while run.starts[last] - run.starts[first] > self._most:
             at = self._best(run, first, last)
             yield first, at
@@ -191,7 +190,7 @@ class _Cutter:
         yield first, last
 
     def _best(self, run: Units, first: int, last: int) -> int:
-        """The best boundary that leaves neither a chunk too long nor a scrap; of equals, the last."""
+        """The best boundary that leaves neither too long a chunk nor a tiny one; of equals, the last."""
         starts, ranks = run.starts, run.ranks
         furthest = starts[first] + self._most
         nearest, top = starts[first] + self._least, starts[last] - self._least
@@ -205,7 +204,7 @@ class _Cutter:
         return best or fallback
 
     def _overlapped(self, before: str, text: str) -> str:
-        """The text after the last words of the chunk before it."""
+        """The text, preceded by the last words of the previous chunk."""
         most = 8 * self._options.overlap
         if not most or not before:
             return text
@@ -219,20 +218,19 @@ class _Cutter:
 
 
 def _tree(ranks: Sequence[int]) -> tuple[list[int], list[int], int]:
-    """For each place the best one before it and the best behind it, within its own stretch; and the best.
+    """The Cartesian tree of the ranks: for each index its left and right child (-1: none), and the root.
 
-    That is the Cartesian tree of the ranks, of equals the first on top, made in one pass: to look for the
-    best of each stretch anew takes time that grows with the square of their number when ranks only rise.
-    -1 stands for none.
+    Of equals the first is on top. Built in one pass: searching the best of each range anew would take
+    quadratic time when ranks only rise.
     """
     before, behind = [-1] * len(ranks), [-1] * len(ranks)
     stack: list[int] = []
-    for place, rank in enumerate(ranks):
+    for index, rank in enumerate(ranks):
         last = -1
         while stack and ranks[stack[-1]] > rank:
             last = stack.pop()
-        before[place] = last
+        before[index] = last
         if stack:
-            behind[stack[-1]] = place
-        stack.append(place)
+            behind[stack[-1]] = index
+        stack.append(index)
     return before, behind, stack[0] if stack else -1

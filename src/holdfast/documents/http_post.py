@@ -1,7 +1,7 @@
-"""An event sent to somebody else's address: one POST, to an address that is allowed, within a time in all.
+"""Sends an event to a user's URL: one POST, to an allowed address, within a total time.
 
-The connection is made as for a fetch (see `addresses`): to the very address that was judged, never through a
-proxy, and no redirect is followed, for it would carry the event to where its owner did not send it.
+The connection is made as for a fetch: to the very address that was checked, never through a proxy, and no
+redirect is followed, because it would carry the event to a URL that its owner did not choose.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ MOST_ANSWER = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What the receiver answered: its status, and the seconds it wants to be left alone for, if it says."""
+    """The receiver's response: its status, and the seconds of its `Retry-After`, if any."""
 
     status: int
     retry_after: float | None = None
 
 
 class PostError(Exception):
-    """No answer came; the receiver may have taken the event all the same. The message is for people."""
+    """No response arrived; the receiver may have accepted the event anyway. The message is for people."""
 
 
 def post(
@@ -41,16 +41,14 @@ def post(
     allow_private: bool,
     tls: ssl.SSLContext | None = None,
 ) -> Posted:
-    """The answer of the address. PostError when none came in time; WorkError `url_forbidden` for an address
-    that must not be asked.
-    """
+    """The response. PostError if none came in time; WorkError `url_forbidden` for a forbidden URL."""
     address = fetch.checked(url)
     sent = [("Host", urlsplit(address).netloc), ("Connection", "close"), *headers]
     faults.point("post.first_byte")
     try:
         with (
             addresses.pool(seconds, tls, allow_private=allow_private) as pool,
-            pool.stream("POST", address, headers=sent, content=_told(body)) as response,
+            pool.stream("POST", address, headers=sent, content=_chunks(body)) as response,
         ):
             faults.point("post.answered")
             _read_some(response)
@@ -63,14 +61,14 @@ def post(
         raise PostError(f"the connection failed: {error}") from error
 
 
-def _told(body: bytes) -> Iterator[bytes]:
-    """The body in one piece; a process may die when the head of the request is out and this is not."""
+def _chunks(body: bytes) -> Iterator[bytes]:
+    """The body in one piece; the process may die after the headers are sent and before the body is."""
     faults.point("post.begun")
     yield body
 
 
 def _read_some(response: httpcore.Response) -> None:
-    """The answer's body is of no interest; a little is read, so that an honest server is not cut off."""
+    """Read a little of the response body, which is not used, so that a correct server is not cut off."""
     read = 0
     with contextlib.suppress(httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
         for part in response.iter_stream():

@@ -1,8 +1,8 @@
-"""Text taken apart into units: what the chunker puts together and never cuts.
+"""Splits text into units, which the chunker combines and never cuts.
 
-A block that fits is one unit. A larger one falls apart into sentences, a larger sentence into lines, a larger
-line into clauses and groups of words, and a run without any of them, such as base64, into steps. Where a
-block falls apart depends on that block alone, so that an edit elsewhere cannot move it.
+A block that fits is one unit. A larger one is split into sentences, a larger sentence into lines, a larger
+line into clauses and groups of words, and a run without any of them, such as base64, into fixed steps. The
+split depends on the block alone, so that an edit elsewhere cannot move it.
 """
 
 import re
@@ -14,12 +14,12 @@ from zlib import crc32
 
 from holdfast.documents.parse.records import Role, TextBlock
 
-# Ranks of the boundary before a unit, the best place for a cut first. 1 to 6 are headings by their level.
+# Ranks of the boundary before a unit, the best for a cut first. 1 to 6 are headings by level.
 PARAGRAPH, SENTENCE, LINE, WORD, STEP, NEVER = 7, 8, 9, 10, 11, 12
-# So much of a unit's beginning decides between boundaries of one rank: an edit further in moves none.
+# How much of a unit's beginning decides between boundaries of one rank: later edits move none.
 DECIDING = 48
 
-_ENDS = "\u3002\uff01\uff1f\uff0e\uff61\u061f\u06d4\u0964\u0965\u17d4\u104b"  # nothing need follow these
+_ENDS = "\u3002\uff01\uff1f\uff0e\uff61\u061f\u06d4\u0964\u0965\u17d4\u104b"  # no space need follow these
 _CLOSING = "\"')\\]\u201d\u2019\u00bb\u300d\u300f\uff09"
 _SENTENCE = re.compile(rf"[.!?\u2026{_ENDS}][{_CLOSING}]*(?:\s+|(?<=[{_ENDS}\u300d\u300f\uff09]))")
 _LINE = re.compile(r"\n+")
@@ -28,12 +28,12 @@ _LADDER = ((_SENTENCE, SENTENCE), (_LINE, LINE), (_WORD, WORD))
 
 
 def weigh(text: str) -> int:
-    """The estimated tokens of a text, in eighths: a quarter token for each character, and more beyond ASCII.
+    """The estimated tokens of a text, in eighths: a quarter token per ASCII character, more for others.
 
-    An ideograph comes to one token, a Cyrillic, Arabic or Hebrew letter to five eighths. Counting with a real
-    vocabulary runs at 4 MB/s and is right for one model. This is right to about a sixth for English and
-    German, and to about a half for other scripts, which models see very differently; code is counted a third
-    too low, columns of digits up to four times.
+    An ideograph counts as one token, a Cyrillic, Arabic or Hebrew letter as five eighths. A real tokenizer
+    runs at 4 MB/s and is exact for one model only. This is within about a sixth for English and German, and
+    about a half for other scripts, which vary by model; code is estimated a third too low, columns of digits
+    up to four times.
     """
     size = len(text)
     if text.isascii():
@@ -43,10 +43,10 @@ def weigh(text: str) -> int:
 
 @dataclass(slots=True)
 class Units:
-    """The units of a stretch of text, as columns: `starts[i]` is the weight of all units before `i`.
+    """The units of a text, as columns: `starts[i]` is the weight of all units before `i`.
 
-    `ranks[i]` orders the boundaries before the units, the least the best place for a cut. `paths[i]` are the
-    headings that `i` stands under, itself included when it is one.
+    `ranks[i]` orders the boundaries before the units, the lowest the best for a cut. `paths[i]` are the
+    headings above `i`, including itself if it is one.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Units:
     _last: Role | None = None
 
     def add(self, block: TextBlock, path: tuple[str, ...], most: int) -> None:
-        """The block is at the end, as units that weigh at most `most` each."""
+        """Append the block, as units that weigh at most `most` each."""
         text, role = block.text, block.role
         if not text or text.isspace():
             return
@@ -69,7 +69,7 @@ class Units:
         parts = [(text, weight, rank)]
         if weight > most:
             parts = []
-            _take_apart(text, most, rank, 1 if role is Role.CODE else 0, parts)
+            _split(text, most, rank, 1 if role is Role.CODE else 0, parts)
         self._append(parts, gap, path, heading)
         self._last = role
 
@@ -82,7 +82,7 @@ class Units:
         for text, weight, rank in parts:
             texts.append(text)
             gaps.append(gap)
-            # A heading does not stay behind at the end of a chunk, and is not torn.
+            # A heading is never left at the end of a chunk, and never split.
             best = NEVER if under else rank
             ranks.append(best << 32 | crc32(text[:DECIDING].encode("utf-8", "surrogatepass")))
             start += weight + 2 * len(gap)
@@ -102,16 +102,16 @@ class Units:
         return joined.strip("\n").rstrip()
 
     def path(self, first: int, last: int) -> tuple[str, ...]:
-        """The headings that the first text in this range stands under."""
+        """The headings above the first text in this range."""
         while first + 1 < last and self.headings[first]:
             first += 1
         return self.paths[first]
 
 
-def _take_apart(text: str, most: int, rank: int, rung: int, found: list[tuple[str, int, int]]) -> None:
-    """Append the parts of a text too heavy for one unit, with weights and ranks; joined they are the text."""
+def _split(text: str, most: int, rank: int, rung: int, parts: list[tuple[str, int, int]]) -> None:
+    """Append the parts of a text too heavy for one unit, with weights and ranks."""
     if rung == len(_LADDER):
-        _step(text, most, rank, found)
+        _step(text, most, rank, parts)
         return
     pattern, inner = _LADDER[rung]
     is_ascii = text.isascii()
@@ -121,26 +121,26 @@ def _take_apart(text: str, most: int, rank: int, rung: int, found: list[tuple[st
             continue
         part = text[start:end]
         weight = 2 * (end - start) if is_ascii else weigh(part)
-        if inner == WORD and start and _gathered(part, weight, most, found):
+        if inner == WORD and start and _gathered(part, weight, most, parts):
             pass
         elif weight <= most:
-            found.append((part, weight, rank))
+            parts.append((part, weight, rank))
         else:
-            _take_apart(part, most, rank, rung + 1, found)
+            _split(part, most, rank, rung + 1, parts)
         start, rank = end, inner
 
 
-def _gathered(part: str, weight: int, most: int, found: list[tuple[str, int, int]]) -> bool:
-    """True when a word was put to the group before it: single words would make units too many and small."""
-    text, had, rank = found[-1]
+def _gathered(part: str, weight: int, most: int, parts: list[tuple[str, int, int]]) -> bool:
+    """True if a word was added to the group before it: single words would make too many small units."""
+    text, had, rank = parts[-1]
     if had + weight > most // 4:
         return False
-    found[-1] = (text + part, had + weight, rank)
+    parts[-1] = (text + part, had + weight, rank)
     return True
 
 
-def _step(text: str, most: int, rank: int, found: list[tuple[str, int, int]]) -> None:
-    """Cut a run without any boundary into equal steps, never between a character and its marks."""
+def _step(text: str, most: int, rank: int, parts: list[tuple[str, int, int]]) -> None:
+    """Split a run without boundaries into equal steps, never between a character and its marks."""
     size = max(1, len(text) * most // max(1, weigh(text)) // 2)
     start = 0
     while start < len(text):
@@ -148,10 +148,10 @@ def _step(text: str, most: int, rank: int, found: list[tuple[str, int, int]]) ->
         while end < len(text) and end - start < 2 * size and _binds(text[end]):
             end += 1
         part = text[start:end]
-        found.append((part, weigh(part), STEP if start else rank))
+        parts.append((part, weigh(part), STEP if start else rank))
         start = end
 
 
 def _binds(character: str) -> bool:
-    """True for what belongs to the character before it: combining marks, joiners, variation selectors."""
+    """True for characters attached to the previous one: combining marks, joiners, variation selectors."""
     return unicodedata.combining(character) != 0 or unicodedata.category(character) in {"Mn", "Me", "Cf"}

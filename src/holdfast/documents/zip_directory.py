@@ -1,8 +1,8 @@
-"""How large the directory of a ZIP is, told before any of it is loaded.
+"""The size of a ZIP's directory, measured before it is loaded.
 
 `zipfile` loads the whole directory when it opens an archive, half a kilobyte for each member: a file of 70 MB
 with 1.5 million empty members takes 0.9 GB. The end record, the last bytes of the archive, says how large the
-directory is, and what it says is checked: members are counted by their signatures without being kept.
+directory is, and that is verified: members are counted by their signatures without being stored.
 """
 
 import os
@@ -24,17 +24,17 @@ _STEP = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """The members of an archive, as many as there are or are said to be, and the bytes that list them."""
+    """The number of members of an archive, counted or declared, and the bytes that list them."""
 
     members: int
     size: int
 
 
 def measure(file: IO[bytes], most_size: int) -> Directory:
-    """The size of the directory; members of one that is larger than `most_size` are not counted.
+    """The size of the directory; members of one larger than `most_size` are not counted.
 
-    Raises BadZipFile for a file without an end record. Where records contradict each other the larger number
-    is taken, for any of them may be the one that a reader believes.
+    Raises BadZipFile for a file without an end record. If records contradict each other the largest number
+    counts, because a reader may believe any of them.
     """
     length = file.seek(0, os.SEEK_END)
     start, end = _end_record(file, length)
@@ -48,7 +48,7 @@ def measure(file: IO[bytes], most_size: int) -> Directory:
 
 
 def _end_record(file: IO[bytes], length: int) -> tuple[int, tuple[int, ...]]:
-    """Where the end record stands, and what it says: found where `zipfile` finds it."""
+    """Position and contents of the end record, found as `zipfile` finds it."""
     first = max(0, length - _END.size - _LONGEST_COMMENT)
     tail = _read(file, first, length - first)
     at = len(tail) - _END.size
@@ -60,28 +60,28 @@ def _end_record(file: IO[bytes], length: int) -> tuple[int, tuple[int, ...]]:
 
 
 def _zip64_records(file: IO[bytes], end: int) -> list[tuple[int, int, int]]:
-    """Members, size and place of each record that a large archive has beside the end record."""
-    place = end - _LOCATOR.size
-    raw = _read(file, place, _LOCATOR.size)
+    """Members, size and position of each additional record of a large archive."""
+    position = end - _LOCATOR.size
+    raw = _read(file, position, _LOCATOR.size)
     if len(raw) < _LOCATOR.size or not raw.startswith(_LOCATOR_SIGNATURE):
         return []
-    found = []
-    for at in {place - _END_64.size, _LOCATOR.unpack(raw)[2]}:
+    records = []
+    for at in {position - _END_64.size, _LOCATOR.unpack(raw)[2]}:
         record = _read(file, at, _END_64.size)
         if len(record) == _END_64.size and record.startswith(_END_64_SIGNATURE):
             fields = _END_64.unpack(record)
-            found.append((fields[7], fields[8], at))
-    return found
+            records.append((fields[7], fields[8], at))
+    return records
 
 
 def _count(file: IO[bytes], start: int, size: int) -> int:
-    """How many signatures of members there are in this part of a file."""
-    count, kept = 0, b""
+    """The number of member signatures in this part of a file."""
+    count, tail = 0, b""
     while size > 0 and (part := _read(file, max(0, start), min(_STEP, size))):
         start, size = max(0, start) + len(part), size - len(part)
-        part = kept + part
+        part = tail + part
         count += part.count(_MEMBER_SIGNATURE)
-        kept = part[-(len(_MEMBER_SIGNATURE) - 1) :]
+        tail = part[-(len(_MEMBER_SIGNATURE) - 1) :]
     return count
 
 

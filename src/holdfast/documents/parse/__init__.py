@@ -1,5 +1,5 @@
-"""From bytes to pages of blocks, whatever the format. `parser.Parser` is the face; the rest serves it.
+"""Parses files of any supported format into pages of blocks. `parser.Parser` is the entry point.
 
-Everything that C code or a zip archive has a part in runs in a child process (`child`) with limits on time
-and memory, and so does large text; small text and Markdown are read where they are asked for.
+Everything that involves C code or a ZIP archive runs in a child process (`child`) with limits on time and
+memory, and so does large text; small text and Markdown are parsed in the calling process.
 """

@@ -1,8 +1,8 @@
 """Archives are measured before they are opened.
 
-The sizes are those that the archive's own directory declares. A member that turns out larger is cut off by
-`zipfile` at the declared size and then fails its checksum; a parser that believes the data instead of the
-directory meets the memory limit of the child.
+The sizes are those that the archive's directory declares. A member that turns out larger is cut off by
+`zipfile` at the declared size and fails its checksum; a parser that ignores the directory hits the memory
+limit of the child.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ MOST_DIRECTORY = 8 * MIB
 
 
 def check(path: Readable, limits: ParseLimits) -> None:
-    """The archive expands to no more than the limits allow; otherwise WorkError, and nothing was unpacked."""
+    """Raise WorkError if the archive would expand beyond the limits. Unpacks nothing."""
     with _opened(path) as archive:
         members = archive.infolist()
     if any(member.flag_bits & 1 for member in members):
@@ -36,7 +36,7 @@ def check(path: Readable, limits: ParseLimits) -> None:
     ):
         raise WorkError(
             f"the file would expand from {path.stat().st_size:,} to {expanded:,} bytes in {len(members):,}"
-            " members, more than a document is allowed to; split it into smaller ones",
+            " members, which exceeds the limit; split it into smaller files",
             code="archive_bomb",
         )
 
@@ -48,7 +48,7 @@ def names(path: Readable) -> frozenset[str]:
 
 
 def first_bytes(path: Readable, member: str) -> bytes:
-    """The first bytes of a member, empty when there is none of that name."""
+    """The first bytes of a member; empty if there is none of that name."""
     with _opened(path) as archive:
         try:
             with archive.open(member) as file:
@@ -59,14 +59,14 @@ def first_bytes(path: Readable, member: str) -> bytes:
 
 @contextlib.contextmanager
 def _opened(path: Readable) -> Iterator[zipfile.ZipFile]:
-    """The archive, once its directory is known to be of a size that can be loaded."""
+    """The archive, opened after its directory was checked to be small enough."""
     try:
         with path.open("rb") as file:
             directory = zip_directory.measure(file, MOST_DIRECTORY)
             if directory.members > MOST_MEMBERS or directory.size > MOST_DIRECTORY:
                 raise WorkError(
-                    f"the file has {directory.members:,} members, listed in {directory.size:,} bytes, more"
-                    " than a document is allowed to have; split it into smaller ones",
+                    f"the file has {directory.members:,} members, listed in {directory.size:,} bytes, which"
+                    " exceeds the limit; split it into smaller files",
                     code="archive_bomb",
                 )
             with zipfile.ZipFile(file) as archive:

@@ -1,10 +1,10 @@
-"""The process that parses: it reads requests from its standard input and answers on its standard output.
+"""The parser process: it reads requests from its standard input and answers on its standard output.
 
-It is started by `children.Child`, lives for many documents and ends when its input does, which is when its
-owner closes it or dies. An owner that dies in the middle of a document takes the child along
-(PR_SET_PDEATHSIG on Linux; elsewhere the limit of CPU time ends it). It imports each parser when it is first
-needed, and never the store. Before its first document it gives up all that parsers do not need (`sandbox`);
-documents come as open descriptors, over the socket that is its standard input.
+It is started by `children.ParserProcess`, serves many documents and ends with its input, when its owner
+closes it or dies. If the owner dies in the middle of a document, the child dies with it (PR_SET_PDEATHSIG on
+Linux; elsewhere the CPU time limit ends it). It imports each parser at first use, and never the store. Before
+its first document it drops all rights that parsers do not need (`sandbox`); documents arrive as open
+descriptors over the socket that is its standard input.
 """
 
 import base64
@@ -34,14 +34,14 @@ def main(owner: int, limits_json: str) -> None:
     """Serve requests until the input ends."""
     _die_with(owner)
     limits = ParseLimits(**json.loads(limits_json))
-    # It ends with its input, not with what is sent to every process of a service that stops.
+    # It ends with its input, not by a signal sent to all processes of a stopping service.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     requests = socket.socket(fileno=os.dup(0))
-    # Whatever a library prints must not end up between the answers.
+    # What libraries print must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    os.environ.clear()  # an interpreter may put a locale into it
+    os.environ.clear()  # the interpreter may have added a locale
     memory = _Resident()
     measures = sandbox.confine(limits)
     reader = DocumentReader(limits)
@@ -57,7 +57,7 @@ def main(owner: int, limits_json: str) -> None:
 def _answer(
     reader: DocumentReader, request: dict[str, Any], source: SourceFile | None, measures: tuple[str, ...]
 ) -> dict[str, Any]:
-    """The answer to one request; every failure of a parser is an answer too."""
+    """The answer to one request; a parser's failure is an answer too."""
     try:
         return {"result": measures if request["ask"] == "measures" else _do(reader, request, source)}
     except WorkError as error:
@@ -65,13 +65,13 @@ def _answer(
     except MemoryError:
         return {"error": "parse_memory", "message": ""}
     except ImportError as error:
-        # The parser itself is not whole: no document is at fault. Or there was no room to load it.
-        told = " ".join(str(error).split())[:200]
-        code = "parse_memory" if any(sign in told for sign in _NO_ROOM) else "parser_unfit"
-        return {"error": code, "message": told}
-    except Exception as error:  # noqa: BLE001 (the outermost loop: a broken file breaks parsers in any way)
-        told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        message = f"the file is damaged and cannot be read ({told}); upload it again"
+        # The parser itself is broken, or there was no memory to load it; not the document's fault.
+        message_text = " ".join(str(error).split())[:200]
+        code = "parse_memory" if any(sign in message_text for sign in _NO_ROOM) else "parser_unfit"
+        return {"error": code, "message": message_text}
+    except Exception as error:  # noqa: BLE001 (outermost loop: a damaged file may raise anything)
+        message_text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        message = f"the file is damaged and cannot be read ({message_text}); upload it again"
         return {"error": "broken_file", "message": message}
 
 
@@ -91,11 +91,11 @@ def _do(reader: DocumentReader, request: dict[str, Any], source: SourceFile | No
     document_format = Format(request["format"])
     if request["ask"] == "thumbnail":
         return base64.b64encode(reader.thumbnail(source, document_format, request["width"])).decode("ascii")
-    wanted = UnitRange(request["first"], request["last"])
+    units = UnitRange(request["first"], request["last"])
     if request["ask"] == "cut":
         known = KnownSlices(tuple(request["parts"]), frozenset(request["digests"]))
-        return wire.cut_to(reader.cut(source, document_format, wanted, _options(request), known))
-    return wire.pages_to(reader.read(source, document_format, wanted))
+        return wire.cut_to(reader.cut(source, document_format, units, _options(request), known))
+    return wire.pages_to(reader.read(source, document_format, units))
 
 
 def _options(request: dict[str, Any]) -> ChunkOptions:
@@ -103,9 +103,9 @@ def _options(request: dict[str, Any]) -> ChunkOptions:
 
 
 def _grant_seconds(seconds: float) -> None:
-    """The CPU time of the next request; past it the kernel ends this process with SIGXCPU.
+    """Limit the CPU time of the next request; beyond it the kernel ends this process with SIGXCPU.
 
-    Only for a child whose owner is gone: the owner ends it at its own clock, and this limit can be raised.
+    Only needed if the owner is gone: otherwise the owner enforces the time limit.
     """
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = math.ceil(used.ru_utime + used.ru_stime + seconds) + 1
@@ -117,7 +117,7 @@ def _grant_seconds(seconds: float) -> None:
 
 
 class _Resident:
-    """The resident memory of this process, read from a file that is opened while that is possible."""
+    """The resident memory of this process, read from a file opened before the sandbox closes."""
 
     def __init__(self) -> None:
         try:
@@ -126,7 +126,7 @@ class _Resident:
             self._file = -1
 
     def now(self) -> int:
-        """Bytes; the peak where the present size cannot be told."""
+        """Bytes; the peak if the current size is not available."""
         if self._file >= 0:
             return int(os.pread(self._file, 200, 0).split()[1]) * resource.getpagesize()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,8 +1,8 @@
-"""The owner's side of the parsing process: start, ask within a time, and know why it died.
+"""The owner's side of the parser process: start it, send requests with a time limit, find out why it died.
 
-`subprocess`, not `multiprocessing`: the children of a Celery pool are daemonic and may not have processes of
-that kind. Starting Python costs a tenth of a second, so one child serves many documents, and is replaced
-after `MOST_REQUESTS`, when it has grown, and after any breach.
+`subprocess`, not `multiprocessing`: the children of a Celery pool are daemonic and may not start such
+processes. Starting Python takes a tenth of a second, so one child serves many documents, and is replaced
+after `MOST_REQUESTS`, when it has grown, and after any violation of a limit.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from holdfast.documents.parse.records import MIB, ParseLimits
 MOST_REQUESTS = 2000
 GROWN = 192 * MIB
 LOOK_EVERY = 0.05
-# What Rust, C++ and Python say when memory is refused.
+# Out-of-memory messages of Rust, C++ and Python.
 _STARVED = ("memory allocation of", "bad_alloc", "MemoryError")
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[3:];"
@@ -35,10 +35,10 @@ _BOOT = (
 
 
 class DiedError(Exception):
-    """The child is gone.
+    """The child has died.
 
-    `cause` is `timeout`, `memory`, `size` (of its answer), `crash`, `killed` (by somebody else) or `unfit`
-    (it could not run at all); `words` are the last it said.
+    `cause` is `timeout`, `memory`, `size` (of its answer), `crash`, `killed` (by another process) or `unfit`
+    (it could not run at all); `words` is its last output.
     """
 
     def __init__(self, cause: str, words: str = "") -> None:
@@ -57,9 +57,9 @@ class ParserProcess:
         self._largest = 0
         self._waiting = False
         self._said = tempfile.TemporaryFile("a+b")  # noqa: SIM115 (closed with the child)
-        # `-I -S` and an explicit path: the child finds what its owner finds and reads no start-up file, and
-        # nothing of the folder it is started in. An empty environment: its owner's holds keys and passwords.
-        # -B: under its limit on file sizes it would leave half a compiled module behind, for everybody.
+        # `-I -S` and an explicit path: the child imports what its owner does, and reads no start-up file and
+        # nothing from the current folder. An empty environment: its owner's holds keys and passwords.
+        # -B: its limit on file sizes would leave a truncated .pyc behind.
         self._channel, theirs = socket.socketpair()
         command = [sys.executable, "-ISB", "-c", _BOOT, str(os.getpid()), json.dumps(asdict(limits))]
         self._process = subprocess.Popen(  # noqa: S603 (our own interpreter, our own arguments)
@@ -70,16 +70,15 @@ class ParserProcess:
             bufsize=0,
             env={},
             cwd="/",
-            start_new_session=True,  # what a terminal sends to its group is not for the child
+            start_new_session=True,  # not in the terminal's process group
         )
         theirs.close()
 
     @property
     def worn(self) -> bool:
-        """True when the child should be replaced before the next document.
+        """True if the child should be replaced before the next document.
 
-        One whose answer was not waited for, because something else was raised meanwhile, would give it to the
-        next document.
+        An answer that was not read, because of an exception meanwhile, would go to the next document.
         """
         used_up = self._served >= MOST_REQUESTS or self._resident > GROWN
         return used_up or self._waiting or self._process.poll() is not None
@@ -87,11 +86,11 @@ class ParserProcess:
     def ask(
         self, request: dict[str, Any], file: int | None = None, seconds: float | None = None
     ) -> dict[str, Any]:
-        """The child's answer, within the time limit. After DiedError the child has been ended.
+        """The child's answer, within the time limit. After DiedError the child has ended.
 
-        `file` is the open document that the request is about; the child gets a descriptor of its own.
+        `file` is the open document; the child gets its own descriptor.
         """
-        if self._served:  # what it says while it starts is why its first document is not read
+        if self._served:  # output during start-up explains a failure of the first document
             self._said.truncate(0)
         self._served += 1
         self._largest = 0
@@ -121,14 +120,14 @@ class ParserProcess:
         return answer
 
     def close(self) -> None:
-        """The child has ended and its pipes are closed."""
+        """End the child and close its pipes."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         self._shut()
         self._process.wait()
 
     def abandon(self) -> None:
-        """Forget a child that belongs to the process this one was forked from; it goes on living there."""
+        """Drop a child that belongs to the parent of this forked process; it keeps running there."""
         self._shut()
         self._process.returncode = 0
 
@@ -146,7 +145,7 @@ class ParserProcess:
         taken = bytearray()
         while len(taken) < size:
             left = deadline - time.monotonic()
-            # An answer that came while this process was frozen is taken, late as it is.
+            # An answer that arrived while this process was suspended is accepted.
             if not poll.poll(max(0.0, min(left, LOOK_EVERY)) * 1000):
                 if left <= 0:
                     raise DiedError("timeout")
@@ -159,7 +158,7 @@ class ParserProcess:
         return bytes(taken)
 
     def _look(self) -> None:
-        """Note the address space of the child at work: once it is dead, nobody can tell."""
+        """Record the child's address space while it works: it is unknown after its death."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             pages = Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[0]
             self._largest = max(self._largest, int(pages) * resource.getpagesize())
@@ -167,7 +166,7 @@ class ParserProcess:
     def _autopsy(self) -> DiedError:
         """Why the child died.
 
-        Native code that is refused memory crashes like any bug; its last words or its size tell them apart.
+        Native code crashes when out of memory; its last output or its size distinguish that from a bug.
         """
         code = self._ended()
         self._said.seek(0)
@@ -182,7 +181,7 @@ class ParserProcess:
         return DiedError("crash") if code < 0 else DiedError("unfit", words[-300:])
 
     def _ended(self) -> int:
-        """The exit code of a child that closed its side; one that goes on regardless is ended."""
+        """The exit code of a child that closed its side; killed if it keeps running."""
         try:
             return self._process.wait(2.0)
         except subprocess.TimeoutExpired:

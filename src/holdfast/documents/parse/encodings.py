@@ -1,8 +1,8 @@
-"""From bytes of unknown encoding to text.
+"""Decodes bytes of unknown encoding.
 
-The order is that of certainty: a byte order mark, the zeros of UTF-16 without a mark, valid UTF-8, what the
-document itself declares, and only then a guess. The guess looks at a sample, so that its time is bounded; a
-character elsewhere that does not fit becomes U+FFFD and is not an error.
+In order of certainty: a byte order mark, the zeros of UTF-16 without a mark, valid UTF-8, the encoding that
+the document declares, and only then a guess. The guess uses a sample, so that its time is bounded; an invalid
+character elsewhere becomes U+FFFD and is not an error.
 """
 
 import codecs
@@ -20,7 +20,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Bytes that no text of any supported encoding holds: C0 controls but tab, line breaks, form feed, escape.
+# Bytes that occur in no supported text encoding: C0 controls except tab, line breaks, form feed, escape.
 _CONTROLS = bytes(set(range(32)) - {8, 9, 10, 11, 12, 13, 27})
 _KANA = re.compile("[\u3041-\u30ff]")
 # The letters and the typographic marks of Western Europe among the bytes above ASCII.
@@ -29,7 +29,7 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 
 
 def is_text(head: bytes) -> bool:
-    """True when the first bytes of a file can be text in some encoding."""
+    """True if the first bytes of a file can be text in some encoding."""
     if marked(head) or _utf16(head):
         return True
     controls = len(head) - len(head.translate(None, _CONTROLS))
@@ -42,7 +42,7 @@ def marked(head: bytes) -> str | None:
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
-    """The text of `data`, its line breaks all newlines and without what a database cannot keep."""
+    """The text of `data`, with newlines as line breaks and without characters a database cannot store."""
     return _finished(_decode(data, declared))
 
 
@@ -52,9 +52,9 @@ def _finished(text: str) -> str:
 
 
 def decode_certain(data: bytes) -> str | None:
-    """As `decode`, where the bytes themselves say how they are to be read; None where it would be a guess.
+    """As `decode`, if the bytes themselves determine the encoding; None if it would be a guess.
 
-    To guess takes a library that looks at a sample in dozens of ways, so it is left to the child.
+    Guessing takes a slow library, so it is left to the child.
     """
     name = marked(data) or _utf16(data[:SAMPLE])
     try:
@@ -65,18 +65,18 @@ def decode_certain(data: bytes) -> str | None:
 
 
 def decode_head(head: bytes) -> str:
-    """The first bytes of a file as text, good enough to tell formats apart; never raises."""
+    """The first bytes of a file as text, good enough to recognise formats; never raises."""
     name = marked(head) or _utf16(head[:SAMPLE]) or "utf-8"
     return head.decode(name, "replace").replace("\r\n", "\n")
 
 
 def of_file(path: Readable) -> str:
-    """The encoding of a file that is too large to be decoded at once; the whole of it is looked at."""
+    """The encoding of a file too large to decode at once; reads all of it."""
     with path.open("rb") as file:
         head = file.read(SAMPLE)
-        found = marked(head) or _utf16(head)
-        if found is not None:
-            return found
+        encoding = marked(head) or _utf16(head)
+        if encoding is not None:
+            return encoding
         decoder = codecs.getincrementaldecoder("utf-8")()
         part = head
         while part:
@@ -105,7 +105,7 @@ def _decode(data: bytes, declared: str | None) -> str:
 
 
 def _utf16(head: bytes) -> str | None:
-    """UTF-16 without a mark shows by the zeros of its ASCII characters, all on one side."""
+    """Detect UTF-16 without a mark by the zero bytes of its ASCII characters, all on one side."""
     if b"\0" not in head:
         return None
     pairs = len(head) // 2
@@ -116,7 +116,7 @@ def _utf16(head: bytes) -> str | None:
 
 
 def _known(declared: str | None) -> str | None:
-    """The declared encoding under Python's name, if it is one for text and not the UTF-8 that failed."""
+    """Python's name of the declared encoding, if it is a text encoding and not the UTF-8 that failed."""
     if not declared:
         return None
     try:
@@ -124,12 +124,12 @@ def _known(declared: str | None) -> str | None:
         "".encode(name)
     except (LookupError, ValueError):
         return None
-    # What calls itself Latin-1 on the web is the superset that browsers take it for.
+    # Browsers treat declared Latin-1 as its superset.
     return None if name == "utf-8" else {"iso8859-1": "cp1252", "shift_jis": "cp932"}.get(name, name)
 
 
 def _guess(data: bytes) -> str:
-    """The likeliest legacy encoding, judged by a sample that ends at the end of a line where it can."""
+    """The likeliest legacy encoding, from a sample that ends at a line end if possible."""
     sample = data[:SAMPLE]
     if len(data) > SAMPLE and (end := sample.rfind(b"\n")) > 0:
         sample = sample[:end]
@@ -138,7 +138,7 @@ def _guess(data: bytes) -> str:
             return name
     high = len(_HIGH.findall(sample))
     if high < 32 and high * 4 < len(sample) and len(_WESTERN.findall(sample)) == high:
-        return "cp1252"  # too little to tell Western from Central Europe; the more common one
+        return "cp1252"  # too little to distinguish Western from Central Europe; the more common one
     import charset_normalizer  # noqa: PLC0415 (30 ms, and nearly every file is UTF-8)
 
     best = charset_normalizer.from_bytes(sample).best()
@@ -146,9 +146,9 @@ def _guess(data: bytes) -> str:
 
 
 def _is_japanese(sample: bytes, name: str) -> bool:
-    """True when the sample decodes to text with the share of kana that only Japanese has.
+    """True if the sample decodes to text with the share of kana that only Japanese has.
 
-    Detectors by frequency take short Japanese text for Korean, which uses the same bytes.
+    Frequency-based detectors confuse short Japanese text with Korean, which uses the same bytes.
     """
     try:
         text = sample.decode(name)

@@ -1,4 +1,4 @@
-"""Tables and sheets, drawn small."""
+"""Draws tables and sheets for thumbnails."""
 
 import re
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ class Grid:
 
 
 def table(texts: Sequence[str]) -> Grid:
-    """The table whose rows were written as `tables.row_text` writes them, put together again.
+    """The table behind rows that `tables.row_text` has written.
 
-    A cell with the marks of that writing in it may come out as two: this is for a picture alone.
+    A cell that contains the separators may come out as two: good enough for a picture.
     """
     named = [_named(text[:2000]) for text in texts]
     if not all(named):
@@ -39,7 +39,7 @@ def table(texts: Sequence[str]) -> Grid:
 
 
 def _named(text: str) -> dict[str, str]:
-    """The cells of a row by the names of their columns; empty when it is not written so."""
+    """The cells of a row by column name; empty if it is not written that way."""
     cells: dict[str, str] = {}
     last = ""
     for part in text.split("; "):
@@ -55,7 +55,7 @@ def _named(text: str) -> dict[str, str]:
 
 
 def draw_table(image: Image.Image, faces: Typeface, grid: Grid, room: tuple[int, int, int, int]) -> int:
-    """The table within the room (left, top, right, bottom), as much as fits; where the next thing begins."""
+    """Draw the table into `room` (left, top, right, bottom), as much as fits; returns the next free y."""
     left, top, right, bottom = room
     draw = ImageDraw.Draw(image)
     lines = [*([grid.names] if grid.names else []), *grid.rows]
@@ -79,7 +79,7 @@ def draw_table(image: Image.Image, faces: Typeface, grid: Grid, room: tuple[int,
 
 
 def draw_sheet(image: Image.Image, rows: Sequence[Sequence[str]], name: str | None) -> None:
-    """A sheet that fills the picture: letters above, numbers at the left, its name on a tab below."""
+    """Draw a sheet that fills the picture: letters above, numbers at the left, its name on a tab below."""
     draw = ImageDraw.Draw(image)
     lines = [[typeface.clean(cell[:LONGEST]) for cell in row[:COLUMNS]] for row in rows[:ROWS]]
     faces = Typeface("".join(cell for line in lines for cell in line) + (name or "")[:LONGEST] + "0123456789")
@@ -118,7 +118,7 @@ def _tab(draw: ImageDraw.ImageDraw, faces: Typeface, name: str, room: tuple[int,
 
 
 def _label(draw: ImageDraw.ImageDraw, faces: Typeface, text: str, at: tuple[float, float]) -> None:
-    """A small grey text with its middle at `at`, in the line that ends there."""
+    """Draw a small grey text centred at `at`."""
     word = faces.word(text, _LABEL)
     typeface.draw_word(draw, (at[0] - word.width / 2, at[1] - 4), word, _LABEL)
 
@@ -135,7 +135,7 @@ def _measured(faces: Typeface, text: str, style: Style) -> int:
 
 
 def _widths(faces: Typeface, lines: Sequence[Sequence[str]]) -> list[int]:
-    """The width that each column would like."""
+    """The preferred width of each column."""
     count = max((len(line) for line in lines), default=0)
     return [
         max((_measured(faces, line[number], _NAME) for line in lines if number < len(line)), default=0)
@@ -145,21 +145,21 @@ def _widths(faces: Typeface, lines: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _fitting(widths: Sequence[int], room: int) -> list[int]:
-    """The first columns that fit when each is as narrow as it may be."""
-    kept: list[int] = []
+    """The first columns that fit at minimum width."""
+    columns: list[int] = []
     for width in widths:
-        if kept and sum(min(each, _NARROW) for each in kept) + min(width, _NARROW) > room:
+        if columns and sum(min(each, _NARROW) for each in columns) + min(width, _NARROW) > room:
             break
-        kept.append(width)
-    return kept
+        columns.append(width)
+    return columns
 
 
 def _shares(widths: Sequence[int], room: int) -> list[int]:
-    """The room divided: narrow columns have what they like, the others share the rest."""
+    """The room divided: narrow columns get their preferred width, the others share the rest."""
     spare = max(0, room - sum(widths)) // max(1, len(widths))
     shares = list(widths)
-    for place, number in enumerate(sorted(range(len(widths)), key=lambda each: widths[each])):
-        shares[number] = min(widths[number], room // (len(widths) - place))
+    for done, number in enumerate(sorted(range(len(widths)), key=lambda each: widths[each])):
+        shares[number] = min(widths[number], room // (len(widths) - done))
         room -= shares[number]
     return [share + spare for share in shares]
 
@@ -172,7 +172,7 @@ def _line(
     at: tuple[int, int],
     style: Style,
 ) -> None:
-    """One row of cells, each cut short with an ellipsis; numbers stand at the right."""
+    """Draw one row of cells, each truncated with an ellipsis; numbers are right-aligned."""
     across, top = at
     for cell, width in zip(cells, widths, strict=False):
         text = cell[:LONGEST].strip()
@@ -190,7 +190,7 @@ def _line(
 
 
 def _fitted(faces: Typeface, text: str, style: Style, room: float) -> tuple[list[typeface.DrawnWord], float]:
-    """The words that fit and their length; of a text that does not fit, the beginning with an ellipsis."""
+    """The words that fit and their length; truncated with an ellipsis if necessary."""
     words = [faces.word(word, style, glued=glued) for word, glued in typeface.split(text)]
     used = _used(words, faces, style)
     if used <= room:

@@ -1,6 +1,6 @@
 """HTML: the text a reader would see, with its headings, lists, code and tables.
 
-The tree is walked without recursion: a page of a hundred thousand nested elements is a few bytes a piece.
+The tree is walked without recursion: a hundred thousand nested elements need only a few bytes each.
 """
 
 import re
@@ -20,7 +20,7 @@ _BLOCKS = frozenset(
     | {"dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "html", "legend", "main"}
     | {"ol", "p", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"}
 )
-# The first block inside a list item, as in `<li><p>`, goes on with the item.
+# The first block inside a list item, as in `<li><p>`, continues the item.
 _OPEN = frozenset({Role.LIST, Role.HEADING})
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _META = re.compile(rb"<meta[^>]+", re.IGNORECASE)
@@ -40,21 +40,21 @@ def read(path: Readable, limit: int) -> tuple[str | None, list[Page]]:
 
 
 def _declared(head: bytes) -> str | None:
-    """The encoding that the page names, in whichever way it does so first."""
-    named = [found for found in (_CHARSET.search(meta.group()) for meta in _META.finditer(head)) if found]
-    found = _ENCODING.search(head)
-    if named and (found is None or head.find(named[0].group()) < found.start()):
-        found = named[0]
-    return found[1].decode("ascii", "replace") if found is not None else None
+    """The encoding that the document declares first, in either way."""
+    named = [match for match in (_CHARSET.search(meta.group()) for meta in _META.finditer(head)) if match]
+    first = _ENCODING.search(head)
+    if named and (first is None or head.find(named[0].group()) < first.start()):
+        first = named[0]
+    return first[1].decode("ascii", "replace") if first is not None else None
 
 
 class _Walk:
-    """One pass over the tree in document order; `_held` is the text of the block that is not ended yet."""
+    """One pass over the tree in document order; `_held` is the text of the current block."""
 
     def __init__(self) -> None:
         self._found: list[TextBlock] = []
         self._held: list[str] = []
-        self._inked = False  # something that is no space is held
+        self._inked = False  # `_held` has more than spaces
         self._role = Role.PARAGRAPH
         self._level = 0
 
@@ -74,7 +74,7 @@ class _Walk:
         return self._found
 
     def _onward(self, node: LexborNode, root: LexborNode) -> LexborNode | None:
-        """The next node that is not below this one; ends the elements that are left behind."""
+        """The next node that is not below this one; ends the elements left on the way."""
         here: LexborNode | None = node
         while here is not None and here.mem_id != root.mem_id:
             if here.next is not None:
@@ -85,7 +85,7 @@ class _Walk:
         return None
 
     def _enter(self, node: LexborNode) -> bool:
-        """Take note of a node; False when what is below it has been dealt with or is not to be seen."""
+        """Process a node; False if its children are already processed or invisible."""
         tag = node.tag
         if tag == "-text":
             text = node.text_content or ""
@@ -136,5 +136,5 @@ class _Walk:
 
 
 def _is_plain(table: LexborNode) -> bool:
-    """True for a table of data; one that holds tables, headings or lists is a way to lay out a page."""
+    """True for a data table; one that contains tables, headings or lists is used for layout."""
     return table.css_first("td table, td h1, td h2, td h3, td ul, td ol, td pre") is None

@@ -10,7 +10,7 @@ from holdfast.documents.parse.source import Readable
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TEXT, _PARAGRAPH, _TABLE = f"{_W}t", f"{_W}p", f"{_W}tbl"
 _BREAKS = {f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}tab": "\t", f"{_W}noBreakHyphen": "-"}
-# Deleted text, and the second copy of a drawing that is kept for old programs.
+# Deleted text, and the second copy of a drawing for old programs.
 _SKIPPED = frozenset(
     {f"{_W}del", f"{_W}moveFrom", "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"}
 )
@@ -18,10 +18,10 @@ _MOST_DEPTH = 200
 
 
 def read_docx(path: Readable) -> tuple[str | None, list[Page]]:
-    """The title and the parts of a DOCX; a part ends at a page break that the author set.
+    """The title and the parts of a DOCX; a part ends at a manual page break.
 
-    Page breaks that a program computed are left alone: they move with every edit before them. Inserted text
-    counts, deleted text does not; headers, footers, notes and comments are left out.
+    Computed page breaks are ignored: they move with every edit before them. Inserted text counts, deleted
+    text does not; headers, footers, notes and comments are omitted.
     """
     import docx  # noqa: PLC0415 (0.1 s that most documents do not need)
 
@@ -58,7 +58,7 @@ def _body(element: Any, depth: int) -> Iterator[Any]:
 
 
 def _boxes(paragraph: Any, depth: int) -> Iterator[Any]:
-    """What is in the boxes anchored in a paragraph; boxes inside boxes come with the outer one's text."""
+    """The contents of boxes anchored in a paragraph; nested boxes belong to the outer one's text."""
     waiting = list(reversed(paragraph))
     while waiting:
         child = waiting.pop()
@@ -85,7 +85,7 @@ def _paragraph(element: Any, styles: dict[str, str]) -> TextBlock | None:
 
 
 def _level(style: str, outline: str) -> int:
-    """The level of a heading, 0 for what is none; outline level 9 means body text."""
+    """The level of a heading, 0 for other text; outline level 9 means body text."""
     if style == "title":
         return 1
     number = style.removeprefix("heading ")
@@ -95,18 +95,18 @@ def _level(style: str, outline: str) -> int:
 
 
 def _text(element: Any) -> str:
-    """The text of a paragraph without that of the boxes anchored in it."""
-    found: list[str] = []
+    """The text of a paragraph, without boxes anchored in it."""
+    parts: list[str] = []
     waiting = list(reversed(element))
     while waiting:
         child = waiting.pop()
         if child.tag == _TEXT:
-            found.append(child.text or "")
+            parts.append(child.text or "")
         elif child.tag in _BREAKS:
-            found.append(_BREAKS[child.tag])
+            parts.append(_BREAKS[child.tag])
         elif child.tag not in _SKIPPED and child.tag != f"{_W}txbxContent":
             waiting.extend(reversed(child))
-    return "".join(found)
+    return "".join(parts)
 
 
 def _table(element: Any) -> list[list[str]]:
@@ -120,17 +120,17 @@ def _table(element: Any) -> list[list[str]]:
 
 
 def _breaks_before(paragraph: Any) -> bool:
-    found = paragraph.find(f"{_W}pPr/{_W}pageBreakBefore")
-    return found is not None and found.get(f"{_W}val", "1") not in {"0", "false", "off"}
+    setting = paragraph.find(f"{_W}pPr/{_W}pageBreakBefore")
+    return setting is not None and setting.get(f"{_W}val", "1") not in {"0", "false", "off"}
 
 
 def _breaks_inside(paragraph: Any) -> bool:
-    return any(found.get(f"{_W}type") == "page" for found in paragraph.iter(f"{_W}br"))
+    return any(line_break.get(f"{_W}type") == "page" for line_break in paragraph.iter(f"{_W}br"))
 
 
 def _first_heading(pages: list[Page]) -> str | None:
-    found = (block.text for page in pages for block in page.blocks if block.role is Role.HEADING)
-    return next(found, None)
+    headings = (block.text for page in pages for block in page.blocks if block.role is Role.HEADING)
+    return next(headings, None)
 
 
 def read_pptx(path: Readable) -> tuple[str | None, list[Page]]:

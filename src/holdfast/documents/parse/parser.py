@@ -1,7 +1,7 @@
-"""`Parser`: documents in, outlines, pages and thumbnails out, whatever is in the file.
+"""`Parser`: gives outlines, pages, chunks and thumbnails of documents, however hostile the file.
 
-Safe to share between threads, which then take turns: there is one child, and one document in it at a time.
-After a fork the new process has a child of its own.
+Thread-safe: there is one child, which handles one document at a time. After a fork the new process starts its
+own child.
 """
 
 import base64
@@ -21,8 +21,8 @@ from holdfast.documents.parse.reader import Cut, KnownSlices, Whole
 from holdfast.documents.parse.records import Format, Outline, Page, ParseLimits, UnitRange
 
 T = TypeVar("T")
-# A plain text up to this size is read in this process, in linear time (decision 0043), and stays parsed
-# between its outline and its reading.
+# Plain text up to this size is parsed in this process, in linear time (decision 0043), and cached between
+# `outline` and `read`.
 SMALL_TEXT = 256 * 1024
 # The width of a thumbnail in pixels.
 WIDTH = 320
@@ -45,7 +45,7 @@ class Parser:
     """Parses documents within limits. Every failure is a WorkError with a code that says what is wrong."""
 
     def __init__(self, limits: ParseLimits | None = None, *, in_child: bool = False) -> None:
-        """Parse within these limits; with `in_child` small texts, too, are left to the child."""
+        """Parse within these limits; with `in_child` even small texts are parsed in the child."""
         self._limits = limits or ParseLimits()
         self._small = 0 if in_child else SMALL_TEXT
         self._lock = threading.Lock()
@@ -54,73 +54,73 @@ class Parser:
         _parsers.add(self)
 
     def outline(self, path: Path, name: str = "", seconds: float | None = None) -> Outline:
-        """The format and the size of a document, told by its content; raises `no_text` for one without text.
+        """The format and size of a document, from its content; raises `no_text` for one without text.
 
-        `name` is the file's own, and decides only between formats of plain text.
+        `name` is the file's name, and decides only between formats of plain text.
         """
         self._measure(path)
-        found = sniff.from_head(sniff.read_head(path), name)
-        small = self._small_text(path, found)
+        document_format = sniff.from_head(sniff.read_head(path), name)
+        small = self._small_text(path, document_format)
         if small is not None:
             return small.outline()
         return _shaped(wire.outline_from, self._ask({"ask": "outline", "name": name}, path, seconds))
 
-    def read(self, path: Path, document_format: Format, wanted: UnitRange) -> list[Page]:
-        """The pages of a slice. Pages without text are among them, with no blocks."""
+    def read(self, path: Path, document_format: Format, units: UnitRange) -> list[Page]:
+        """The pages of a slice, including pages without text, which have no blocks."""
         self._measure(path)
         small = self._small_text(path, document_format)
         if small is not None:
-            return small.read(wanted)
-        return _shaped(wire.pages_from, self._ask(_request("read", document_format, wanted), path))
+            return small.read(units)
+        return _shaped(wire.pages_from, self._ask(_request("read", document_format, units), path))
 
     def cut(
         self,
         path: Path,
         document_format: Format,
-        wanted: UnitRange,
+        units: UnitRange,
         options: ChunkOptions,
         known: KnownSlices | None = None,
         seconds: float | None = None,
     ) -> Cut:
-        """The chunks of a slice, cut where it was read; none for a slice that is known."""
+        """The chunks of a slice; none for a known slice."""
         self._measure(path)
         small = self._small_text(path, document_format)
         if small is not None:
-            return reader.cut(small.read(wanted), document_format, options, known or KnownSlices())
+            return reader.cut(small.read(units), document_format, options, known or KnownSlices())
         known = known or KnownSlices()
-        request = _request("cut", document_format, wanted) | _cutting(options)
+        request = _request("cut", document_format, units) | _cutting(options)
         request |= {"parts": list(known.parts), "digests": list(known.digests)}
         return _shaped(wire.cut_from, self._ask(request, path, seconds))
 
     def cut_text(self, text: str, options: ChunkOptions, seconds: float | None = None) -> Cut:
-        """The chunks of a text that somebody sent, recognised and cut in the child, whatever its size."""
+        """The chunks of an uploaded text, always recognised and cut in the child."""
         request = {"ask": "text", "text": text} | _cutting(options)
         return _shaped(wire.cut_from, self._ask(request, seconds=seconds))
 
     def cut_pages(self, pages: Sequence[Page], options: ChunkOptions, seconds: float | None = None) -> Cut:
-        """The chunks of pages that were put together from known text."""
+        """The chunks of pages made from known text."""
         request = {"ask": "pages", "pages": wire.pages_to(pages)} | _cutting(options)
         return _shaped(wire.cut_from, self._ask(request, seconds=seconds))
 
     def measures(self) -> tuple[str, ...]:
-        """What keeps a child from doing harm on this system, in plain words."""
+        """The sandbox measures in force on this system, in plain words."""
         return _shaped(lambda answer: tuple(str(each) for each in answer), self._ask({"ask": "measures"}))
 
     def thumbnail(
         self, path: Path, document_format: Format, width: int = WIDTH, seconds: float | None = None
     ) -> bytes:
-        """A PNG of the first page, drawn in the child. What cannot be read raises as in `read`."""
+        """A PNG of the first page, drawn in the child. Raises as `read` does."""
         self._measure(path)
         request = {"ask": "thumbnail", "format": document_format.value, "width": width}
         return _shaped(base64.b64decode, self._ask(request, path, seconds))
 
     def placeholder(self, document_format: Format, width: int = WIDTH) -> bytes:
-        """A PNG of a sheet that names the format, for a document that cannot be drawn."""
+        """A PNG with the name of the format, for a document that cannot be drawn."""
         request = {"ask": "placeholder", "format": document_format.value, "width": width}
         return _shaped(base64.b64decode, self._ask(request))
 
     def close(self) -> None:
-        """The child has ended. The next document starts another."""
+        """End the child. The next document starts another."""
         with self._lock:
             if self._child is not None:
                 self._child.close()
@@ -130,14 +130,14 @@ class Parser:
         size = path.stat().st_size
         if size > self._limits.bytes:
             raise WorkError(
-                f"the file has {size:,} bytes, more than the limit of {self._limits.bytes:,}; split it",
+                f"the file has {size:,} bytes; the limit is {self._limits.bytes:,}; split it",
                 code="too_large",
             )
 
     def _small_text(self, path: Path, document_format: Format | None) -> Whole | None:
-        """A small file of plain text, parsed now, or just before by the same thread or another.
+        """A small plain text file, parsed now or cached from just before.
 
-        None for what is to be read in the child, where limits of time and memory hold.
+        None for files that belong in the child, with its limits of time and memory.
         """
         about = path.stat()
         if document_format is None or document_format not in _HERE or about.st_size > self._small:
@@ -154,7 +154,7 @@ class Parser:
         return whole
 
     def _ask(self, request: dict[str, Any], path: Path | None = None, seconds: float | None = None) -> Any:
-        """The result of a request to the child; WorkError for whatever went wrong with the document."""
+        """The result of a request to the child; WorkError for any problem with the document."""
         with path.open("rb") if path is not None else contextlib.nullcontext() as file:
             descriptor = None if file is None else file.fileno()
             with self._lock:
@@ -169,10 +169,10 @@ class Parser:
         raise WorkError(message, code=code if code in _CODES else "broken_file")
 
     def _answer(self, request: dict[str, Any], file: int | None, seconds: float | None) -> dict[str, Any]:
-        """What the child says; the lock is held.
+        """The child's answer; the lock is held.
 
-        A child that somebody else killed gets one successor: the kernel ends it when the thread that started
-        it ends, which says nothing about the document. A second such death is the kernel's, short of memory.
+        A child killed from outside is replaced once: the kernel kills it when the thread that started it
+        ends, which is not the document's fault. A second such death means that memory is short.
         """
         for last in (False, True):
             child = self._ready()
@@ -201,7 +201,7 @@ class Parser:
         if death.cause == "timeout":
             return WorkError(
                 f"parsing took longer than {self._limits.seconds:g} s and was stopped; split the document or"
-                " raise the limit",
+                " raise HOLDFAST_PARSE_SECONDS",
                 code="parse_timeout",
             )
         if death.cause in {"memory", "killed"}:
@@ -213,25 +213,25 @@ class Parser:
             )
         if death.cause == "unfit":
             return _unfit(death.words)
-        return WorkError("the file is damaged: its parser crashed on it; upload it again", code="broken_file")
+        return WorkError("the file is damaged: the parser crashed; upload it again", code="broken_file")
 
     def _too_hungry(self) -> WorkError:
         return WorkError(
             f"parsing needed more than {self._limits.memory:,} bytes of memory and was stopped; split the"
-            " document or raise the limit",
+            " document or raise HOLDFAST_PARSE_MEMORY",
             code="parse_memory",
         )
 
     def _forked(self) -> None:
-        """The new process has a lock of its own, for a thread may have held the old one, and no child yet."""
+        """After a fork: a new lock, because a thread may have held the old one, and no child yet."""
         self._lock = threading.Lock()
         if self._child is not None:
             self._child.abandon()
             self._child = None
 
 
-def _request(ask: str, document_format: Format, wanted: UnitRange) -> dict[str, Any]:
-    return {"ask": ask, "format": document_format.value, "first": wanted.first, "last": wanted.last}
+def _request(ask: str, document_format: Format, units: UnitRange) -> dict[str, Any]:
+    return {"ask": ask, "format": document_format.value, "first": units.first, "last": units.last}
 
 
 def _cutting(options: ChunkOptions) -> dict[str, Any]:
@@ -240,8 +240,7 @@ def _cutting(options: ChunkOptions) -> dict[str, Any]:
 
 def _unfit(words: str) -> WorkError:
     return WorkError(
-        f"the parser could not run, through no fault of the document ({words}); mend the installation, then"
-        " retry",
+        f"the parser could not run ({words}); the document is not at fault; fix the installation, then retry",
         code="parser_unfit",
     )
 
@@ -251,7 +250,7 @@ def _shaped(shape: Callable[[Any], T], answer: Any) -> T:
         return shape(answer)
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise WorkError(
-            "the file is damaged: its parser gave no sense; upload it again", code="broken_file"
+            "the file is damaged: the parser returned invalid data; upload it again", code="broken_file"
         ) from error
 
 

@@ -1,9 +1,9 @@
-"""PDF: text by page, with paragraphs and headings told by where lines stand and how tall they are.
+"""PDF: text by page, with paragraphs and headings inferred from the position and height of lines.
 
-A PDF knows neither paragraphs nor headings, only glyphs in places. PDFium gives the text in reading order,
-line by line. A wider gap above a line, a change of size or an indent begins a paragraph; a short line clearly
-taller than the page's commonest is a heading. All of it is decided page by page, so that the text of a page
-does not depend on the slice in which it is read.
+A PDF has neither paragraphs nor headings, only positioned glyphs. PDFium gives the text in reading order,
+line by line. A wider gap above a line, a change of size or an indent starts a paragraph; a short line clearly
+taller than most is a heading. Everything is decided page by page, so that the text of a page does not depend
+on its slice.
 """
 
 import contextlib
@@ -38,11 +38,11 @@ from holdfast.documents.parse.source import Readable
 LONGEST_HEADING = 160
 MAPPED = 128 * MIB
 _STOPS = ".!?:\u3002\uff01\uff1f"
-# PDFium's marks for a hyphen that only the end of the line put there.
+# PDFium's marks for a hyphen at a line break.
 _SOFT_HYPHENS = ("\x02", "\ufffe", "\xad")
 _ITEM = re.compile(r"(?:[•‣◦▪●\u2013-]|\(?\d{1,3}[.)]|[a-z][.)])\s+\S")
 _FOLIO = re.compile(r"(?:page\s+)?\W{0,2}\d{1,5}\W{0,2}(?:(?:of|/)\s*\d{1,5})?", re.IGNORECASE)
-# Scripts that are written without spaces between words: nothing is put between their lines.
+# Scripts without spaces between words: their lines are joined without one.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]"
 )
@@ -50,9 +50,9 @@ _UNSPACED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of text and its place, in points.
+    """A line of text and its position, in points.
 
-    PDFium makes one line of two where the first ends in a hyphen: `last_bottom` is the foot of the last one.
+    PDFium joins two lines if the first ends in a hyphen: `last_bottom` is the bottom of the last one.
     """
 
     text: str
@@ -67,39 +67,39 @@ class _Line:
 
 
 class Pdf:
-    """A PDF to be read by slices. It is opened anew for each, so that nothing PDFium keeps can pile up."""
+    """A PDF read slice by slice. It is reopened for each, so that PDFium's caches do not grow."""
 
     def __init__(self, path: Readable, limits: ParseLimits) -> None:
         self._path = path
         self._limits = limits
 
     def outline(self) -> Outline:
-        """The pages of a PDF; `no_text` when not one of them has any, as in a scan without a text layer."""
+        """The outline; raises `no_text` if no page has text, as in a scan without a text layer."""
         with _opened(self._path) as document:
             pages = len(document)
             if pages > self._limits.pages:
                 raise WorkError(
-                    f"the PDF has {pages:,} pages, more than the limit of {self._limits.pages:,}; split it",
+                    f"the PDF has {pages:,} pages; the limit is {self._limits.pages:,}; split it",
                     code="too_many_pages",
                 )
             if not any(_has_text(document, number) for number in range(pages)):
                 raise WorkError(
-                    "the PDF has no text layer, it is probably a scan; run text recognition on it and upload"
-                    " the result",
+                    "the PDF has no text layer, it is probably a scan; run text recognition (OCR) on it and"
+                    " upload the result",
                     code="no_text",
                 )
             title = " ".join(plain(document.get_metadata_value("Title")).split())
             return Outline(Format.PDF, Unit.PAGE, pages, title or None)
 
-    def ahead(self, wanted: UnitRange) -> bool:  # noqa: ARG002 (pages are read in any order)
+    def ahead(self, units: UnitRange) -> bool:  # noqa: ARG002 (pages are read in any order)
         """Any slice can be read at any time."""
         return True
 
-    def read(self, wanted: UnitRange) -> list[Page]:
+    def read(self, units: UnitRange) -> list[Page]:
         """The pages of the slice."""
         with _opened(self._path) as document:
-            last = min(wanted.last, len(document))
-            return [Page(number, _page(document, number)) for number in range(wanted.first, last + 1)]
+            last = min(units.last, len(document))
+            return [Page(number, _page(document, number)) for number in range(units.first, last + 1)]
 
 
 def thumbnail(path: Readable, width: int) -> bytes:
@@ -115,11 +115,11 @@ def thumbnail(path: Readable, width: int) -> bytes:
 
 
 def _content(path: Readable) -> Any:
-    """The file for PDFium: mapped into memory; a very large one is read bit by bit, more slowly."""
+    """The file for PDFium: memory-mapped; a very large one is read in pieces, more slowly."""
     with path.open("rb") as file:
         size = path.stat().st_size
         if 0 < size <= MAPPED:
-            # A private copy, because PDFium's binding wants memory that could be written to.
+            # A private mapping, because PDFium's binding needs writable memory.
             mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
             return (ctypes.c_ubyte * size).from_buffer(mapped)
     return path.open("rb")
@@ -144,7 +144,7 @@ def _opened(path: Readable) -> Iterator[pdfium.PdfDocument]:
 
 
 def _has_text(document: pdfium.PdfDocument, number: int) -> bool:
-    """True when page `number`, from 0, has text; a page that cannot be loaded has none."""
+    """True if page `number`, from 0, has text; a page that cannot be loaded has none."""
     try:
         with contextlib.closing(document[number]) as page, contextlib.closing(page.get_textpage()) as text:
             return bool(text.count_chars() and text.get_text_range().strip())
@@ -153,7 +153,7 @@ def _has_text(document: pdfium.PdfDocument, number: int) -> bool:
 
 
 def _page(document: pdfium.PdfDocument, number: int) -> tuple[TextBlock, ...]:
-    """The blocks of page `number`, from 1; a damaged page among good ones is left empty."""
+    """The blocks of page `number`, from 1; none for a damaged page."""
     try:
         with (
             contextlib.closing(document[number - 1]) as page,
@@ -163,9 +163,9 @@ def _page(document: pdfium.PdfDocument, number: int) -> tuple[TextBlock, ...]:
             foot = page.get_height() / 10
     except pdfium.PdfiumError:
         return ()
-    # A printed page number would make every page new when one is put in before them.
-    kept = [line for line in lines if line.top > foot or not _FOLIO.fullmatch(line.text)]
-    return tuple(_blocks(kept or lines))
+    # A printed page number would change every later page when one is inserted.
+    body = [line for line in lines if line.top > foot or not _FOLIO.fullmatch(line.text)]
+    return tuple(_blocks(body or lines))
 
 
 def _lines(text: pdfium.PdfTextPage) -> Iterator[_Line]:
@@ -174,16 +174,16 @@ def _lines(text: pdfium.PdfTextPage) -> Iterator[_Line]:
     for line in whole.split("\n"):
         shown = line.strip(" \t\r\f\v")
         if shown:
-            start = at + _places(line[: len(line) - len(line.lstrip(" \t\r\f\v"))])
+            start = at + _utf16_length(line[: len(line) - len(line.lstrip(" \t\r\f\v"))])
             left, top, bottom = _box(text, start)
             if len(shown) > 4:
-                # A raised number or a large initial at the start of a line says nothing about the line.
+                # A superscript or a large initial at the start is not typical of the line.
                 height = statistics.median((top - bottom, *(_height(text, start, shown, n) for n in (2, 3))))
                 top = bottom + height
             broken = any(mark in shown for mark in _SOFT_HYPHENS)
-            last_bottom = _box(text, start + _places(shown) - 1)[2] if broken else bottom
+            last_bottom = _box(text, start + _utf16_length(shown) - 1)[2] if broken else bottom
             yield _Line(plain(shown), left, top, bottom, last_bottom)
-        at += _places(line) + 1
+        at += _utf16_length(line) + 1
 
 
 def _height(text: pdfium.PdfTextPage, start: int, shown: str, part: int) -> float:
@@ -191,17 +191,17 @@ def _height(text: pdfium.PdfTextPage, start: int, shown: str, part: int) -> floa
     at = len(shown) // part
     if shown[at].isspace():
         at -= 1
-    _left, top, bottom = _box(text, start + _places(shown[:at]))
+    _left, top, bottom = _box(text, start + _utf16_length(shown[:at]))
     return top - bottom
 
 
-def _places(text: str) -> int:
-    """How far PDFium counts over a text: it counts UTF-16."""
+def _utf16_length(text: str) -> int:
+    """The length of a text as PDFium counts it, in UTF-16."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _box(text: pdfium.PdfTextPage, at: int) -> tuple[float, float, float]:
-    """Left, top and bottom of the character at a place of the text; zeros for one that PDFium made up."""
+    """Left, top and bottom of the character at this index; zeros for one that PDFium inserted."""
     box = raw.FS_RECTF()
     index = raw.FPDFText_GetCharIndexFromTextIndex(text, at)
     if not raw.FPDFText_GetLooseCharBox(text, index, ctypes.byref(box)):
@@ -225,7 +225,7 @@ def _blocks(lines: list[_Line]) -> Iterator[TextBlock]:
 
 
 def _commonest(lines: list[_Line]) -> float:
-    """The height of most of the page's text."""
+    """The most common height of these lines."""
     weights: dict[float, int] = {}
     for line in lines:
         key = round(line.height, 1)
@@ -234,7 +234,7 @@ def _commonest(lines: list[_Line]) -> float:
 
 
 def _begins(held: list[_Line], line: _Line, height: float, leading: float) -> bool:
-    """True when the line begins a new block after those held."""
+    """True if the line starts a new block."""
     last = held[-1]
     if abs(line.height - last.height) > 0.12 * height or _ITEM.match(line.text):
         return True
@@ -256,9 +256,9 @@ def _block(lines: list[_Line], height: float) -> TextBlock:
 
 
 def _joined(lines: list[str]) -> Iterator[str]:
-    """The lines of one paragraph and what stands between them: a word broken at a line's end is made whole.
+    """The lines of one paragraph and their separators; words hyphenated at a line end are joined.
 
-    A line has no space at its ends and is not empty, so that the line before is all that counts.
+    Lines are stripped and not empty, so that only the previous line matters.
     """
     for text, line in itertools.pairwise(lines):
         broken = text[-1:] == "-" and text[-2:-1].islower() and line[:1].islower()

@@ -1,8 +1,7 @@
-"""Several parsers for a process that serves several tenants: one text holds up nobody else.
+"""A pool of parsers for a process that serves several tenants, so that one text does not block others.
 
-Each parser has a child of its own, which is started when it is first needed. A tenant has at most its share
-of them at a time, and few of its callers wait for one; whoever comes beyond that is told so at once, because
-a caller who waits holds a thread.
+Each parser has its own child, started at first use. A tenant uses at most its share of them at a time, and
+few of its callers may wait; further ones are rejected at once, because a waiting caller holds a thread.
 """
 
 import contextlib
@@ -20,14 +19,14 @@ MEASURES_WITHIN = 5.0
 
 
 class ParsersBusyError(HoldfastError):
-    """Every parser that the tenant may use is in use."""
+    """All parsers that the tenant may use are busy."""
 
     code = "estimate_busy"
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How many parsers there are, how many a tenant has at a time, and how many of its callers wait."""
+    """The number of parsers, how many a tenant may use at a time, and how many of its callers may wait."""
 
     parsers: int = 4
     tenant: int = 2
@@ -35,7 +34,7 @@ class Shares:
 
 
 class Parsers:
-    """Parsers that are lent, one caller at a time each."""
+    """A pool of parsers, each lent to one caller at a time."""
 
     def __init__(self, limits: ParseLimits | None = None, shares: Shares | None = None) -> None:
         self._shares = shares or Shares()
@@ -48,7 +47,7 @@ class Parsers:
 
     @contextlib.contextmanager
     def lent(self, tenant: str, until: float | None = None) -> Iterator[Parser]:
-        """A parser for one caller, had by `until` on the monotonic clock; otherwise ParsersBusyError."""
+        """A parser for one caller; ParsersBusyError if none is free by `until` on the monotonic clock."""
         parser = self._take(tenant, until)
         try:
             yield parser
@@ -60,7 +59,7 @@ class Parsers:
                 self._changed.notify_all()
 
     def measures(self) -> tuple[str, ...]:
-        """What keeps the children of this machine from doing harm, in plain words; found out once."""
+        """The sandbox measures in force on this machine, in plain words; determined once."""
         if self._measures is None:
             try:
                 with self.lent("", time.monotonic() + MEASURES_WITHIN) as parser:
@@ -70,7 +69,7 @@ class Parsers:
         return self._measures
 
     def close(self) -> None:
-        """Every child has ended; the next text starts another."""
+        """End every child; the next text starts another."""
         for parser in self._all:
             parser.close()
 
@@ -103,4 +102,4 @@ class Parsers:
 
 
 def _busy() -> ParsersBusyError:
-    return ParsersBusyError("as many texts as may be at a time are being estimated; ask again in a moment")
+    return ParsersBusyError("too many texts are being estimated at the moment; try again shortly")

@@ -1,8 +1,7 @@
-"""One way into all formats: outline, read, thumbnail. It lives in the child.
+"""One interface to all formats: outline, read, thumbnail. It runs in the child.
 
-A `DocumentReader` remembers the document it opened last, as a plan is followed by the reading of what was
-planned: documents of one slice are parsed once for both, and sheets are read forward from where the last
-slice ended.
+A `DocumentReader` caches the last document, because an outline is followed by reading: documents of one slice
+are parsed once for both, and sheets are read on from where the last slice ended.
 """
 
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ from holdfast.documents.parse.source import Readable
 
 @dataclass(frozen=True, slots=True)
 class KnownSlices:
-    """Digests of slices that need not be cut, each made of a slice's content and of `parts`."""
+    """Digests of slices that need not be cut, each of a slice's content and `parts`."""
 
     parts: tuple[str, ...] = ()
     digests: frozenset[str] = frozenset()
@@ -40,8 +39,8 @@ class KnownSlices:
 class Cut:
     """A slice cut into chunks: the digest of its content and `Known.parts`, its pages, the chunks.
 
-    `pieces` is None for a slice that is known. `exact` is false for a text that was cut as another format
-    than the one it would be taken for.
+    `pieces` is None for a known slice. `exact` is false for a text that was cut as another format
+    than the one it would be recognised as.
     """
 
     digest: str
@@ -57,7 +56,7 @@ def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, k
 
 
 def read_text(text: str, options: ChunkOptions) -> Cut:
-    """A text that is no file yet, recognised, read and cut as it would be."""
+    """A text recognised, read and cut as if it were a file."""
     try:
         form = sniff.from_head(text[: sniff.HEAD].encode("utf-8", "replace")[: sniff.HEAD])
     except HoldfastError:
@@ -83,15 +82,15 @@ def parsed(text: str, document_format: Format) -> "Whole":
 
 
 class Opened(Protocol):
-    """A document that can be asked for its outline and its slices."""
+    """An open document, with its outline and slices."""
 
     def outline(self) -> Outline:
-        """The document at a glance."""
+        """The document's outline."""
 
-    def ahead(self, wanted: UnitRange) -> bool:
-        """True while the slice can still be read from here; otherwise open the document again."""
+    def ahead(self, units: UnitRange) -> bool:
+        """True if the slice can still be read; otherwise the document must be reopened."""
 
-    def read(self, wanted: UnitRange) -> list[Page]:
+    def read(self, units: UnitRange) -> list[Page]:
         """The pages of the slice."""
 
 
@@ -99,29 +98,29 @@ class Whole:
     """A document that is one slice, parsed in full."""
 
     def __init__(self, document_format: Format, title: str | None, pages: Sequence[Page]) -> None:
-        """Keep the pages; `no_text` when there is nothing on them."""
+        """Raises `no_text` if the pages are empty."""
         if not has_text(pages):
-            raise WorkError("there is no text in the document", code="no_text")
+            raise WorkError("the document contains no text", code="no_text")
         self._format = document_format
         self._title = title
         self._pages = pages
 
     def outline(self) -> Outline:
-        """The slides of a deck, the parts of all else."""
+        """The slides of a deck, or the parts of any other document."""
         unit = Unit.SLIDE if self._format is Format.PPTX else Unit.PART
         return Outline(self._format, unit, self._pages[-1].number, self._title)
 
-    def ahead(self, wanted: UnitRange) -> bool:  # noqa: ARG002 (all of it is here)
+    def ahead(self, units: UnitRange) -> bool:  # noqa: ARG002 (all of it is here)
         """Any slice can be read at any time."""
         return True
 
-    def read(self, wanted: UnitRange) -> list[Page]:
+    def read(self, units: UnitRange) -> list[Page]:
         """The pages of the slice."""
-        return [page for page in self._pages if wanted.first <= page.number <= wanted.last]
+        return [page for page in self._pages if units.first <= page.number <= units.last]
 
 
 class DocumentReader:
-    """Reads documents within limits of size. Limits of time and memory are those of the process around it."""
+    """Reads documents within limits of size. The process around it limits time and memory."""
 
     def __init__(self, limits: ParseLimits) -> None:
         self._limits = limits
@@ -129,30 +128,30 @@ class DocumentReader:
         self._document: Opened | None = None
 
     def outline(self, path: Readable, name: str) -> Outline:
-        """The outline of a file, its format told by its content."""
+        """The outline of a file; the format is recognised by content."""
         return self._opened(path, sniff.sniff(path, name)).outline()
 
     def cut(
         self,
         path: Readable,
         document_format: Format,
-        wanted: UnitRange,
+        units: UnitRange,
         options: ChunkOptions,
         known: KnownSlices,
     ) -> Cut:
         """The chunks of a slice."""
-        return cut(self.read(path, document_format, wanted), document_format, options, known)
+        return cut(self.read(path, document_format, units), document_format, options, known)
 
-    def read(self, path: Readable, document_format: Format, wanted: UnitRange) -> list[Page]:
+    def read(self, path: Readable, document_format: Format, units: UnitRange) -> list[Page]:
         """The pages of a slice."""
         document = self._opened(path, document_format)
-        if not document.ahead(wanted):
+        if not document.ahead(units):
             self._key = ()
             document = self._opened(path, document_format)
-        return document.read(wanted)
+        return document.read(units)
 
     def thumbnail(self, path: Readable, document_format: Format, width: int) -> bytes:
-        """A PNG of the first page: a PDF's as it is printed, all else as it is read."""
+        """A PNG of the first page: a PDF's as printed, others drawn from their text."""
         if document_format is Format.PDF:
             from holdfast.documents.parse import pdf  # noqa: PLC0415 (loads PDFium)
 
@@ -174,7 +173,7 @@ class DocumentReader:
         return thumbnails.page(next(page.blocks for page in pages if page.blocks), document_format, width)
 
     def _opened(self, path: Readable, document_format: Format) -> Opened:
-        """The document, opened now or still open from the last request."""
+        """The document, newly opened or cached from the last request."""
         about = path.stat()
         key = (document_format, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
         if self._document is None or self._key != key:

@@ -1,4 +1,4 @@
-"""What a document becomes: an outline, slices of it, and pages of blocks."""
+"""The results of parsing: outlines, slices, and pages of blocks."""
 
 import enum
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 
 class Format(enum.StrEnum):
-    """What the bytes are. The name of a file is at most a hint."""
+    """A file's format. The file name is at most a hint."""
 
     PDF = "pdf"
     DOCX = "docx"
@@ -30,8 +30,8 @@ SHEETS = frozenset({Format.XLSX, Format.XLS, Format.ODS, Format.CSV, Format.TSV}
 TEXTS = frozenset({Format.CSV, Format.TSV, Format.HTML, Format.MARKDOWN, Format.TEXT})
 ARCHIVES = frozenset({Format.DOCX, Format.PPTX, Format.XLSX, Format.ODS})
 
-# Raised by one whenever the same bytes would give other pages: slices are then done again (chunks whose text
-# stayed the same are still not paid again).
+# Incremented whenever the same bytes would give different pages: slices are then redone (chunks with the same
+# text are still not paid again).
 PARSER_VERSIONS = MappingProxyType(
     {
         Format.PDF: "pdfium-1",
@@ -50,7 +50,7 @@ PARSER_VERSIONS = MappingProxyType(
 
 
 class Unit(enum.StrEnum):
-    """What a document is counted in."""
+    """The unit in which a document is counted."""
 
     PAGE = "page"
     SLIDE = "slide"
@@ -59,7 +59,7 @@ class Unit(enum.StrEnum):
 
 
 class Role(enum.StrEnum):
-    """What a block is to its reader."""
+    """The role of a block."""
 
     HEADING = "heading"
     PARAGRAPH = "paragraph"
@@ -70,11 +70,11 @@ class Role(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParseLimits:
-    """What one document may cost: time and memory of the child, and the size of what it is given.
+    """Limits for one document: time and memory of the child, and sizes.
 
     `seconds` is wall time per request and CPU time of the child; `memory` its address space; `bytes` the
     file; `text_bytes` a file of plain text or Markdown; `expanded` the members of an archive together;
-    `cells` those of a workbook; `reply` what one slice may come to.
+    `cells` those of a workbook; `reply` the output of one slice.
     """
 
     seconds: float = 60.0
@@ -97,9 +97,9 @@ class UnitRange:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A document at a glance: all that is needed to cut it into slices.
+    """A document's size and structure: all that is needed to cut it into slices.
 
-    `parts` are the rows of each sheet, in order, and empty for what has no sheets.
+    `parts` are the rows of each sheet, in order; empty for formats without sheets.
     """
 
     format: Format
@@ -116,7 +116,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A run of text that belongs together. `level` is 1 to 6 for a heading and 0 for all else."""
+    """A block of text. `level` is 1 to 6 for a heading and 0 otherwise."""
 
     role: Role
     text: str
@@ -133,28 +133,28 @@ class Page:
 
 
 def slices(outline: Outline, *, pages: int = 12, rows: int = 3000) -> tuple[UnitRange, ...]:
-    """The document cut into slices: a PDF by `pages`, sheets by `rows`, all else whole.
+    """The document cut into slices: a PDF by `pages`, sheets by `rows`, other formats whole.
 
-    A sheet of more than `rows` is cut by itself; smaller ones share a slice while they fit together.
+    A sheet of more than `rows` is cut separately; smaller ones share a slice if they fit.
     """
     if outline.unit is Unit.PAGE:
         return _steps(1, outline.units, pages)
     if outline.unit is not Unit.ROW:
         return (outline.whole,)
-    found: list[UnitRange] = []
+    ranges: list[UnitRange] = []
     start, row = 1, 0
     for height in outline.parts:
         if row + height - start + 1 > rows:
             if row >= start:
-                found.append(UnitRange(start, row))
+                ranges.append(UnitRange(start, row))
             start = row + 1
         row += height
         if height > rows:
-            found.extend(_steps(start, row, rows))
+            ranges.extend(_steps(start, row, rows))
             start = row + 1
     if row >= start:
-        found.append(UnitRange(start, row))
-    return tuple(found)
+        ranges.append(UnitRange(start, row))
+    return tuple(ranges)
 
 
 def _steps(first: int, last: int, size: int) -> tuple[UnitRange, ...]:
@@ -164,9 +164,9 @@ def _steps(first: int, last: int, size: int) -> tuple[UnitRange, ...]:
 
 
 def digest(pages: Sequence[Page], document_format: Format) -> str:
-    """The digest of a slice's content: the same exactly when parser, page numbers, labels and text are.
+    """The digest of a slice's content: equal exactly if parser, page numbers, labels and text are.
 
-    Page numbers count: rows taken over from an earlier generation carry theirs, and must not lie.
+    Page numbers count, because rows reused from an earlier generation keep theirs.
     """
     parts = [PARSER_VERSIONS[document_format]]
     for page in pages:
@@ -177,5 +177,5 @@ def digest(pages: Sequence[Page], document_format: Format) -> str:
 
 
 def has_text(pages: Sequence[Page]) -> bool:
-    """True when there is anything to index on any of the pages."""
+    """True if any of the pages has text to index."""
     return any(page.blocks for page in pages)

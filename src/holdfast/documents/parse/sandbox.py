@@ -1,16 +1,16 @@
-"""What the parsing process may not do, by the means of the kernel it runs on.
+"""The sandbox of the parser process, enforced by the kernel.
 
-A parser of a foreign file may have a flaw that lets the file run code. Then this decides what the code can
-do: nothing beyond the one document that it was handed open. Every measure is taken alone, so that a system
-that knows one of them less still has the others, and `confine` says which are in force:
+A parser of untrusted files may have a flaw that lets a file run code. The sandbox limits such code to the one
+open document. The measures are independent, so that a system without one of them still has the others, and
+`confine` returns those in force:
 
 * hard limits on memory, open files, the size of files and core dumps, which cannot be raised again;
-* no privilege can be gained by starting a program (`no_new_privs`);
-* files: only the code of the parsers can be opened, to be read (Landlock, Linux 5.13);
+* no privileges can be gained by starting a program (`no_new_privs`);
+* files: only the parsers' code can be opened, read-only (Landlock, Linux 5.13);
 * system calls: no network, no other program or process, no change of its own confinement (seccomp, on x86_64
-  and aarch64); where there is no seccomp, a network namespace of its own, with nothing in it.
+  and aarch64); without seccomp, an empty network namespace.
 
-macOS has none of these but the limits.
+macOS has only the limits.
 """
 
 import contextlib
@@ -37,14 +37,14 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _RULE_PATH_BENEATH = 1
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
-# Rights to files that each version of it knows; rights to the network and signals are seccomp's here.
+# File rights known to each Landlock version; network and signals are left to seccomp.
 _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
-# Shared libraries, and the fonts that a PDF does not bring along.
+# Shared libraries, and fonts that a PDF does not embed.
 _SYSTEM = (
     *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/dev/urandom"),
     *("/dev/null", "/usr/share/fonts", "/usr/local/share/fonts"),
 )
-# What is read from a folder of modules that is none of the interpreter's own: it may hold anything else, too.
+# Files readable in module folders that are not the interpreter's own, which may hold anything else, too.
 _PARSERS = (
     *("holdfast", "selectolax", "pypdfium2", "pypdfium2_raw", "docx", "pptx", "lxml", "PIL", "pillow.libs"),
     *("python_calamine", "charset_normalizer", "xlsxwriter", "typing_extensions.py", "lxml.libs"),
@@ -52,13 +52,13 @@ _PARSERS = (
 
 
 def confine(limits: ParseLimits) -> tuple[str, ...]:
-    """This process is confined as far as the system allows; the measures in force, in plain words."""
+    """Confine this process as far as the system allows; returns the measures in force, in plain words."""
     measures = ["an empty environment", *_hard_limits(limits)]
     if sys.platform != "linux":
         return tuple(measures)
     libc = ctypes.CDLL(None, use_errno=True)
     for name in _PARSERS:
-        # What a folder holds is remembered, because folders of strangers cannot be listed afterwards.
+        # Folder contents are cached, because folders of other packages cannot be listed afterwards.
         importlib.util.find_spec(name.partition(".")[0])
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
         measures.append("no new privileges")
@@ -67,33 +67,33 @@ def confine(limits: ParseLimits) -> tuple[str, ...]:
         if _filter_calls(libc):
             measures.append("no network, no other process (seccomp)")
         elif _leave_network(libc):
-            measures.append("no network (a namespace of its own)")
+            measures.append("no network (an empty namespace)")
     return tuple(measures)
 
 
 def _hard_limits(limits: ParseLimits) -> list[str]:
     bounds = (
         (resource.RLIMIT_CORE, 0, "no core dumps"),
-        (resource.RLIMIT_FSIZE, MOST_WORDS, "hardly a file to write"),  # its last words
+        (resource.RLIMIT_FSIZE, MOST_WORDS, "tiny output files"),  # its last words
         (resource.RLIMIT_NOFILE, MOST_FILES, "few open files"),
-        (resource.RLIMIT_AS, limits.memory, "a limit of memory"),
+        (resource.RLIMIT_AS, limits.memory, "a memory limit"),
     )
     return [name for what, most, name in bounds if bound(what, most)]
 
 
 def bound(what: int, most: int) -> bool:
-    """True when a limit of this process is `most`, or the lower one that was set for it, and stays so."""
+    """Set a hard limit to `most`, or a lower existing one; True if it is in force."""
     _soft, hard = resource.getrlimit(what)
     least = most if hard == resource.RLIM_INFINITY else min(most, hard)
     try:
         resource.setrlimit(what, (least, least))
-    except (ValueError, OSError):  # macOS knows some limits and refuses to set them
+    except (ValueError, OSError):  # macOS refuses to set some limits
         return False
     return True
 
 
 def _code() -> Iterable[str]:
-    """What must be readable for parsers to be loaded when they are first needed."""
+    """Paths that must be readable to load parsers later."""
     own = tuple(os.path.realpath(prefix) + os.sep for prefix in (sys.prefix, sys.base_prefix))
     for entry in sys.path:
         if os.path.realpath(entry).startswith(own) or Path(entry).name in {"site-packages", "dist-packages"}:
@@ -104,7 +104,7 @@ def _code() -> Iterable[str]:
 
 
 def _restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> bool:
-    """True when only what is beneath these paths can be opened from now on, and only to be read."""
+    """Allow opening only files below these paths, read-only; True if in force."""
     version = libc.syscall(_long(_CREATE_RULESET), None, _long(0), _long(1))
     if version < 1:
         return False
@@ -122,17 +122,17 @@ def _restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> bool:
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str) -> None:
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         rights = _READ_FILE | (_READ_DIR if Path(path).is_dir() else 0)
-        rule = struct.pack("=Qi", rights, place)
+        rule = struct.pack("=Qi", rights, descriptor)
         libc.syscall(_long(_ADD_RULE), _long(ruleset), _long(_RULE_PATH_BENEATH), rule, _long(0))
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 def _filter_calls(libc: ctypes.CDLL) -> bool:
-    """True when the kernel refuses every call that a parser has no use for."""
+    """Make the kernel refuse system calls that parsers do not need; True if in force."""
     calls = system_calls.OF.get(platform.machine())
     if calls is None:
         return False
@@ -147,7 +147,7 @@ def _filter_calls(libc: ctypes.CDLL) -> bool:
 
 
 def _program(calls: system_calls.Calls) -> Sequence[tuple[int, int, int, int]]:
-    """The filter, in the kernel's own little language: operation, jump if true, jump if false, operand."""
+    """The filter as BPF: operation, jump if true, jump if false, operand."""
     load, equal, at_least, give = 0x20, 0x15, 0x35, 0x06
     allow, refuse, unknown = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38  # EPERM, ENOSYS
     steps = [
@@ -162,7 +162,7 @@ def _program(calls: system_calls.Calls) -> Sequence[tuple[int, int, int, int]]:
         steps += [(equal, 0, 1, number), (give, 0, 0, refuse)]
     for number in calls.unknown:
         steps += [(equal, 0, 1, number), (give, 0, 0, unknown)]
-    # Only about itself: another's limits, and signals to another, are none of its business.
+    # Only for itself: not for limits of, or signals to, other processes.
     for number in calls.own:
         steps += [(equal, 0, 5, number), (load, 0, 0, 16)]
         steps += [(equal, 2, 0, 0), (equal, 1, 0, os.getpid()), (give, 0, 0, refuse), (give, 0, 0, allow)]
@@ -170,6 +170,6 @@ def _program(calls: system_calls.Calls) -> Sequence[tuple[int, int, int, int]]:
 
 
 def _leave_network(libc: ctypes.CDLL) -> bool:
-    """True when this process is in a network of its own that leads nowhere."""
+    """Move this process to an empty network namespace; True if in force."""
     flags = _CLONE_NEWNET if os.geteuid() == 0 else _CLONE_NEWUSER | _CLONE_NEWNET
     return bool(libc.unshare(flags) == 0)

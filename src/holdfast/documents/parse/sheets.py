@@ -1,8 +1,8 @@
 """Workbooks and delimited text: rows, each with the names of its columns.
 
-Rows are counted through all sheets of a workbook, empty ones included, so that a slice is two numbers.
-Reading goes forward only: `Rows` remembers where the last slice of the same file ended, and the next one goes
-on there. A worker that takes slices in order, or every second one, reads a file once.
+Rows are numbered through all sheets of a workbook, including empty ones, so that a slice is two numbers.
+Reading only goes forward: `Rows` continues where the last slice of the same file ended, so that a worker that
+takes slices in ascending order reads a file once.
 """
 
 import csv
@@ -54,37 +54,37 @@ class Rows:
         self._format = document_format
         self._next = 1
         if not any(sheet.height for sheet in self._sheets):
-            raise WorkError("there is not one filled cell in the file", code="no_text")
+            raise WorkError("the file has no filled cells", code="no_text")
 
     def outline(self) -> Outline:
         """The rows of each sheet and of all together."""
         heights = tuple(sheet.height for sheet in self._sheets)
         return Outline(self._format, Unit.ROW, sum(heights), None, heights)
 
-    def ahead(self, wanted: UnitRange) -> bool:
-        """True when the slice has not been passed yet."""
-        return wanted.first >= self._next
+    def ahead(self, units: UnitRange) -> bool:
+        """True if the slice has not been passed yet."""
+        return units.first >= self._next
 
-    def read(self, wanted: UnitRange) -> list[Page]:
-        """One page for each sheet that the slice touches; the slice must be ahead."""
+    def read(self, units: UnitRange) -> list[Page]:
+        """One page for each sheet in the slice, which must be `ahead`."""
         pages: list[Page] = []
         before = 0
         for number, sheet in enumerate(self._sheets, start=1):
-            first = max(wanted.first - before, 1)
-            last = min(wanted.last - before, sheet.height)
+            first = max(units.first - before, 1)
+            last = min(units.last - before, sheet.height)
             before += sheet.height
             if first <= last:
                 pages.append(Page(number, _blocks(sheet, first, last), sheet.name))
-        self._next = wanted.last + 1
+        self._next = units.last + 1
         return pages
 
 
 def corner(
     path: Readable, document_format: Format, limits: ParseLimits, most: int
 ) -> tuple[str | None, list[list[str]]]:
-    """The name of the first sheet that has anything in it, and its first `most` rows as they stand.
+    """The name of the first sheet that is not empty, and its first `most` rows.
 
-    Of delimited text no more than these rows is read.
+    Of delimited text only these rows are read.
     """
     if document_format in TEXTS:
         encoding, separator = encodings.of_file(path), _delimiter(path, document_format)
@@ -96,7 +96,7 @@ def corner(
         name, rows = (sheet.name, sheet.rows) if sheet is not None else (None, iter(()))
     taken = [[tables.spelled(cell) for cell in row] for row in itertools.islice(rows, most)]
     if not any(cell for row in taken for cell in row):
-        raise WorkError("there is not one filled cell in the file", code="no_text")
+        raise WorkError("the file has no filled cells", code="no_text")
     return name, taken
 
 
@@ -140,7 +140,7 @@ def _workbook(path: Readable, limits: ParseLimits) -> list[_Sheet]:
 
 
 def _delimited(path: Readable, document_format: Format, limits: ParseLimits) -> list[_Sheet]:
-    """The one sheet of a delimited text. It is gone through twice, to count and to read, and never held."""
+    """The one sheet of a delimited text. It is read twice, to count and to read, and never held."""
     encoding = encodings.of_file(path)
     separator = _delimiter(path, document_format)
     csv.field_size_limit(MOST_FIELD)
@@ -171,7 +171,7 @@ def _delimiter(path: Readable, document_format: Format) -> str:
 
 
 def _separator(head: bytes) -> str:
-    """The separator of delimited text: the regular one, or else the commonest of the first line."""
+    """The separator of delimited text: the regular one, or else the most frequent in the first line."""
     text = encodings.decode_head(head)
     return sniff.regular_separator(text) or max(",;\t|", key=text.partition("\n")[0].count)
 

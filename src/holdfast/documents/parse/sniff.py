@@ -1,4 +1,4 @@
-"""What a file is, told by its content. The name decides only between formats that are all plain text."""
+"""Recognises a file's format by its content. The name decides only between formats of plain text."""
 
 import mmap
 import re
@@ -38,16 +38,16 @@ _ATX = re.compile(r"^#{1,6} \S", re.MULTILINE)
 
 
 def sniff(path: Readable, name: str = "") -> Format:
-    """The format of a file; opens archives, so it belongs into the child for what `from_head` cannot tell."""
+    """The format of a file. May open archives: run it in the child if `from_head` is not enough."""
     head = read_head(path)
-    found = from_head(head, name)
-    if found is not None:
-        return found
+    document_format = from_head(head, name)
+    if document_format is not None:
+        return document_format
     return _archived(path) if head.startswith(_ZIP) else _compound(path)
 
 
 def read_head(path: Readable) -> bytes:
-    """The first bytes of a file, enough to know text from all else; `no_text` for an empty one."""
+    """The first bytes of a file, enough to recognise text; raises `no_text` for an empty one."""
     with path.open("rb") as file:
         head = file.read(HEAD)
     if not head:
@@ -56,9 +56,9 @@ def read_head(path: Readable) -> bytes:
 
 
 def from_head(head: bytes, name: str = "") -> Format | None:
-    """The format that the first bytes show, None for a container that must be opened.
+    """The format shown by the first bytes; None for a container that must be opened.
 
-    Raises `unknown_format` for what no parser here reads.
+    Raises `unknown_format` for unsupported formats.
     """
     if head.startswith((*_ZIP, _COMPOUND)):
         return None
@@ -70,9 +70,9 @@ def from_head(head: bytes, name: str = "") -> Format | None:
 
 
 def check_head(head: bytes) -> None:
-    """Return if a file that begins like this may be read; WorkError `unknown_format` if none such can be.
+    """Raise WorkError `unknown_format` if a file with this beginning cannot be supported.
 
-    Cheap and linear, for whoever takes files in. A container passes: what is in it is found out by the work.
+    Cheap and linear, for uploads. A container passes: its contents are examined by the worker.
     """
     if head.startswith((*_ZIP, _COMPOUND)) or b"%PDF-" in head[:1024] or encodings.is_text(head):
         return
@@ -103,12 +103,12 @@ def _textual(text: str, name: str) -> Format:
     return Format.TEXT
 
 
-# These go over a text from front to back by hand. One pattern for each tried every beginning against every
-# end: a few hundred bytes kept it busy for ever, a few ten thousand for a minute.
+# Scanned by hand: regular expressions backtracked exponentially on a few hundred bytes, or took a minute for
+# a few ten thousand.
 
 
 def _begins_as_html(text: str) -> bool:
-    """True when nothing but an XML declaration and comments stands before the first tag of a page."""
+    """True if only an XML declaration and comments precede the first tag."""
     at = _after_space(text, 0)
     if text[at : at + 5].lower() == "<?xml":
         end = text.find(">", at)
@@ -125,13 +125,13 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _has_tag(text: str) -> bool:
-    """True when a tag begins anywhere and ends somewhere behind."""
+    """True if a tag starts anywhere and ends after that."""
     tag = _HTML_TAG.search(text)
     return tag is not None and text.find(">", tag.end()) >= 0
 
 
 def _is_markdown(text: str) -> bool:
-    """True when there are two marks of Markdown: lines that begin with one, rows of tables, links."""
+    """True if there are two signs of Markdown: line markers, table rows, links."""
     marks = 0
     for line in text.split("\n"):
         begins = _MARKDOWN_LINE.match(line)
@@ -145,7 +145,7 @@ def _is_markdown(text: str) -> bool:
 
 
 def _links(line: str, start: int) -> int:
-    """How many `[text](address)` a line has from here on, counted up to two."""
+    """How many `[text](url)` a line has from here on, counted up to two."""
     count, closed = 0, 0
     while count < 2:
         middle = line.find("](", start)
@@ -163,7 +163,7 @@ def _links(line: str, start: int) -> int:
 
 
 def regular_separator(text: str) -> str | None:
-    """The separator that stands equally often, at least twice, in each of the first lines, three or more."""
+    """The separator with the same count, at least two, in each of the first three or more lines."""
     lines = [line for line in text[:16384].split("\n")[:20] if line.strip()]
     if len(text) > 16384 and len(lines) < 20:
         lines = lines[:-1]
@@ -178,18 +178,18 @@ def regular_separator(text: str) -> str | None:
 
 def _archived(path: Readable) -> Format:
     names = archive.names(path)
-    for member, found in _MEMBERS:
+    for member, document_format in _MEMBERS:
         if member in names:
-            return found
+            return document_format
     if "content.xml" in names and b"opendocument.spreadsheet" in archive.first_bytes(path, "mimetype"):
         return Format.ODS
     raise WorkError(
-        "the file is an archive, not a document; unpack it and upload what is inside", code="unknown_format"
+        "the file is an archive, not a document; unpack it and upload its contents", code="unknown_format"
     )
 
 
 def _compound(path: Readable) -> Format:
-    """Tell old workbooks from encrypted new ones and from other old formats by the names of their streams."""
+    """Distinguish old workbooks, encrypted new ones and other old formats by the names of their streams."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if content.find("EncryptedPackage".encode("utf-16-le")) >= 0:
             raise WorkError(
@@ -198,5 +198,5 @@ def _compound(path: Readable) -> Format:
         if any(content.find(name.encode("utf-16-le")) >= 0 for name in ("Workbook", "Book\0")):
             return Format.XLS
     raise WorkError(
-        "the file is of an old or unknown Office format; save it as DOCX, PPTX or PDF", code="unknown_format"
+        "the file is in an old or unknown Office format; save it as DOCX, PPTX or PDF", code="unknown_format"
     )

@@ -1,6 +1,6 @@
-"""A document as an open descriptor: all that its parser gets of it, and all that a confined child can read.
+"""A document as an open descriptor, which is all that a sandboxed child can read.
 
-It has the two methods of a path that parsers use, so that they take either.
+It has the two methods of a path that parsers use, so that they accept either.
 """
 
 import io
@@ -12,7 +12,7 @@ _BUFFER = 256 * 1024
 
 
 class SourceFile:
-    """An open file. It is closed when nobody has it any more."""
+    """An open file, closed with its last reference."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -21,20 +21,20 @@ class SourceFile:
         os.close(self._descriptor)
 
     def open(self, mode: str = "rb") -> BinaryIO:  # noqa: ARG002 (as a path has it)
-        """The bytes from their beginning, with a place of their own: several may be read at once."""
+        """A stream from the beginning, with its own position: several may be read at once."""
         return io.BufferedReader(_Bytes(self), _BUFFER)
 
     def stat(self) -> os.stat_result:
-        """What is known of the file."""
+        """The file's status."""
         return os.fstat(self._descriptor)
 
     def fileno(self) -> int:
-        """The descriptor, which stays this object's own."""
+        """The descriptor, still owned by this object."""
         return self._descriptor
 
 
 class _Bytes(io.RawIOBase):
-    """Reads a descriptor without moving its place, which all who share it would share."""
+    """Reads a descriptor without moving its shared position."""
 
     def __init__(self, source: SourceFile) -> None:
         self._source = source
@@ -54,7 +54,7 @@ class _Bytes(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._source.stat().st_size}[whence]
         if base + offset < 0:
-            raise OSError("there is nothing before the beginning of a file")
+            raise OSError("negative seek position")
         self._at = base + offset
         return self._at
 
@@ -66,4 +66,4 @@ class _Bytes(io.RawIOBase):
 
 
 Readable = Path | SourceFile
-"""What a parser reads: a file by its path, or one that is open already."""
+"""A parser's input: a path, or an open file."""

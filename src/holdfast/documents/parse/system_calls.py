@@ -1,4 +1,4 @@
-"""The numbers of the system calls that a parser has no use for, by architecture."""
+"""The numbers of the system calls that parsers do not need, by architecture."""
 
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -6,9 +6,9 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls that are refused, that seem not to exist, and that are allowed about oneself alone.
+    """Calls that are refused, that appear not to exist, and that are allowed only for the process itself.
 
-    `unknown` is for what the C library tries first and does in an older way when there is no such call.
+    `unknown` is for calls for which the C library has a fallback.
     """
 
     architecture: int

@@ -1,9 +1,9 @@
-"""Rows of cells as sentences that embed well: each value next to the name of its column.
+"""Rows of cells as text that embeds well: each value next to its column name.
 
-The names are repeated in every row, so that a header decides how much text a table becomes: one cell of
-100 KB above 3,000 rows would be 300 MB. Names are therefore shortened, each to `LONGEST_NAME` and all of them
-together to `NAMES_SHARE` times the text of the cells (or `MOST_NAMES`, if that is more). No cell is, and a
-header that is shortened stands once in full, as a row of its own.
+Names are repeated in every row, so one header cell of 100 KB above 3,000 rows would give 300 MB. Names are
+therefore shortened, each to `LONGEST_NAME` and all of them together to `NAMES_SHARE` times the text of the
+cells (or `MOST_NAMES`, if that is more). Cells are not, and a shortened header appears once in full, as a row
+of its own.
 """
 
 import datetime as dt
@@ -17,7 +17,7 @@ Cell = str | float | bool | dt.date | dt.time | dt.timedelta | None
 
 
 def spelled(cell: Cell) -> str:
-    """One cell as text: whole numbers without a point, dates as ISO 8601, space runs as one space."""
+    """One cell as text: integers without a point, dates as ISO 8601, runs of spaces as one space."""
     if isinstance(cell, str):
         return " ".join(cell.split())
     if cell is None:
@@ -36,7 +36,7 @@ def spelled(cell: Cell) -> str:
 
 
 def looks_like_header(row: Sequence[str]) -> bool:
-    """True when a first row names columns: at least two, all of them words, all different."""
+    """True if a first row names columns: at least two, all words, all different."""
     names = [cell for cell in row if cell]
     return (
         len(names) >= 2
@@ -46,9 +46,9 @@ def looks_like_header(row: Sequence[str]) -> bool:
 
 
 def names_for(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The names of the columns as they are repeated in these rows: the header, shortened where it must be.
+    """The column names as repeated in these rows: the header, shortened where necessary.
 
-    It depends on nothing but the header and the rows, so that the same rows always have the same text.
+    Depends only on the header and the rows, so that the same rows always have the same text.
     """
     names = [_shortened(name, LONGEST_NAME) for name in header]
     sizes = [len(name) for name in names]
@@ -75,7 +75,7 @@ def row_text(header: Sequence[str] | None, row: Sequence[str]) -> str:
 
 
 def row_texts(rows: Iterable[Sequence[Cell]], *, headed: bool | None = None) -> Iterator[str]:
-    """The texts of a small table, its header folded into each row; None means: see whether it has one.
+    """The texts of a small table, with its header in each row; `headed` None means: detect it.
 
     A header with no rows under it is text like any other.
     """

@@ -21,10 +21,10 @@ def load(path: Readable, limit: int, declared: str | None = None) -> str:
 
 
 def content(path: Readable, limit: int) -> bytes:
-    """The bytes of a file of at most `limit`."""
+    """The bytes of a file, at most `limit`."""
     with path.open("rb") as file:
         size = path.stat().st_size
-        # Asking for `limit` bytes would make room for as many, however small the file.
+        # Reading `limit` bytes would allocate as many, however small the file.
         data = file.read(min(size, limit) + 1)
     if len(data) > limit:
         raise WorkError(f"the text is larger than the limit of {limit:,} bytes; split it", code="too_large")
@@ -32,7 +32,7 @@ def content(path: Readable, limit: int) -> bytes:
 
 
 def beginning(path: Readable, size: int = BEGINNING) -> str:
-    """The decoded text of the first `size` bytes of a file, without the piece of a letter at their end."""
+    """The decoded text of the first `size` bytes of a file, without a partial character at the end."""
     with path.open("rb") as file:
         data = file.read(size)
     if len(data) == size:
@@ -45,9 +45,9 @@ def beginning(path: Readable, size: int = BEGINNING) -> str:
 
 
 def plain_pages(text: str) -> list[Page]:
-    """Paragraphs between blank lines; a form feed begins a new page, as in printed text."""
-    found = (_paragraphs(page) for page in text.split("\f"))
-    return [Page(number, blocks) for number, blocks in enumerate(found, start=1)]
+    """Paragraphs between blank lines; a form feed starts a new page."""
+    pages = (_paragraphs(page) for page in text.split("\f"))
+    return [Page(number, blocks) for number, blocks in enumerate(pages, start=1)]
 
 
 def _paragraphs(text: str) -> tuple[TextBlock, ...]:
@@ -56,7 +56,7 @@ def _paragraphs(text: str) -> tuple[TextBlock, ...]:
 
 
 def markdown_title(blocks: tuple[TextBlock, ...]) -> str | None:
-    """The title of the front matter, or else the first heading of the best level."""
+    """The title in the front matter, or else the first heading of the highest level."""
     if blocks and blocks[0].role is Role.CODE and (named := _named(blocks[0].text)):
         return named
     headings = [block for block in blocks if block.role is Role.HEADING]
@@ -64,7 +64,7 @@ def markdown_title(blocks: tuple[TextBlock, ...]) -> str | None:
 
 
 def _named(front_matter: str) -> str:
-    """The title of the front matter, without quotes around it; empty when it has none."""
+    """The title in the front matter, without quotes; empty if it has none."""
     lines = (line for line in front_matter.split("\n") if line.startswith("title:"))
     title = next(lines, "").removeprefix("title:").strip(" \t")
     quoted = len(title) > 2 and title[0] in "'\"" and title[-1] == title[0]
@@ -72,12 +72,12 @@ def _named(front_matter: str) -> str:
 
 
 def markdown_pages(text: str) -> list[Page]:
-    """One page with the blocks of the Markdown. Marks inside a line stay as they are written."""
+    """One page with the blocks of the Markdown. Inline markup stays as written."""
     return [Page(1, tuple(_Markdown(text.split("\n")).blocks()))]
 
 
 class _Markdown:
-    """One pass over the lines; `_held` are the lines of the paragraph or item that is not ended yet."""
+    """One pass over the lines; `_held` are the lines of the current paragraph or item."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
@@ -100,7 +100,7 @@ class _Markdown:
         return self._found
 
     def _special(self, line: str) -> bool:
-        """True when the line is more than the next one of a paragraph, and has been dealt with."""
+        """True if the line does not continue a paragraph, and has been processed."""
         first = line.lstrip(" \t")[:1]
         if first == "#" and (heading := _heading(line.strip())):
             self._end()
@@ -165,11 +165,11 @@ class _Markdown:
             self._add(Role.ROW, text, 0)
 
 
-# By hand, because a pattern with two runs of spaces side by side tries every way to divide them.
+# By hand, because a pattern with two adjacent runs of spaces backtracks over every split.
 
 
 def _heading(line: str) -> tuple[int, str] | None:
-    """Level and text of a heading that begins with hashes, without those that close it."""
+    """Level and text of a heading with leading hashes, without closing ones."""
     text = line.lstrip("#")
     level = len(line) - len(text)
     if level > 6 or (text and text[0] not in " \t"):
@@ -182,7 +182,7 @@ def _heading(line: str) -> tuple[int, str] | None:
 
 
 def _is_rule(line: str) -> bool:
-    """True for three or more of one mark, apart by nothing but spaces."""
+    """True for three or more of one mark, with only spaces between."""
     marks = line.replace(" ", "").replace("\t", "")
     indent = len(line) - len(line.lstrip(" "))
     return len(marks) > 2 and indent < 4 and line[indent] == marks[0] and not marks.strip(marks[0])

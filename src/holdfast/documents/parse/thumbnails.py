@@ -1,8 +1,8 @@
-"""A small picture of the first page of a document that has no pages of its own to draw.
+"""Thumbnails of the first page of documents in formats without pages.
 
-It shows what the reader reads: headings larger, paragraphs in lines, lists with their marks, tables and
-sheets as grids. Everything is cut short before it is measured, so that no text, however long, takes more than
-a page's worth of work. The same blocks always give the same bytes.
+They show the parsed text: headings larger, paragraphs in lines, lists with markers, tables and sheets as
+grids. Everything is truncated before it is measured, so that no text, however long, takes more than a page's
+worth of work. The same blocks always give the same bytes.
 """
 
 import io
@@ -19,7 +19,7 @@ from holdfast.documents.parse.typeface import DrawnWord, Style, Typeface
 _PAPER, _EDGE, _INK, _LINES = (250, 250, 248), (208, 208, 204), (72, 84, 96), (226, 227, 224)
 _CODE_PAPER, _DARK = (244, 245, 247), (24, 29, 36)
 A4, SLIDE = 1.414, 0.5625
-# All sizes below are for a picture that is this wide, as those of PDFs are by default.
+# All sizes below are for a picture of this width, the default for PDFs.
 DRAWN = 320
 MARGIN = 26
 MOST_BLOCKS, MOST_LETTERS = 120, 4000
@@ -42,7 +42,7 @@ _SLIDE_TITLE, _SLIDE_BODY = Style(20, bold=True, colour=_DARK), Style(12)
 
 
 def placeholder(document_format: Format, width: int) -> bytes:
-    """A sheet of paper with the name of the format on it, for what has nothing to show."""
+    """A blank page with the name of the format, for documents that cannot be shown."""
     height = round(width * A4)
     image = Image.new("RGB", (width, height), _PAPER)
     draw = ImageDraw.Draw(image)
@@ -57,7 +57,7 @@ def placeholder(document_format: Format, width: int) -> bytes:
 
 
 def page(blocks: Sequence[TextBlock], document_format: Format, width: int) -> bytes:
-    """The blocks of a page on white paper, as many as it holds; slides are wider than high."""
+    """The blocks of a page on white, as many as fit; slides are wider than high."""
     slide = document_format is Format.PPTX
     image = Image.new("RGB", (DRAWN, round(DRAWN * (SLIDE if slide else A4))), "white")
     _Page(image, _shown(blocks, document_format), slide=slide).fill()
@@ -65,7 +65,7 @@ def page(blocks: Sequence[TextBlock], document_format: Format, width: int) -> by
 
 
 def sheet(rows: Sequence[Sequence[str]], name: str | None, width: int) -> bytes:
-    """The upper left corner of a sheet with its rules, its letters and its numbers."""
+    """The upper left corner of a sheet with grid lines, column letters and row numbers."""
     image = Image.new("RGB", (DRAWN, round(DRAWN * A4)), "white")
     grids.draw_sheet(image, rows, name)
     return _png(image, width)
@@ -81,7 +81,7 @@ def _png(image: Image.Image, width: int) -> bytes:
 
 
 def _shown(blocks: Sequence[TextBlock], document_format: Format) -> list[TextBlock]:
-    """The blocks that can be on the page, each cut short, without marks that a reader would not see."""
+    """The blocks that may fit, each truncated, without invisible markup."""
     shown = []
     if document_format is Format.MARKDOWN and len(blocks) > 1 and _is_front_matter(blocks[0]):
         blocks = blocks[1:]
@@ -111,7 +111,7 @@ class _Page:
         self._body = _SLIDE_BODY if slide else _BODY
 
     def fill(self) -> None:
-        """Every block is drawn until the paper ends."""
+        """Draw blocks until nothing more fits."""
         for role, group in itertools.groupby(self._blocks, key=lambda block: block.role):
             if role is Role.ROW:
                 grid = grids.table([block.text for block in itertools.islice(group, 40)])
@@ -173,7 +173,7 @@ class _Page:
         self._top += 2
 
     def _code(self, text: str) -> None:
-        """Program text as it is, cut off at the right, on grey."""
+        """Draw code unwrapped, cut off at the right, on grey."""
         lines = [line.expandtabs(4).rstrip() for line in text.split("\n")]
         lines = [line for line in lines if not line.lstrip().startswith(_FENCES)]
         room = max(1, (self._bottom - self._top - 8) // _CODE.leading)
@@ -198,7 +198,7 @@ class _Page:
         return [self._faces.word(word, style, glued=glued) for word, glued in typeface.split(text)]
 
     def _lines(self, text: str, style: Style, *, left: int = 0, most: int = 1000) -> None:
-        """The text in lines between the margins, from the right for scripts that are read so."""
+        """Draw the text in lines between the margins, from the right for right-to-left scripts."""
         start, end = MARGIN + left, self._image.width - MARGIN
         rtl = typeface.is_rtl(text)
         if rtl:
@@ -229,7 +229,7 @@ def _length(words: Sequence[DrawnWord], gap: float) -> float:
 
 
 def _within(words: Sequence[DrawnWord], width: float, gap: float) -> list[DrawnWord]:
-    """The words that begin within a width; the last may be cut by whoever draws over it."""
+    """The words that start within a width; the last may be cut off."""
     line: list[DrawnWord] = []
     across = 0.0
     for word in words:
@@ -241,7 +241,7 @@ def _within(words: Sequence[DrawnWord], width: float, gap: float) -> list[DrawnW
 
 
 def _turned(line: Sequence[DrawnWord]) -> list[DrawnWord]:
-    """The words from left to right of a line that is read from the right; Latin words keep their order."""
+    """The words of a right-to-left line in visual order; Latin words keep their order."""
     turned: list[DrawnWord] = []
     runs = itertools.groupby(line, key=lambda word: word.rtl)
     for rtl, run in reversed([(rtl, list(run)) for rtl, run in runs]):
@@ -250,7 +250,7 @@ def _turned(line: Sequence[DrawnWord]) -> list[DrawnWord]:
 
 
 def _paragraph_lines(text: str) -> list[str]:
-    """A paragraph as one line to be wrapped; as its own lines where they are short, as in an address."""
+    """A paragraph as one line to wrap, or as its own lines if they are short, as in a postal address."""
     lines = [line.strip() for line in text.split("\n")]
     if all(len(line) >= PROSE for line in lines[:-1]):
         return [" ".join(lines)]
@@ -260,7 +260,7 @@ def _paragraph_lines(text: str) -> list[str]:
 def _wrapped(
     words: Sequence[DrawnWord], width: float, faces: Typeface, style: Style
 ) -> Iterator[list[DrawnWord]]:
-    """Lines of words that fit; a word longer than a line is broken."""
+    """Lines of words that fit; a word longer than a line is split."""
     gap = faces.space(style)
     line: list[DrawnWord] = []
     for word in itertools.chain.from_iterable(_broken(word, width, faces, style) for word in words):

@@ -1,8 +1,7 @@
-"""Words drawn small: by a face that has all their letters, or as a grey bar of about their length.
+"""Draws words for thumbnails: with a font that has all their letters, or as a grey bar of about their length.
 
-Pillow brings one face with the letters of English. What lies under the system's font folders is used where it
-is there and has the letters. A script that no face here has is shown as bars, as a designer shows text whose
-words do not matter yet: a page of empty boxes would tell a reader less.
+Pillow includes one font with the letters of English. Fonts of the system are used if they have the letters. A
+script without a font is drawn as bars, as designers draw placeholder text: empty boxes would say less.
 """
 
 import functools
@@ -23,10 +22,10 @@ BAR = (206, 210, 214)
 Face = ImageFont.FreeTypeFont
 Colour = tuple[int, int, int]
 
-# Of the fonts of a system, upright ones for running text come first: their names begin like this.
+# Of the system's fonts, upright text fonts come first: their names start like this.
 _PREFERRED = ("dejavusans.", "notosans-regular", "liberationsans-regular", "notosanscjk", "notosans", "wqy")
 _UNFIT = ("bold", "italic", "oblique", "mono", "condensed", "light", "black", "thin", "emoji", "math", "icon")
-# Punctuation that the built-in face lacks, and what people type instead.
+# Punctuation that the built-in font lacks, and its substitutes.
 _TYPED = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2013\u2014\u2212\u2022\u00b7", "-")
     | {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
@@ -36,7 +35,7 @@ _TYPED = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a run of words looks."""
+    """The style of a run of words."""
 
     size: int
     bold: bool = False
@@ -45,13 +44,13 @@ class Style:
 
     @property
     def leading(self) -> int:
-        """From one line to the next."""
+        """The distance from one line to the next."""
         return round(self.size * 1.42)
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnWord:
-    """A word with the face that draws it; without one it is a bar. `width` is in pixels."""
+    """A word with its font; without one it is drawn as a bar. `width` is in pixels."""
 
     text: str
     face: Face | None
@@ -62,21 +61,21 @@ class DrawnWord:
 
 @functools.cache
 def _files() -> tuple[str, ...]:
-    """The font files of the system that are fit for text, the preferred first; always in the same order."""
+    """The system's font files suitable for text, preferred first; deterministic."""
     fit = [path for folder in FOLDERS for path in _listed(folder) if not _has(path, _UNFIT)]
     return tuple(sorted(fit, key=lambda path: (_rank(path), path)))
 
 
 def _listed(folder: str) -> Iterator[str]:
     seen = 0
-    for place, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(names):
             seen += 1
             if seen > MOST_FILES:
                 return
             if name.lower().endswith((".ttf", ".otf", ".ttc")):
-                yield str(Path(place, name))
+                yield str(Path(parent, name))
 
 
 def _has(path: str, words: tuple[str, ...]) -> bool:
@@ -91,7 +90,7 @@ def _rank(path: str) -> int:
 
 @functools.cache
 def built_in(size: int) -> Face:
-    """The face that Pillow brings along."""
+    """The font included in Pillow."""
     face = ImageFont.load_default(size)
     if not isinstance(face, ImageFont.FreeTypeFont):
         raise TypeError("Pillow was built without FreeType")
@@ -102,17 +101,17 @@ def built_in(size: int) -> Face:
 def _loaded(path: str, size: int) -> Face | None:
     try:
         return ImageFont.truetype(path, size)
-    except (OSError, ValueError):  # no font after all
+    except (OSError, ValueError):  # not a font after all
         return None
 
 
 @functools.lru_cache(maxsize=8192)
 def _drawable(path: str, letter: str) -> bool:
-    """True when the face has a picture for the letter other than the one for letters it does not have."""
+    """True if the font has a glyph for the letter other than its missing-glyph box."""
     face = _face(path, 12)
     if face is None:
         return False
-    # A character that is none has no glyph in any face; the picture is taken of both without shaping.
+    # A noncharacter has no glyph in any font; both are rendered without shaping and compared.
     pictures = [_picture(face, each) for each in (letter, "\uffff")]
     return pictures[0] != pictures[1]
 
@@ -135,7 +134,7 @@ def _ignored(letter: str) -> bool:
 
 
 def clean(text: str) -> str:
-    """The text without control characters and without towers of marks on one letter."""
+    """The text without control characters and without excessive marks on one letter."""
     letters: list[str] = []
     marks = 0
     for letter in text:
@@ -147,7 +146,7 @@ def clean(text: str) -> str:
 
 
 def is_rtl(text: str) -> bool:
-    """True when the first letter that has a direction goes from right to left."""
+    """True if the first letter with a direction is right-to-left."""
     for letter in text:
         direction = unicodedata.bidirectional(letter)
         if direction in {"L", "R", "AL"}:
@@ -160,9 +159,9 @@ def _is_wide(letter: str) -> bool:
 
 
 def split(text: str) -> Iterator[tuple[str, bool]]:
-    """Where a line may end: words, and the single letters of scripts that write no spaces.
+    """Words, and single letters of scripts without spaces: a line may break after each.
 
-    Of each, whether it follows the one before it without a space.
+    Each comes with whether it follows the previous one without a space.
     """
     for part in text.split():
         start, glued = 0, False
@@ -180,7 +179,7 @@ def split(text: str) -> Iterator[tuple[str, bool]]:
 
 
 class Typeface:
-    """The faces for one document: the built-in one where it has every letter, or else one of the system."""
+    """The fonts for one document: the built-in one if it has every letter, or else system fonts."""
 
     def __init__(self, sample: str) -> None:
         letters = "".join(sorted({letter for letter in sample if not letter.isspace()}))
@@ -192,7 +191,7 @@ class Typeface:
 
     @staticmethod
     def _system(missing: list[str]) -> list[str]:
-        """Files that together have as many of these letters as can be had of a few of them."""
+        """A few files that together have as many of these letters as possible."""
         chosen: list[str] = []
         for path in _files()[:MOST_FACES]:
             if not missing:
@@ -228,25 +227,25 @@ class Typeface:
 
 
 def _needs_shaping(text: str) -> bool:
-    """True for scripts whose letters change with their neighbours."""
+    """True for scripts whose letters change with their neighbours, such as Arabic."""
     return any(unicodedata.bidirectional(letter) == "AL" or "\u0900" <= letter <= "\u109f" for letter in text)
 
 
 def _folded(text: str) -> str:
-    """The word in the letters of English, as far as it has any."""
+    """The word in unaccented Latin letters, as far as possible."""
     parts = unicodedata.normalize("NFKD", text.translate(_TYPED))
     return "".join(letter for letter in parts if not unicodedata.combining(letter))
 
 
 @functools.cache
 def _bold(path: str) -> str:
-    """The bold face beside this one, or this one."""
+    """The bold font beside this one, or this one."""
     return _beside(path, "Bold")
 
 
 @functools.cache
 def _mono(path: str) -> str:
-    """The face for program text of the same family, or this one."""
+    """The monospaced font of the same family, or this one."""
     return _beside(path, "Mono")
 
 
@@ -255,17 +254,17 @@ def _beside(path: str, other: str) -> str:
         return path
     stem = Path(path).stem.removesuffix("-Regular")
     names = {"Bold": (f"{stem}-Bold",), "Mono": (f"{stem}Mono", f"{stem}Mono-Regular")}[other]
-    places = (Path(path).with_name(f"{name}{Path(path).suffix}") for name in names)
-    return next((str(place) for place in places if place.exists()), path)
+    candidates = (Path(path).with_name(f"{name}{Path(path).suffix}") for name in names)
+    return next((str(candidate) for candidate in candidates if candidate.exists()), path)
 
 
 def draw_word(draw: ImageDraw.ImageDraw, at: tuple[float, float], word: DrawnWord, style: Style) -> None:
-    """The word with the left end of its base line at `at`."""
+    """Draw the word with the left end of its baseline at `at`."""
     left, base = at
     if word.face is None:
         top = base - max(2, round(style.size * 0.52))
         draw.rectangle((round(left), top, round(left + word.width) - 1, base - 1), fill=BAR)
         return
-    # A face without a bold one beside it is drawn a little thicker.
+    # Without a bold font, draw a little thicker.
     thick = 0.35 if style.bold and "Bold" not in str(word.face.getname()[1]) else 0
     draw.text((left, base), word.text, fill=style.colour, font=word.face, anchor="ls", stroke_width=thick)

@@ -1,6 +1,6 @@
-"""What parent and child say to each other: frames of a length and JSON. Nothing in them can run.
+"""The protocol between parent and child: a length and JSON, nothing executable.
 
-The child parses hostile files, so its answers are believed no further than their shape.
+The child parses hostile files, so its answers are validated and not trusted.
 """
 
 import json
@@ -20,7 +20,7 @@ HEADER = _LENGTH.size
 
 
 def frame(message: dict[str, Any]) -> bytes:
-    """The bytes of a message: eight of length, then JSON. Lone surrogates travel escaped."""
+    """The bytes of a message: eight of length, then JSON. Lone surrogates are escaped."""
     body = json.dumps(message, separators=(",", ":")).encode("ascii")
     return _LENGTH.pack(len(body)) + body
 
@@ -31,7 +31,7 @@ def length(header: bytes) -> int:
 
 
 def send(channel: socket.socket, message: dict[str, Any], descriptor: int | None) -> None:
-    """The message is with the kernel, and with it an open file, if there is one. Raises OSError."""
+    """Send the message, with an open file if there is one. Raises OSError."""
     data = frame(message)
     files = [] if descriptor is None else [descriptor]
     sent = socket.send_fds(channel, [data], files) if files else 0
@@ -39,7 +39,7 @@ def send(channel: socket.socket, message: dict[str, Any], descriptor: int | None
 
 
 def receive(channel: socket.socket) -> tuple[dict[str, Any], int | None] | None:
-    """The next message of a socket that is read without a deadline, and the file with it; None at its end."""
+    """The next message from a socket, without a deadline, and its file; None at the end."""
     header, files, _flags, _address = socket.recv_fds(channel, HEADER, 1)
     for spare in files[1:]:
         os.close(spare)
@@ -64,7 +64,7 @@ def outline_to(outline: Outline) -> dict[str, Any]:
 
 
 def outline_from(message: dict[str, Any]) -> Outline:
-    """The outline in a message; KeyError, TypeError or ValueError when it is not one."""
+    """The outline in a message; KeyError, TypeError or ValueError if invalid."""
     title = message["title"]
     return Outline(
         Format(message["format"]),
@@ -87,22 +87,22 @@ _ROLES = {role.value: role for role in Role}
 
 
 def pages_from(message: list[Any]) -> list[Page]:
-    """The pages in a message; KeyError, TypeError or ValueError when they are none."""
-    found: list[Page] = []
+    """The pages in a message; KeyError, TypeError or ValueError if invalid."""
+    pages: list[Page] = []
     for number, label, flat in message:
         blocks = zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
-        found.append(
+        pages.append(
             Page(
                 int(number),
                 tuple(TextBlock(_ROLES[role], str(text), int(level)) for role, level, text in blocks),
                 None if label is None else str(label),
             )
         )
-    return found
+    return pages
 
 
 def cut_to(cut: Cut) -> list[Any]:
-    """A slice cut into chunks, as JSON: headings are listed once, for they are those of many chunks."""
+    """A slice cut into chunks, as JSON; headings, which chunks share, are listed once."""
     if cut.pieces is None:
         return [cut.digest, cut.pages, cut.exact, [], None]
     paths: dict[tuple[str, ...], int] = {}
@@ -115,7 +115,7 @@ def cut_to(cut: Cut) -> list[Any]:
 
 
 def cut_from(message: list[Any]) -> Cut:
-    """The chunks in a message; IndexError, TypeError or ValueError when they are none."""
+    """The chunks in a message; IndexError, TypeError or ValueError if invalid."""
     digest, pages, exact, paths, flat = message
     if flat is None:
         return Cut(str(digest), int(pages), None, exact=bool(exact))
