@@ -26,7 +26,7 @@ class HashProvider(Profiled):
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
         """A vector for each input."""
         if not gate():
-            return NotSent("the lease is no longer trusted")
+            return NotSent("the lease is no longer valid")
         inputs = json.loads(exchange.body)
         return Answered(tuple(map(_vector, inputs)), sum(map(self.count_tokens, inputs)), 0, replayed=False)
 

@@ -69,7 +69,7 @@ def test_a_provider_is_named_after_its_server(runtime):
 
 def test_a_provider_that_cannot_be_set_up_says_which(runtime):
     """The message names the part and what is wrong, not the key."""
-    with pytest.raises(BadRequestError, match="the embedding provider cannot be set up") as refused:
+    with pytest.raises(BadRequestError, match="the embedding provider cannot be configured") as refused:
         runtime(EMBEDDING_PROVIDER="openai", EMBEDDING_API_KEY="sésame")
     assert refused.value.code == "bad_provider"
     assert "sésame" not in refused.value.message

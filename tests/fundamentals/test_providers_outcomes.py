@@ -70,7 +70,9 @@ def test_a_rejection_is_permanent_and_free(meter, provider, status, code):
     """A rejecting 4xx took nothing, and would say the same again."""
     meter.plan(script=[{"do": "fail", "status": status}])
     outcome = orders.embed(provider, "a")
-    assert outcome == Refused(status, code, f"the meter was told to answer {status}", None, permanent=True)
+    assert outcome == Refused(
+        status, code, f"the meter is configured to answer {status}", None, permanent=True
+    )
 
 
 def test_an_exhausted_quota_is_not_a_rate_limit(meter, provider):

@@ -161,7 +161,7 @@ def test_an_answer_too_large_to_hold_is_given_up(meter, status):
     with contextlib.closing(meter.provider(max_answer=100_000)) as provider:
         outcome = orders.embed(provider, "a")
     if status == 200:
-        assert outcome == Unknown("answer too large", 200)
+        assert outcome == Unknown("response too large", 200)
     else:
         assert outcome.code == "rejected"
 

@@ -1,4 +1,4 @@
-"""The composition root: `Settings` in, a wired `Runtime` out. Nothing below here reads settings."""
+"""The composition root: takes `Settings`, returns a wired `Runtime`. Nothing below reads settings."""
 
 from holdfast.bootstrap.data_folder import close_to_others
 from holdfast.bootstrap.database import migrated, reached, sqlite_file

@@ -1,4 +1,4 @@
-"""Clients of providers, by identity: each is opened when it is first asked for something."""
+"""Provider clients by identity, each opened at first use."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -7,7 +7,7 @@ from holdfast.providers.base import Provider
 
 
 class Clients(Mapping[str, Provider]):
-    """Every provider that the settings name. To know of one opens nothing; to look it up does, once."""
+    """All configured providers. Iterating opens nothing; a look-up opens the client, once."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Provider]]) -> None:
         self._makers = dict(makers)
@@ -34,11 +34,11 @@ class Clients(Mapping[str, Provider]):
 
     @property
     def opened(self) -> list[str]:
-        """The identities of those that are open."""
+        """The identities of open clients."""
         return sorted(self._opened)
 
     def close(self) -> None:
-        """Those that were opened are closed."""
+        """Close all open clients."""
         with self._lock:
             for client in self._opened.values():
                 client.close()

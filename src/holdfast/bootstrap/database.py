@@ -1,4 +1,4 @@
-"""The database of these settings: found, migrated, or explained in one line."""
+"""Opens and migrates the configured database; errors are reported in one line."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def migrated(settings: Settings, revision: str = "head") -> str:
-    """The database of these settings is at `revision`; answers it. The embedded one is made if need be."""
+    """Migrate the database to `revision` and return it. Creates the embedded database if missing."""
     url = settings.database
     if (file := sqlite_file(url)) is not None:
         data_folder.make(settings, file)
@@ -21,8 +21,8 @@ def migrated(settings: Settings, revision: str = "head") -> str:
 
 
 def reached(ask: Callable[[], T]) -> T:
-    """The answer of `ask`; what the database driver raises instead is told in one line."""
-    message = "the database gave no answer ({}); check that it runs and that HOLDFAST_DATABASE_URL is right"
+    """The result of `ask`; a driver's error becomes a one-line error."""
+    message = "the database does not answer ({}); check that it runs and that HOLDFAST_DATABASE_URL is right"
     with answering(message):
         return ask()
 

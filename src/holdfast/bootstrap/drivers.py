@@ -1,6 +1,6 @@
-"""Drivers that come with an extra: what the settings need is there, or is named in one line.
+"""Checks that the extras needed by the settings are installed.
 
-Libraries find out late and each in its own way: Celery breaks apart at the first message to a Redis broker.
+Libraries notice late, each in its own way: Celery fails at the first message to a Redis broker.
 """
 
 import importlib.util
@@ -12,7 +12,7 @@ REDIS = ("redis://", "rediss://")
 
 
 def check(settings: Settings) -> None:
-    """Return if every driver that the settings need is installed; otherwise MissingExtraError."""
+    """Raise MissingExtraError if a driver needed by the settings is not installed."""
     brokers = [url.get_secret_value() for url in (settings.broker_url, *settings.broker_urls)]
     needed = (
         ("BROKER_URL", "redis", "redis", any(url.startswith(REDIS) for url in brokers)),

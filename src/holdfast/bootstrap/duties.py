@@ -1,4 +1,4 @@
-"""The duties of the sweep, and the rules by which work is leased, paid and given up."""
+"""The sweep's duties, and the policies for leases, payments and abandoning work."""
 
 from decimal import Decimal
 
@@ -24,7 +24,7 @@ SHELF_EVERY = 3600.0
 VECTORS_EVERY = 15.0
 VISITS_EVERY = 3.0
 ROUNDS_EVERY = 3.0
-# How much sooner than the keeper its holder stops believing in a lease: 2 s of 12, 10 s of 120.
+# The holder considers a lease expired this share earlier than its keeper: 2 s of 12, 10 s of 120.
 MARGINS = {"sql": 1 / 6, "redis": 1 / 12}
 
 
@@ -35,7 +35,7 @@ def duties(
     parts: EngineDependencies,
     vectors: pgvector_sync.Filling | None,
 ) -> tuple[Duty, ...]:
-    """What the sweep does besides its own duties."""
+    """The sweep's additional duties."""
     drift = maintenance.Drift(db, parts.host, parts.sender, patience_of(settings))
     duties = (
         Duty("drift", DRIFT_EVERY, drift),
@@ -46,7 +46,7 @@ def duties(
 
 
 def filling_of(settings: Settings, db: Database) -> pgvector_sync.Filling | None:
-    """Who fills pgvector's tables; None where vectors are compared in memory."""
+    """What fills pgvector's tables; None if vectors are compared in memory."""
     if not db.postgresql or settings.vector_index == "exact":
         return None
     return pgvector_sync.Filling(db, large=pgvector_sync.LARGE if settings.vector_index == "auto" else 0)
@@ -58,18 +58,18 @@ def patience_of(settings: Settings) -> decide.SilenceLimits:
 
 
 def rules(settings: Settings) -> SweepRules:
-    """How often the sweep runs, and what it gives up and prunes."""
-    kept = settings.history_retention
+    """How often the sweep runs, and what it abandons and prunes."""
+    days = settings.history_retention
     return SweepRules(
         interval=settings.sweep_interval,
         attempt_cap=settings.attempt_cap,
         loss_cap=settings.loss_cap,
-        history_retention=None if kept is None else kept * DAY,
+        history_retention=None if days is None else days * DAY,
     )
 
 
 def leases(settings: Settings, watch: Database) -> Leases:
-    """Where leases are kept, and for how long they last."""
+    """The lease backend and its terms."""
     margin = settings.lease_ttl * MARGINS[settings.lease_backend]
     terms = LeaseTerms(settings.lease_ttl, settings.lease_renew_every, margin)
     if settings.redis_url is not None and settings.lease_backend == "redis":
@@ -78,7 +78,7 @@ def leases(settings: Settings, watch: Database) -> Leases:
 
 
 def policy(settings: Settings) -> Policy:
-    """How orders are paid, and what becomes of one in doubt."""
+    """How orders are paid, and how orders in doubt are handled."""
     return Policy(
         concurrency=settings.pay_concurrency,
         wait=settings.pay_wait,

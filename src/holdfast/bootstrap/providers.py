@@ -1,4 +1,4 @@
-"""Providers by these settings: who embeds and who writes answers, under which name."""
+"""The configured providers of embeddings and answers, and their names."""
 
 import functools
 import importlib
@@ -18,13 +18,13 @@ from holdfast.settings import Settings
 from holdfast.settings.providers import ProviderSettings
 from holdfast.telemetry import traces
 
-OPENAI_ADDRESS = "https://api.openai.com/v1"
+OPENAI_URL = "https://api.openai.com/v1"
 DEFAULT_MODELS = {"local": local.MODEL, "openai": "text-embedding-3-small"}
 DEFAULT_LLM_MODELS = {"local": local_llm.MODEL, "openai": "gpt-4o-mini"}
 
 
 def supplies_of(settings: Settings) -> Supplies:
-    """What these settings offer to kinds, without opening anything."""
+    """The providers and models available to kinds, without opening any."""
     embeds = _wire(settings, settings.embedding_provider)
     return Supplies(
         embedding=_provider_name(settings, "embedding"),
@@ -38,9 +38,9 @@ def supplies_of(settings: Settings) -> Supplies:
 
 
 def _offers(settings: Settings, part: str, usual: Mapping[str, str]) -> dict[str, Offer]:
-    """By name who may be chosen for `part`: the one that is set up, every table, and what is on board."""
-    on_board = {"embedding": local.NAME, "llm": local_llm.NAME}
-    offers = {"local": Offer(on_board[part], usual["local"])}
+    """Selectable providers for `part` by name: the configured one, every table, and the built-in one."""
+    built_in = {"embedding": local.NAME, "llm": local_llm.NAME}
+    offers = {"local": Offer(built_in[part], usual["local"])}
     for name, own in settings.providers.items():
         offers[name] = Offer(own.named, usual["openai"], _parameters(own))
     chosen, identity = getattr(settings, f"{part}_provider"), _provider_name(settings, part)
@@ -51,20 +51,20 @@ def _offers(settings: Settings, part: str, usual: Mapping[str, str]) -> dict[str
 
 
 def _wire(settings: Settings, provider: str) -> str:
-    """What sort of provider a name stands for."""
+    """The type of provider that a name refers to."""
     return "openai" if provider in settings.providers else provider
 
 
 def _parameters(provider: ProviderSettings | None) -> dict[str, dict[str, object]]:
-    """By model what its calls are sent with, under "" for every other of the provider."""
+    """Call parameters by model, with "" for the provider's other models."""
     if provider is None:
         return {}
     own = {name: each.parameters for name, each in provider.models.items()}
-    return {name: given for name, given in {**own, "": provider.parameters}.items() if given is not None}
+    return {name: each for name, each in {**own, "": provider.parameters}.items() if each is not None}
 
 
 def prices_of(settings: Settings) -> prices.PriceTable:
-    """The shipped prices, and over them those that the settings have for their providers."""
+    """The shipped prices, overridden by those in the settings."""
     table = {
         provider.named: prices.ProviderPrices(
             {
@@ -87,10 +87,10 @@ def prices_of(settings: Settings) -> prices.PriceTable:
 
 
 def clients_of(settings: Settings, supplies: Supplies, watch: Callable[[Provider], Provider]) -> Clients:
-    """A client for each provider that these settings name, by its identity.
+    """A client for each configured provider, by identity.
 
-    Those that are set up for embedding and for answers are opened here, so that a process with a wrong
-    setting does not start; the others at their first call.
+    The default providers of embeddings and answers are opened here, so that a process with a wrong setting
+    does not start; the others at their first call.
     """
     opening: dict[str, Callable[[], Provider]] = {}
     usual = [
@@ -105,7 +105,7 @@ def clients_of(settings: Settings, supplies: Supplies, watch: Callable[[Provider
 
     def opened(identity: str) -> Provider:
         client = opening[identity]()
-        # What is on board is asked directly, and sends nothing.
+        # The built-in embedder makes no network calls to trace.
         return watch(TracedProvider(client) if traces.are_on() and identity != local.NAME else client)
 
     clients = Clients({identity: functools.partial(opened, identity) for identity in opening})
@@ -115,33 +115,36 @@ def clients_of(settings: Settings, supplies: Supplies, watch: Callable[[Provider
 
 
 def _provider_name(settings: Settings, part: str) -> str | None:
-    """The name of the provider for `part` (`embedding`, `llm`); None if it is not set up.
+    """The name of the provider for `part` (`embedding`, `llm`); None if not configured.
 
     A server other than the provider's own is named with its host: the name is part of the content key, and
-    the answers of two servers must not be taken for each other's.
+    the answers of two servers must not be confused.
     """
     provider: str | None = getattr(settings, f"{part}_provider")
     if (part, provider) == ("llm", "local"):
-        return local_llm.NAME  # of its own: both parts are `local` by default, and are two providers
+        return local_llm.NAME  # `local` stands for two different providers
     if provider != "openai" and provider not in settings.providers:
         return provider
     if provider in settings.providers:
         return settings.providers[provider].named
-    address = getattr(settings, f"{part}_base_url")
-    return "openai" if address is None else f"openai@{urlsplit(address).netloc}"
+    url = getattr(settings, f"{part}_base_url")
+    return "openai" if url is None else f"openai@{urlsplit(url).netloc}"
 
 
-def _made_provider(part: str, path: str) -> Provider:
-    """A provider made by the user's own function, which is given the name that it must have."""
+def _custom_provider(part: str, path: str) -> Provider:
+    """A provider from the user's own function, which receives the name it must have."""
     module, _, name = path.partition(":")
     try:
-        made: Provider = getattr(importlib.import_module(module), name)(path)
+        provider: Provider = getattr(importlib.import_module(module), name)(path)
     except (ImportError, AttributeError, TypeError, ValueError) as error:
-        message = f"the {part} provider {path} cannot be made ({error}); it should be a function of one name"
+        message = (
+            f"the {part} provider {path} cannot be created ({error}); it must be a function that takes a name"
+        )
         raise BadRequestError(message, code="bad_provider") from error
-    if made.name != path:
-        raise BadRequestError(f"the {part} provider {path} calls itself {made.name!r}", code="bad_provider")
-    return made
+    if provider.name != path:
+        message = f"the {part} provider {path} has the name {provider.name!r}; it must be {path!r}"
+        raise BadRequestError(message, code="bad_provider")
+    return provider
 
 
 def _provider(settings: Settings, part: str, name: str) -> Provider:
@@ -150,10 +153,10 @@ def _provider(settings: Settings, part: str, name: str) -> Provider:
     if name == local_llm.NAME:
         return local_llm.LocalLanguageProvider()
     if ":" in getattr(settings, f"{part}_provider"):
-        return _made_provider(part, name)
+        return _custom_provider(part, name)
     if (own := settings.providers.get(getattr(settings, f"{part}_provider"))) is not None:
         return _named_provider(settings, part, own)
-    address = getattr(settings, f"{part}_base_url")
+    url = getattr(settings, f"{part}_base_url")
     key = getattr(settings, f"{part}_api_key")
     retention = getattr(settings, f"{part}_key_retention")
     profile = replace(
@@ -165,14 +168,14 @@ def _provider(settings: Settings, part: str, name: str) -> Provider:
     )
     secret = key.get_secret_value() if key is not None else ""
     try:
-        return openai.OpenAIProvider(address or OPENAI_ADDRESS, secret, profile)
+        return openai.OpenAIProvider(url or OPENAI_URL, secret, profile)
     except ValueError as error:
-        message = f"the {part} provider cannot be set up: {error}"
+        message = f"the {part} provider cannot be configured: {error}"
         raise BadRequestError(message, code="bad_provider") from error
 
 
 def _named_provider(settings: Settings, part: str, own: ProviderSettings) -> Provider:
-    """The provider of a `[providers.NAME]`."""
+    """The provider of a `[providers.NAME]` table."""
     profile = replace(
         openai.OPENAI,
         name=own.named,
@@ -183,7 +186,7 @@ def _named_provider(settings: Settings, part: str, own: ProviderSettings) -> Pro
         deadline=own.deadline or settings.order_deadline,
     )
     try:
-        return openai.OpenAIProvider((own.base_url or OPENAI_ADDRESS).rstrip("/"), own.key, profile)
+        return openai.OpenAIProvider((own.base_url or OPENAI_URL).rstrip("/"), own.key, profile)
     except ValueError as error:
-        message = f"the {part} provider cannot be set up: {error}"
+        message = f"the {part} provider cannot be configured: {error}"
         raise BadRequestError(message, code="bad_provider") from error

@@ -1,4 +1,4 @@
-"""Everything that a process of Holdfast is made of."""
+"""The components of a Holdfast process."""
 
 import gc
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from holdfast.settings import Settings
 from holdfast.store.base.database import Database
 from holdfast.vectors import pgvector_sync
 
-# New objects before a look for garbage in cycles, and how many looks before older ones are included.
+# Thresholds of Python's cyclic garbage collector.
 GARBAGE = (10_000, 20, 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Everything that a process of Holdfast is made of."""
+    """The components of a Holdfast process."""
 
     settings: Settings
     db: Database
@@ -35,7 +35,7 @@ class Runtime:
     vectors: pgvector_sync.Filling | None = None
 
     def close(self) -> None:
-        """Every connection of this runtime is closed; the engine has stopped renewing leases."""
+        """Stop renewing leases and close every connection."""
         self.engine.watchdog.stop()
         if self.vectors is not None:
             self.vectors.close()
@@ -55,11 +55,10 @@ class Runtime:
 
 
 def settle_down() -> None:
-    """What this process has made is not looked through for garbage again; what is new, less often than usual.
+    """Exclude existing objects from garbage collection, and collect less often than usual.
 
-    A look through everything stops every thread meanwhile: 170 ms, every ten seconds in an API under load. In
-    a worker the looks were a twelfth of the processor time of a small document (one run). What was there
-    before a fork also stays shared with the parent.
+    A full collection stops every thread: 170 ms, every ten seconds in an API under load. In a worker it took
+    a twelfth of the CPU time of a small document (one run). Excluded objects also stay shared after a fork.
     """
     gc.collect()
     gc.freeze()

@@ -35,7 +35,7 @@ def check_blobs(runtime: Runtime) -> None:
     try:
         blob_identity.check(runtime.db, runtime.shelf, blobs_named(runtime))
     except OSError as error:
-        message = f"the data folder cannot be used ({error}); set HOLDFAST_DATA_DIR to one that can"
+        message = f"the data folder cannot be used ({error}); set HOLDFAST_DATA_DIR to a writable folder"
         raise NotReadyError(message, code="data_folder") from error
 
 

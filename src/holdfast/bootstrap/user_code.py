@@ -1,4 +1,4 @@
-"""Where code of the user's own is found: among the installed packages, and in the folders of PYTHON_PATH."""
+"""The import path for user code: installed packages, then the folders of PYTHON_PATH."""
 
 import sys
 
@@ -6,9 +6,9 @@ from holdfast.settings import Settings
 
 
 def make_importable(settings: Settings) -> None:
-    """Modules in the folders of HOLDFAST_PYTHON_PATH can be imported. May be called again.
+    """Make the folders of HOLDFAST_PYTHON_PATH importable. May be called again.
 
-    They come last, so that nothing there stands in for a module of Python or of an installed package.
+    They come last, so that nothing in them shadows a standard or installed module.
     """
     for folder in settings.python_path:
         if str(folder) not in sys.path:

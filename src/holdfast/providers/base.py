@@ -1,15 +1,14 @@
 """The contract between the ledger and a paid service.
 
-A provider does one thing for the ledger: carry an order over the network once and say what that means for
-money. There are exactly four answers, and every failure of a network or a server is one of them, never an
-exception:
+A provider does one thing for the ledger: send an order once and say what the outcome means for money. There
+are exactly four outcomes, and every failure of a network or a server is one of them, never an exception:
 
-* `Answered`: the results are here and were charged (or replayed under a key, and were not).
-* `Refused`: the provider said no and took nothing.
-* `NotSent`: the first byte of the request was never written, so nothing can have been taken.
-* `Unknown`: the request, or a part of it, left this machine and the outcome is hidden. The order is in doubt.
+* `Answered`: the results have arrived and were charged (or replayed under a key, and were not).
+* `Refused`: the provider declined and charged nothing.
+* `NotSent`: the first byte of the request was never written, so nothing can have been charged.
+* `Unknown`: the request was sent, at least in part, and the outcome is unknown. The order is in doubt.
 
-`Refused` and `NotSent` speak of *this* exchange only. When an order in doubt is sent again, a refusal of the
+`Refused` and `NotSent` concern *this* exchange only. When an order in doubt is sent again, a refusal of the
 second exchange says nothing about what the first one cost.
 """
 
@@ -22,7 +21,7 @@ from typing import Protocol, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is known of a provider's behaviour with money.
+    """How a provider charges, and its limits.
 
     `key_retention` and `deadline` are seconds; `max_inputs` and `max_tokens` bound one order; `uncharged` are
     the statuses, such as 503, for which this provider is known never to charge. `in_process`: it
@@ -41,10 +40,9 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One order on its way out: exactly these bytes, under this key, within these times of the `boot_time`
-    clock.
+    """One attempt to send an order: exactly these bytes, under this key.
 
-    The first byte is not written after `send_by`; nothing is waited for after `deadline`.
+    Times are by the `boot_time` clock: no first byte after `send_by`, no waiting after `deadline`.
     """
 
     endpoint: str
@@ -56,9 +54,9 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The provider answered in full; one result per input, in the order of the inputs.
+    """A complete answer: one result per input, in the order of the inputs.
 
-    `replayed` is true when the provider said that it repeated the stored answer of a key and charged nothing.
+    `replayed` is true if the provider repeated the stored answer of a key and charged nothing.
     """
 
     results: tuple[bytes, ...] = field(repr=False)
@@ -72,7 +70,7 @@ class Refused:
     """The provider declined this exchange and did not charge for it.
 
     `code` is one of `rate_limited`, `unavailable` (a status the profile calls uncharged), `auth`, `quota`,
-    `rejected`. `permanent` means that the same order would be refused again until a person changes something.
+    `rejected`. `permanent` means that the same order will be refused until someone changes something.
     """
 
     status: int
@@ -91,7 +89,7 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The request was at least begun, and whether it was charged cannot be known from here."""
+    """Sending was at least begun, and whether it was charged is unknown."""
 
     reason: str
     status: int | None
@@ -101,7 +99,7 @@ Outcome: TypeAlias = Answered | Refused | NotSent | Unknown
 
 
 class Profiled:
-    """What every provider says of itself, by its profile."""
+    """Base of providers that have a profile."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -113,12 +111,12 @@ class Profiled:
 
     @property
     def profile(self) -> Profile:
-        """What this provider does with money."""
+        """How this provider charges."""
         return self._profile
 
 
 def free(name: str, max_inputs: int) -> Profile:
-    """The profile of a provider in this process. It charges nothing: sending again is never too late."""
+    """The profile of a provider in this process. It charges nothing, so resending is always safe."""
     return Profile(
         name=name,
         honours_keys=True,
@@ -131,31 +129,31 @@ def free(name: str, max_inputs: int) -> Profile:
 
 
 class Provider(Protocol):
-    """A paid service. Safe to share between threads; after a fork the child opens connections of its own."""
+    """A paid service. Thread-safe; after a fork the child opens its own connections."""
 
     @property
     def name(self) -> str:
-        """The provider's name as it stands in content keys, bills and metrics."""
+        """The provider's name in content keys, bills and metrics."""
 
     @property
     def profile(self) -> Profile:
-        """What this provider does with money."""
+        """How this provider charges."""
 
     def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
         """Return the exact body of an order, the same bytes for the same arguments.
 
-        Raises ValueError, before anything is spent, for what could not be sent as asked.
+        Raises ValueError, before anything is spent, for an order that cannot be sent.
         """
 
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
-        """Send the exchange at most once and return what came of it; never raises for a network or a server.
+        """Send the exchange at most once and return the outcome; never raises for network or server errors.
 
         `gate` is called at most once, when a connection is ready and before the first byte: False withholds
         the request. What `gate` itself raises is passed on, with nothing sent.
         """
 
     def count_tokens(self, text: str) -> int:
-        """Return an estimate of the tokens of `text`, at least 1 and rather too many than too few."""
+        """Return an estimate of the tokens of `text`: at least 1, and rather too high than too low."""
 
     def close(self) -> None:
         """Close idle connections; exchanges still under way end as `Unknown`."""

@@ -1,4 +1,4 @@
-"""What can be taken out of a text without understanding it: telling sentences, questions, labelled values.
+"""What can be extracted from a text without understanding it: key sentences, questions, labelled values.
 
 Everything here is a copy of something in the text, in a fixed order: the same text gives the same answer.
 """
@@ -20,7 +20,7 @@ MOST_SUBJECT = 12
 _BREAK = re.compile("(?<=[.!?])[\"')\\]]*\\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 _WORD = re.compile("[^\\W_]+(?:['\u2019-][^\\W_]+)*")
 _EDGES = "#>*-+| \t"
-# Bounded everywhere: a text of nothing but digits must not be looked at for each of its tails.
+# Bounded everywhere, so that a long run of digits does not cause quadratic matching.
 _DIGITS = r"\d[\d ,.']{0,20}\d|\d"
 _NUMBER = re.compile(rf"(?<![\w.,])(?:{_DIGITS})(?!\w)")
 _COIN = r"(?:[$€£]|\b(?:USD|EUR|GBP|CHF)\b)"
@@ -68,28 +68,30 @@ _DATES = tuple(
     )
 )
 _EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
-_ADDRESS = re.compile(r"https?://[^\s<>\"')\]]{1,2000}")
+_URL = re.compile(r"https?://[^\s<>\"')\]]{1,2000}")
 _YES, _NO = frozenset({"yes", "true", "y", "ja", "on"}), frozenset({"no", "false", "n", "nein", "off"})
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of the text that are neither scraps nor endless, each once, in order."""
-    found: dict[str, None] = {}
+    """The distinct sentences of reasonable length, in order."""
+    unique: dict[str, None] = {}
     for piece in _BREAK.split(text):
         plain = " ".join(piece.strip(_EDGES).split())
         if len(_WORD.findall(plain)) in SENTENCE_WORDS:
-            found.setdefault(plain)
-        if len(found) >= MOST_SENTENCES:
+            unique.setdefault(plain)
+        if len(unique) >= MOST_SENTENCES:
             break
-    return list(found)
+    return list(unique)
 
 
-def telling(text: str, count: int) -> list[str]:
-    """The `count` sentences whose words the text uses most, in the order of the text."""
-    found = sentences(text)
-    weights = Counter(word for one in found for word in _words(one))
-    scored = [(-_score(one, weights), place) for place, one in enumerate(found)]
-    return [found[place] for _score_, place in sorted(sorted(scored)[:count], key=lambda each: each[1])]
+def key_sentences(text: str, count: int) -> list[str]:
+    """The `count` sentences with the text's most frequent words, in the order of the text."""
+    all_sentences = sentences(text)
+    weights = Counter(word for one in all_sentences for word in _words(one))
+    scored = [(-_score(one, weights), index) for index, one in enumerate(all_sentences)]
+    return [
+        all_sentences[index] for _score_, index in sorted(sorted(scored)[:count], key=lambda each: each[1])
+    ]
 
 
 def _words(sentence: str) -> list[str]:
@@ -97,7 +99,7 @@ def _words(sentence: str) -> list[str]:
 
 
 def _score(sentence: str, weights: Mapping[str, int]) -> float:
-    """How much of the text's own words a sentence carries; a fact (a verb early, a number) counts more."""
+    """How many of the text's frequent words a sentence has; verbs and numbers raise it."""
     words = _words(sentence)
     if not words:
         return 0.0
@@ -106,15 +108,15 @@ def _score(sentence: str, weights: Mapping[str, int]) -> float:
 
 
 def pairs(text: str, count: int) -> list[dict[str, str]]:
-    """At most `count` questions, each with an answer that stands in the text."""
-    made: dict[str, str] = {}
-    for sentence in telling(text, max(0, count)):
-        question, said = _asked(sentence)
-        made.setdefault(question, said)
-    return [{"question": question, "answer": said} for question, said in made.items()]
+    """At most `count` questions, each with an answer from the text."""
+    answers: dict[str, str] = {}
+    for sentence in key_sentences(text, max(0, count)):
+        question, answer = _question(sentence)
+        answers.setdefault(question, answer)
+    return [{"question": question, "answer": answer} for question, answer in answers.items()]
 
 
-def _asked(sentence: str) -> tuple[str, str]:
+def _question(sentence: str) -> tuple[str, str]:
     verb = _VERB.search(sentence)
     subject = sentence[: verb.start()] if verb is not None else ""
     if _words(subject) and len(subject.split()) <= MOST_SUBJECT:
@@ -129,13 +131,13 @@ def _asked(sentence: str) -> tuple[str, str]:
 
 
 def _lowered(subject: str) -> str:
-    """The subject as it stands inside a sentence: `The tower` is `the tower`, a name stays a name."""
+    """The subject as in the middle of a sentence: `The tower` is `the tower`, a name stays a name."""
     first, _, rest = subject.partition(" ")
     return f"{first.lower()} {rest}".strip() if first.lower() in _FEW else subject
 
 
 def fields(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """What patterns find of the schema's fields; a field that they do not find is not there."""
+    """The schema's fields that patterns find; others are absent."""
     definitions = {
         f"#/{word}/{name}": definition
         for word in ("$defs", "definitions")
@@ -145,7 +147,7 @@ def fields(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Source(NamedTuple):
-    """What fields are read from, and the definitions that their schemas refer to."""
+    """The text that fields are read from, and the definitions that schemas refer to."""
 
     text: str
     labelled: Mapping[str, str]
@@ -153,7 +155,7 @@ class _Source(NamedTuple):
     fields_left: Iterator[int]
 
     def plain(self, schema: Mapping[str, Any], depth: int = 2 * MOST_DEPTH) -> Mapping[str, Any]:
-        """The schema that a reference leads to; of several that may match, the first that is not null."""
+        """The schema with references resolved; of alternatives, the first that is not null."""
         choices = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf") or ()
         inner = next((each for each in choices if each.get("type") != "null"), None)
         if "$ref" in schema:
@@ -162,14 +164,14 @@ class _Source(NamedTuple):
 
 
 def _labelled(text: str) -> dict[str, str]:
-    """`Field: value` lines by their label, the first of each."""
-    found: dict[str, str] = {}
+    """`Label: value` lines by label, the first of each."""
+    values: dict[str, str] = {}
     for line in text.splitlines():
         label, colon, value = line.partition(":")
         name = _name(label)
         if colon and name and value.strip() and len(label) <= 80:
-            found.setdefault(name, " ".join(value.split())[:MOST_VALUE].strip("*_` "))
-    return found
+            values.setdefault(name, " ".join(value.split())[:MOST_VALUE].strip("*_` "))
+    return values
 
 
 def _name(label: str) -> str:
@@ -178,34 +180,34 @@ def _name(label: str) -> str:
 
 
 def _object(source: _Source, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     properties = schema.get("properties")
-    for name, wanted in properties.items() if isinstance(properties, dict) and depth else ():
-        if isinstance(wanted, dict) and next(source.fields_left, None) is not None:
-            value = _value(source, name, source.plain(wanted), depth)
+    for name, field_schema in properties.items() if isinstance(properties, dict) and depth else ():
+        if isinstance(field_schema, dict) and next(source.fields_left, None) is not None:
+            value = _value(source, name, source.plain(field_schema), depth)
             if value is not None:
-                found[name] = value
-    return found
+                values[name] = value
+    return values
 
 
 def _value(source: _Source, name: str, schema: Mapping[str, Any], depth: int) -> Any:
     text, labelled = source.text, source.labelled
-    sorts = schema.get("type")
-    sort = next((each for each in sorts if each != "null"), None) if isinstance(sorts, list) else sorts
-    if sort == "object":
+    types = schema.get("type")
+    type_ = next((each for each in types if each != "null"), None) if isinstance(types, list) else types
+    if type_ == "object":
         return _object(source, schema, depth - 1) or None
-    said = labelled.get(_name(name)) or labelled.get(_name(str(schema.get("title") or "")))
+    label_value = labelled.get(_name(name)) or labelled.get(_name(str(schema.get("title") or "")))
     if isinstance(schema.get("enum"), list):
-        return _one_of(schema["enum"], said if said is not None else text)
-    if sort == "array":
+        return _one_of(schema["enum"], label_value if label_value is not None else text)
+    if type_ == "array":
         items = schema.get("items")
-        return _several(text, said, name, source.plain(items) if isinstance(items, dict) else {})
-    if sort in {"number", "integer"}:
-        return _number(text, said, name, whole=sort == "integer")
-    if sort == "boolean":
-        word = (said or "").lower().rstrip(".")
+        return _several(text, label_value, name, source.plain(items) if isinstance(items, dict) else {})
+    if type_ in {"number", "integer"}:
+        return _number(text, label_value, name, whole=type_ == "integer")
+    if type_ == "boolean":
+        word = (label_value or "").lower().rstrip(".")
         return True if word in _YES else False if word in _NO else None
-    return _text(text, said, name, str(schema.get("format") or ""))
+    return _text(text, label_value, name, str(schema.get("format") or ""))
 
 
 def _one_of(options: Sequence[Any], text: str) -> Any:
@@ -215,26 +217,26 @@ def _one_of(options: Sequence[Any], text: str) -> Any:
     return None
 
 
-def _several(text: str, said: str | None, name: str, items: Mapping[str, Any]) -> list[Any] | None:
+def _several(text: str, label_value: str | None, name: str, items: Mapping[str, Any]) -> list[Any] | None:
     if str(items.get("format")) == "email" or "mail" in _name(name):
         return list(dict.fromkeys(_EMAIL.findall(text))) or None
-    parts = [part.strip() for part in re.split(r"[;,]", said or "") if part.strip()]
+    parts = [part.strip() for part in re.split(r"[;,]", label_value or "") if part.strip()]
     if items.get("type") in {"number", "integer"}:
         read = [amount(part, whole=items.get("type") == "integer") for part in parts]
         return [number for number in read if number is not None] or None
     return parts or None
 
 
-def _number(text: str, said: str | None, name: str, *, whole: bool) -> float | int | None:
-    if said is not None and (found := _NUMBER.search(said)) is not None:
-        return amount(found.group(), whole=whole)
+def _number(text: str, label_value: str | None, name: str, *, whole: bool) -> float | int | None:
+    if label_value is not None and (match := _NUMBER.search(label_value)) is not None:
+        return amount(match.group(), whole=whole)
     if any(word in _name(name) for word in _MONEY_NAMES) and (money := _MONEY.search(text)) is not None:
         return amount(money.group(1) or money.group(2), whole=whole)
     return None
 
 
 def amount(written: str, *, whole: bool = False) -> float | int | None:
-    """A number as people write it: `1,234.50`, `1.234,50`, `1'234`; None for what is none."""
+    """Parse `1,234.50`, `1.234,50` or `1'234`; None if it is not a number."""
     digits = re.sub("[ '\u2019]", "", written)
     last = max(digits.rfind("."), digits.rfind(","))
     if last >= 0 and (len(digits) - last - 1 != 3 or digits.count(".") == digits.count(",") == 1):
@@ -250,21 +252,21 @@ def amount(written: str, *, whole: bool = False) -> float | int | None:
     return number
 
 
-def _text(text: str, said: str | None, name: str, form: str) -> str | None:
+def _text(text: str, label_value: str | None, name: str, form: str) -> str | None:
     if form in {"date", "date-time"} or (not form and "date" in _name(name).split()):
-        found = date(said or "") or (date(text) if form != "date-time" else None)
-        return f"{found}T00:00:00Z" if found and form == "date-time" else found
+        found_date = date(label_value or "") or (date(text) if form != "date-time" else None)
+        return f"{found_date}T00:00:00Z" if found_date and form == "date-time" else found_date
     if form == "email" or "email" in _name(name).replace("e mail", "email"):
-        match = _EMAIL.search(said or "") or _EMAIL.search(text)
+        match = _EMAIL.search(label_value or "") or _EMAIL.search(text)
         return match.group() if match else None
     if form == "uri":
-        match = _ADDRESS.search(said or "") or _ADDRESS.search(text)
+        match = _URL.search(label_value or "") or _URL.search(text)
         return match.group().rstrip(".,;") if match else None
-    return said or None
+    return label_value or None
 
 
 def date(text: str) -> str | None:
-    """The first date in the text, as `2026-11-15`; None where there is none that exists."""
+    """The first valid date in the text, as `2026-11-15`; None if there is none."""
     matches = [match for pattern in _DATES for match in pattern.finditer(text)]
     for match in sorted(matches, key=lambda each: each.start()):
         written = match["month"]

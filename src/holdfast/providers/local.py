@@ -1,7 +1,7 @@
-"""Embeddings computed in this process, offline and for nothing, through the same door as the paid ones.
+"""Embeddings computed in this process, offline and free, through the same interface as paid ones.
 
-The model is a static one: its weights come inside a package, each word has a vector, and a text is their
-mean. It loads when it is first used, in about a tenth of a second, and needs no network.
+The model is static: its weights come in a package, each word has a vector, and a text is their mean. It loads
+at first use, in about a tenth of a second, and needs no network.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOCAL = free(NAME, max_inputs=512)
 
 
 class LocalProvider(Profiled):
-    """A provider that charges nothing and is never away."""
+    """A provider that charges nothing and is always available."""
 
     def __init__(self, profile: Profile = LOCAL) -> None:
         super().__init__(profile)
@@ -35,9 +35,9 @@ class LocalProvider(Profiled):
         self._model: Any = None
 
     def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
-        """Return the inputs as JSON. Raises ValueError for what this model cannot do."""
+        """Return the inputs as JSON. Raises ValueError for anything this model does not support."""
         if endpoint != "embeddings":
-            raise ValueError(f"the local provider knows no {endpoint!r}; it only embeds")
+            raise ValueError(f"the local provider has no {endpoint!r}; it only embeds")
         if model != MODEL:
             raise ValueError(f"the local provider has one model, {MODEL}, not {model!r}")
         if params:
@@ -49,7 +49,7 @@ class LocalProvider(Profiled):
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
         """Embed the inputs, if `gate` allows it."""
         if not gate():
-            return NotSent("the lease is no longer trusted")
+            return NotSent("the lease is no longer valid")
         inputs = json.loads(exchange.body.decode("utf-8", "surrogatepass"))
         vectors = self.embed(inputs)
         tokens = sum(self.count_tokens(text) for text in inputs)
@@ -61,7 +61,7 @@ class LocalProvider(Profiled):
         )
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors of the texts, one to a row, little-endian float32; a text without any word is zero."""
+        """Unit vectors of the texts, one per row, little-endian float32; zero for a text without words."""
         with self._lock:
             if self._model is None:
                 self._model = _load()
@@ -71,16 +71,16 @@ class LocalProvider(Profiled):
         return vectors
 
     def count_tokens(self, text: str) -> int:
-        """Return an estimate: four characters to a token."""
+        """Return an estimate: one token per four characters."""
         return max(1, len(text) // 4)
 
     def close(self) -> None:
-        """Forget the model."""
+        """Unload the model."""
         self._model = None
 
 
 def _load() -> Any:
     import wordllama  # noqa: PLC0415 - takes a moment, and not every process embeds
 
-    # It looks for its tokenizer in the wrong folder of its own package unless told.
+    # Without `cache_dir` it looks for its tokenizer in the wrong folder of its own package.
     return wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)

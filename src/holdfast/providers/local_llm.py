@@ -1,13 +1,13 @@
-"""A stand-in for a language model: offline, for nothing, through the same door as the paid ones.
+"""A stand-in for a language model: offline and free, through the same interface as paid ones.
 
-It is *not* a language model. It copies sentences and values out of the text it is given, in ways that are
-written down here and in `extractive`, and always answers the same. So an installation without any model works
-at once, and everything around the answer (ledger, jobs, results) is the real thing. It does not understand an
-instruction: what it is to do comes as a hint among the parameters, which no server is ever sent.
+It is *not* a language model. It copies sentences and values from its input by fixed rules (here and in
+`extractive`), and always answers the same. So an installation works without any model, and everything around
+the answer (ledger, jobs, results) is real. It does not understand instructions: a hint among the parameters,
+which is never sent to a server, says what to do.
 
-* `{"do": "pairs", "count": n}`: JSON with at most n questions whose answers stand in the text.
+* `{"do": "pairs", "count": n}`: JSON with at most n questions whose answers are in the text.
 * `{"do": "fields", "schema": {...}}`: JSON with the fields that patterns find.
-* no hint: the most telling sentences of the text. Offered tools, it calls the first one once, then answers.
+* no hint: the key sentences of the text. If tools are offered, it calls the first one once, then answers.
 """
 
 import json
@@ -26,19 +26,19 @@ LOCAL = free(NAME, max_inputs=1)
 
 
 class LocalLanguageProvider(Profiled):
-    """A provider that charges nothing, is never away, and says no more than the text does."""
+    """A provider that charges nothing, is always available, and only quotes the text."""
 
     def __init__(self, profile: Profile = LOCAL) -> None:
         super().__init__(profile)
 
     def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
-        """Return the messages and the hint as JSON. Raises ValueError for what the stand-in cannot do."""
+        """Return the messages and the hint as JSON. Raises ValueError for anything it does not support."""
         if endpoint != ENDPOINT:
-            raise ValueError(f"the local stand-in knows no {endpoint!r}; it only answers")
+            raise ValueError(f"the local stand-in has no {endpoint!r}; it only answers chats")
         if model != MODEL:
-            raise ValueError(f"the local stand-in is one model, {MODEL}, not {model!r}")
+            raise ValueError(f"the local stand-in has one model, {MODEL}, not {model!r}")
         if len(inputs) != 1:
-            raise ValueError("a chat order carries exactly one input")
+            raise ValueError("a chat order takes exactly one input")
         body = {
             "messages": _messages(inputs[0]) if params.get("messages_json") is True else _user(inputs[0]),
             "tools": params.get("tools") or [],
@@ -49,37 +49,36 @@ class LocalLanguageProvider(Profiled):
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
         """Answer the messages, if `gate` allows it."""
         if not gate():
-            return NotSent("the lease is no longer trusted")
+            return NotSent("the lease is no longer valid")
         body = json.loads(exchange.body)
-        said = answer(body["messages"], body["tools"], body[HINT])
-        written = json.dumps(said, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        heard = sum(self.count_tokens(str(message.get("content") or "")) for message in body["messages"])
+        result = answer(body["messages"], body["tools"], body[HINT])
+        encoded = json.dumps(result, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
         return Answered(
-            (written.encode(),),
-            input_tokens=heard,
-            output_tokens=self.count_tokens(said["content"] or ""),
+            (encoded,),
+            input_tokens=sum(self.count_tokens(str(each.get("content") or "")) for each in body["messages"]),
+            output_tokens=self.count_tokens(result["content"] or ""),
             replayed=False,
         )
 
     def count_tokens(self, text: str) -> int:
-        """Return an estimate: four characters to a token."""
+        """Return an estimate: one token per four characters."""
         return max(1, len(text) // 4)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
 
 def answer(
     messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], hint: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the stand-in says to a conversation, in the stored form of a chat result."""
-    told = [message for message in messages if message.get("role") == "tool"]
-    if tools and not told:
+    """The stand-in's answer to a conversation, in the stored form of a chat result."""
+    tool_results = [message for message in messages if message.get("role") == "tool"]
+    if tools and not tool_results:
         name = str((tools[0].get("function") or {}).get("name") or "")
         call = {"id": "call-1", "type": "function", "function": {"name": name, "arguments": "{}"}}
         return {"content": None, "finish_reason": "tool_calls", "tool_calls": [call]}
-    heard = told or [message for message in messages if message.get("role") == "user"][:1]
-    text = "\n".join(str(message.get("content") or "") for message in heard)
+    sources = tool_results or [message for message in messages if message.get("role") == "user"][:1]
+    text = "\n".join(str(message.get("content") or "") for message in sources)
     match hint.get("do"):
         case "pairs":
             count = hint.get("count")
@@ -87,10 +86,10 @@ def answer(
             content = json.dumps({"pairs": pairs}, ensure_ascii=False)
         case "fields":
             schema = hint.get("schema")
-            found = extractive.fields(text, schema if isinstance(schema, dict) else {})
-            content = json.dumps(found, ensure_ascii=False)
+            values = extractive.fields(text, schema if isinstance(schema, dict) else {})
+            content = json.dumps(values, ensure_ascii=False)
         case _:
-            content = " ".join(extractive.telling(text, SENTENCES)) or "The text says nothing."
+            content = " ".join(extractive.key_sentences(text, SENTENCES)) or "The text says nothing."
     return {"content": content, "finish_reason": "stop"}
 
 
@@ -99,7 +98,7 @@ def _user(text: str) -> list[dict[str, Any]]:
 
 
 def _messages(text: str) -> list[dict[str, Any]]:
-    """The messages that `text` spells; otherwise it is the only one."""
+    """The messages encoded in `text`, or one user message with it."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,11 +1,9 @@
-"""The OpenAI wire format, as OpenAI and the many servers that imitate it speak it.
+"""A client for the OpenAI API and the many servers that are compatible with it.
 
-The official SDK resends paid requests by itself, which is the one thing that must not happen here; hence a
-thin client.
+The official SDK resends paid requests by itself, which must not happen here; hence a thin client.
 
-What a 200 carries is checked before it counts as an answer: the number of embeddings, their indices, their
-lengths and their being numbers. An answer that fails was most likely charged, and nothing of it can be used:
-it is `Unknown`.
+The body of a 200 is validated before it counts as an answer: the number of embeddings, their indices, lengths
+and values. An invalid answer was most likely charged and cannot be used: it is `Unknown`.
 """
 
 from __future__ import annotations
@@ -24,21 +22,21 @@ from holdfast.providers.base import Answered, Exchange, Outcome, Profile, Profil
 EMBEDDINGS = "embeddings"
 CHAT = "chat/completions"
 
-# OpenAI documents no idempotency keys and no uncharged statuses: every order in doubt may cost twice.
+# OpenAI documents no idempotency keys and no uncharged statuses: resending an order may cost twice.
 OPENAI = Profile(
     name="openai", honours_keys=False, key_retention=0.0, max_inputs=2048, max_tokens=300_000, deadline=120.0
 )
 
-# Set by `encode`, or able to change how many results come back: not for a caller to override.
+# Set by `encode`, or changes the number of results: callers may not override them.
 _RESERVED = frozenset({"model", "input", "messages", "stream", "n"})
 
 
 class _UnreadableError(Exception):
-    """A 200 whose body is not the answer to what was asked."""
+    """A 200 whose body does not answer the request."""
 
 
 class OpenAIProvider(Profiled):
-    """A server of the OpenAI wire format; `base_url` ends in its `/v1`, as OpenAI clients take it."""
+    """A server with the OpenAI API; `base_url` includes `/v1`, as for OpenAI clients."""
 
     def __init__(
         self,
@@ -52,7 +50,7 @@ class OpenAIProvider(Profiled):
     ) -> None:
         self._base_url = _checked_url(base_url)
         if not (api_key.isascii() and (api_key.isprintable() or not api_key)):
-            raise ValueError("the API key has characters that no HTTP header can carry")
+            raise ValueError("the API key has characters that are not allowed in an HTTP header")
         self._api_key = api_key
         super().__init__(profile)
         self._wire = wire.Wire(
@@ -63,28 +61,28 @@ class OpenAIProvider(Profiled):
         return f"{type(self).__name__}({self._base_url!r}, profile={self._profile.name!r})"
 
     def encode(self, endpoint: str, model: str, params: Mapping[str, object], inputs: Sequence[str]) -> bytes:
-        """Return the canonical body of an order. Raises ValueError for what could not be sent as asked.
+        """Return the canonical body of an order. Raises ValueError for an order that cannot be sent.
 
         For chat there is exactly one input: the user's prompt or, with `messages_json` true in `params`, a
         JSON list of messages. `system` in `params` becomes a first message; all other parameters go into the
         body as they are.
         """
         if overridden := _RESERVED & params.keys():
-            raise ValueError(f"not parameters of an order: {', '.join(sorted(overridden))}")
+            raise ValueError(f"reserved parameters, remove them: {', '.join(sorted(overridden))}")
         if not 1 <= len(inputs) <= self._profile.max_inputs:
-            raise ValueError(f"an order carries 1 to {self._profile.max_inputs} inputs, not {len(inputs)}")
+            raise ValueError(f"an order takes 1 to {self._profile.max_inputs} inputs, not {len(inputs)}")
         match endpoint:
             case "embeddings":
                 body = {"encoding_format": "base64", **params, "model": model, "input": list(inputs)}
             case "chat/completions" if len(inputs) == 1:
-                kept = {
+                others = {
                     name: value for name, value in params.items() if name not in {"system", "messages_json"}
                 }
-                body = {**kept, "model": model, "messages": _messages(params, inputs[0])}
+                body = {**others, "model": model, "messages": _messages(params, inputs[0])}
             case "chat/completions":
-                raise ValueError("a chat order carries exactly one input")
+                raise ValueError("a chat order takes exactly one input")
             case _:
-                raise ValueError(f"unknown endpoint {endpoint!r}; known are {EMBEDDINGS!r} and {CHAT!r}")
+                raise ValueError(f"unknown endpoint {endpoint!r}; use {EMBEDDINGS!r} or {CHAT!r}")
         return _canonical(body)
 
     @property
@@ -93,7 +91,7 @@ class OpenAIProvider(Profiled):
         return urllib.parse.urlsplit(self._base_url).netloc
 
     def send(self, exchange: Exchange, gate: Callable[[], bool]) -> Outcome:
-        """Send the exchange at most once and return what came of it (see `base.Provider.send`)."""
+        """Send the exchange at most once and return the outcome (see `base.Provider.send`)."""
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -118,29 +116,29 @@ class OpenAIProvider(Profiled):
             return Unknown(f"unreadable answer: {exc}", reply.status)
 
     def count_tokens(self, text: str) -> int:
-        """Return an estimate: four ASCII characters or one other character to a token, at least 1."""
+        """Return an estimate: one token per four ASCII characters or one other, at least 1."""
         ascii_chars = len(text.encode("ascii", "ignore"))
         return max(1, -(-ascii_chars // 4) + len(text) - ascii_chars)
 
     def close(self) -> None:
-        """Close idle connections; exchanges still under way end as `Unknown`."""
+        """Close idle connections; exchanges still in progress end as `Unknown`."""
         self._wire.close()
 
     def _answer(self, exchange: Exchange, reply: wire.HttpReply) -> Answered:
-        asked = json.loads(exchange.body)
+        request = json.loads(exchange.body)
         answer = _parsed(reply)
         if exchange.endpoint == EMBEDDINGS:
-            results = _vectors(answer.get("data"), len(asked["input"]), asked.get("dimensions"))
-            texts, said = asked["input"], ""
+            results = _vectors(answer.get("data"), len(request["input"]), request.get("dimensions"))
+            texts, said = request["input"], ""
         else:
             result, said = _completion(answer.get("choices"))
             results = (result,)
-            texts = [str(message.get("content") or "") for message in asked["messages"]]
+            texts = [str(message.get("content") or "") for message in request["messages"]]
         usage = answer.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         spent = _count(usage.get("prompt_tokens"))
         produced = _count(usage.get("completion_tokens"))
-        # A server that reports no usage is billed by our estimate rather than as free.
+        # If the server reports no usage, our estimate is recorded instead of zero.
         return Answered(
             results=results,
             input_tokens=sum(map(self.count_tokens, texts)) if spent is None else spent,
@@ -154,7 +152,9 @@ def _checked_url(base_url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or not base_url.isascii():
         raise ValueError("base_url must look like https://host/v1")
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError("base_url must carry no credentials, query or fragment; the key goes into api_key")
+        raise ValueError(
+            "base_url must not contain credentials, a query or a fragment; use api_key for the key"
+        )
     return base_url.rstrip("/")
 
 
@@ -164,14 +164,14 @@ def _canonical(value: object) -> bytes:
 
 
 def _messages(params: Mapping[str, object], text: str) -> list[object]:
-    given = _given_messages(text) if params.get("messages_json") is True else None
-    messages: list[object] = given or [{"role": "user", "content": text}]
+    parsed = _parsed_messages(text) if params.get("messages_json") is True else None
+    messages: list[object] = parsed or [{"role": "user", "content": text}]
     system = params.get("system")
     return [{"role": "system", "content": system}, *messages] if system else messages
 
 
-def _given_messages(text: str) -> list[object] | None:
-    """Return the list of messages that `text` spells, None if it is anything else."""
+def _parsed_messages(text: str) -> list[object] | None:
+    """Return the list of messages encoded in `text`, None if it is anything else."""
     try:
         value = json.loads(text) if text.lstrip().startswith("[") else None
     except (ValueError, RecursionError):
@@ -183,7 +183,7 @@ def _given_messages(text: str) -> list[object] | None:
 
 def _parsed(reply: wire.HttpReply) -> dict[str, Any]:
     if reply.headers.get("content-encoding", "identity").lower() != "identity":
-        raise _UnreadableError("compressed unasked")
+        raise _UnreadableError("compressed without request")
     try:
         answer = json.loads(reply.body)
     except (ValueError, RecursionError) as exc:
@@ -193,22 +193,22 @@ def _parsed(reply: wire.HttpReply) -> dict[str, Any]:
     return answer
 
 
-def _vectors(data: object, wanted: int, dimensions: object) -> tuple[bytes, ...]:
+def _vectors(data: object, expected: int, dimensions: object) -> tuple[bytes, ...]:
     """Return little-endian float32 vectors in the order of the inputs."""
-    if not isinstance(data, list) or len(data) != wanted:
+    if not isinstance(data, list) or len(data) != expected:
         raise _UnreadableError(
-            f"{len(data) if isinstance(data, list) else 'no'} embeddings for {wanted} inputs"
+            f"{len(data) if isinstance(data, list) else 'no'} embeddings for {expected} inputs"
         )
-    placed: dict[int, bytes] = {}
+    by_index: dict[int, bytes] = {}
     for item in data:
         index = item.get("index") if isinstance(item, dict) else None
-        if type(index) is not int or not 0 <= index < wanted or index in placed:
+        if type(index) is not int or not 0 <= index < expected or index in by_index:
             raise _UnreadableError("indices of the embeddings do not match the inputs")
-        placed[index] = _vector(item.get("embedding"))
-    sizes = {len(vector) for vector in placed.values()}
+        by_index[index] = _vector(item.get("embedding"))
+    sizes = {len(vector) for vector in by_index.values()}
     if len(sizes) != 1 or (isinstance(dimensions, int) and sizes != {4 * dimensions}):
         raise _UnreadableError("embeddings of the wrong length")
-    return tuple(placed[index] for index in range(wanted))
+    return tuple(by_index[index] for index in range(expected))
 
 
 def _vector(value: Any) -> bytes:
@@ -236,7 +236,7 @@ def _completion(choices: object) -> tuple[bytes, str]:
     try:
         return _canonical(result), content or ""
     except ValueError as exc:
-        raise _UnreadableError("text that is not Unicode") from exc
+        raise _UnreadableError("text that is not valid Unicode") from exc
 
 
 def _count(value: object) -> int | None:

@@ -1,8 +1,8 @@
-"""What an HTTP status says about money, for providers that follow the common conventions.
+"""What an HTTP status means for money, for providers that follow the common conventions.
 
-The rule is one-sided: a status counts as uncharged only where a provider cannot sensibly have done the work.
-Wherever a gateway may have given up on work that went on behind it (408, 499, 5xx), the order is in doubt
-unless the provider's profile vouches for the status.
+The rule is one-sided: a status counts as uncharged only if the provider cannot sensibly have done the work.
+If a gateway may have given up on work that went on behind it (408, 499, 5xx), the order is in doubt, unless
+the provider's profile lists the status as uncharged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 
 def judge(reply: HttpReply, profile: Profile, *secrets: str) -> Refused | Unknown:
-    """Return what a reply outside 2xx means for money; `secrets` are struck out of the server's message."""
+    """Return what a reply outside 2xx means for money; `secrets` are removed from the server's message."""
     status = reply.status
     code, message = _error(reply.body, secrets)
     wait = retry_after(reply.headers, time.time())
@@ -41,21 +41,21 @@ def judge(reply: HttpReply, profile: Profile, *secrets: str) -> Refused | Unknow
         return Refused(status, "unavailable", message, wait, permanent=False)
     if status in _AUTH:
         return Refused(status, "auth", message, wait, permanent=True)
-    # A provider that honours keys answers 409 while the first exchange of this key is still under way: that
-    # one may yet be charged.
+    # A provider that honours keys answers 409 while the first exchange of this key is still in progress,
+    # which may yet be charged.
     if status in _DOUBTFUL or (status == _CONFLICT and profile.honours_keys) or not 300 <= status < 500:
         return Unknown(f"status {status}: {message}" if message else f"status {status}", status)
     if parameter := _parameter(reply.body):
         hint = (
-            f"the model refuses the parameter `{parameter}`; say what it is sent in `parameters` of "
-            "[providers.NAME], or of [providers.NAME.models.MODEL]: what is left out there is not sent"
+            f"the model rejects the parameter `{parameter}`; set `parameters` in [providers.NAME] or "
+            "[providers.NAME.models.MODEL] to those it accepts: only these are sent"
         )
         return Refused(status, "parameter", f"{hint} ({message})" if message else hint, wait, permanent=True)
     return Refused(status, "rejected", message, wait, permanent=True)
 
 
 def _parameter(body: bytes) -> str:
-    """The parameter that the server says it refuses; empty for anything that is about the input itself."""
+    """The parameter that the server rejected; empty if the error concerns the input itself."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -68,10 +68,9 @@ def _parameter(body: bytes) -> str:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return the seconds the server asked to wait, None if it did not say so in a way that can be read.
+    """Return the seconds the server asked to wait, None if absent or unreadable.
 
-    A date is measured against the server's own `Date`, so that two clocks need not agree; `now` stands in for
-    it.
+    A date is compared with the server's own `Date`, so that the clocks need not agree; `now` is the fallback.
     """
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -102,7 +101,7 @@ def _moment(value: str | None) -> float | None:
 
 
 def _error(body: bytes, secrets: tuple[str, ...]) -> tuple[str, str]:
-    """Return the error's code and a message fit to be shown, both empty where the body has none."""
+    """Return the error's code and a message that is safe to show, both empty if the body has none."""
     text = body.decode("utf-8", "replace")
     code = ""
     try:

@@ -1,10 +1,10 @@
-"""One POST, sent at most once, that ends in a status or in knowing whether it had begun.
+"""One POST, sent at most once; the outcome is a status, or whether sending had begun.
 
-* Before the first byte: `NotSent`. Name, connection, TLS, a full pool, the gate and the clock all fail here.
-  A kept-alive connection that the server has closed shows as readable: the pool then takes another one, and
-  the socket looks once more just before the first byte.
-* After it: `Unknown`, unless a status arrives. There is no middle: a connection that dies after one byte may
-  have delivered all of them.
+* Before the first byte: `NotSent`. DNS, connection, TLS, a full pool, the gate and the clock all fail here.
+  A kept-alive connection that the server has closed is readable: the pool then takes another one, and the
+  socket checks again just before the first byte.
+* After it: `Unknown`, unless a status arrives. There is nothing in between: a connection that breaks after
+  one byte may have delivered all of them.
 
 No retries, no redirects, no proxies, no environment, no HTTP/2 (a connection carries one request at a time).
 """
@@ -21,7 +21,7 @@ import httpcore
 from holdfast.providers import sockets
 from holdfast.providers.base import NotSent, Unknown
 
-KEEPALIVE = 5.0  # seconds; shorter than any server's own, so that the two rarely meet on a closing connection
+KEEPALIVE = 5.0  # seconds; shorter than servers' own, so that a closing connection is rarely reused
 MAX_ANSWER = 64 * 1024 * 1024
 _MAX_ERROR = 64 * 1024
 
@@ -34,12 +34,12 @@ _FAILURES = (
 
 
 class _TooLargeError(Exception):
-    """The answer is longer than this client will hold."""
+    """The response body exceeds the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """A status that arrived, with its headers in lower case; the body of an error may be cut short."""
+    """A response, with headers in lower case; the body of an error may be truncated."""
 
     status: int
     headers: Mapping[str, str]
@@ -72,7 +72,7 @@ class Wire:
         send_by: float,
         deadline: float,
     ) -> HttpReply | NotSent | Unknown:
-        """Send one POST at most once, and return the status that came, or whether the request had begun."""
+        """Send one POST at most once; return the response, or whether sending had begun."""
         attempt = sockets.Attempt(gate, send_by, deadline)
         token = sockets.current.set(attempt)
         try:
@@ -101,7 +101,7 @@ class Wire:
             except (*_FAILURES, _TooLargeError) as exc:
                 if good:
                     return _failed(exc, attempt, status)
-                # The status of an error has already said all about money; its text is only for people.
+                # The status alone decides about money; the text of an error is only for people.
             return HttpReply(status, named, bytes(answer))
 
     def _open(self) -> httpcore.ConnectionPool:
@@ -114,7 +114,7 @@ class Wire:
         )
 
     def _own_pool(self) -> httpcore.ConnectionPool:
-        """Return this process's own pool: on an inherited socket two would read each other's answers."""
+        """Return this process's own pool: on an inherited socket two would read each other's responses."""
         if self._pid != os.getpid():
             self._pool, self._pid = self._open(), os.getpid()
         return self._pool
@@ -134,18 +134,18 @@ def _limited(chunks: Iterator[bytes], limit: int) -> Iterator[bytes]:
 
 
 def _failed(exc: Exception, attempt: sockets.Attempt, status: int | None) -> NotSent | Unknown:
-    """Name a failure by its kind alone: the text of a protocol error may quote the headers, key and all."""
+    """Name a failure by its type only: a protocol error's text may quote the headers and the API key."""
     match exc:
         case httpcore.PoolTimeout():
             reason = "no free connection"
         case httpcore.TimeoutException():
             reason = "deadline passed"
         case httpcore.NetworkError():
-            reason = "connection cut"
+            reason = "connection lost"
         case httpcore.RemoteProtocolError():
-            reason = "connection closed or answer malformed"
+            reason = "connection closed or response malformed"
         case _TooLargeError():
-            reason = "answer too large"
+            reason = "response too large"
         case _:
             reason = f"protocol: {type(exc).__name__}"
     return Unknown(reason, status) if attempt.begun else NotSent(reason)

@@ -1,1 +1,1 @@
-"""What a process tells of its work while it does it: the fields of log lines, and traces."""
+"""Observability of work in progress: the fields of log lines, and traces."""

@@ -1,7 +1,6 @@
-"""The task that this thread is working on, so that every line it logs can name it.
+"""The task this thread is working on, for its log lines.
 
-Kept in a context variable: threads that are started with a copy of the context, as those of a payment are,
-inherit it.
+A context variable: threads started with a copy of the context, such as those for payments, inherit it.
 """
 
 from contextvars import ContextVar
@@ -12,22 +11,22 @@ _work: ContextVar[Claim | None] = ContextVar("holdfast_work", default=None)
 
 
 def enter(claim: Claim) -> None:
-    """From now on this thread works on the task of `claim`."""
+    """This thread starts working on the task of `claim`."""
     _work.set(claim)
 
 
 def leave() -> None:
-    """This thread works on nothing."""
+    """This thread works on no task."""
     _work.set(None)
 
 
 def current() -> Claim | None:
-    """The claim under which this thread works; None when it does not."""
+    """The claim this thread works on; None if idle."""
     return _work.get()
 
 
 def fields(claim: Claim) -> dict[str, object]:
-    """What a log line says of the work it is about."""
+    """The fields of a log line about this claim."""
     return {
         "tenant": claim.tenant,
         "kind": claim.kind,

@@ -1,11 +1,11 @@
-"""Traces, from the request to the paid exchange, across processes (extra `otel`).
+"""Traces across processes, from the request to the paid exchange (extra `otel`).
 
-A wake-up carries no ids, so the trace of a request travels with its run, in the database: `carried` is
-written into the run when it is made, and whoever works on it goes on under it. Spans: `request`, `plan` or
-`slice`, and `order` for each exchange with a provider. They carry ids and counts, never a text or a secret.
+A wake-up carries no ids, so the trace of a request is stored with its run in the database, and workers
+continue it. Spans: `request`, `plan` or `slice`, and `order` for each exchange with a provider. They contain
+ids and counts, never text or secrets.
 
-Off until `begin`, and then nothing here imports anything of OpenTelemetry. A provider of our own is used, not
-the global one: what a user's program traces by itself is its own business.
+Off until `begin`; until then OpenTelemetry is not imported. Holdfast uses its own tracer provider, not the
+global one, so that a host program's traces are unaffected.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ Facts = Mapping[str, str | int | float | bool]
 
 @dataclass(slots=True)
 class _Tracing:
-    """What is needed once traces are on; `pid` is the process that they were begun in."""
+    """The state while tracing is on; `pid` is the process it was started in."""
 
     pid: int
     provider: Any
@@ -40,9 +40,9 @@ _on: _Tracing | None = None
 
 
 def begin(url: str | None, exporter: Any = None) -> None:
-    """Spans of this process go to the collector at `url`, or to `exporter`; without either there are none.
+    """Send spans of this process to the collector at `url`, or to `exporter`; without either do nothing.
 
-    Raises MissingExtraError, which says what to install, when the extra is missing.
+    Raises MissingExtraError, which says what to install, if the extra is missing.
     """
     global _on  # noqa: PLW0603 - one set of traces per process is the point
     if (url is None and exporter is None) or (_on is not None and _on.pid == os.getpid()):
@@ -69,7 +69,7 @@ def _exporter(url: str) -> Any:
 
 
 def end() -> None:
-    """What was traced so far has been sent, as far as the collector takes it; from now on nothing is."""
+    """Flush the spans so far, as far as the collector accepts them, and stop tracing."""
     global _on
     tracing, _on = _on, None
     if tracing is not None and tracing.pid == os.getpid():
@@ -80,35 +80,35 @@ TRACE = select(runs.c.trace).where(runs.c.id == bindparam("run_id"))
 
 
 def of_run(db: Database, run_id: str) -> str | None:
-    """The trace that asked for a run; None when it had none."""
-    found = db.look(TRACE, {"run_id": run_id})
-    return found[0].trace if found else None
+    """The trace of the request behind a run; None if it had none."""
+    rows = db.look(TRACE, {"run_id": run_id})
+    return rows[0].trace if rows else None
 
 
 def are_on() -> bool:
-    """True when spans are kept."""
+    """True if tracing is on."""
     return _on is not None
 
 
 @dataclass(slots=True)
 class Span:
-    """A span that is open; every method does nothing when traces are off."""
+    """An open span; every method does nothing while tracing is off."""
 
     inner: Any = None
     token: Any = None
 
     def tell(self, **facts: str | float | bool) -> None:
-        """The span says this of itself."""
+        """Set attributes."""
         if self.inner is not None:
             self.inner.set_attributes(facts)
 
     def rename(self, name: str) -> None:
-        """The span is called so."""
+        """Change the span's name."""
         if self.inner is not None:
             self.inner.update_name(name)
 
     def close(self, problem: str = "") -> None:
-        """The span is over; with a problem it counts as failed. The one around it is current again."""
+        """End the span, as failed if there is a problem; its parent is current again."""
         if self.inner is None:
             return
         from opentelemetry import context, trace  # noqa: PLC0415
@@ -121,7 +121,7 @@ class Span:
 
 
 def start(name: str, carried: str | None = None, facts: Facts | None = None) -> Span:
-    """An open span below what was carried here, or else below the current one; it is the current one now."""
+    """Open a span under the carried trace, or else under the current span, and make it current."""
     if _on is None:
         return Span()
     from opentelemetry import context, trace  # noqa: PLC0415
@@ -134,7 +134,7 @@ def start(name: str, carried: str | None = None, facts: Facts | None = None) -> 
 def span(name: str, carried: str | None = None, facts: Facts | None = None) -> Iterator[Span]:
     """As `start`, closed at the end of the block."""
     opened = start(name, carried, facts)
-    problem = "it was cut short"
+    problem = "interrupted"
     try:
         yield opened
         problem = ""
@@ -143,7 +143,7 @@ def span(name: str, carried: str | None = None, facts: Facts | None = None) -> I
 
 
 def carried() -> str | None:
-    """The current span as W3C writes it, to be carried on; None when there is none."""
+    """The current span as a W3C `traceparent`; None if there is none."""
     if _on is None:
         return None
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
@@ -153,12 +153,12 @@ def carried() -> str | None:
     return carrier.get("traceparent")
 
 
-def _around(given: str | None) -> Any:
-    """The context of what was carried here; of nonsense, and of nothing, the current one."""
-    if given is None or len(given) > MOST_CARRIED:
+def _around(traceparent: str | None) -> Any:
+    """The context of a `traceparent`; None, meaning the current one, if it is missing or invalid."""
+    if traceparent is None or len(traceparent) > MOST_CARRIED:
         return None
     from opentelemetry import trace  # noqa: PLC0415
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
-    found = TraceContextTextMapPropagator().extract({"traceparent": given})
-    return found if trace.get_current_span(found).get_span_context().is_valid else None
+    extracted = TraceContextTextMapPropagator().extract({"traceparent": traceparent})
+    return extracted if trace.get_current_span(extracted).get_span_context().is_valid else None

@@ -1,4 +1,4 @@
-"""What tests, benchmarks and chaos runs need that is not a test: nothing in the product imports it.
+"""Support for tests, benchmarks and chaos runs; nothing in the product imports it.
 
 `Meter` is public: a server that stands in for a paid provider and counts what it charged.
 """
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Meter"]
 
-if not TYPE_CHECKING:  # or a type checker would believe that every name exists
+if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
     def __getattr__(name: str) -> object:
         # Late, so that `python -m holdfast.testing.meter` loads the module once.

@@ -1,14 +1,13 @@
-"""A metering provider: a server of the OpenAI wire format that charges, misbehaves on request, and keeps the
-bill.
+"""A metering provider: a server with the OpenAI API that charges, misbehaves on request, and keeps the bill.
 
-It trusts nothing that Holdfast says of itself: what was paid is what arrived here. In process::
+It is independent of Holdfast's own records: what was paid is what arrived here. In process::
 
     with Meter(honour_keys=True) as meter, closing(meter.provider()) as provider:
         meter.plan(script=["charge_then_cut"])
         ...
         assert meter.totals().excess == 0
 
-and on its own: ``python -m holdfast.testing.meter --port 8099 --honour-keys``, steered over HTTP (`GET
+and standalone: ``python -m holdfast.testing.meter --port 8099 --honour-keys``, controlled over HTTP (`GET
 /meter`, `GET /meter/log`, `GET /meter/wait?open=1`, `POST /meter/plan`, `/meter/hold`, `/meter/release`,
 `/meter/reset`).
 """
@@ -90,7 +89,7 @@ class Meter:
         self.close()
 
     def profile(self, *, deadline: float = 30.0, uncharged: frozenset[int] = frozenset()) -> Profile:
-        """Return the profile that is true of this meter as it is set up."""
+        """Return the profile that matches this meter's configuration."""
         retention = self._keys.retention if self.honour_keys else 0.0
         return Profile("meter", self.honour_keys, retention, 256, 100_000, deadline, uncharged)
 
@@ -103,32 +102,32 @@ class Meter:
         return self._director.change(changes)
 
     def hold(self, when: When = "after") -> None:
-        """Keep all answers back from now on, before or after their charge, until `release`."""
+        """Hold back all answers, before or after their charge, until `release`."""
         self.book.hold(when)
 
     def release(self) -> None:
-        """Let everything go that was held back."""
+        """Release everything that was held back."""
         self.book.hold(None)
 
     def wait_open(self, count: int = 1, timeout: float = 10.0, *, charged: bool = False) -> Totals:
-        """Return once `count` exchanges are open at the same time (and charged); raises TimeoutError else."""
+        """Return once `count` exchanges are open (and charged) at the same time; else TimeoutError."""
         return self.book.wait(lambda now: sum(one.charged or not charged for one in now) >= count, timeout)
 
     def wait_idle(self, timeout: float = 10.0) -> Totals:
-        """Return once no exchange is open; raises TimeoutError else."""
+        """Return once no exchange is open; else TimeoutError."""
         return self.book.wait(lambda now: not now, timeout)
 
     def wait_quiet(self, timeout: float = 10.0) -> Totals:
-        """Return once all that closed clients sent is in the book; raises TimeoutError while one is open.
+        """Return once everything that closed clients sent is in the log; TimeoutError if one stays open.
 
-        A test that nothing arrived proves something only after this. Not for a meter with TLS.
+        Call it before asserting that nothing arrived. Not for a meter with TLS.
         """
         if not self._server.wait_quiet(timeout):
             raise TimeoutError(f"a client kept its connection for {timeout} s; close it first")
         return self.totals()
 
     def totals(self) -> Totals:
-        """Return the bill as it stands."""
+        """Return the current bill."""
         return self.book.totals()
 
     def charges_of(self, text: str) -> int:
@@ -147,25 +146,27 @@ class Meter:
         self._director.change(asdict(Plan()))
 
     def serve(self, entry: MeterEntry, endpoint: str, key: str, body: bytes) -> Response:
-        """Process a paid request and return what to say to it."""
+        """Process a paid request and return the response."""
         try:
             if endpoint not in meter_answers.ENDPOINTS:
                 raise ValueError(f"no such endpoint: {endpoint}")
-            asked = json.loads(body)
-            order = meter_answers.read_order(endpoint, asked)
+            request = json.loads(body)
+            order = meter_answers.read_order(endpoint, request)
         except ValueError as exc:
             return Response(400, meter_answers.error("invalid_request", str(exc)))
         self.book.open(entry, order, key)
         if not (self.honour_keys and key):
-            return self._process(entry, order, asked, Slot(b"", boot_time()))
+            return self._process(entry, order, request, Slot(b"", boot_time()))
         try:
             with self._keys.taken(key, body) as slot:
-                return self._process(entry, order, asked, slot)
+                return self._process(entry, order, request, slot)
         except KeyReusedError:
-            return Response(422, meter_answers.error("key_reused", "this key came with another body before"))
+            return Response(
+                422, meter_answers.error("key_reused", "this key was used before with another body")
+            )
 
     def _process(
-        self, entry: MeterEntry, order: MeterOrder, asked: Mapping[str, Any], slot: Slot
+        self, entry: MeterEntry, order: MeterOrder, request: Mapping[str, Any], slot: Slot
     ) -> Response:
         """Go through the stages of an exchange: wait, charge, wait, reply. A replay is never charged."""
         act = self._director.next()
@@ -176,7 +177,7 @@ class Meter:
         if self.book.is_closed():
             return Response(0, b"", cut=True)
         if act.charge and slot.answer is None:
-            slot.answer = meter_answers.answer(order, asked, self._dimensions, self._chat)
+            slot.answer = meter_answers.answer(order, request, self._dimensions, self._chat)
             self.book.charge(entry, order)
         self.book.pause("after")
         self.book.idle(act.stall_after)
@@ -185,7 +186,7 @@ class Meter:
         return _said(act, slot.answer, replayed=replayed)
 
     def control(self, action: str, query: Mapping[str, str], body: Mapping[str, Any]) -> object:
-        """Carry out a request for the meter's own pages; raises LookupError for one that does not exist."""
+        """Handle a request for the meter's control endpoints; LookupError for an unknown one."""
         match action:
             case "GET /meter":
                 return asdict(self.totals())
@@ -212,7 +213,7 @@ def _said(act: Act, answer: bytes | None, *, replayed: bool) -> Response:
     good = 200 <= act.status < 300
     body = act.body
     if body is None:
-        failure = meter_answers.error("meter", f"the meter was told to answer {act.status}")
+        failure = meter_answers.error("meter", f"the meter is configured to answer {act.status}")
         body = answer if good and answer is not None else failure
     headers = act.headers + ((("Idempotent-Replayed", "true"),) if good and replayed else ())
     return Response(act.status, body, headers, act.cut, act.drip, replayed=replayed)

@@ -1,4 +1,4 @@
-"""What the meter sells: deterministic embeddings and completions, in the OpenAI wire format."""
+"""The meter's answers: deterministic embeddings and completions, in the OpenAI format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tokens(text: str) -> int:
 
 
 def read_order(endpoint: str, body: Mapping[str, Any]) -> MeterOrder:
-    """Return what the body asks for; raises ValueError for what a provider would reject."""
+    """Return the order in a request body; raises ValueError for what a provider would reject."""
     inputs = _prompts(body) if endpoint == "chat/completions" else _texts(body)
     params = {name: value for name, value in body.items() if name not in {"model", "input", "messages"}}
     return MeterOrder(
@@ -36,10 +36,10 @@ def read_order(endpoint: str, body: Mapping[str, Any]) -> MeterOrder:
 
 
 def _texts(body: Mapping[str, Any]) -> tuple[str, ...]:
-    given = body.get("input")
-    texts = [given] if isinstance(given, str) else given
+    value = body.get("input")
+    texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise ValueError("input must be a text or a list of texts")
+        raise ValueError("input must be a string or a list of strings")
     return tuple(texts)
 
 
@@ -54,7 +54,7 @@ def _prompts(body: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def answer(order: MeterOrder, body: Mapping[str, Any], dimensions: int, chat: Chat | None) -> bytes:
-    """Return the body of a 200 for the order: the same for the same order, always."""
+    """Return the body of a 200 for the order; deterministic."""
     if order.endpoint == "embeddings":
         return _embeddings(order, body, dimensions)
     text = (chat or _completion)(body["messages"])
@@ -83,7 +83,7 @@ def _embeddings(order: MeterOrder, body: Mapping[str, Any], dimensions: int) -> 
 
 
 def vector(model: str, text: str, dimensions: int) -> bytes:
-    """Return the unit vector that the hash of a text draws, as little-endian float32."""
+    """Return a unit vector derived from the hash of a text, as little-endian float32."""
     seed = f"{model}\0{text}".encode("utf-8", "surrogatepass")
     drawn = struct.unpack(f"<{dimensions}I", hashlib.shake_256(seed).digest(4 * dimensions))
     values = [each / 2**31 - 1.0 for each in drawn]

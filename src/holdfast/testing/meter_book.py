@@ -1,4 +1,4 @@
-"""The meter's book: every exchange, every charge, and who waits for what. All of it under one condition."""
+"""The meter's book: every exchange, every charge, and waiting callers, all under one condition variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ When = Literal["before", "after"]
 
 @dataclass(frozen=True, slots=True)
 class MeterOrder:
-    """What a request asks for: `params` is everything of its body but the inputs, in canonical form."""
+    """The order in a request: `params` is the body without the inputs, in canonical form."""
 
     endpoint: str
     model: str
@@ -28,7 +28,7 @@ class MeterOrder:
 class MeterEntry:
     """One exchange in the log; times are `boot_time` seconds.
 
-    A request whose body never came in full has an arrival and no order.
+    A request whose body never arrived completely has an arrival and no order.
     """
 
     id: int
@@ -62,7 +62,7 @@ class Totals:
 
 
 class Book:
-    """Counts charges and keeps the log; everything in it is consistent at any moment."""
+    """Counts charges and keeps the log; always consistent."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -75,7 +75,7 @@ class Book:
         self._next_id = 1
 
     def arrive(self, client: str) -> MeterEntry:
-        """Record that the first byte of a request is here, from this address and port."""
+        """Record that the first byte of a request has arrived, from this address and port."""
         with self._changed:
             entry = MeterEntry(self._next_id, boot_time(), client)
             self._next_id += 1
@@ -102,7 +102,7 @@ class Book:
     def end(
         self, entry: MeterEntry, *, status: int | None, cut: bool = False, replayed: bool = False
     ) -> None:
-        """Record how the exchange ended, as far as the server can see; the last word counts."""
+        """Record how the exchange ended, as seen by the server; the last call wins."""
         with self._changed:
             entry.status, entry.cut, entry.replayed = status, cut, replayed
             entry.replied_at = None if cut else boot_time()
@@ -114,30 +114,30 @@ class Book:
         return self._closing.is_set()
 
     def hold(self, when: When | None) -> None:
-        """Keep all exchanges back before or after they are charged, or with None let them all go."""
+        """Hold back all exchanges before or after they are charged; None releases them."""
         with self._changed:
             self._held = when
             self._changed.notify_all()
 
     def pause(self, when: When) -> None:
-        """Return when exchanges are not held back at this stage."""
+        """Wait while exchanges are held back at this stage."""
         with self._changed:
             self._changed.wait_for(lambda: self._held != when or self.is_closed())
 
     def idle(self, seconds: float) -> None:
-        """Return after some seconds, or at once when the meter closes."""
+        """Wait some seconds, or until the meter closes."""
         if seconds > 0:
             self._closing.wait(seconds)
 
     def wait(self, enough: Callable[[Collection[MeterEntry]], bool], timeout: float) -> Totals:
-        """Return the totals once the open exchanges are enough; raises TimeoutError when they never are."""
+        """Return the totals once `enough` is true of the open exchanges; else TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: enough(self._open.values()), timeout):
-                raise TimeoutError(f"the meter waited {timeout} s in vain; it stands at {self._sum()}")
+                raise TimeoutError(f"the meter waited {timeout} s in vain; totals: {self._sum()}")
             return self._sum()
 
     def totals(self) -> Totals:
-        """Return the bill as it stands."""
+        """Return the current bill."""
         with self._changed:
             return self._sum()
 
@@ -166,14 +166,14 @@ class Book:
             return [asdict(entry) for entry in self._entries]
 
     def reset(self) -> None:
-        """Forget charges and log; exchanges that are open stay in the log, and on the bill once charged."""
+        """Clear charges and log; open exchanges stay in the log, and are billed once charged."""
         with self._changed:
             self._entries = list(self._open.values())
             self._charges.clear()
             self._tokens = 0
 
     def close(self) -> None:
-        """End all pauses and holds, now and from now on."""
+        """End all pauses and holds, now and in future."""
         with self._changed:
             self._closing.set()
             self._changed.notify_all()

@@ -24,7 +24,7 @@ _PAID = "/v1/"
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What goes back to a client. With `cut` the connection is reset instead; `drip` pauses between bytes."""
+    """A response. With `cut` the connection is reset instead; `drip` pauses between bytes."""
 
     status: int
     body: bytes = field(repr=False)
@@ -34,26 +34,26 @@ class Response:
     replayed: bool = False
 
     def encoded(self) -> bytes:
-        """Return the whole of it as it goes over the wire."""
+        """Return the complete response as bytes."""
         lines = [f"HTTP/1.1 {self.status} Meter", "Content-Type: application/json"]
         lines += [f"Content-Length: {len(self.body)}", *(f"{name}: {value}" for name, value in self.headers)]
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + self.body
 
 
 class Service(Protocol):
-    """What the handler serves: the paid endpoints, and the meter's own."""
+    """What the handler serves: the paid endpoints, and the control endpoints."""
 
     book: Book
 
     def serve(self, entry: MeterEntry, endpoint: str, key: str, body: bytes) -> Response:
-        """Process a paid request and return what to say to it."""
+        """Process a paid request and return the response."""
 
     def control(self, action: str, query: Mapping[str, str], body: Mapping[str, Any]) -> object:
-        """Carry out `GET /meter/log` and the like; raises LookupError for what does not exist."""
+        """Handle `GET /meter/log` and the like; LookupError for an unknown one."""
 
 
 class MeterServer(http.server.ThreadingHTTPServer):
-    """A threading server that can reset a connection, and that ends all of them when it is closed."""
+    """A threading server that can reset a connection, and ends all of them when closed."""
 
     daemon_threads = False
     block_on_close = True
@@ -72,7 +72,7 @@ class MeterServer(http.server.ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close the connection, by a reset where the handler asked for one."""
+        """Close the connection, by a reset if the handler requested one."""
         with self._changed:
             self._connections.discard(request)
             self._changed.notify_all()
@@ -82,7 +82,7 @@ class MeterServer(http.server.ThreadingHTTPServer):
             super().shutdown_request(request)
 
     def wait_quiet(self, timeout: float) -> bool:
-        """Say whether every connection made until now has been read to its end, waiting for it if need be."""
+        """Wait until every connection so far has been read to its end; False on timeout."""
         with socket.create_connection(
             self.socket.getsockname()[:2], timeout
         ) as last:  # accepted after all others
@@ -92,7 +92,7 @@ class MeterServer(http.server.ThreadingHTTPServer):
             return self._changed.wait_for(lambda: not self._connections, timeout)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that hang up: the book has it."""
+        """Do not log clients that disconnect: the book has it."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -112,7 +112,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     entry: MeterEntry | None
 
     def handle_one_request(self) -> None:
-        # The first byte counts as an arrival even if no second one follows: what was begun may be charged.
+        # The first byte counts as an arrival even if no second one follows: it may be charged.
         first: bytes = self.rfile.peek(1)  # type: ignore[attr-defined]
         paid = first and f" {_CONTROL}".encode() not in first[:16]
         client = f"{self.client_address[0]}:{self.client_address[1]}"
@@ -142,12 +142,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _served(self, entry: MeterEntry, body: bytes) -> Response:
         if not self.path.startswith(_PAID):
-            return Response(404, error("not_found", "the meter sells under /v1"))
+            return Response(404, error("not_found", "not found; the meter serves /v1"))
         key = self.headers.get("Idempotency-Key") or ""
         return self.server.service.serve(entry, self.path.removeprefix(_PAID), key, body)
 
     def _reply(self, entry: MeterEntry, response: Response) -> None:
-        """Write the response, and enter it in the book *before* the client can see the last of it."""
+        """Write the response, and record it *before* the client can see the last of it."""
         book = self.server.service.book
         if response.cut:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
@@ -171,7 +171,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             result = self.server.service.control(action, dict(urllib.parse.parse_qsl(url.query)), body)
             response = Response(200, json.dumps(result).encode())
         except LookupError:
-            response = Response(404, error("not_found", f"the meter knows no {action}"))
+            response = Response(404, error("not_found", f"the meter has no {action}"))
         except ValueError as exc:
             response = Response(400, error("invalid", str(exc)))
         except TimeoutError as exc:
@@ -179,4 +179,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(response.encoded())
 
     def log_message(self, *_: object) -> None:
-        """Keep quiet: the book is the log."""
+        """Do not log: the book is the log."""

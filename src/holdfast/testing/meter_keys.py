@@ -1,4 +1,4 @@
-"""Idempotency keys as a provider that honours them keeps them."""
+"""Idempotency keys as honoured by a provider."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from holdfast.clock import boot_time
 
 
 class KeyReusedError(Exception):
-    """The key came with another body before."""
+    """The key was used before with another body."""
 
 
 @dataclass(slots=True)
 class Slot:
-    """What a key stands for; `answer` is stored when the charge is made, whatever the client gets to see."""
+    """The state of a key; `answer` is stored with the charge, whatever the client receives."""
 
     digest: bytes
     since: float
@@ -26,7 +26,7 @@ class Slot:
 
 
 class MeterKeys:
-    """The keys seen within the retention: each is served by one exchange at a time."""
+    """The keys within their retention: each is served by one exchange at a time."""
 
     def __init__(self, retention: float) -> None:
         self.retention = retention
@@ -38,8 +38,8 @@ class MeterKeys:
     def taken(self, key: str, body: bytes) -> Iterator[Slot]:
         """Hold the key's slot; a second exchange of a key waits until the first has ended.
 
-        A slot that ends without an answer (nothing was charged) is forgotten. Raises `KeyReusedError` for a
-        key that came with another body.
+        A slot without an answer (nothing was charged) is dropped. Raises `KeyReusedError` for a key that was
+        used with another body.
         """
         digest = hashlib.sha256(body).digest()
         with self._changed:
@@ -64,12 +64,12 @@ class MeterKeys:
         return slot is not None and slot.busy
 
     def clear(self) -> None:
-        """Forget the keys that no exchange is using."""
+        """Drop the keys that no exchange is using."""
         with self._changed:
             self._slots = {key: slot for key, slot in self._slots.items() if slot.busy}
 
     def close(self) -> None:
-        """Let everybody who waits for a key go."""
+        """Release everyone who waits for a key."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""What becomes of each exchange at the meter: a script decides first, seeded chance after it."""
+"""How the meter treats each exchange: by a script first, then by seeded chance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What is done with one exchange: wait, charge or not, wait, then answer, cut or drip.
+    """The treatment of one exchange: wait, charge or not, wait, then answer, cut or drip.
 
     `latency` None means the plan's. `body` replaces the answer's body. `drip` is the pause in seconds between
     two bytes of the answer.
@@ -55,7 +55,7 @@ class Plan:
     script: tuple[str | Mapping[str, Any], ...] = ()
 
     def act(self, name: str, changes: Mapping[str, Any] | None = None) -> Act:
-        """Return the act that `name` stands for under this plan, with `changes` to its fields."""
+        """Return the act named `name` under this plan, with `changes` to its fields."""
         match name:
             case "answer":
                 act = Act()
@@ -74,7 +74,7 @@ class Plan:
             case "drip":
                 act = Act(drip=self.drip_pause)
             case _:
-                raise ValueError(f"the meter knows no behaviour {name!r}")
+                raise ValueError(f"the meter has no behaviour {name!r}")
         return dataclasses.replace(act, **_fields(changes or {}))
 
 
@@ -96,16 +96,15 @@ class Director:
         return self._plan
 
     def change(self, changes: Mapping[str, Any]) -> Plan:
-        """Replace the named fields of the plan and keep the rest; a script replaces what is left of the last
-        one.
+        """Replace the named fields of the plan; a script replaces what is left of the last one.
 
-        Raises ValueError, with nothing changed, for a name or a script that makes no sense.
+        Raises ValueError, with nothing changed, for an invalid name or script.
         """
         try:
             plan = dataclasses.replace(self._plan, **{**changes, "script": tuple(changes.get("script", ()))})
             script = list(_expanded(plan))
         except TypeError as exc:
-            raise ValueError(f"not a plan of the meter: {exc}") from exc
+            raise ValueError(f"not a valid plan of the meter: {exc}") from exc
         with self._lock:
             self._plan = plan
             if "script" in changes:
@@ -115,7 +114,7 @@ class Director:
         return plan
 
     def next(self) -> Act:
-        """Return what is to become of the exchange that is about to be served."""
+        """Return the act for the next exchange."""
         with self._lock:
             act = self._script.pop(0) if self._script else self._drawn()
             return dataclasses.replace(act, latency=self._plan.latency) if act.latency is None else act
@@ -141,7 +140,7 @@ def _expanded(plan: Plan) -> Iterable[Act]:
 
 
 def _fields(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of `Act` from what JSON can say of them: headers as an object, a body as text."""
+    """Return fields of `Act` from their JSON form: headers as an object, a body as text."""
     fields = dict(changes)
     if isinstance(fields.get("headers"), Mapping):
         fields["headers"] = tuple((str(name), str(value)) for name, value in fields["headers"].items())

@@ -1,4 +1,4 @@
-"""Orders for tests that talk to a provider without a ledger in between."""
+"""Orders for tests that use a provider without a ledger."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _serial = itertools.count(1)
 
 
 def yes() -> bool:
-    """Let everything through: the gate of somebody who holds every right."""
+    """A gate that lets everything through."""
     return True
 
 
@@ -27,7 +27,7 @@ def exchange(
     within: float = 10.0,
     **params: object,
 ) -> Exchange:
-    """Return an order for the inputs, to be begun and ended within so many seconds from now."""
+    """Return an order for the inputs, with this many seconds to start and to finish."""
     now = boot_time()
     return Exchange(
         endpoint=endpoint,
@@ -46,11 +46,11 @@ def embed(
     within: float = 10.0,
     **params: Any,
 ) -> Outcome:
-    """Send an order for embeddings, and return what came of it."""
+    """Send an order for embeddings, and return the outcome."""
     return provider.send(exchange(provider, *inputs, key=key, within=within, **params), gate)
 
 
 def chat(provider: Provider, prompt: str, *, within: float = 10.0, **params: Any) -> Outcome:
-    """Send an order for one completion, and return what came of it."""
+    """Send an order for one completion, and return the outcome."""
     order = exchange(provider, prompt, endpoint="chat/completions", within=within, **params)
     return provider.send(order, yes)

@@ -1,4 +1,4 @@
-"""Prices for tests: the default ones, and one for every other model, so that each call shows in a bill."""
+"""Prices for tests: the default ones, and one for every other model, so that each call appears in a bill."""
 
 from dataclasses import replace
 

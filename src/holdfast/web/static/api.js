@@ -38,8 +38,7 @@ export async function call(method, path, body) {
   return { status: answer.status, body: told };
 }
 
-// A part of a page as the server renders it; null when it is not there any more, which the page then says, or cannot
-// be had now.
+// A part of the web UI as rendered by the server; null if it no longer exists, which is then shown, or is unavailable.
 export async function part(path) {
   try {
     const answer = await fetch(path, { headers: { "X-Holdfast-Part": "main" }, signal: AbortSignal.timeout(1000 * PART_SECONDS) });

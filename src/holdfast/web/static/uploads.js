@@ -59,7 +59,7 @@ async function dropped(transfer) {
 
 const hasFiles = (drag) => [...(drag.dataTransfer?.types || [])].includes("Files");
 
-// On a page that takes no files: the browser would open one that is dropped in place of the page.
+// Where files cannot be uploaded: otherwise the browser would open a dropped file and leave the web UI.
 export function guard() {
   addEventListener("dragover", (drag) => {
     if (hasFiles(drag)) drag.preventDefault();
