@@ -1,4 +1,4 @@
-"""A kind: how a sort of work is planned, run and published."""
+"""A kind: how work of one kind is planned, run and published."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One sort of work.
+    """One kind of work.
 
     `plan` cuts a run into slices; without it a run is one slice. `run` does one slice and answers a small
     JSON result, a `Finish` or None. `plan_next` is asked whenever all slices are done, and answers those of a

@@ -38,7 +38,7 @@ class Model:
 
     @property
     def stand_in(self) -> bool:
-        """True for the extractive stand-in on board, which is no language model."""
+        """True for the built-in extractive stand-in, which is no language model."""
         return self.provider == local_llm.NAME
 
 

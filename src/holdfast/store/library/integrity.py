@@ -25,7 +25,7 @@ _page = (
     .limit(bindparam("limit"))
     .subquery("page")
 )
-# Correlated by name: otherwise a condition two levels deep that names the page reads its own copy, all of it
+# Correlated by name: otherwise a condition two levels deep on a page subquery reads its own copy, all of it
 # for every chunk, and any tenant's call counts as present.
 _vector = (
     exists()

@@ -1,4 +1,4 @@
-"""What happened, and the progress of running work: the journal by the page, and many runs at once.
+"""What happened, and the progress of running work: the journal in pages, and many runs at once.
 
 Journal rows get their numbers before they are committed, so on PostgreSQL a lower number may appear after a
 higher one, however much later its transaction commits. So entries are read in the order of (transaction,
