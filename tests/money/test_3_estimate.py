@@ -103,7 +103,7 @@ def test_an_estimate_knows_nothing_of_other_tenants(house):
         ({"text": "x", "options": {"colour": 1}}, 400, "bad_option"),
         ({"collection": "nowhere"}, 404, "unknown_collection"),
         ({"collection": "../etc"}, 404, "not_found"),
-        ({"collection": "shelf", "kind": "dance"}, 400, "no_estimate"),
+        ({"collection": "shelf", "kind": "dance"}, 400, "unknown_kind"),
         ({"text": 5}, 400, "bad_request"),
     ],
 )
