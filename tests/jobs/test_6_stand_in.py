@@ -89,7 +89,7 @@ def test_a_job_from_the_terminal_waits_for_documents_that_are_not_ready(holdfast
     assert holdfast("index", tmp_path / "tower.txt", "--no-wait")[0] == 0
     words = ("jobs", "qa", "--limit", 2, "--no-wait", "--json")
     code, _, err = holdfast(*words)
-    assert (code, "[nothing_ready]" in err) == (2, True)
+    assert (code, "[nothing_ready]" in err) == (3, True)
     code, out, _ = holdfast(*words, "--wait-for-ready")
     assert (code, json.loads(out)["job"]["state"]) == (0, "queued")
 
