@@ -5,7 +5,6 @@ import re
 import time
 
 import pytest
-from holdfast.store.services import integrity as stored
 from sqlalchemy import delete, update
 
 from holdfast import bootstrap, settings
@@ -13,6 +12,7 @@ from holdfast.service import maintenance
 from holdfast.service.documents import Upload
 from holdfast.service.requests import Wish
 from holdfast.store.base.schema import calls, chunks
+from holdfast.store.library import integrity as stored
 from holdfast.store.views import reads
 
 TEXT = "\n\n".join(

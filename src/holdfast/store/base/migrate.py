@@ -58,14 +58,12 @@ def upgrade(url: str, revision: str = "head") -> str:
             with engine.begin() as connection:
                 connection.execute(CreateSchema(schema, if_not_exists=True))
         _refuse_to_go_back(ScriptDirectory.from_config(config), current(engine), revision)
-        try:
-            command.upgrade(config, revision)
-        except CommandError as error:
-            raise BadRequestError(
-                f"{error}; omit --to for the latest revision", code="bad_revision"
-            ) from error
+        command.upgrade(config, revision)
         statistics.write(engine)
         return current(engine) or ""
+    except CommandError as error:
+        message = f"{error}; omit --to for the latest revision"
+        raise BadRequestError(message, code="bad_revision") from error
     finally:
         engine.dispose()
 
