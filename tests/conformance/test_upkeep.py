@@ -136,7 +136,7 @@ def test_halves_of_uploads_that_a_dead_process_left_go_after_a_day(house):
     drafts = [runtime.shelf.draft() for _ in range(2)]
     for draft in drafts:
         draft.write(b"x" * 2_000_000)
-    old, young = (draft.place for draft in drafts)
+    old, young = (draft.path for draft in drafts)
     then = time.time() - maintenance.KEPT_UNNAMED - 60
     os.utime(old, (then, then))
     assert maintenance.Shelf(runtime.db, runtime.shelf)() == 1
