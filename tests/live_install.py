@@ -9,15 +9,15 @@ import pytest
 from sqlalchemy import select
 
 from holdfast import bootstrap, settings
+from holdfast.chaos.worker_processes import WorkerProcess
 from holdfast.core.states import CallState
 from holdfast.service.documents import Upload
 from holdfast.service.requests import Wish
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import orders
 from holdfast.worker import sender
-from tests.acceptance.workers import Worker
 
-Start = Callable[[str], Worker]
+Start = Callable[[str], WorkerProcess]
 
 
 def in_flight(db: Database) -> int:
@@ -49,8 +49,8 @@ def mill(
         services.documents.add(Wish(), "shelf", uploads)
         runtime.engine.run_until_idle()
 
-        def worker(name: str) -> Worker:
-            started = Worker(name, dict(os.environ), folder, concurrency=loaded.worker_concurrency)
+        def worker(name: str) -> WorkerProcess:
+            started = WorkerProcess(name, dict(os.environ), folder, concurrency=loaded.worker_concurrency)
             undo.callback(started.clear)
             return started
 

@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import pytest
 
-from tests.acceptance import stacks
+from holdfast.chaos import stacks
+from holdfast.chaos.figures import Figures
 from tests.acceptance.catalogue import BY_NUMBER, SCENARIOS
-from tests.acceptance.figures import Figures
+from tests.acceptance.servers import all_servers
 
 
 def rest(stack: str) -> list[str]:
@@ -29,7 +30,9 @@ class Scenarios:
     def _played(self, require):
         for service in stacks.NEEDED[self.stack]:
             require(service)
-        self.play = lambda number: BY_NUMBER[number].run(self.stack, random.Random(number), quick=True)
+        self.play = lambda number: BY_NUMBER[number].run(
+            all_servers(), self.stack, random.Random(number), quick=True
+        )
 
     @pytest.mark.g1
     @pytest.mark.g6
@@ -66,4 +69,4 @@ class Scenarios:
 
 def story(stack: str, number: str) -> Figures:
     """What the scenario measured in full length."""
-    return BY_NUMBER[number].run(stack, random.Random(f"{stack} {number}"))
+    return BY_NUMBER[number].run(all_servers(), stack, random.Random(f"{stack} {number}"))

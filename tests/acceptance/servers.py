@@ -10,16 +10,33 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from scripts.services import postgresql, rabbitmq, redis
+from holdfast.chaos.servers import POSTGRESQL, RABBITMQ, REDIS, Servers
+from holdfast.chaos.waiting import until
+from scripts.services import postgresql, rabbitmq, redis, state
 from scripts.services.packages import program
 from scripts.services.process import Process, identify, spawn, stop
-from tests.acceptance.patience import until
 
 BACK_WITHIN = 60.0
 
 
+def all_servers() -> Servers:
+    """The shared servers of `make services-up`, and those below for scenarios that need one to themselves."""
+    known = state.read()
+    shared = {name: entry for name, entry in known.items() if "url" in entry}
+    started = {name: entry.get("missing", "still starting") for name, entry in known.items()}
+    return Servers(
+        urls={name: str(entry["url"]) for name, entry in shared.items()},
+        management=str(shared.get(RABBITMQ, {}).get("management", "")),
+        missing=dict.fromkeys((REDIS, RABBITMQ, POSTGRESQL), "not started: run `make services-up`") | started,
+        start_broker={REDIS: Redis, RABBITMQ: RabbitMQ},
+        start_database=PostgreSQL,
+    )
+
+
 class Redis:
     """A Redis that keeps what it was told over a restart."""
+
+    management = ""
 
     def __init__(self) -> None:
         self._folder = _folder()

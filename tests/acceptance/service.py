@@ -14,11 +14,11 @@ from http.client import HTTPConnection
 from typing import Any, Self, TypeVar
 
 from holdfast import bootstrap
+from holdfast.chaos import scene, stacks
+from holdfast.chaos.proxy import Proxy
+from holdfast.chaos.stacks import Stack
+from holdfast.chaos.waiting import TooLateError, until
 from holdfast.testing.meter import Meter
-from tests.acceptance import scene, stacks
-from tests.acceptance.patience import TooLateError, until
-from tests.acceptance.proxy import Proxy
-from tests.acceptance.stacks import Stack
 from tests.api.house import PREFIX, Client, House, Said
 from tests.worker.programs import Program
 
@@ -56,7 +56,7 @@ class Service:
         self.client = Client(self)  # type: ignore[arg-type]
 
     def _before(self, url: str) -> Proxy:
-        return self._undo.enter_context(Proxy(*stacks.place(url)))
+        return self._undo.enter_context(Proxy(*stacks.host_and_port(url)))
 
     def _places(self) -> dict[str, str]:
         made = {}

@@ -4,16 +4,16 @@ import dataclasses
 
 import pytest
 
+from holdfast.chaos import kinds, oracle
+from holdfast.chaos.evidence import Evidence
+from holdfast.chaos.oracle import Kill, SentRequest
 from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import Disposition, Status
 from holdfast.testing import meter_answers
-from tests.acceptance import kinds, oracle
-from tests.acceptance.evidence import Evidence
-from tests.acceptance.oracle import Asked, Kill
 
 ASK = Ask("paper", "document:1", "one", {"inputs": 1})
-ACCEPTED = Asked(ASK, RequestResult(Disposition.ACCEPTED, "never_done", 1, "run", 1, Status.QUEUED))
-DUPLICATE = Asked(ASK, RequestResult(Disposition.DUPLICATE, "in_progress", 1, "run", 1, Status.RUNNING))
+ACCEPTED = SentRequest(ASK, RequestResult(Disposition.ACCEPTED, "never_done", 1, "run", 1, Status.QUEUED))
+DUPLICATE = SentRequest(ASK, RequestResult(Disposition.DUPLICATE, "in_progress", 1, "run", 1, Status.RUNNING))
 [TEXT] = kinds.all_texts(ASK.content, ASK.options)
 SEEN = kinds.chunk_text(TEXT, meter_answers.vector(kinds.MODEL, TEXT, oracle.DIMENSIONS))
 

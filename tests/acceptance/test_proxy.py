@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from tests.acceptance.patience import until
-from tests.acceptance.proxy import Proxy
+from holdfast.chaos.proxy import Proxy
+from holdfast.chaos.waiting import until
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.acceptance import quick, stacks
+from holdfast.chaos import stacks
+from tests.acceptance import quick
 
 pytestmark = pytest.mark.timeout(300)
 

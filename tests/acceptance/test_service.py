@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.chaos import stacks
 from holdfast.testing.meter import Meter
-from tests.acceptance import stacks
+from tests.acceptance.servers import all_servers
 from tests.acceptance.service import Service, at_once
 from tests.jobs.house import Author
 from tests.webhooks.receiver import Receiver
@@ -24,7 +25,7 @@ def service(request, require):
     for name in stacks.NEEDED[request.param]:
         require(name)
     with (
-        stacks.opened(request.param) as stack,
+        stacks.opened(all_servers(), request.param) as stack,
         Meter(honour_keys=True, chat=Author()) as meter,
         Service(stack, meter) as made,
     ):

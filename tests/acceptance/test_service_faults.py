@@ -6,9 +6,10 @@ import sqlite3
 
 import pytest
 
+from holdfast.chaos import stacks
 from holdfast.testing.meter import Meter
-from tests.acceptance import stacks
 from tests.acceptance.load import Clients
+from tests.acceptance.servers import all_servers
 from tests.acceptance.service import Service
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.g4, pytest.mark.g6]
@@ -20,7 +21,7 @@ def service(request, require):
     for name in stacks.NEEDED[request.param]:
         require(name)
     with (
-        stacks.opened(request.param) as stack,
+        stacks.opened(all_servers(), request.param) as stack,
         Meter(honour_keys=True) as meter,
         Service(stack, meter, lease_ttl=6, sweep_interval=0.5) as made,
     ):

@@ -12,8 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from holdfast.chaos import stacks
 from holdfast.testing.meter import Meter
-from tests.acceptance import stacks
+from tests.acceptance.servers import all_servers
 from tests.acceptance.service import Service
 
 pytestmark = pytest.mark.timeout(300)
@@ -101,7 +102,7 @@ def test_a_collector_sees_one_trace_from_the_request_to_the_provider(name, requi
         require(needed)
     text = "Words that are to be traced but not told."
     with (
-        stacks.opened(name) as stack,
+        stacks.opened(all_servers(), name) as stack,
         Meter(honour_keys=True) as meter,
         Service(stack, meter, otel_url=collector.url) as service,
     ):

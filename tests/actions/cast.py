@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast import faults
+from holdfast.chaos.waiting import until
 from holdfast.core import retry
 from holdfast.core.errors import WorkError
 from holdfast.core.records import Ask, Chunk
@@ -21,7 +22,6 @@ from holdfast.service.actions import Visits
 from holdfast.store.base.database import Database
 from holdfast.store.features import open_database
 from holdfast.store.follow_ups import actions, deliveries, delivery_attempts
-from tests.acceptance.patience import until
 from tests.races import actor
 
 # There is one such server in a process; whoever asks last says what it has imported, so all of it is named.

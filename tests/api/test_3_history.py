@@ -8,11 +8,11 @@ import socket
 from PIL import Image
 from sqlalchemy import insert
 
+from holdfast.chaos.waiting import until
 from holdfast.documents.parse.records import Format
 from holdfast.store.base import schema
 from holdfast.store.base.schema import orders
 from holdfast.store.library import documents, thumbnails
-from tests.acceptance.patience import until
 
 
 def test_runs_and_their_logs_are_told(client):

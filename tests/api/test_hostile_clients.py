@@ -15,8 +15,8 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from holdfast.api import limits
+from holdfast.chaos.waiting import until
 from holdfast.documents import addresses
-from tests.acceptance.patience import until
 from tests.api.house import PREFIX, House
 from tests.documents import files
 

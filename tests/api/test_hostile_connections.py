@@ -10,7 +10,7 @@ import socket
 import pytest
 
 from holdfast.api import connections, http_headers
-from tests.acceptance.patience import until
+from holdfast.chaos.waiting import until
 from tests.api.house import PREFIX, House
 from tests.api.test_hostile_clients import heard_or_cut
 from tests.api.test_stream import listening

@@ -12,10 +12,10 @@ from sqlalchemy import update
 from holdfast.api import event_feed
 from holdfast.api.access import COOKIE
 from holdfast.api.event_feed import Listener
+from holdfast.chaos.waiting import until
 from holdfast.store.base.schema import api_keys
 from holdfast.store.protocol import tasks as fenced
 from holdfast.store.views import events
-from tests.acceptance.patience import until
 from tests.api.house import PREFIX
 
 

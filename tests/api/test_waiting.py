@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import anyio
 import pytest
 
+from holdfast.chaos.waiting import until
 from holdfast.testing.meter import Meter
 from holdfast.web import slow_requests
-from tests.acceptance.patience import until
 from tests.api.house import House
 
 THREADS = 2

@@ -6,6 +6,7 @@ import time
 import pytest
 from sqlalchemy import func, literal, select, text
 
+from holdfast.chaos.waiting import until
 from holdfast.core.errors import StoreTimeoutError
 from holdfast.engine.duty_threads import Apart
 from holdfast.engine.engine import Engine, EngineDependencies
@@ -13,7 +14,6 @@ from holdfast.engine.sweep import Duty, SweepRules
 from holdfast.store.base import dialect, time_limits
 from holdfast.store.base.schema import duties, tasks
 from holdfast.store.protocol import duty_schedule
-from tests.acceptance.patience import until
 
 ENDLESS = {
     True: select(func.pg_sleep(600)),

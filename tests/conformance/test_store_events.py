@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import event, insert, text
 
+from holdfast.chaos.waiting import until
 from holdfast.core.states import Verb
 from holdfast.store.base import dialect, journal
 from holdfast.store.base.schema import heads
@@ -10,7 +11,6 @@ from holdfast.store.base.schema import journal as table
 from holdfast.store.features import open_database
 from holdfast.store.views import dashboard, event_counts, events
 from holdfast.store.views.events import BEGINNING, Position
-from tests.acceptance.patience import until
 
 MANY = 100_000
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import bootstrap, cli, settings
+from holdfast.chaos.waiting import until
+from holdfast.chaos.worker_processes import PROGRAM
 from holdfast.cli import index_command
 from holdfast.service import folder
 from holdfast.service.documents import Upload
@@ -18,8 +20,6 @@ from holdfast.service.requests import Wish
 from holdfast.store.features import open_database
 from holdfast.store.library import documents
 from holdfast.store.views import run_summaries
-from tests.acceptance.patience import until
-from tests.acceptance.workers import PROGRAM
 from tests.documents import pdfs
 from tests.indexing.staff import Staff
 

@@ -3,7 +3,7 @@
 import contextlib
 import json
 
-from tests.acceptance.patience import until
+from holdfast.chaos.waiting import until
 from tests.indexing.staff import Staff
 from tests.indexing.test_command import index, shelf, staff  # noqa: F401 - fixtures
 

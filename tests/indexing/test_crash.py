@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from holdfast import bootstrap, settings
+from holdfast.chaos.waiting import until
+from holdfast.chaos.worker_processes import WorkerProcess
 from holdfast.core.states import Status, TaskState
 from holdfast.service.documents import Upload
 from holdfast.service.requests import Wish
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from holdfast.worker import sender
-from tests.acceptance.patience import until
-from tests.acceptance.workers import Worker
 from tests.indexing import books
 from tests.indexing.reading import Reader
 from tests.live_install import in_flight
@@ -56,7 +56,7 @@ class Mill:
         self.meter.plan(latency=0.1)
 
     def worker(self, name):
-        started = Worker(name, self.environment, self.folder, concurrency=2)
+        started = WorkerProcess(name, self.environment, self.folder, concurrency=2)
         self._undo.callback(started.clear)
         return started
 
@@ -209,7 +209,7 @@ def test_two_thousand_pages_in_bounded_memory(installed, monkeypatch, tmp_path, 
         services.collections.make(Wish(), "shelf")
         book = books.Book(2000, paragraphs=5)
         taken = services.documents.add(Wish(), "shelf", [Upload(book.pdf(), "book.pdf")])[0]
-        worker = Worker("big", dict(os.environ), tmp_path, concurrency=2)
+        worker = WorkerProcess("big", dict(os.environ), tmp_path, concurrency=2)
         try:
 
             def watched():

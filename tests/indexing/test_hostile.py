@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from holdfast import settings
+from holdfast.chaos.worker_processes import PROGRAM
 from holdfast.core.errors import BadRequestError
 from holdfast.service import folder
 from holdfast.service.documents import Upload
-from tests.acceptance.workers import PROGRAM
 from tests.indexing.house import WISH, endings
 from tests.indexing.staff import Staff
 

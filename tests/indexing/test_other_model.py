@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tests.acceptance.patience import until
+from holdfast.chaos.waiting import until
 from tests.api.house import House
 
 TEXT = "The ferry leaves the harbour at noon."

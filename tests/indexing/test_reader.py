@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast import faults
+from holdfast.chaos.waiting import until
 from holdfast.core.states import Status
-from tests.acceptance.patience import until
 from tests.indexing import books
 from tests.indexing.house import WISH, endings
 from tests.indexing.reading import Reader

@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import select
 
 from holdfast import settings
+from holdfast.chaos.waiting import until
+from holdfast.chaos.worker_processes import PROGRAM
 from holdfast.store.base.schema import orders
 from holdfast.store.features import open_database
 from holdfast.store.library import documents
 from holdfast.store.money import provider_troubles
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
-from tests.acceptance.patience import until
-from tests.acceptance.workers import PROGRAM
 from tests.api.house import House
 
 SOON = 5.0

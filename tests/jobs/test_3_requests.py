@@ -6,9 +6,9 @@ import threading
 import pytest
 from sqlalchemy import select
 
+from holdfast.chaos.waiting import until
 from holdfast.store.base.schema import deliveries
 from holdfast.store.protocol import requests
-from tests.acceptance.patience import until
 from tests.api.house import Client
 from tests.jobs.house import ask, done, job, kept_rows, paragraphs, results
 

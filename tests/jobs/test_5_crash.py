@@ -3,13 +3,13 @@
 import pytest
 
 from holdfast import bootstrap
+from holdfast.chaos.waiting import until
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.service.documents import Upload
 from holdfast.service.jobs import JobRequest
 from holdfast.service.requests import Wish
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
-from tests.acceptance.patience import until
 from tests.jobs.house import Author, paragraphs
 from tests.live_install import in_flight
 from tests.live_install import mill as running

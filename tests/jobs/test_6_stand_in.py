@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tests.acceptance.workers import Worker
+from holdfast.chaos.worker_processes import WorkerProcess
 from tests.api.house import House as ApiHouse
 from tests.commands import caller
 from tests.jobs.house import ask, job, results
@@ -98,7 +98,7 @@ def test_a_job_from_the_terminal_waits_for_documents_that_are_not_ready(holdfast
 def worker(holdfast, tmp_path):
     """A worker of its own processes, on the embedded default."""
     assert holdfast("migrate")[0] == 0
-    started = Worker("real", dict(os.environ), tmp_path, concurrency=1)
+    started = WorkerProcess("real", dict(os.environ), tmp_path, concurrency=1)
     yield started.ready()
     started.clear()
 

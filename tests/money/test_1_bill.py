@@ -6,9 +6,9 @@ import time
 import pytest
 from sqlalchemy import update
 
+from holdfast.chaos.waiting import until
 from holdfast.cli import money
 from holdfast.store.base.schema import charges, journal, tasks
-from tests.acceptance.patience import until
 
 BYS = ("model", "collection", "document", "run", "tenant", "reason", "day")
 ONE_TEXT = "A first sentence that is paid for."

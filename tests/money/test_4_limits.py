@@ -7,8 +7,8 @@ from http.client import HTTPConnection
 import pytest
 
 from holdfast.api.rate_limits import BURST_SECONDS, Allowance, RateLimitedError, Turnstile
+from holdfast.chaos.waiting import until
 from holdfast.service.access import Identity, Scope
-from tests.acceptance.patience import until
 from tests.money.conftest import priced
 
 

@@ -4,12 +4,12 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import func, select, update
 
+from holdfast.chaos.waiting import until
 from holdfast.core.records import Spent
 from holdfast.store.base.schema import duties, journal, tasks
 from holdfast.store.protocol import duty_schedule
 from holdfast.store.protocol import tasks as fenced
 from holdfast.store.views import event_counts, events
-from tests.acceptance.patience import until
 from tests.money.conftest import priced
 
 

@@ -10,11 +10,11 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from holdfast import settings
+from holdfast.chaos.waiting import until
 from holdfast.cli import logs
 from holdfast.engine.host import ThreadHost
 from holdfast.store.base.schema import runs
 from holdfast.telemetry import context, traces
-from tests.acceptance.patience import until
 from tests.money.conftest import priced
 
 

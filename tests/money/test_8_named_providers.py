@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import select
 from typer.testing import CliRunner
 
+from holdfast.chaos.waiting import until
 from holdfast.cli.app import app
 from holdfast.store.base.schema import calls, heads, runs
 from holdfast.testing.meter import Meter
-from tests.acceptance.patience import until
 from tests.api.house import House
 from tests.jobs.house import Author
 

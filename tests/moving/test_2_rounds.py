@@ -3,12 +3,12 @@
 import pytest
 from sqlalchemy import insert, select, update
 
+from holdfast.chaos.waiting import until
 from holdfast.service import bulk_updates as service
 from holdfast.service import collections
 from holdfast.store.base.schema import budgets, documents, heads
 from holdfast.store.base.schema import rounds as table
 from holdfast.store.library import bulk_updates
-from tests.acceptance.patience import until
 
 COUNT = 5
 

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast import bootstrap
+from holdfast.chaos.waiting import until
 from holdfast.core.states import LIVE, Status
 from holdfast.service.documents import Upload
 from holdfast.service.requests import Wish
 from holdfast.store.base.schema import chunks, documents, heads
-from tests.acceptance.patience import until
 from tests.live_install import mill as running
 from tests.moving.carrying import packed, pieces
 

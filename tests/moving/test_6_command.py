@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tests.acceptance.workers import Worker
+from holdfast.chaos.worker_processes import WorkerProcess
 from tests.commands import caller
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,7 +22,7 @@ def holdfast(monkeypatch, capsys, tmp_path):
 @pytest.fixture
 def worker(holdfast, tmp_path):
     assert holdfast("migrate")[0] == 0
-    started = Worker("real", dict(os.environ), tmp_path, concurrency=1)
+    started = WorkerProcess("real", dict(os.environ), tmp_path, concurrency=1)
     yield started.ready()
     started.clear()
 

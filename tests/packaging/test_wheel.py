@@ -116,6 +116,17 @@ def test_a_command_without_its_extra_is_one_line(core, words, extra):
     assert done.stderr.count("\n") == 1
 
 
+def test_chaos_without_its_extra_is_one_line(core):
+    """The harness plays real workers, and says what they need before it loads any."""
+    program = (
+        "import runpy, sys; sys.stderr = sys.stdout; runpy.run_module('holdfast.chaos', run_name='__main__')"
+    )
+    done = core.python(f"try:\n    {program}\nexcept SystemExit as end:\n    print(end.code)")
+    assert (
+        done == 'holdfast.chaos needs the celery extra: pip install "holdfast[celery]" [driver_missing]\n2\n'
+    )
+
+
 def test_commands_that_need_no_extra_work(core):
     """Help, migrations and a look at the state are there with the core alone."""
     assert core.holdfast("--help").returncode == 0

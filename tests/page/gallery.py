@@ -16,10 +16,10 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from holdfast.chaos.waiting import until
 from holdfast.store.features import open_database
 from holdfast.testing.meter import Meter
 from scripts.services import packages
-from tests.acceptance.patience import until
 from tests.page.reader import Api
 from tests.page.stand import FLAGS, Stand
 from tests.page.world import World, answers, prose

@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
+from holdfast.chaos.waiting import until
 from holdfast.kinds import webhook
-from tests.acceptance.patience import until
 from tests.webhooks.receiver import Receiver
 
 LONG = "\n\n".join(f"Paragraph {n} tells of anchors, ropes and tides. " * 12 for n in range(60))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.acceptance.patience import until
+from holdfast.chaos.waiting import until
 from tests.page.reader import Api
 from tests.page.world import World
 

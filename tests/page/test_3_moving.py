@@ -4,10 +4,10 @@ import contextlib
 
 import pytest
 
+from holdfast.chaos.waiting import until
 from holdfast.ledger.prices import NANO
 from holdfast.service import formatting
 from holdfast.store.features import open_database
-from tests.acceptance.patience import until
 from tests.api.house import House
 from tests.page import crowd
 

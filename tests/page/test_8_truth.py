@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.acceptance.patience import until
+from holdfast.chaos.waiting import until
 from tests.api.house import House
 from tests.documents import pdfs
 from tests.webhooks.receiver import Receiver

@@ -1,6 +1,6 @@
 """First pages are seen before a document is opened, whatever its format."""
 
-from tests.acceptance.patience import until
+from holdfast.chaos.waiting import until
 from tests.documents import files
 from tests.page.world import World
 

@@ -1,6 +1,6 @@
 """What nobody planned for: quick hands, two windows, the wrong page, endless titles, hundreds of files."""
 
-from tests.acceptance.patience import until
+from holdfast.chaos.waiting import until
 
 LONG = "Unbrokenwordwithoutanend" * 20
 DROP = """() => {

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from tests.acceptance.patience import until
+from holdfast.chaos.waiting import until
 from tests.api.house import House
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40

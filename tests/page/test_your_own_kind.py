@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.chaos.waiting import until
 from holdfast.testing.meter import Meter
-from tests.acceptance.patience import until
 from tests.docs import howto
 from tests.page.reader import Api
 from tests.worker.programs import PROGRAM

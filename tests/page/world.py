@@ -12,9 +12,9 @@ from urllib.request import Request, urlopen
 
 from sqlalchemy import select, update
 
+from holdfast.chaos.waiting import until
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import charges, tasks
-from tests.acceptance.patience import until
 from tests.api.house import form
 from tests.documents import pdfs
 from tests.page.reader import SECONDS, Api

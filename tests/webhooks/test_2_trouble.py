@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
+from holdfast.chaos.waiting import until
 from holdfast.core import retry
 from holdfast.core.records import Fenced, Landed
 from holdfast.kinds import webhook
 from holdfast.store.follow_ups import actions, delivery_attempts
-from tests.acceptance.patience import until
 from tests.webhooks.conftest import Office
 
 SOON = retry.Backoff(first=0.01, factor=1.0, most=0.01)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import cli
-from tests.acceptance.brokers import RabbitBroker, RedisBroker
+from holdfast.chaos.brokers import RabbitBroker, RedisBroker
 from tests.worker.premises import Premises
 from tests.worker.programs import NURSERY
 

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import select
 
 from holdfast import bootstrap
+from holdfast.chaos.waiting import until
 from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import LIVE
 from holdfast.engine import wakeups
@@ -20,7 +21,6 @@ from holdfast.store.base.schema import journal
 from holdfast.store.features import open_database
 from holdfast.store.views import reads
 from holdfast.worker import sender
-from tests.acceptance.patience import until
 from tests.statements.recording import python_path
 from tests.worker.programs import PROGRAM, ROOT, Program
 

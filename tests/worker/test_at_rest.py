@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import event
 
 from holdfast import bootstrap
+from holdfast.chaos.waiting import until
 from holdfast.core.states import Status
-from tests.acceptance.patience import until
 
 SECONDS = 6.0
 

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from holdfast.chaos.proxy import Proxy
+from holdfast.chaos.waiting import until
 from holdfast.core.states import Status, TaskState
 from holdfast.store.protocol import workers
-from tests.acceptance.patience import until
-from tests.acceptance.proxy import Proxy
 
 PAYING = {
     "embedding_provider": "openai",

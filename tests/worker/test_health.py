@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import select
 
 from holdfast import bootstrap
+from holdfast.chaos.waiting import until
 from holdfast.clock import boot_time
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Ask
@@ -26,7 +27,6 @@ from holdfast.worker import supervisor as watching
 from holdfast.worker.health import HealthLimits, HealthServer, WorkerHealth
 from holdfast.worker.shared_state import Board, Mark
 from holdfast.worker.supervisor import Overseer, Pace, WorkerIdentity
-from tests.acceptance.patience import until
 
 DETAILS = {
     "ok",

@@ -8,9 +8,9 @@ import signal
 
 import pytest
 
+from holdfast.chaos.waiting import until
 from holdfast.core.records import Ask
 from holdfast.core.states import Status, TaskState
-from tests.acceptance.patience import until
 
 
 @pytest.fixture(scope="module")

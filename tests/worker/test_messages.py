@@ -7,11 +7,11 @@ import uuid
 
 import pytest
 
+from holdfast.chaos.waiting import until
 from holdfast.core.states import Status
 from holdfast.store.protocol import workers
 from holdfast.worker import brokers, queues
 from holdfast.worker.brokers import Tuning
-from tests.acceptance.patience import until
 from tests.worker.premises import Premises
 
 

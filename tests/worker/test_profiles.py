@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from kombu import Connection
 
+from holdfast.chaos.waiting import until
 from holdfast.core.errors import BadRequestError
 from holdfast.core.states import LANE_RANK
 from holdfast.settings import Settings
 from holdfast.worker import app as celery_app
 from holdfast.worker import brokers, consumer, preflight, queues, sender
 from holdfast.worker.brokers import Tuning
-from tests.acceptance.patience import until
 
 REDIS = "redis://:s3cret@127.0.0.1:6379/3"
 RABBITMQ = "amqp://holdfast:s3cret@127.0.0.1:5672/holdfast"

@@ -7,10 +7,10 @@ import time
 import pytest
 from sqlalchemy import select
 
+from holdfast.chaos.waiting import until
 from holdfast.core.states import Status
 from holdfast.store.base.schema import tasks
 from holdfast.worker.supervisor import Pace
-from tests.acceptance.patience import until
 
 LEASE, SWEEP = 6.0, 0.5
 # What a busy machine may need to start the next exchange, once it is due.

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from holdfast.chaos.proxy import Proxy
+from holdfast.chaos.waiting import until
 from holdfast.core.states import LANE_RANK
 from holdfast.settings import Settings
 from holdfast.worker import queue_depths, queues, sender
 from holdfast.worker.brokers import MOST_OUTSTANDING
-from tests.acceptance.patience import until
-from tests.acceptance.proxy import Proxy
 
 # Less than whoever waited for a broker would: half a second before a second try, for ever for an answer.
 BRIEFLY = 0.4

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from holdfast.chaos.waiting import until
 from holdfast.cli import worker_command
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import Status
 from holdfast.worker import preflight, run
-from tests.acceptance.patience import until
 from tests.worker.premises import KINDS
 
 USAGE, NOT_READY = 2, 4

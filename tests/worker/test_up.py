@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.chaos.waiting import until
 from holdfast.core.states import Status
-from tests.acceptance.patience import until
 from tests.worker.programs import PROGRAM
 
 

@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import select, text, update
 
 from holdfast import faults
+from holdfast.chaos.waiting import until
 from holdfast.core.errors import MustWaitError, WorkError
 from holdfast.ledger.pay import Call
 from holdfast.store.base.schema import budgets as budget_table
 from holdfast.store.base.schema import charges
 from holdfast.store.money import billing, budgets, orders
-from tests.acceptance.patience import until
 from tests.conformance.ledger.till import CENT, embed
 
 

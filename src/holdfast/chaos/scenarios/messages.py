@@ -2,13 +2,14 @@
 
 import random
 
+from holdfast.chaos.evidence import Evidence
+from holdfast.chaos.expectations import expect
+from holdfast.chaos.figures import Figures
+from holdfast.chaos.scene import CANCELLED, Scene
+from holdfast.chaos.stacks import Stack
 from holdfast.core.records import Landed
 from holdfast.core.states import LANE_RANK, Lane, Skip
 from holdfast.testing.meter import Meter
-from tests.acceptance.evidence import Evidence
-from tests.acceptance.figures import Figures
-from tests.acceptance.scene import CANCELLED, Scene
-from tests.acceptance.stacks import Stack
 
 TIMES = 5
 LONG = 20.0
@@ -51,13 +52,13 @@ def _name_every_task(scene: Scene) -> None:
             scene.sender.wake_task(task.id, task.lane)
 
 
-def _claimed_again(found: Evidence) -> list[object]:
-    claims = [row["task_id"] for row in found.noted("claim")]
+def _claimed_again(evidence: Evidence) -> list[object]:
+    claims = [row["task_id"] for row in evidence.noted("claim")]
     return sorted({task for task in claims if claims.count(task) > 1})
 
 
-def _no_lock_held(found: Evidence) -> list[object]:
-    return [] if found.noted("skip", reason=Skip.LOCK_HELD.value) else [len(found.noted("skip"))]
+def _no_lock_held(evidence: Evidence) -> list[object]:
+    return [] if evidence.noted("skip", reason=Skip.LOCK_HELD.value) else [len(evidence.noted("skip"))]
 
 
 def fair_turns(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
@@ -76,26 +77,28 @@ def fair_turns(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
         scene.wait(lambda: len(scene.claims(tenant="A")) > 10, 30, "some of the thousand have begun")
         other = scene.ask("other", kind="nap", content="b", tenant="B", options={"seconds": 0.2})
         waited = _started(scene, other.answer.run_id) - _asked_at(scene, other.answer.run_id)
-        assert waited <= STARTS_WITHIN, f"the other tenant's task waited {waited:.1f} s"
+        expect(waited <= STARTS_WITHIN, f"the other tenant's task waited {waited:.1f} s")
         urgent = scene.ask(
             "urgent", kind="nap", content="c", tenant="A", lane=Lane.INTERACTIVE, options={"seconds": 0.2}
         )
         asked_at = _asked_at(scene, urgent.answer.run_id)
         urgent_at = _started(scene, urgent.answer.run_id)
         passed = [row for row in scene.claims(since=asked_at) if row.at < urgent_at]
-        assert not passed, f"{len(passed)} bulk tasks were begun before the interactive one"
+        expect(not passed, f"{len(passed)} bulk tasks were begun before the interactive one")
         for each in crowd:
             if isinstance(scene.runtime.engine.cancel(each.answer.head_id or 0), Landed):
-                scene.expect(each, CANCELLED)
+                scene.expect_end(each, CANCELLED)
         scene.wait_done(30)
         waits = f"other tenant after {waited:.1f} s, interactive after {urgent_at - asked_at:.1f} s"
         return scene.judge(exact=True, notes=[waits])
 
 
 def _started(scene: Scene, run_id: str | None) -> float:
-    return scene.wait(lambda: scene.claims(run_id=run_id), 30, "the task begins")[0].at
+    claims = scene.wait(lambda: scene.claims(run_id=run_id), 30, "the task begins")
+    return float(claims[0].at)
 
 
 def _asked_at(scene: Scene, run_id: str | None) -> float:
     """When the request was committed, by the clock of the database."""
-    return next(row.queued_at for row in scene.rows("runs", id=run_id))
+    [run] = scene.rows("runs", id=run_id)
+    return float(run.queued_at)

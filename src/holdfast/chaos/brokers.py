@@ -7,10 +7,16 @@ import os
 import secrets
 import shutil
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlsplit
 
-import redis
+from holdfast.chaos.expectations import ScenarioFailedError, expect
+from holdfast.extras import LazyModule
+
+if TYPE_CHECKING:
+    import redis
+else:
+    redis = LazyModule("redis")
 
 # Numbers that no other suite uses; database 15 keeps who has which.
 NUMBERS = range(16, 64)
@@ -18,7 +24,7 @@ REGISTER = 15
 TAKEN_FOR = 900
 
 
-class Broker(Protocol):
+class BrokerControl(Protocol):
     """Where wake-ups lie."""
 
     url: str
@@ -45,12 +51,12 @@ class FolderBroker:
 
     def outstanding(self) -> dict[str, int]:
         """How many messages lie in each queue, those with a worker included."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for path in self._messages():
             # kombu names a message TIME_ID.QUEUE.msg
             queue = path.name.removesuffix(".msg").partition(".")[2]
-            found[queue] = found.get(queue, 0) + 1
-        return found
+            counts[queue] = counts.get(queue, 0) + 1
+        return counts
 
     def flush(self) -> None:
         """Every message is gone."""
@@ -74,15 +80,15 @@ class RedisBroker:
 
     def outstanding(self) -> dict[str, int]:
         """How many messages lie in each queue, those with a worker included."""
-        found = {}
+        counts: dict[str, int] = {}
         for key in self._client.keys("*"):
-            sort = self._client.type(key)
-            name = key.decode()
-            if sort == b"list":
-                found[name] = self._client.llen(key)
-            elif name.startswith("unacked") and sort == b"hash":
-                found[name] = self._client.hlen(key)
-        return found
+            redis_type = self._client.type(key)
+            name = os.fsdecode(key)
+            if redis_type == b"list":
+                counts[name] = self._client.llen(key)
+            elif name.startswith("unacked") and redis_type == b"hash":
+                counts[name] = self._client.hlen(key)
+        return counts
 
     def flush(self) -> None:
         """FLUSHALL where the server is the scenario's own, else its database only."""
@@ -97,7 +103,7 @@ class RedisBroker:
             if not self._own:
                 self._client.flushdb()
                 with redis.Redis.from_url(f"{self._server}/{REGISTER}") as register:
-                    register.delete(f"acceptance:{self._number}")
+                    register.delete(f"chaos:{self._number}")
         finally:
             self._client.close()
 
@@ -105,9 +111,9 @@ class RedisBroker:
 def _take_number(server: str) -> int:
     with redis.Redis.from_url(f"{server}/{REGISTER}") as register:
         for number in NUMBERS:
-            if register.set(f"acceptance:{number}", os.getpid(), nx=True, ex=TAKEN_FOR):
+            if register.set(f"chaos:{number}", os.getpid(), nx=True, ex=TAKEN_FOR):
                 return number
-    raise AssertionError("every Redis database is taken")
+    raise ScenarioFailedError("every Redis database is taken")
 
 
 class RabbitBroker:
@@ -116,7 +122,7 @@ class RabbitBroker:
     def __init__(self, server: str, management: str, *, own: bool) -> None:
         self._own = own
         self._management = urlsplit(management)
-        self.vhost = f"acceptance-{secrets.token_hex(4)}"
+        self.vhost = f"chaos-{secrets.token_hex(4)}"
         user = self._management.username or ""
         self._ask("PUT", f"/api/vhosts/{self.vhost}")
         allowed = {"configure": ".*", "write": ".*", "read": ".*"}
@@ -132,11 +138,12 @@ class RabbitBroker:
         try:
             connection.request(verb, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
-            told = answer.read()
+            content = answer.read()
         finally:
             connection.close()
-        assert answer.status < 300 or answer.status == 404, f"RabbitMQ says {answer.status} to {verb} {path}"
-        return json.loads(told) if told and answer.status < 300 else None
+        known = answer.status < 300 or answer.status == 404
+        expect(known, f"RabbitMQ says {answer.status} to {verb} {path}")
+        return json.loads(content) if content and answer.status < 300 else None
 
     def outstanding(self) -> dict[str, int]:
         """How many messages lie in each queue, those with a worker included."""

@@ -6,19 +6,20 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from holdfast import bootstrap
+from holdfast.chaos import scene
+from holdfast.chaos.expectations import expect
 from holdfast.core.records import Ask, RequestResult
 from holdfast.worker import sender as senders
-from tests.acceptance import scene
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.acceptance.crowd"])
+CONTEXT.set_forkserver_preload(["holdfast.chaos.crowd"])
 PATIENCE = 60.0
 
 
 def storm(environment: Mapping[str, str], ask: Ask, *, processes: int, requests: int) -> list[RequestResult]:
     """What became of so many requests for the same, made by so many processes that began together."""
     barrier = CONTEXT.Barrier(processes)
-    shares = [len(range(place, requests, processes)) for place in range(processes)]
+    shares = [len(range(first, requests, processes)) for first in range(processes)]
     crowd: list[tuple[Any, Connection]] = []
     try:
         for share in shares:
@@ -29,7 +30,7 @@ def storm(environment: Mapping[str, str], ask: Ask, *, processes: int, requests:
             crowd.append((process, mine))
         answers: list[RequestResult] = []
         for _, pipe in crowd:
-            assert pipe.poll(PATIENCE), "a process of the crowd says nothing"
+            expect(pipe.poll(PATIENCE), "a process of the crowd says nothing")
             answers += pipe.recv()
         return answers
     finally:

@@ -3,6 +3,8 @@
 import statistics
 from dataclasses import dataclass, field
 
+from holdfast.chaos.expectations import ScenarioFailedError
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -36,5 +38,5 @@ class Figures:
         )
 
 
-class BreachError(AssertionError):
+class BreachError(ScenarioFailedError):
     """A promise was broken; the message says which, with the logs of the workers."""

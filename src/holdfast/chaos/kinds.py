@@ -28,7 +28,7 @@ def texts(content: str, options: Mapping[str, Any], number: int) -> list[list[st
     """The paid inputs of slice `number`, batch by batch."""
     batches, inputs = int(options.get("batches", 1)), int(options.get("inputs", 2))
     return [
-        [f"{content} slice {number} batch {batch} input {place}" for place in range(inputs)]
+        [f"{content} slice {number} batch {batch} input {index}" for index in range(inputs)]
         for batch in range(batches)
     ]
 
@@ -59,7 +59,7 @@ def kinds(supplies: Supplies) -> list[Kind]:
         for number, batch in enumerate(batches):
             results = work.pay([Call(supplies.embedding or "", ENDPOINT, MODEL, text) for text in batch])
             bought = [chunk_text(text, result) for text, result in zip(batch, results, strict=True)]
-            work.stage([Chunk(position + place, text) for place, text in enumerate(bought)])
+            work.stage([Chunk(position + index, text) for index, text in enumerate(bought)])
             position += len(batch)
             work.progress(number + 1, len(batches), unit="batches")
             _rest(work, pause)

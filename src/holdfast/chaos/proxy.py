@@ -15,8 +15,11 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+from holdfast.chaos.expectations import expect
+
+T = TypeVar("T")
 PATIENCE = 10.0
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, for 0 seconds: close() sends RST
 _BEARER = re.compile(rb"authorization: bearer (\S+)", re.IGNORECASE)
@@ -77,8 +80,8 @@ class Proxy:
         self._thread.join(PATIENCE)
         self._loop.close()
 
-    def _in_loop(self, change: Callable[[], Any]) -> Any:
-        answers: list[Any] = []
+    def _in_loop(self, change: Callable[[], T]) -> T:
+        answers: list[T] = []
         done = threading.Event()
 
         def carry_out() -> None:
@@ -86,7 +89,7 @@ class Proxy:
             done.set()
 
         self._loop.call_soon_threadsafe(carry_out)
-        assert done.wait(PATIENCE), "the proxy hangs"
+        expect(done.wait(PATIENCE), "the proxy hangs")
         return answers[0]
 
     def __enter__(self) -> Self:
@@ -148,8 +151,8 @@ class _Near(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         pair = self._pair
         pair.heard(data, pair.far)
-        if pair.far is not None and (found := _BEARER.search(data)):
-            pair.proxy.bearers[pair.far.get_extra_info("sockname")[1]] = found[1].decode()
+        if pair.far is not None and (bearer := _BEARER.search(data)):
+            pair.proxy.bearers[pair.far.get_extra_info("sockname")[1]] = bearer[1].decode()
 
     def connection_lost(self, _: Exception | None) -> None:
         if not self._pair.holed:
@@ -167,8 +170,8 @@ class _Far(asyncio.Protocol):
             pair.end(reset=True)
             return
         for data in pair.waiting:
-            if found := _BEARER.search(data):
-                pair.proxy.bearers[transport.get_extra_info("sockname")[1]] = found[1].decode()
+            if bearer := _BEARER.search(data):
+                pair.proxy.bearers[transport.get_extra_info("sockname")[1]] = bearer[1].decode()
             transport.write(data)
         pair.waiting.clear()
 

@@ -4,16 +4,17 @@ import random
 import time
 from collections.abc import Callable
 
+from holdfast.chaos import stacks
+from holdfast.chaos.evidence import Evidence
+from holdfast.chaos.expectations import expect
+from holdfast.chaos.figures import Figures
+from holdfast.chaos.oracle import Kill, SentRequest
+from holdfast.chaos.proxy import Proxy
+from holdfast.chaos.scene import SHORT_DEADLINE, Scene
+from holdfast.chaos.stacks import Stack
+from holdfast.chaos.worker_processes import WorkerProcess
 from holdfast.clock import boot_time
 from holdfast.testing.meter import Meter
-from tests.acceptance import stacks
-from tests.acceptance.evidence import Evidence
-from tests.acceptance.figures import Figures
-from tests.acceptance.oracle import Asked, Kill
-from tests.acceptance.proxy import Proxy
-from tests.acceptance.scene import SHORT_DEADLINE, Scene
-from tests.acceptance.stacks import Stack
-from tests.acceptance.workers import Worker
 
 RESET, ENDED, HOLE = "reset", "ended", "black hole"
 
@@ -21,18 +22,18 @@ RESET, ENDED, HOLE = "reset", "ended", "black hole"
 def broker(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
     """The connection to the broker goes between finish and acknowledgement: nothing is done or paid twice."""
     url = stack.broker.url
-    with Proxy(*stacks.place(url)) as proxy, Scene(stack, meter, rng) as scene:
+    with Proxy(*stacks.host_and_port(url)) as proxy, Scene(stack, meter, rng) as scene:
         near = stacks.through(url, proxy.port)
         worker = scene.start(broker_url=near, broker_urls=near).ready()
         ways = [RESET, ENDED, HOLE]
         rng.shuffle(ways)
         for way in ways:
-            made = scene.papers(2, name=way.replace(" ", "-"), batches=2)
+            papers = scene.papers(2, name=way.replace(" ", "-"), batches=2)
             scene.hold_order(worker, charged=True)
             _break(proxy, way)
             meter.release()
             scene.wait_done(40)
-            scene.after(_once(made), f"{way}: tasks were carried out more than once")
+            scene.after(_once(papers), f"{way}: tasks were carried out more than once")
             if way == HOLE:
                 scene.papers(2, name="unheard-of")
                 scene.linger(3.0, 8.0)
@@ -46,14 +47,14 @@ def _break(proxy: Proxy, way: str) -> None:
     if way == HOLE:
         proxy.black_hole()
     else:
-        assert proxy.cut(reset=way == RESET), "there was no connection to cut"
+        expect(proxy.cut(reset=way == RESET), "there was no connection to cut")
 
 
-def _once(made: list[Asked]) -> Callable[[Evidence], list[object]]:
-    runs = {each.answer.run_id for each in made}
+def _once(papers: list[SentRequest]) -> Callable[[Evidence], list[object]]:
+    runs = {each.answer.run_id for each in papers}
 
-    def again(found: Evidence) -> list[object]:
-        claims = [row["task_id"] for row in found.noted("claim") if row["run_id"] in runs]
+    def again(evidence: Evidence) -> list[object]:
+        claims = [row["task_id"] for row in evidence.noted("claim") if row["run_id"] in runs]
         return sorted({task for task in claims if claims.count(task) > 1})
 
     return again
@@ -61,7 +62,7 @@ def _once(made: list[Asked]) -> Callable[[Evidence], list[object]]:
 
 def database(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
     """A worker loses the database in the middle of an order: it, or another, goes on, and pays no more."""
-    with Proxy(*stacks.place(stack.database_url)) as proxy:
+    with Proxy(*stacks.host_and_port(stack.database_url)) as proxy:
         near = stacks.through(stack.database_url, proxy.port)
         with Scene(stack, meter, rng, order_deadline=SHORT_DEADLINE) as scene:
             parted = scene.start(database_url=near)
@@ -84,7 +85,7 @@ def database(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
             return scene.judge()
 
 
-def _part(scene: Scene, proxy: Proxy, worker: Worker) -> None:
+def _part(scene: Scene, proxy: Proxy, worker: WorkerProcess) -> None:
     """To everybody else a worker without a database is a dead one: it counts as killed."""
     open_now = {entry["id"] for entry in scene.open_orders(worker)}
     proxy.black_hole()

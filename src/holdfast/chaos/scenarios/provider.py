@@ -2,11 +2,12 @@
 
 import random
 
+from holdfast.chaos.expectations import expect
+from holdfast.chaos.figures import Figures
+from holdfast.chaos.scene import FAILED, Scene
+from holdfast.chaos.stacks import Stack
 from holdfast.store.money import orders
 from holdfast.testing.meter import Meter
-from tests.acceptance.figures import Figures
-from tests.acceptance.scene import FAILED, Scene
-from tests.acceptance.stacks import Stack
 
 DEADLINE = 3.0
 GIVEN_UP = "provider_unavailable"
@@ -36,17 +37,17 @@ def misbehaves(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
         scene.wait_done(150, meanwhile=lambda: _help(scene))
         doubts = sum(row.doubts for row in scene.rows("orders"))
         refused = sum(entry["status"] == 429 for entry in meter.log())
-        assert doubts, "no order was in doubt"
-        assert refused, "no order was put off"
+        expect(doubts, "no order was in doubt")
+        expect(refused, "no order was put off")
         return scene.judge(notes=[f"{doubts} doubts, {refused} times 429"])
 
 
 def _help(scene: Scene) -> None:
     for row in scene.rows("orders", state="parked"):
-        orders.resolve(scene.db, row.id, charged=True, actor="acceptance")
-    known = {each.answer.run_id: each for each in scene.asked}
+        orders.resolve(scene.db, row.id, charged=True, actor="chaos")
+    known = {each.answer.run_id: each for each in scene.requests}
     for row in scene.rows("runs", status=FAILED, error_code=GIVEN_UP):
-        asked = known[row.id]
-        if asked.ends != FAILED:
-            scene.expect(asked, FAILED, GIVEN_UP)
-            scene.note(asked.ask, scene.runtime.engine.request(asked.ask))
+        request = known[row.id]
+        if request.ends != FAILED:
+            scene.expect_end(request, FAILED, GIVEN_UP)
+            scene.note(request.ask, scene.runtime.engine.request(request.ask))

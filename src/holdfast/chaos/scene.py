@@ -10,26 +10,25 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
-
-from sqlalchemy import select
+from typing import Any, Self, TypeVar
 
 from holdfast import bootstrap
+from holdfast.chaos import evidence, oracle, stacks
+from holdfast.chaos.evidence import Evidence
+from holdfast.chaos.expectations import expect
+from holdfast.chaos.figures import BreachError, Figures
+from holdfast.chaos.oracle import Kill, SentRequest
+from holdfast.chaos.proxy import Proxy
+from holdfast.chaos.stacks import Stack
+from holdfast.chaos.waiting import TooLateError, until
+from holdfast.chaos.worker_processes import WorkerProcess
 from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import ENDED, Status
 from holdfast.settings import Settings
-from holdfast.store.base import schema
 from holdfast.testing.meter import Meter
 from holdfast.worker import sender as senders
-from tests.acceptance import evidence, oracle, stacks
-from tests.acceptance.evidence import Evidence
-from tests.acceptance.figures import BreachError, Figures
-from tests.acceptance.oracle import Asked, Kill
-from tests.acceptance.patience import TooLateError, until
-from tests.acceptance.proxy import Proxy
-from tests.acceptance.stacks import Stack
-from tests.acceptance.workers import Worker
 
+T = TypeVar("T")
 ORDER_DEADLINE = 20.0
 SHORT_DEADLINE = 5.0
 """For scenes in which orders go unanswered: without keys, each is resent only when it has passed."""
@@ -44,29 +43,26 @@ class Scene:
     def __init__(self, stack: Stack, meter: Meter, rng: random.Random, **changes: object) -> None:
         self.stack, self.meter, self.rng = stack, meter, rng
         self.broker = stack.broker
-        self.workers: list[Worker] = []
-        self.asked: list[Asked] = []
+        self.workers: list[WorkerProcess] = []
+        self.requests: list[SentRequest] = []
         self.kills: list[Kill] = []
         self._checks: list[tuple[Callable[[Evidence], Sequence[object]], str]] = []
-        self._undo = contextlib.ExitStack()
-        try:
-            self.provider = self._undo.enter_context(Proxy(*stacks.place(meter.url)))
+        with contextlib.ExitStack() as undo:
+            self.provider = undo.enter_context(Proxy(*stacks.host_and_port(meter.url)))
             self.environment = _changed(stack.environment() | self._provider(), changes)
             self.settings = settings(self.environment)
             bootstrap.migrated(self.settings)
             meter.plan(latency=LATENCY)
             self.sender = senders.open_sender(self.settings)
-            self._undo.callback(self.sender.close)
-            self.runtime = self._undo.enter_context(bootstrap.open_runtime(self.settings, sender=self.sender))
+            undo.callback(self.sender.close)
+            self.runtime = undo.enter_context(bootstrap.open_runtime(self.settings, sender=self.sender))
             self.db = self.runtime.db
-            self._undo.callback(self._clear)
-        except BaseException:
-            self._undo.close()
-            raise
+            undo.callback(self._clear)
+            self._undo = undo.pop_all()
 
     def _provider(self) -> dict[str, str]:
-        kept = {"HOLDFAST_EMBEDDING_KEY_RETENTION": "86400"} if self.meter.honour_keys else {}
-        return kept | {
+        retention = {"HOLDFAST_EMBEDDING_KEY_RETENTION": "86400"} if self.meter.honour_keys else {}
+        return retention | {
             "HOLDFAST_EMBEDDING_PROVIDER": "openai",
             "HOLDFAST_EMBEDDING_BASE_URL": f"http://127.0.0.1:{self.provider.port}/v1",
             "HOLDFAST_EMBEDDING_API_KEY": "scene",
@@ -86,26 +82,26 @@ class Scene:
 
     # ---- workers
 
-    def start(self, name: str = "", *, concurrency: int = 2, **changes: object) -> Worker:
+    def start(self, name: str = "", *, concurrency: int = 2, **changes: object) -> WorkerProcess:
         """A worker that is starting; `changes` are settings of its own."""
         name = name or f"w{len(self.workers) + 1}"
         environment = _changed(self.environment, {"embedding_api_key": name, **changes})
-        worker = Worker(name, environment, self.stack.folder, concurrency)
+        worker = WorkerProcess(name, environment, self.stack.folder, concurrency)
         self.workers.append(worker)
         return worker
 
-    def started(self, number: int, **options: Any) -> list[Worker]:
+    def started(self, number: int, **options: Any) -> list[WorkerProcess]:
         """So many workers, all ready."""
         workers = [self.start(**options) for _ in range(number)]
         return [worker.ready() for worker in workers]
 
-    def stop(self, worker: Worker) -> None:
+    def stop(self, worker: WorkerProcess) -> None:
         """The worker has drained and gone, with exit code 0."""
         worker.terminate()
         code = worker.drained()
-        assert code == 0, f"{worker.name} ended with code {code} after SIGTERM\n{worker.said()}"
+        expect(code == 0, f"{worker.name} ended with code {code} after SIGTERM\n{worker.said()}")
 
-    def kill(self, worker: Worker) -> Kill:
+    def kill(self, worker: WorkerProcess) -> Kill:
         """The worker is gone, and what it held is on record."""
         open_now = {entry["id"] for entry in self.open_orders(worker)}
         at, since_boot = worker.kill()
@@ -114,17 +110,17 @@ class Scene:
         self.kills.append(kill)
         return kill
 
-    def held_by(self, worker: Worker) -> list[Any]:
+    def held_by(self, worker: WorkerProcess) -> list[Any]:
         """The tasks that the worker's processes hold."""
         return [row for row in self.rows("tasks", state="running") if worker.owns(row.owner)]
 
-    def clients(self, worker: Worker) -> set[str]:
-        """The addresses from which the worker talked to the meter."""
+    def clients(self, worker: WorkerProcess) -> set[str]:
+        """Host and port of each connection by which the worker talked to the meter."""
         return {
             f"127.0.0.1:{port}" for port, name in list(self.provider.bearers.items()) if name == worker.name
         }
 
-    def open_orders(self, worker: Worker) -> list[dict[str, Any]]:
+    def open_orders(self, worker: WorkerProcess) -> list[dict[str, Any]]:
         """The exchanges of the worker that are open at the meter."""
         mine = self.clients(worker)
         return [
@@ -137,7 +133,13 @@ class Scene:
         ]
 
     def hold_order(
-        self, worker: Worker, *, charged: bool, number: int = 1, or_done: bool = False, seconds: float = 40.0
+        self,
+        worker: WorkerProcess,
+        *,
+        charged: bool,
+        number: int = 1,
+        or_done: bool = False,
+        seconds: float = 40.0,
     ) -> bool:
         """So many orders of this worker are at the meter and are held there; `meter.release` lets them go.
 
@@ -154,13 +156,12 @@ class Scene:
             paid = {entry["idempotency_key"] for entry in self.meter.log() if entry["charged"]}
             known = paid if self.meter.honour_keys else set()
             mine = self.open_orders(worker)
-            return (
-                sum(
-                    entry["charged"] == charged or (charged and entry["idempotency_key"] in known)
-                    for entry in mine
-                )
-                >= number
-            )
+            matching = [
+                entry
+                for entry in mine
+                if entry["charged"] == charged or (charged and entry["idempotency_key"] in known)
+            ]
+            return len(matching) >= number
 
         what = f"{number} orders of {worker.name} are open at the meter"
         self.wait(lambda: held() or (or_done and not self.unfinished()), seconds, what, every=0.01)
@@ -168,41 +169,38 @@ class Scene:
 
     # ---- requests
 
-    def ask(self, subject: str, **fields: Any) -> Asked:
+    def ask(self, subject: str, **fields: Any) -> SentRequest:
         """A request, made and answered."""
-        ask = Ask(fields.pop("kind", "paper"), f"document:{subject}", actor="acceptance", **fields)
+        ask = Ask(fields.pop("kind", "paper"), f"document:{subject}", actor="chaos", **fields)
         return self.note(ask, self.runtime.engine.request(ask))
 
-    def note(self, ask: Ask, answer: RequestResult) -> Asked:
+    def note(self, ask: Ask, answer: RequestResult) -> SentRequest:
         """A request that was answered elsewhere."""
-        asked = Asked(ask, answer)
-        self.asked.append(asked)
-        return asked
+        request = SentRequest(ask, answer)
+        self.requests.append(request)
+        return request
 
-    def papers(self, number: int, *, name: str = "paper", **options: object) -> list[Asked]:
+    def papers(self, number: int, *, name: str = "paper", **options: object) -> list[SentRequest]:
         """So many papers with these options were asked for, and accepted."""
-        serial = len(self.asked)
-        made = []
+        serial = len(self.requests)
+        papers = []
         for each in range(number):
             subject = f"{name}-{serial + each}"
-            made.append(self.ask(subject, content=subject, options=options))
-            assert made[-1].answer.created
-        return made
+            papers.append(self.ask(subject, content=subject, options=options))
+            expect(papers[-1].answer.created, f"{subject} was refused: {papers[-1].answer.reason}")
+        return papers
 
-    def expect(self, asked: Asked, ends: str, error: str | None = None) -> None:
+    def expect_end(self, request: SentRequest, ends: str, error: str | None = None) -> None:
         """The run of this request must end so."""
-        place = self.asked.index(asked)
+        index = self.requests.index(request)
         error = error or (ends if ends in {CANCELLED, SUPERSEDED} else None)
-        self.asked[place] = replace(asked, ends=ends, error=error)
+        self.requests[index] = replace(request, ends=ends, error=error)
 
     # ---- what is on record
 
     def rows(self, table: str, **where: Any) -> list[Any]:
         """The rows of a table with these values, by their keys."""
-        source = schema.metadata.tables[f"holdfast_{table}"]
-        query = select(source).where(*(source.c[name] == value for name, value in where.items()))
-        query = query.order_by(*source.primary_key)
-        return list(self.db.read(lambda tx: tx.all(query)))
+        return evidence.rows(self.db, table, **where)
 
     def claims(self, *, since: float = 0.0, **where: Any) -> list[Any]:
         """The claims on record since then, oldest first."""
@@ -216,11 +214,11 @@ class Scene:
         status = {row.id: row.status for row in self.rows("runs")}
         return [
             f"{each.ask.subject} is {status.get(each.answer.run_id or '')}"
-            for each in self.asked
+            for each in self.requests
             if each.answer.created and status.get(each.answer.run_id or "") not in _ENDED
         ]
 
-    def wait(self, true: Callable[[], Any], seconds: float, what: str, every: float = 0.05) -> Any:
+    def wait(self, true: Callable[[], T], seconds: float, what: str, every: float = 0.05) -> T:
         """The first true answer; the logs of all workers are told when there is none in time."""
         try:
             return until(true, seconds, what, every)
@@ -274,18 +272,19 @@ class Scene:
             if worker.running:
                 self.stop(worker)
         self.provider.cut()
-        log = self.meter.wait_quiet() and self.meter.log()
-        found = evidence.gather(self.db, log)
-        seconds, breaches = oracle.recoveries(found, self.kills)
-        lost = oracle.lost(found, self.asked)
+        self.meter.wait_quiet()
+        log = self.meter.log()
+        gathered = evidence.gather(self.db, log)
+        seconds, breaches = oracle.recoveries(gathered, self.kills)
+        lost = oracle.lost(gathered, self.requests)
         breaches += lost
-        breaches += oracle.wrong(found, self.asked)
-        breaches += oracle.overcharged(found, exact=self.meter.honour_keys if exact is None else exact)
+        breaches += oracle.wrong(gathered, self.requests)
+        breaches += oracle.overcharged(gathered, exact=self.meter.honour_keys if exact is None else exact)
         breaches += oracle.unproven(log, self.kills)
         breaches += oracle.late(seconds, oracle.RECOVERED_WITHIN if within is None else within)
-        breaches += oracle.unexplained(found, self.asked)
-        breaches += oracle.left_over(found, self.broker.outstanding())
-        breaches += [f"{what}: {list(bad)[:3]}" for check, what in self._checks if (bad := check(found))]
+        breaches += oracle.unexplained(gathered, self.requests)
+        breaches += oracle.left_over(gathered, self.broker.outstanding())
+        breaches += [f"{what}: {list(bad)[:3]}" for check, what in self._checks if (bad := check(gathered))]
         if breaches:
             raise BreachError("\n".join([*breaches, self.said()]))
         taken = oracle.charges(log)
@@ -295,14 +294,15 @@ class Scene:
 def settings(environment: dict[str, str]) -> Settings:
     """The settings that this environment stands for."""
     mine = {name: value for name, value in environment.items() if name.startswith("HOLDFAST_")}
-    return Settings(**{name.removeprefix("HOLDFAST_").lower(): value for name, value in mine.items()})
+    fields: dict[str, Any] = {name.removeprefix("HOLDFAST_").lower(): value for name, value in mine.items()}
+    return Settings(**fields)
 
 
 def _changed(environment: dict[str, str], changes: dict[str, object]) -> dict[str, str]:
     """The environment with these settings; None takes one away."""
     named = {f"HOLDFAST_{name.upper()}": value for name, value in changes.items()}
-    kept = {name: value for name, value in environment.items() if name not in named}
-    return kept | {name: str(value) for name, value in named.items() if value is not None}
+    others = {name: value for name, value in environment.items() if name not in named}
+    return others | {name: str(value) for name, value in named.items() if value is not None}
 
 
 SUCCESS, FAILED = str(Status.SUCCESS), str(Status.FAILED)

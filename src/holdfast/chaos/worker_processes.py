@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.chaos.expectations import expect
+from holdfast.chaos.waiting import until
 from holdfast.clock import boot_time
-from tests.acceptance.patience import until
 
-ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(sys.executable).with_name("holdfast")
 LANES = "interactive,bulk,follow-up"
 READY_WITHIN = 60.0
@@ -25,7 +25,7 @@ SHOWN = 60
 _HEALTH = re.compile(r"health: http://127\.0\.0\.1:(\d+)")
 
 
-class Worker:
+class WorkerProcess:
     """One `holdfast worker` with its children, in a session of its own."""
 
     def __init__(self, name: str, environment: Mapping[str, str], folder: Path, concurrency: int) -> None:
@@ -38,18 +38,18 @@ class Worker:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                cwd=ROOT,
+                cwd=folder,
                 env=dict(environment),
                 start_new_session=True,
             )
         self.pid = self._process.pid
 
-    def ready(self, seconds: float = READY_WITHIN) -> "Worker":
+    def ready(self, seconds: float = READY_WITHIN) -> "WorkerProcess":
         """This worker, once it says that it can work."""
 
         def is_ready() -> bool:
             code = self._process.poll()
-            assert code is None, f"{self.name} ended with code {code}\n{self.said()}"
+            expect(code is None, f"{self.name} ended with code {code}\n{self.said()}")
             return self.health("/readyz")[0] == 200
 
         until(is_ready, seconds, f"{self.name} is not ready\n{self.said()}")
@@ -57,10 +57,10 @@ class Worker:
 
     def health(self, path: str) -> tuple[int, Any]:
         """What it answers on its health port; status 0 when it answers nothing."""
-        found = _HEALTH.search(self.log.read_text(errors="replace"))
-        if found is None:
+        address = _HEALTH.search(self.log.read_text(errors="replace"))
+        if address is None:
             return 0, None
-        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", int(address[1]), timeout=5)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -138,7 +138,7 @@ class Worker:
 
 def _session(leader: int) -> dict[int, str]:
     """The processes of a session, and the state of each."""
-    found = {}
+    states = {}
     for path in Path("/proc").iterdir():
         if not path.name.isdecimal():
             continue
@@ -147,5 +147,5 @@ def _session(leader: int) -> dict[int, str]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         if int(fields[3]) == leader:
-            found[int(path.name)] = fields[0]
-    return found
+            states[int(path.name)] = fields[0]
+    return states

@@ -4,12 +4,12 @@ import random
 import signal
 from collections.abc import Callable
 
+from holdfast.chaos import oracle
+from holdfast.chaos.figures import Figures
+from holdfast.chaos.stacks import Stack
 from holdfast.testing.meter import Meter
-from tests.acceptance import oracle
-from tests.acceptance.figures import Figures
 from tests.acceptance.load import Clients
 from tests.acceptance.service import Service
-from tests.acceptance.stacks import Stack
 
 TURNS = 6
 AWAY = (1.0, 25.0)
@@ -43,16 +43,14 @@ def _kill(service: Service, rng: random.Random) -> None:
 
 
 def _restart_broker(service: Service, rng: random.Random) -> None:
-    server = service.stack.server
-    assert server is not None
+    server = service.stack.own_broker_server()
     server.stop()
     _pause(service, rng)
     server.start()
 
 
 def _restart_database(service: Service, rng: random.Random) -> None:
-    server = service.stack.database_server
-    assert server is not None
+    server = service.stack.own_database_server()
     server.stop(rng.choice([signal.SIGINT, signal.SIGQUIT]))
     _pause(service, rng)
     server.start()

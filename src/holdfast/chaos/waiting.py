@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from holdfast.chaos.expectations import ScenarioFailedError
+
 T = TypeVar("T")
 LEAST = 30.0  # a busy machine takes many times what an idle one does, and what has failed still ends
 
 
-class TooLateError(AssertionError):
+class TooLateError(ScenarioFailedError):
     """What was waited for did not come true in time."""
 
 

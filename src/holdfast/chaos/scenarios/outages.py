@@ -5,12 +5,13 @@ import random
 import shutil
 import signal
 
+from holdfast.chaos import databases, stacks
+from holdfast.chaos.brokers import BrokerControl, FolderBroker, RabbitBroker
+from holdfast.chaos.expectations import expect
+from holdfast.chaos.figures import Figures
+from holdfast.chaos.scene import SHORT_DEADLINE, Scene
+from holdfast.chaos.stacks import EMBEDDED, RABBITMQ, REDIS, Stack
 from holdfast.testing.meter import Meter
-from tests.acceptance import stacks
-from tests.acceptance.brokers import Broker, FolderBroker, RabbitBroker
-from tests.acceptance.figures import Figures
-from tests.acceptance.scene import SHORT_DEADLINE, Scene
-from tests.acceptance.stacks import EMBEDDED, RABBITMQ, REDIS, Stack
 
 DOWN = 30.0
 END_SOME = (
@@ -23,10 +24,10 @@ def broker_flushed(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
     """The broker forgets everything in the middle of the work, several times: nothing is lost."""
     with Scene(stack, meter, rng) as scene:
         [worker, _] = scene.started(2)
-        for turn in range(3):
-            scene.papers(4, name=f"turn-{turn}", slices=3, batches=3)
+        for number in range(3):
+            scene.papers(4, name=f"flush-{number}", slices=3, batches=3)
             scene.hold_order(worker, charged=True, or_done=True)
-            if isinstance(stack.broker, RabbitBroker) and turn == 0:
+            if isinstance(stack.broker, RabbitBroker) and number == 0:
                 stack.broker.purge()
             else:
                 stack.broker.flush()
@@ -38,17 +39,17 @@ def broker_flushed(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
 
 
 def broker_stopped(stack: Stack, meter: Meter, rng: random.Random, seconds: float = DOWN) -> Figures:
-    """The broker is away for half a minute: what runs goes on, what is asked for waits and is done after."""
-    assert stack.server is not None
+    """The broker is down for half a minute: what runs goes on, what is asked for waits and is done after."""
+    server = stack.own_broker_server()
     with Scene(stack, meter, rng) as scene:
         [worker, _] = scene.started(2)
         scene.papers(4, slices=2, batches=4)
         scene.hold_order(worker, charged=True)
-        stack.server.stop()
+        server.stop()
         meter.release()
         scene.papers(3, name="meanwhile", batches=2)
         scene.linger(seconds, seconds)
-        stack.server.start()
+        server.start()
         scene.wait_done(60)
         scene.papers(2, name="afterwards")
         scene.wait_done(40)
@@ -57,14 +58,14 @@ def broker_stopped(stack: Stack, meter: Meter, rng: random.Random, seconds: floa
 
 def broker_never_up(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
     """Workers that start without their broker wait for it; what was accepted meanwhile is done."""
-    assert stack.server is not None
-    stack.server.stop()
+    server = stack.own_broker_server()
+    server.stop()
     with Scene(stack, meter, rng) as scene:
         workers = [scene.start() for _ in range(2)]
         scene.papers(3, batches=2)
         scene.linger(4.0, 10.0)
-        assert all(worker.running for worker in workers), f"a worker gave up\n{scene.said()}"
-        stack.server.start()
+        expect(all(worker.running for worker in workers), f"a worker gave up\n{scene.said()}")
+        server.start()
         scene.wait_done(60)
         return scene.judge(exact=True)
 
@@ -82,7 +83,7 @@ def two_brokers(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
             scene.papers(6, slices=2, batches=3)
             scene.wait_done(60)
             served = {row.actor.partition("/")[0] for row in scene.claims()}
-            assert served == {of_old.name, of_new.name}, f"only {served} were woken"
+            expect(served == {of_old.name, of_new.name}, f"only {served} were woken")
             scene.papers(4, name="during", slices=2, batches=3)
             scene.stop(of_old)
             _remove(stack)
@@ -93,11 +94,11 @@ def two_brokers(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
             return scene.judge(exact=True)
 
 
-def _second(stack: Stack, undo: contextlib.ExitStack) -> Broker:
-    """The other sort of broker; beside a folder, another folder."""
+def _second(stack: Stack, undo: contextlib.ExitStack) -> BrokerControl:
+    """The other kind of broker; beside a folder, another folder."""
     if stack.name == EMBEDDED:
         return FolderBroker(stack.data_dir / "second")
-    second = stacks.open_broker(RABBITMQ if stack.name == REDIS else REDIS)
+    second = stacks.open_broker(stack.servers, RABBITMQ if stack.name == REDIS else REDIS)
     undo.callback(second.close)
     return second
 
@@ -111,17 +112,17 @@ def _remove(stack: Stack) -> None:
 
 def database_restarted(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
     """The database restarts in the middle of orders, in order and as by a power cut."""
-    assert stack.database_server is not None
+    server = stack.own_database_server()
     with Scene(stack, meter, rng, order_deadline=SHORT_DEADLINE) as scene:
         [worker, _] = scene.started(2)
         for how in (signal.SIGINT, signal.SIGQUIT):
             scene.papers(4, name=how.name.lower(), slices=2, batches=4)
             scene.hold_order(worker, charged=rng.random() < 0.5)
-            stack.database_server.stop(how)
+            server.stop(how)
             if rng.random() < 0.5:
                 meter.release()
             scene.linger(0.0, 2.0)
-            stack.database_server.start()
+            server.start()
             meter.release()
             scene.wait_done(60)
         return scene.judge()
@@ -134,8 +135,8 @@ def database_connections_killed(stack: Stack, meter: Meter, rng: random.Random) 
         scene.papers(8, slices=3, batches=5)
         ended = 0
         for _ in range(25):
-            ended += stacks.execute(stack.database_url, END_SOME)[0][0]
+            ended += databases.execute(stack.database_url, END_SOME)[0][0]
             scene.linger(0.1, 0.8)
-        assert ended, "no connection was there to be killed"
+        expect(ended, "no connection was there to be killed")
         scene.wait_done(60)
         return scene.judge(notes=[f"{ended} connections killed"])

@@ -8,11 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.chaos import kinds
+from holdfast.chaos.evidence import Evidence, Row
 from holdfast.core.records import Ask, RequestResult
 from holdfast.core.states import ENDED, OPEN, UNSETTLED, Status
 from holdfast.testing import meter_answers
-from tests.acceptance import kinds
-from tests.acceptance.evidence import Evidence, Row
 
 DIMENSIONS = 32
 RECOVERED_WITHIN = 15.0
@@ -21,7 +21,7 @@ MOST_OUTSTANDING = 64 + 16
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SentRequest:
     """A request of the scenario, what was answered, and how its run must have ended, if it made one."""
 
     ask: Ask
@@ -43,30 +43,30 @@ class Kill:
     open: Collection[int] = ()
 
 
-def lost(evidence: Evidence, asked: Iterable[Asked]) -> list[str]:
+def lost(evidence: Evidence, requests: Iterable[SentRequest]) -> list[str]:
     """Accepted requests that have no ended run (G4)."""
     status = {row["id"]: row["status"] for row in evidence.runs}
     ended = {str(each) for each in ENDED}
     return [
         f"lost: {each.ask.subject} generation {each.answer.generation} is {status.get(each.answer.run_id)}"
-        for each in asked
+        for each in requests
         if each.answer.created and status.get(each.answer.run_id or "") not in ended
     ]
 
 
-def wrong(evidence: Evidence, asked: Iterable[Asked]) -> list[str]:
+def wrong(evidence: Evidence, requests: Iterable[SentRequest]) -> list[str]:
     """Runs that ended otherwise than they must; readers who see anything but one whole generation (G3)."""
-    found = []
+    breaches = []
     runs = {row["id"]: row for row in evidence.runs}
-    latest: dict[int, Asked] = {}
-    for each in asked:
+    latest: dict[int, SentRequest] = {}
+    for each in requests:
         if not each.answer.created:
             continue
         run = runs.get(each.answer.run_id or "")
         if run is None or run["status"] not in {str(status) for status in ENDED}:
             continue  # `lost` has it
         if (run["status"], run["error_code"]) != (each.ends, each.error):
-            found.append(
+            breaches.append(
                 f"wrong: {each.ask.subject} generation {run['generation']} ended {run['status']} "
                 f"({run['error_code']}: {run['error_message']}), not {each.ends} ({each.error})"
             )
@@ -75,29 +75,29 @@ def wrong(evidence: Evidence, asked: Iterable[Asked]) -> list[str]:
             if before is None or before.answer.generation < each.answer.generation:
                 latest[run["head_id"]] = each
     for head_id, each in latest.items():
-        found += _misread(evidence, head_id, each)
-    return found + _mixed(evidence)
+        breaches += _misread(evidence, head_id, each)
+    return breaches + _mixed(evidence)
 
 
-def _misread(evidence: Evidence, head_id: int, each: Asked) -> list[str]:
+def _misread(evidence: Evidence, head_id: int, each: SentRequest) -> list[str]:
     subject = each.ask.subject
     if head_id not in evidence.visible:
         return [f"wrong: nothing of {subject} is visible"]
     generation, texts = evidence.visible[head_id]
-    found = []
+    breaches = []
     if generation != each.answer.generation:
-        found.append(f"wrong: {subject} shows generation {generation}, not {each.answer.generation}")
+        breaches.append(f"wrong: {subject} shows generation {generation}, not {each.answer.generation}")
     demanded = [
         kinds.chunk_text(text, meter_answers.vector(kinds.MODEL, text, DIMENSIONS))
         for text in kinds.all_texts(each.ask.content, each.ask.options)
     ]
     if list(texts) != demanded:
         spare, short = Counter(texts) - Counter(demanded), Counter(demanded) - Counter(texts)
-        found.append(
+        breaches.append(
             f"wrong: {subject} shows {len(texts)} chunks of {len(demanded)}; "
             f"too many: {list(spare)[:2]}, missing: {list(short)[:2]}"
         )
-    return found
+    return breaches
 
 
 def _mixed(evidence: Evidence) -> list[str]:
@@ -130,13 +130,13 @@ def overcharged(evidence: Evidence, *, exact: bool) -> list[str]:
     by_key = {row["idempotency_key"]: row for row in evidence.orders}
     carriers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     taken: Counter[str] = Counter()
-    found = []
+    breaches = []
     for entry in evidence.log:
         if not entry["charged"]:
             continue
         key = entry["idempotency_key"]
         if key not in by_key:
-            found.append(f"overcharged: the ledger knows nothing of the charged order {key}")
+            breaches.append(f"overcharged: the ledger knows nothing of the charged order {key}")
             continue
         taken[key] += 1
         for text in entry["inputs"]:
@@ -144,8 +144,8 @@ def overcharged(evidence: Evidence, *, exact: bool) -> list[str]:
     for paid, times in charges(evidence.log).items():
         allowed = 1 if exact else 1 + sum(by_key[key]["doubts"] for key in carriers[paid])
         if times > allowed:
-            found.append(f"overcharged: {paid[2]!r} was charged {times} times, {allowed} allowed")
-    return found + _unbilled(evidence, taken, by_key)
+            breaches.append(f"overcharged: {paid[2]!r} was charged {times} times, {allowed} allowed")
+    return breaches + _unbilled(evidence, taken, by_key)
 
 
 def _unbilled(evidence: Evidence, taken: Mapping[str, int], by_key: Mapping[str, Row]) -> list[str]:
@@ -201,44 +201,44 @@ def late(seconds: Iterable[float], within: float) -> list[str]:
     return [f"late: a task was claimed again only {each:.1f} s after" for each in seconds if each > within]
 
 
-def unexplained(evidence: Evidence, asked: Iterable[Asked]) -> list[str]:
+def unexplained(evidence: Evidence, requests: Iterable[SentRequest]) -> list[str]:
     """Refused requests and changes of holder that the journal does not give a reason for (G6)."""
-    told = Counter((row["head_id"], row["reason"]) for row in evidence.noted("request"))
+    on_record = Counter((row["head_id"], row["reason"]) for row in evidence.noted("request"))
     refused = Counter(
         (each.answer.head_id, f"{each.answer.disposition}:{each.answer.reason}")
-        for each in asked
+        for each in requests
         if not each.answer.created
     )
-    found = [
+    breaches = [
         f"unexplained: {count} requests of head {head} were answered {reason!r}, the journal tells of "
-        f"{told[head, reason]}"
+        f"{on_record[head, reason]}"
         for (head, reason), count in refused.items()
-        if told[head, reason] != count
+        if on_record[head, reason] != count
     ]
     by_task: dict[int, list[Row]] = defaultdict(list)
     for row in evidence.journal:
         if row["task_id"] is not None:
             by_task[row["task_id"]].append(row)
     for task_id, rows in by_task.items():
-        found += _unexplained_claims(task_id, rows)
-    return found
+        breaches += _unexplained_claims(task_id, rows)
+    return breaches
 
 
 _LETS_GO = {"expire", "release", "put_back"}
 
 
 def _unexplained_claims(task_id: int, rows: Iterable[Row]) -> list[str]:
-    found, held = [], None
+    breaches, held = [], None
     for row in sorted(rows, key=lambda each: each["id"]):
         if row["verb"] in _LETS_GO:
             held = None
         elif row["verb"] == "claim":
             if held is not None and row["reason"] != "over_expired":
-                found.append(
+                breaches.append(
                     f"unexplained: task {task_id} went from {held} to {row['actor']} without a word why"
                 )
             held = row["actor"]
-    return found
+    return breaches
 
 
 def left_over(evidence: Evidence, outstanding: Mapping[str, int]) -> list[str]:
@@ -246,18 +246,18 @@ def left_over(evidence: Evidence, outstanding: Mapping[str, int]) -> list[str]:
     ended = {row["id"]: row["status"] for row in evidence.runs if row["status"] in {str(s) for s in ENDED}}
     open_states = {str(state) for state in OPEN}
     unsettled = {str(state) for state in UNSETTLED}
-    found = [
+    breaches = [
         f"left over: task {row['id']} of an ended run is {row['state']}, held by {row['owner']}"
         for row in evidence.tasks
         if row["run_id"] in ended and row["state"] in open_states
     ]
     # An order in doubt of a run that was given up is resent by nobody: it stays in the bill, as it should.
-    found += [
+    breaches += [
         f"left over: order {row['id']} of a successful run is {row['state']} ({row['reason']})"
         for row in evidence.orders
         if ended.get(row["run_id"]) == Status.SUCCESS and row["state"] in unsettled
     ]
-    return found + [
+    return breaches + [
         f"left over: {count} wake-ups in {queue}, at most {MOST_OUTSTANDING} may wait"
         for queue, count in outstanding.items()
         if count > MOST_OUTSTANDING

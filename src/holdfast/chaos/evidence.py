@@ -54,6 +54,13 @@ def gather(db: Database, log: Sequence[Row] = ()) -> Evidence:
     return Evidence(log=log, visible=visible, **tables)
 
 
+def rows(db: Database, name: str, **where: Any) -> list[Any]:
+    """The rows of a table with these values, by their keys."""
+    table = schema.metadata.tables[f"holdfast_{name}"]
+    query = select(table).where(*(table.c[column] == value for column, value in where.items()))
+    return list(db.read(lambda tx: tx.all(query.order_by(*table.primary_key))))
+
+
 def _everything(name: str) -> Any:
     table = schema.metadata.tables[f"holdfast_{name}"]
     query = select(*(column for column in table.c if column.name not in _LEFT_OUT.get(name, ())))

@@ -3,14 +3,15 @@
 import random
 import time
 
+from holdfast.chaos.evidence import Evidence
+from holdfast.chaos.expectations import expect
+from holdfast.chaos.figures import Figures
+from holdfast.chaos.oracle import Kill
+from holdfast.chaos.scene import FAILED, SHORT_DEADLINE, Scene
+from holdfast.chaos.stacks import Stack
+from holdfast.chaos.worker_processes import WorkerProcess
 from holdfast.clock import boot_time
 from holdfast.testing.meter import Meter
-from tests.acceptance.evidence import Evidence
-from tests.acceptance.figures import Figures
-from tests.acceptance.oracle import Kill
-from tests.acceptance.scene import FAILED, SHORT_DEADLINE, Scene
-from tests.acceptance.stacks import Stack
-from tests.acceptance.workers import Worker
 
 ATTEMPT_CAP = 3
 # Seconds: an order at a slow provider, and the life of a worker in a storm.
@@ -52,7 +53,7 @@ def storm(stack: Stack, meter: Meter, rng: random.Random, times: int = 5) -> Fig
             worker = scene.start().ready()
             dies_at = time.monotonic() + LIFE
 
-            def is_time(worker: Worker = worker, dies_at: float = dies_at) -> bool:
+            def is_time(worker: WorkerProcess = worker, dies_at: float = dies_at) -> bool:
                 return time.monotonic() > dies_at and bool(scene.open_orders(worker))
 
             scene.wait(is_time, 120, f"{worker.name} has an order in flight {LIFE:g} s after its start")
@@ -60,8 +61,8 @@ def storm(stack: Stack, meter: Meter, rng: random.Random, times: int = 5) -> Fig
         scene.start().ready()
         scene.wait_done(60 + 3 * times * (SLOW + 1))
 
-        def blamed(found: Evidence) -> list[object]:
-            return [row["attempts"] for row in found.tasks if row["attempts"]]
+        def blamed(evidence: Evidence) -> list[object]:
+            return [row["attempts"] for row in evidence.tasks if row["attempts"]]
 
         scene.after(blamed, "deaths of a whole worker counted as attempts of its tasks")
         # Nobody is there between a kill and the start of the next worker.
@@ -97,7 +98,7 @@ def freeze(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
         return scene.judge()
 
 
-def _freeze(scene: Scene, worker: Worker) -> None:
+def _freeze(scene: Scene, worker: WorkerProcess) -> None:
     """To everybody else a frozen worker is a dead one: it counts as killed."""
     while True:
         open_now = {entry["id"] for entry in scene.open_orders(worker)}
@@ -108,7 +109,7 @@ def _freeze(scene: Scene, worker: Worker) -> None:
         worker.thaw()
         scene.linger(0.0, 0.1)
     held = {row.id: row.epoch for row in scene.held_by(worker)}
-    assert held, "the frozen worker held nothing"
+    expect(held, "the frozen worker held nothing")
     scene.kills.append(Kill(at, since_boot, worker.name, held, open_now))
 
 
@@ -123,12 +124,12 @@ def _unheard(scene: Scene, lost: Kill) -> list[str]:
 
 
 def _check_thawed(
-    scene: Scene, worker: Worker, lost: Kill, thawed_at: float, since_boot: float, unheard: list[str]
+    scene: Scene, worker: WorkerProcess, lost: Kill, thawed_at: float, since_boot: float, unheard: list[str]
 ) -> None:
-    def wrote(found: Evidence) -> list[object]:
+    def wrote(evidence: Evidence) -> list[object]:
         return [
             (row["verb"], row["reason"], row["task_id"])
-            for row in found.journal
+            for row in evidence.journal
             if row["task_id"] in lost.held
             and row["epoch"] == lost.held[row["task_id"]]
             and worker.owns(row["actor"])
@@ -137,16 +138,16 @@ def _check_thawed(
             and not row["reason"].startswith("fenced_out")  # a refusal on record is no write
         ]
 
-    def sent(found: Evidence) -> list[object]:
+    def sent(evidence: Evidence) -> list[object]:
         again = {
             row["task_id"]
-            for row in found.noted("claim")
+            for row in evidence.noted("claim")
             if worker.owns(row["actor"]) and row["at"] >= thawed_at
         }
-        task_of = {row["idempotency_key"]: row["task_id"] for row in found.orders}
+        task_of = {row["idempotency_key"]: row["task_id"] for row in evidence.orders}
         late = [
             entry["idempotency_key"]
-            for entry in found.log
+            for entry in evidence.log
             if entry["client"] in scene.clients(worker)
             and entry["arrived_at"] >= since_boot
             and task_of.get(entry["idempotency_key"]) in set(lost.held) - again
@@ -163,15 +164,15 @@ def poison(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
         scene.started(1, concurrency=4)
         neighbours = scene.papers(2, batches=8, seconds=rng.uniform(14, 18))
         bad = [scene.ask(kind, kind=kind, content=kind) for kind in ("poison", "hang")]
-        for asked in bad:
-            scene.expect(asked, FAILED, "abandoned")
+        for request in bad:
+            scene.expect_end(request, FAILED, "abandoned")
         scene.wait_done()
 
-        def claims(found: Evidence) -> list[object]:
+        def claims(evidence: Evidence) -> list[object]:
             due = {each.answer.run_id: 1 for each in neighbours} | {
                 each.answer.run_id: ATTEMPT_CAP for each in bad
             }
-            counted = {run: len(found.noted("claim", run_id=run)) for run in due}
+            counted = {run: len(evidence.noted("claim", run_id=run)) for run in due}
             return [] if counted == due else [counted, due]
 
         scene.after(claims, "claims per run, and how many there should be")
@@ -193,8 +194,8 @@ def rolling_restart(stack: Stack, meter: Meter, rng: random.Random) -> Figures:
             scene.linger(0.1, 1.0)
             meter.release()
             code = worker.drained()
-            assert code == 0, f"{worker.name} ended with code {code}\n{worker.said()}"
+            expect(code == 0, f"{worker.name} ended with code {code}\n{worker.said()}")
             fresh.ready()
         scene.wait_done()
-        scene.after(lambda found: found.noted("expire"), "leases had to run out")
+        scene.after(lambda evidence: evidence.noted("expire"), "leases had to run out")
         return scene.judge(exact=True)
