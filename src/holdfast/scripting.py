@@ -144,10 +144,10 @@ class Holdfast:
         limit = None if max_cost is None else dollars(max_cost)
         order = JobRequest(kind, params or {}, mode, max_cost=limit)
         if document is not None:
-            found = documents.document(self._database, tenant, document)
-            if found is None:
+            record = documents.document(self._database, tenant, document)
+            if record is None:
                 raise NotFoundError(f"there is no document {document!r}", code="unknown_document")
-            return self._jobs.on_document(context, found, order)
+            return self._jobs.on_document(context, record, order)
         name = collection or "default"
         target = collections.collection(self._database, tenant, name)
         if target is None:

@@ -6,7 +6,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from holdfast.api import estimates, parts, routing, schemas_actions
-from holdfast.api.access import ItsCollection, ItsDocument, OwnCollection, OwnDocument, Reader
+from holdfast.api.access import OwnCollection, OwnDocument, PathCollection, PathDocument, Reader
 from holdfast.api.collections import wish
 from holdfast.api.errors import Problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
@@ -30,29 +30,36 @@ def add_action(
     request: Request,
     services: Services,
     caller: Reader,
-    found: OwnCollection,
+    collection: OwnCollection,
     body: schemas_actions.NewAction,
     key: IdempotencyKey = None,
 ) -> Response:
     """Tell a collection what to do with each document that becomes ready, and with those that are."""
 
     def do() -> RouteReply:
-        asked = {"sort": body.sort, "params": body.params}
-        estimates.check(body.estimate, found.id, action=asked)
+        action = {"sort": body.sort, "params": body.params}
+        estimates.check(body.estimate, collection.id, action=action)
         added = services.actions.add(
-            wish(caller), found.id, body.sort, body.params, name=body.name, existing=body.existing == "run"
+            wish(caller),
+            collection.id,
+            body.sort,
+            body.params,
+            name=body.name,
+            existing=body.existing == "run",
         )
         shown = schemas_actions.ActionResponse.of(added.action)
-        told = schemas_actions.AddedAction(action=shown, secret=added.secret, existing_documents=added.ready)
-        return RouteReply(201 if added.created else 200, told)
+        response = schemas_actions.AddedAction(
+            action=shown, secret=added.secret, existing_documents=added.ready
+        )
+        return RouteReply(201 if added.created else 200, response)
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
 
 @router.get("/collections/{collection_id}/actions")
-def all_actions(services: Services, caller: Reader, found: ItsCollection) -> schemas_actions.ActionList:
+def all_actions(services: Services, caller: Reader, collection: PathCollection) -> schemas_actions.ActionList:
     """List the actions of a collection, with how far their follow-ups are."""
-    listed = services.actions.all(caller.tenant, found.id)
+    listed = services.actions.all(caller.tenant, collection.id)
     return schemas_actions.ActionList(actions=[schemas_actions.ActionResponse.of(each) for each in listed])
 
 
@@ -64,29 +71,31 @@ def _number(action_id: str) -> int:
 
 @router.delete("/collections/{collection_id}/actions/{action_id}")
 def remove_action(
-    action_id: parts.Id, services: Services, caller: Reader, found: OwnCollection
+    action_id: parts.Id, services: Services, caller: Reader, collection: OwnCollection
 ) -> schemas_actions.RemovedAction:
     """Remove an action; its follow-ups and deliveries that have not ended are cancelled."""
-    removed = services.actions.remove(wish(caller), found.id, _number(action_id))
+    removed = services.actions.remove(wish(caller), collection.id, _number(action_id))
     return schemas_actions.RemovedAction(action=schemas_actions.ActionResponse.of(removed))
 
 
 @router.post("/collections/{collection_id}/actions/{action_id}/test", status_code=202)
 def test_action(
-    action_id: parts.Id, services: Services, caller: Reader, found: OwnCollection
+    action_id: parts.Id, services: Services, caller: Reader, collection: OwnCollection
 ) -> schemas_actions.DeliveryResponse:
     """Send a signed `webhook.test` to the address of a webhook, as a delivery like any other.
 
     While an earlier test is on its way, that one is tried at once and answered here.
     """
-    event_id = services.actions.test(wish(caller), found.id, _number(action_id))
+    event_id = services.actions.test(wish(caller), collection.id, _number(action_id))
     return schemas_actions.DeliveryResponse.of(services.deliveries.one(caller.tenant, event_id))
 
 
 @router.get("/documents/{document_id}/actions")
-def document_actions(services: Services, caller: Reader, found: ItsDocument) -> schemas_actions.FollowUpList:
+def document_actions(
+    services: Services, caller: Reader, document: PathDocument
+) -> schemas_actions.FollowUpList:
     """Show what actions did with a document: state, result and cost of each follow-up."""
-    listed = services.actions.of_document(found, caller.tenant)
+    listed = services.actions.of_document(document, caller.tenant)
     return schemas_actions.FollowUpList(
         follow_ups=[schemas_actions.FollowUpResponse.of(each) for each in listed]
     )
@@ -119,12 +128,12 @@ def all_deliveries(
     responses={409: {"model": Problem, "description": "It is under way, has succeeded, or was removed."}},
 )
 def retry_follow_up(
-    action_id: parts.Id, services: Services, caller: Reader, found: OwnDocument
+    action_id: parts.Id, services: Services, caller: Reader, document: OwnDocument
 ) -> schemas_actions.FollowUpResponse:
     """Do once more what an action failed to do with a document; what was paid for is kept."""
     try:
         return schemas_actions.FollowUpResponse.of(
-            services.actions.retry(wish(caller), found, _number(action_id))
+            services.actions.retry(wish(caller), document, _number(action_id))
         )
     except BadRequestError as error:
         raise ConflictError(error.message, code=error.code) from error

@@ -57,11 +57,11 @@ class _Api(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            made = super().openapi()
-            made["components"]["securitySchemes"] = access.SCHEMES
+            schema = super().openapi()
+            schema["components"]["securitySchemes"] = access.SCHEMES
             services: AppServices = self.state.services
-            kind_schemas.add(made, services.jobs.kinds, services.actions.types)
-            for path, operations in made["paths"].items():
+            kind_schemas.add(schema, services.jobs.kinds, services.actions.types)
+            for path, operations in schema["paths"].items():
                 for operation in operations.values() if path not in OPEN else ():
                     operation["security"] = [{name: []} for name in access.SCHEMES]
         return super().openapi()

@@ -6,7 +6,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.api import estimates, routing, schemas_documents
-from holdfast.api.access import ItsCollection, OwnCollection, Reader, Writer
+from holdfast.api.access import OwnCollection, PathCollection, Reader, Writer
 from holdfast.api.errors import Problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.parts import Services
@@ -52,14 +52,18 @@ def make_collection(
     def do() -> RouteReply:
         name = body.id or secrets.token_hex(8)
         before = _found(services, caller.tenant, name)
-        made = before or services.collections.make(wish(caller), name, title=body.title, options=body.options)
-        differs = (body.title and " ".join(body.title.split()) != made.title) or body.options != made.options
+        collection = before or services.collections.make(
+            wish(caller), name, title=body.title, options=body.options
+        )
+        differs = (
+            body.title and " ".join(body.title.split()) != collection.title
+        ) or body.options != collection.options
         if before is not None and differs:
             message = f"collection {name} is there, with another title or other options; PATCH changes it"
             raise ConflictError(message, code="collection_exists")
         return RouteReply(
             201 if before is None else 200,
-            schemas_documents.CollectionResponse.of(made, services.collections.choices(made)),
+            schemas_documents.CollectionResponse.of(collection, services.collections.choices(collection)),
         )
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
@@ -68,19 +72,19 @@ def make_collection(
 @router.get("/collections")
 def all_collections(services: Services, caller: Reader) -> schemas_documents.Collections:
     """List the collections, by id."""
-    found = services.collections.all(caller.tenant)
+    collections = services.collections.all(caller.tenant)
     return schemas_documents.Collections(
         collections=[
             schemas_documents.CollectionResponse.of(each, services.collections.choices(each))
-            for each in found
+            for each in collections
         ]
     )
 
 
 @router.get("/collections/{collection_id}")
-def one_collection(services: Services, found: ItsCollection) -> schemas_documents.CollectionResponse:
+def one_collection(services: Services, collection: PathCollection) -> schemas_documents.CollectionResponse:
     """Show a collection."""
-    return schemas_documents.CollectionResponse.of(found, services.collections.choices(found))
+    return schemas_documents.CollectionResponse.of(collection, services.collections.choices(collection))
 
 
 @router.patch(
@@ -88,25 +92,27 @@ def one_collection(services: Services, found: ItsCollection) -> schemas_document
     responses={409: {"model": Problem, "description": "Other options were estimated than these."}},
 )
 def change_collection(
-    services: Services, caller: Reader, found: OwnCollection, body: schemas_documents.CollectionChange
+    services: Services, caller: Reader, collection: OwnCollection, body: schemas_documents.CollectionChange
 ) -> schemas_documents.ChangedCollection:
     """Change title or options; changed options ask for every document again, at the lowest priority.
 
     Some are asked for at once; for `to_follow` others that happens by itself, later.
     """
-    estimates.check(body.estimate, found.id, options=body.options or {})
+    estimates.check(body.estimate, collection.id, options=body.options or {})
     mine = Wish(caller.tenant, caller.actor, max_cost=schemas_documents.nano_dollars(body.max_cost))
-    changed = services.collections.change(mine, found.id, title=body.title, options=body.options)
-    told = schemas_documents.CollectionResponse.of(
+    changed = services.collections.change(mine, collection.id, title=body.title, options=body.options)
+    response = schemas_documents.CollectionResponse.of(
         changed.collection, services.collections.choices(changed.collection)
     )
     return schemas_documents.ChangedCollection(
-        collection=told, requested=changed.asked, to_follow=changed.to_follow
+        collection=response, requested=changed.requested, to_follow=changed.to_follow
     )
 
 
 @router.delete("/collections/{collection_id}")
-def delete_collection(services: Services, caller: Reader, found: OwnCollection) -> schemas_documents.Deleted:
+def delete_collection(
+    services: Services, caller: Reader, collection: OwnCollection
+) -> schemas_documents.Deleted:
     """Delete a collection and all its documents; nobody sees any of them from now on."""
-    gone = services.collections.delete(wish(caller), found.id)
+    gone = services.collections.delete(wish(caller), collection.id)
     return schemas_documents.Deleted(deleted=gone.deleted, to_follow=gone.to_follow)

@@ -38,15 +38,15 @@ SAID = errors.problem(
 BUSY = errors.spoken(b"503 Service Unavailable", SAID, b"retry-after: 5")
 
 
-def most(wanted: int) -> int:
+def most(requested: int) -> int:
     """How many connections can be kept: as many as wanted, if the system lets this process open so many.
 
     A quarter of its descriptors is left for the database, the documents and everything else.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
-        return wanted
-    return max(1, min(wanted, allowed * 3 // 4 - BESIDE))
+        return requested
+    return max(1, min(requested, allowed * 3 // 4 - BESIDE))
 
 
 class Bounded(asyncio.Protocol):

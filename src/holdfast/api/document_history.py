@@ -6,7 +6,7 @@ from fastapi import Query
 from fastapi.responses import Response
 
 from holdfast.api import parts, routing, schemas_history
-from holdfast.api.access import ItsDocument, Reader
+from holdfast.api.access import PathDocument, Reader
 from holdfast.api.errors import BESIDE
 from holdfast.api.parts import Services
 from holdfast.api.schemas_documents import Cost
@@ -22,18 +22,20 @@ router = routing.router("history")
 
 
 @router.get("/documents/{document_id}/runs")
-def document_runs(services: Services, found: ItsDocument) -> schemas_history.Runs:
+def document_runs(services: Services, document: PathDocument) -> schemas_history.Runs:
     """List the runs of a document, the newest first."""
     return schemas_history.Runs(
-        runs=[schemas_history.RunView.of(each) for each in services.history.runs(found)]
+        runs=[schemas_history.RunView.of(each) for each in services.history.runs(document)]
     )
 
 
-def page_of(found: tuple[Event, ...], after: Position, end: Position | None = None) -> schemas_history.Events:
+def page_of(
+    events: tuple[Event, ...], after: Position, end: Position | None = None
+) -> schemas_history.Events:
     """A page of the journal for the wire; `end` is where to go on, if that is not after its last entry."""
-    last = end or (found[-1].position if found else after)
+    last = end or (events[-1].position if events else after)
     return schemas_history.Events(
-        events=[schemas_history.EventResponse.of(each) for each in found], next=cursor_of(last)
+        events=[schemas_history.EventResponse.of(each) for each in events], next=cursor_of(last)
     )
 
 
@@ -44,21 +46,21 @@ def cursor_of(position: Position) -> str:
 
 @router.get("/documents/{document_id}/events")
 def document_events(
-    services: Services, found: ItsDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
+    services: Services, document: PathDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
 ) -> schemas_history.Events:
     """Read the journal of a document, the oldest entry first."""
     after = parts.position(services.journal, cursor) or BEGINNING
-    return page_of(services.journal.of_document(found, after=after, limit=limit), after)
+    return page_of(services.journal.of_document(document, after=after, limit=limit), after)
 
 
 @router.get("/documents/{document_id}/chunks")
 def document_chunks(
-    services: Services, found: ItsDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
+    services: Services, document: PathDocument, limit: parts.Limit = 100, cursor: parts.Cursor = None
 ) -> schemas_history.Chunks:
     """Read the text of the published generation, piece by piece."""
     known = parts.numbers(cursor, 3)
     after = (known[1], known[2]) if known is not None else (-1, -1)
-    page = services.history.chunks(found, after=after, limit=limit)
+    page = services.history.chunks(document, after=after, limit=limit)
     generation = page.generation if page is not None else 0
     if known is not None and known[0] != generation:
         message = f"generation {generation} has been published since; start again without a cursor"
@@ -82,7 +84,7 @@ def document_chunks(
 @routing.waits(Pool.THUMBNAILS)
 def document_thumbnail(
     services: Services,
-    found: ItsDocument,
+    document: PathDocument,
     generation: Annotated[
         int | None, Query(ge=1, le=2**62, description="The published one: its picture may be kept for good.")
     ] = None,
@@ -92,10 +94,10 @@ def document_thumbnail(
     It is drawn when somebody first asks for it. A document that cannot be drawn is shown as a plain sheet;
     one that is not published, or was imported without its content, has no picture.
     """
-    picture = services.thumbnails.of(found)
+    picture = services.thumbnails.of(document)
     if picture is None:
         raise NotFoundError("the document has no thumbnail", code="no_thumbnail")
-    lasting = generation is not None and generation == found.published_generation
+    lasting = generation is not None and generation == document.published_generation
     return Response(
         picture,
         media_type="image/png",
@@ -106,15 +108,15 @@ def document_thumbnail(
 @router.get("/documents/{document_id}/why")
 def why_document(
     services: Services,
-    found: ItsDocument,
+    document: PathDocument,
     action: Annotated[int | None, Query(ge=1, le=2**62, description="Of what this action did.")] = None,
 ) -> schemas_history.Why:
     """Tell the story of a document: each generation, who asked, who worked, what was refused and paid.
 
     With `action` it is the story of what that action did with it.
     """
-    story = services.history.story(found, action=action)
-    advice = services.history.advice(found, story)
+    story = services.history.story(document, action=action)
+    advice = services.history.advice(document, story)
     chapters = [
         schemas_history.GenerationResponse(
             run=schemas_history.RunView.of(each),
@@ -125,22 +127,22 @@ def why_document(
     ]
     head = story.head if story is not None else None
     return schemas_history.Why(
-        document_id=found.id,
+        document_id=document.id,
         sentence=advice.sentence,
         next_step=advice.step,
         advice=advice.todo,
-        index_status=shown(head.kind, head.status) if head else shown(subjects.INDEX, found.status),
-        index_generation=head.generation if head else found.generation,
+        index_status=shown(head.kind, head.status) if head else shown(subjects.INDEX, document.status),
+        index_generation=head.generation if head else document.generation,
         published_generation=head.published_generation if head and head.visible else 0,
         generations=chapters,
         journal=[
-            schemas_history.EventResponse.noted(each, found) for each in (story.journal if story else ())
+            schemas_history.EventResponse.noted(each, document) for each in (story.journal if story else ())
         ],
     )
 
 
-def _slice(found: TaskDetail) -> schemas_history.SliceResponse:
-    task = found.task
+def _slice(detail: TaskDetail) -> schemas_history.SliceResponse:
+    task = detail.task
     return schemas_history.SliceResponse(
         ordinal=task.ordinal,
         state=task.state,
@@ -148,10 +150,10 @@ def _slice(found: TaskDetail) -> schemas_history.SliceResponse:
         attempts=task.attempts,
         owner=task.owner,
         waiting_for=task.waiting_for,
-        done=found.done,
-        total=found.total,
-        unit=found.unit,
-        cost=Cost.of(found.spent),
+        done=detail.done,
+        total=detail.total,
+        unit=detail.unit,
+        cost=Cost.of(detail.spent),
     )
 
 

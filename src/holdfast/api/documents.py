@@ -8,10 +8,10 @@ from fastapi.responses import JSONResponse, Response
 from holdfast.api import parts, routing, schemas_documents, upload_bodies
 from holdfast.api.access import (
     DOCUMENT,
-    ItsCollection,
-    ItsDocument,
     OwnCollection,
     OwnDocument,
+    PathCollection,
+    PathDocument,
     Reader,
     own_document,
 )
@@ -73,11 +73,11 @@ def _to_be_indexed(request: Request) -> Document:
 IndexedDocument = Annotated[Document, Before(_to_be_indexed, (DOCUMENT,))]
 
 
-def expected(given: str | None) -> int | None:
+def expected(header: str | None) -> int | None:
     """The generation of an `If-Match`; None for none, and for any."""
-    if given is None or given.strip() == "*":
+    if header is None or header.strip() == "*":
         return None
-    text = given.strip().removeprefix("W/").strip('"')
+    text = header.strip().removeprefix("W/").strip('"')
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise BadRequestError('If-Match is one generation in quotes, like "3"', code="bad_if_match")
     return int(text)
@@ -89,8 +89,8 @@ def taken(services: AppServices, taking: Taking) -> RouteReply:
     view = services.views.view(taking.document)
     if answer.disposition is Disposition.REFUSED:
         code, message = refusal(answer.reason)
-        told = problem(code=code, message=message, document_id=taking.document.id)
-        return RouteReply(402, told)
+        refused = problem(code=code, message=message, document_id=taking.document.id)
+        return RouteReply(402, refused)
     run = None
     if answer.run_id is not None and answer.status is not None:
         word = shown(subjects.INDEX, answer.status)
@@ -107,8 +107,10 @@ def _asked(services: AppServices, taking: Taking) -> RouteReply:
         return taken(services, taking)
     view = services.views.view(taking.document)
     active = schemas_documents.Active.of(view)
-    told = problem(code="duplicate", message=view.in_progress, active=active, document_id=taking.document.id)
-    return RouteReply(409, told)
+    duplicate = problem(
+        code="duplicate", message=view.in_progress, active=active, document_id=taking.document.id
+    )
+    return RouteReply(409, duplicate)
 
 
 @router.post(
@@ -143,7 +145,7 @@ def add_document(
 @router.get("/collections/{collection_id}/documents", response_model=schemas_documents.Documents)
 def some_documents(
     services: Services,
-    collection: ItsCollection,
+    collection: PathCollection,
     status: Annotated[StatusName | None, Query(description="Only with this `index_status`.")] = None,
     q: Annotated[str, Query(max_length=500, description="Only with this in the title.")] = "",
     sort: Annotated[SortName, Query(description="With - before it, the other way round.")] = "id",
@@ -154,7 +156,7 @@ def some_documents(
 ) -> Response:
     """List the documents of a collection, by id unless another order is asked for."""
     order = SortKey(sort.removeprefix("-"))
-    wanted = DocumentQuery(
+    query = DocumentQuery(
         collection.tenant,
         collection.id,
         order,
@@ -164,15 +166,15 @@ def some_documents(
         place_of(order, cursor),
         limit,
     )
-    found, follows = services.views.listed(wanted)
-    return Response(schemas_documents.Documents.written(found, follows), media_type=JSONResponse.media_type)
+    views, follows = services.views.listed(query)
+    return Response(schemas_documents.Documents.written(views, follows), media_type=JSONResponse.media_type)
 
 
 @router.get("/documents/{document_id}", response_model=schemas_documents.DocumentResponse)
-def one_document(services: Services, found: ItsDocument) -> Response:
+def one_document(services: Services, document: PathDocument) -> Response:
     """Show a document and how its indexing stands; `ETag` is its generation."""
-    told = schemas_documents.DocumentResponse.of(services.views.view(found)).model_dump_json()
-    return Response(told, headers={"ETag": f'"{found.generation}"'}, media_type=JSONResponse.media_type)
+    body = schemas_documents.DocumentResponse.of(services.views.view(document)).model_dump_json()
+    return Response(body, headers={"ETag": f'"{document.generation}"'}, media_type=JSONResponse.media_type)
 
 
 @router.patch(
@@ -184,7 +186,7 @@ def one_document(services: Services, found: ItsDocument) -> Response:
 def change_document(
     request: Request,
     services: Services,
-    found: OwnDocument,
+    document: OwnDocument,
     caller: Reader,
     body: schemas_documents.DocumentChange,
     key: IdempotencyKey = None,
@@ -196,7 +198,7 @@ def change_document(
 
     def do() -> RouteReply:
         taking = services.documents.change(
-            mine, found.id, title=body.title, options=body.options, expect_generation=generation
+            mine, document.id, title=body.title, options=body.options, expect_generation=generation
         )
         return taken(services, taking)
 
@@ -204,9 +206,9 @@ def change_document(
 
 
 @router.delete("/documents/{document_id}", status_code=204)
-def delete_document(services: Services, caller: Reader, found: OwnDocument) -> None:
+def delete_document(services: Services, caller: Reader, document: OwnDocument) -> None:
     """Delete a document; nothing of it is visible or running any more."""
-    services.documents.delete(wish(caller), found.id)
+    services.documents.delete(wish(caller), document.id)
 
 
 @router.put(
@@ -220,7 +222,7 @@ def delete_document(services: Services, caller: Reader, found: OwnDocument) -> N
 def put_content(
     request: Request,
     services: Services,
-    found: OwnDocument,
+    document: OwnDocument,
     caller: Reader,
     handed: ContentBody,
     key: IdempotencyKey = None,
@@ -232,7 +234,7 @@ def put_content(
 
     def do() -> RouteReply:
         put = services.documents.put_content
-        return _asked(services, put(mine, found.id, handed.upload(), expect_generation=generation))
+        return _asked(services, put(mine, document.id, handed.upload(), expect_generation=generation))
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
 
@@ -247,7 +249,7 @@ def put_content(
 def refresh_document(
     request: Request,
     services: Services,
-    found: OwnDocument,
+    document: OwnDocument,
     caller: Reader,
     body: schemas_documents.RefreshRequest | None = None,
     key: IdempotencyKey = None,
@@ -260,7 +262,7 @@ def refresh_document(
     means = [] if body is None else [body.model_dump_json()]
 
     def do() -> RouteReply:
-        return _asked(services, services.documents.refresh(mine, found.id, expect_generation=generation))
+        return _asked(services, services.documents.refresh(mine, document.id, expect_generation=generation))
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, *means), do)
 
@@ -274,7 +276,7 @@ def refresh_document(
 def index_document(
     request: Request,
     services: Services,
-    found: IndexedDocument,
+    document: IndexedDocument,
     caller: Reader,
     body: schemas_documents.IndexRequest,
     key: IdempotencyKey = None,
@@ -286,10 +288,10 @@ def index_document(
 
     def do() -> RouteReply:
         if body.mode == "replace":
-            services.documents.end_run(mine, found, expect_generation=generation)
+            services.documents.end_run(mine, document, expect_generation=generation)
         force = body.mode != "retry"
         return _asked(
-            services, services.documents.ask(mine, found, force=force, expect_generation=generation)
+            services, services.documents.ask(mine, document, force=force, expect_generation=generation)
         )
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
@@ -306,7 +308,7 @@ def index_document(
 def cancel_document(
     request: Request,
     services: Services,
-    found: OwnDocument,
+    document: OwnDocument,
     caller: Reader,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
@@ -315,10 +317,12 @@ def cancel_document(
     generation = expected(if_match)
 
     def do() -> RouteReply:
-        if not services.documents.end_run(wish(caller), found, expect_generation=generation):
-            message = f"{found.title} has no live run to cancel; it is {shown(subjects.INDEX, found.status)}"
+        if not services.documents.end_run(wish(caller), document, expect_generation=generation):
+            message = (
+                f"{document.title} has no live run to cancel; it is {shown(subjects.INDEX, document.status)}"
+            )
             raise ConflictError(message, code="nothing_to_cancel")
-        view = services.views.view(services.documents.get(caller.tenant, found.id))
+        view = services.views.view(services.documents.get(caller.tenant, document.id))
         return RouteReply(
             200,
             schemas_documents.Cancelled(document=schemas_documents.DocumentResponse.of(view), cancelled=True),

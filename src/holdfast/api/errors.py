@@ -101,10 +101,10 @@ async def on_holdfast(_request: Request, error: Exception) -> JSONResponse:
     status = row_of(error).status
     if status >= 500:
         log.warning("%s: %s", error.code, error.message)
-    made = answer(status, problem(code=error.code, message=error.message))
+    response = answer(status, problem(code=error.code, message=error.message))
     if isinstance(error, RateLimitedError):
-        made.headers["Retry-After"] = str(error.retry_after)
-    return made
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 async def on_validation(_request: Request, error: Exception) -> JSONResponse:
@@ -115,8 +115,8 @@ async def on_validation(_request: Request, error: Exception) -> JSONResponse:
         Field(field=".".join(str(part) for part in one["loc"])[:200], problem=str(one["msg"])[:200])
         for one in error.errors()[:MOST_FIELDS]
     ]
-    told = "; ".join(f"{one.field}: {one.problem}" for one in fields[:3]) or "it cannot be read"
-    message = f"the request has the wrong form: {told}"
+    problems = "; ".join(f"{one.field}: {one.problem}" for one in fields[:3]) or "it cannot be read"
+    message = f"the request has the wrong form: {problems}"
     return answer(400, problem(code="bad_request", message=message, fields=fields))
 
 
@@ -130,10 +130,10 @@ async def on_http(request: Request, error: Exception) -> Response:
     if error.status_code in {404, 405} and rendering.is_for_people(request):
         return await to_thread.run_sync(rendering.unknown, request)
     word = BY_STATUS.get(error.status_code, RefusalText(code="bad_request"))
-    told = problem(code=word.code, message=word.message or str(error.detail))
-    made = answer(error.status_code, told)
-    made.headers.update(dict(error.headers or {}))
-    return made
+    body = problem(code=word.code, message=word.message or str(error.detail))
+    response = answer(error.status_code, body)
+    response.headers.update(dict(error.headers or {}))
+    return response
 
 
 async def on_gone(_request: Request, _error: Exception) -> JSONResponse:

@@ -126,12 +126,12 @@ class Feed:
                 self._watching = self._loop.create_task(self._watch())
             # What could be seen before is nothing new to who begins now, though it was not settled yet.
             old = visible if after is None else frozenset()
-            told = since if after is None else after
-            async for happening in self._heard(listener, told):
+            position = since if after is None else after
+            async for happening in self._heard(listener, position):
                 if isinstance(happening, Event):
-                    if happening.position <= told:
+                    if happening.position <= position:
                         continue
-                    told = happening.position
+                    position = happening.position
                     if happening.id in old:
                         continue
                 yield happening
@@ -154,10 +154,10 @@ class Feed:
             yield happening
 
     async def _missed(self, tenant: str, after: Position) -> AsyncIterator[Event]:
-        while found := await asyncio.to_thread(self._journal.page, tenant, after=after, limit=500):
-            for event in found:
+        while page := await asyncio.to_thread(self._journal.page, tenant, after=after, limit=500):
+            for event in page:
                 yield event
-            after = found[-1].position
+            after = page[-1].position
             if self._closed:
                 return
 

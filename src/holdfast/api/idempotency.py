@@ -64,12 +64,12 @@ def answer_once(
     services: AppServices,
     tenant: str,
     key: str | None,
-    wanted: Callable[[], str],
+    request_fingerprint: Callable[[], str],
     do: Callable[[], RouteReply],
 ) -> Response:
     """The answer of `do`, or the one that was given under `key` before.
 
-    `wanted` is the request's fingerprint. Only a final answer is kept, as the module says.
+    Only a final answer is stored, as the module says.
     """
     if key is None:
         return _response(_done(do))
@@ -78,7 +78,7 @@ def answer_once(
         raise BadRequestError(message, code="bad_idempotency_key")
     keys, settled = services.idempotency, False
     token = keys.token()
-    held = keys.begin(tenant, key, wanted(), token)
+    held = keys.begin(tenant, key, request_fingerprint(), token)
     if isinstance(held, StoredResponse):
         return _response(held, again=True)
     if held is Hold.CONFLICT:
@@ -88,11 +88,11 @@ def answer_once(
         message = "a request with this Idempotency-Key is being answered; send it again in a moment"
         raise ConflictError(message, code="idempotency_busy")
     try:
-        kept = _done(do)
-        if _is_final(kept):
-            keys.settle(tenant, key, token, kept)
+        response = _done(do)
+        if _is_final(response):
+            keys.settle(tenant, key, token, response)
             settled = True
-        return _response(kept)
+        return _response(response)
     finally:
         if not settled:
             keys.let_go(tenant, key, token)
@@ -109,7 +109,7 @@ def _done(do: Callable[[], RouteReply]) -> StoredResponse:
         return RouteReply(row_of(error).status, errors.problem(code=error.code, message=error.message)).kept()
 
 
-def _response(kept: StoredResponse, *, again: bool = False) -> Response:
+def _response(stored: StoredResponse, *, again: bool = False) -> Response:
     headers = {"Idempotency-Replayed": "true"} if again else {}
-    headers |= {"Retry-After": "5"} if kept.status == 503 else {}
-    return Response(kept.body, kept.status, headers, JSONResponse.media_type)
+    headers |= {"Retry-After": "5"} if stored.status == 503 else {}
+    return Response(stored.body, stored.status, headers, JSONResponse.media_type)

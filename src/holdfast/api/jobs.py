@@ -50,12 +50,12 @@ def _view(request: Request) -> JobView:
 
 
 def _own_view(request: Request) -> JobView:
-    its = found(request, _view)
+    view = found(request, _view)
     found(request, writer)
-    return its
+    return view
 
 
-ItsJob = Annotated[JobView, Before(_view, (JOB,))]
+PathJob = Annotated[JobView, Before(_view, (JOB,))]
 OwnJob = Annotated[JobView, Before(_own_view, (JOB,))]
 
 
@@ -128,15 +128,20 @@ def start_document_job(
     request: Request,
     services: Services,
     caller: Reader,
-    found: OwnDocument,
+    document: OwnDocument,
     body: schemas_jobs.NewJob,
     key: IdempotencyKey = None,
 ) -> Response:
     """Ask for a job on a document; 409 names the one that is under way."""
-    asked = {**body.params, "documents": [found.id]}
-    estimates.check(body.estimate, found.collection, kind=body.kind, params=asked)
+    params = {**body.params, "documents": [document.id]}
+    estimates.check(body.estimate, document.collection, kind=body.kind, params=params)
     return _answered(
-        request, services, caller, body, key, lambda jobs, wish, order: jobs.on_document(wish, found, order)
+        request,
+        services,
+        caller,
+        body,
+        key,
+        lambda jobs, wish, order: jobs.on_document(wish, document, order),
     )
 
 
@@ -160,7 +165,7 @@ def some_jobs(
     cursor: parts.Cursor = None,
 ) -> schemas_jobs.JobPage:
     """List the jobs, the newest first."""
-    wanted = Wanted(
+    query = Wanted(
         caller.tenant,
         None if kind is None else services.jobs.known_kind(kind),
         None if collection is None else parts.known(collection),
@@ -168,9 +173,9 @@ def some_jobs(
         _after(services, caller, cursor),
         limit,
     )
-    found = services.jobs.page(wanted)
-    follows = found[-1].job.run.id if len(found) == limit else None
-    return schemas_jobs.JobPage(jobs=[schemas_jobs.JobResponse.of(each) for each in found], next=follows)
+    views = services.jobs.page(query)
+    follows = views[-1].job.run.id if len(views) == limit else None
+    return schemas_jobs.JobPage(jobs=[schemas_jobs.JobResponse.of(each) for each in views], next=follows)
 
 
 def _after(services: AppServices, caller: Identity, cursor: str | None) -> tuple[float, str] | None:
@@ -182,9 +187,9 @@ def _after(services: AppServices, caller: Identity, cursor: str | None) -> tuple
 
 
 @router.get("/jobs/{job_id}")
-def one_job(services: Services, found: ItsJob) -> schemas_jobs.JobDetail:
+def one_job(services: Services, view: PathJob) -> schemas_jobs.JobDetail:
     """Show a job: its state, stage, progress, cost, and why it failed or waits."""
-    return schemas_jobs.JobDetail.told(found, services.jobs.counts(found), services.jobs.totals(found))
+    return schemas_jobs.JobDetail.told(view, services.jobs.counts(view), services.jobs.totals(view))
 
 
 @router.get(
@@ -194,7 +199,7 @@ def one_job(services: Services, found: ItsJob) -> schemas_jobs.JobDetail:
 )
 def job_results(
     services: Services,
-    found: ItsJob,
+    view: PathJob,
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
     form: Annotated[Literal["json", "csv"], Query(alias="format", description="`csv` gives all.")] = "json",
@@ -203,55 +208,55 @@ def job_results(
     ] = False,
 ) -> Any:
     """Read the results of a job that succeeded, also after a later one has."""
-    run = found.job.run
+    run = view.job.run
     if form == "csv" or every:
-        lines = table(services.jobs, found) if form == "csv" else document(services.jobs, found)
+        lines = table(services.jobs, view) if form == "csv" else document(services.jobs, view)
         name = {"Content-Disposition": f'attachment; filename="{run.kind}-{run.id}.{form}"'}
         kind = "text/csv" if form == "csv" else "application/json"
         return StreamingResponse(lines, media_type=kind, headers=name)
     known = parts.numbers(cursor, 2)
     after = (known[0], known[1]) if known is not None else (-1, -1)
-    page = services.jobs.results(found, after=after, limit=limit)
+    page = services.jobs.results(view, after=after, limit=limit)
     follows = f"{page[-1].slice}.{page[-1].position}" if len(page) == limit else None
     return schemas_jobs.JobResultList(
         job_id=run.id,
         state=shown(run.kind, run.status),
-        stand_in=found.model.stand_in,
-        results=[results.shape(found.spec, each) for each in page],
+        stand_in=view.model.stand_in,
+        results=[results.shape(view.spec, each) for each in page],
         next=follows,
     )
 
 
-def pages(jobs: Jobs, found: JobView) -> Iterator[list[Kept]]:
+def pages(jobs: Jobs, view: JobView) -> Iterator[list[Kept]]:
     """All results of a job, a part at a time."""
     after = (-1, -1)
-    while page := jobs.results(found, after=after, limit=STEP):
+    while page := jobs.results(view, after=after, limit=STEP):
         yield page
         after = (page[-1].slice, page[-1].position)
 
 
-def table(jobs: Jobs, found: JobView) -> Iterator[str]:
+def table(jobs: Jobs, view: JobView) -> Iterator[str]:
     """The results as CSV, a part at a time."""
-    yield _csv([results.columns(found)])
-    for page in pages(jobs, found):
-        yield _csv([results.cells(found, each) for each in page])
+    yield _csv([results.columns(view)])
+    for page in pages(jobs, view):
+        yield _csv([results.cells(view, each) for each in page])
 
 
-def document(jobs: Jobs, found: JobView) -> Iterator[str]:
+def document(jobs: Jobs, view: JobView) -> Iterator[str]:
     """All results as one `JobResults`, a part at a time: nobody holds all of them in memory."""
-    run = found.job.run
+    run = view.job.run
     frame = schemas_jobs.JobResultList(
         job_id=run.id,
         state=shown(run.kind, run.status),
-        stand_in=found.model.stand_in,
+        stand_in=view.model.stand_in,
         results=[],
         next=None,
     )
     before, after = frame.model_dump_json().split('"results":[]')
     yield f'{before}"results":['
     first = True
-    for page in pages(jobs, found):
-        parts = ",".join(pydantic_core.to_json(results.shape(found.spec, each)).decode() for each in page)
+    for page in pages(jobs, view):
+        parts = ",".join(pydantic_core.to_json(results.shape(view.spec, each)).decode() for each in page)
         yield parts if first else f",{parts}"
         first = False
     yield f"]{after}"
@@ -276,18 +281,16 @@ def _cell(value: Any) -> Any:
     responses={409: {"model": Problem, "description": "It has ended already."}},
 )
 def cancel_job(
-    request: Request, services: Services, caller: Reader, found: OwnJob, key: IdempotencyKey = None
+    request: Request, services: Services, caller: Reader, job: OwnJob, key: IdempotencyKey = None
 ) -> Response:
     """End a job that is under way; results of an earlier one stay."""
 
     def do() -> RouteReply:
-        if not services.jobs.cancel(Wish(caller.tenant, caller.actor), found):
-            word = shown(
-                found.job.run.kind, services.jobs.view(caller.tenant, found.job.run.id).job.run.status
-            )
+        if not services.jobs.cancel(Wish(caller.tenant, caller.actor), job):
+            word = shown(job.job.run.kind, services.jobs.view(caller.tenant, job.job.run.id).job.run.status)
             message = f"the job has ended already; it is {word}"
             raise ConflictError(message, code="nothing_to_cancel")
-        view = services.jobs.view(caller.tenant, found.job.run.id)
+        view = services.jobs.view(caller.tenant, job.job.run.id)
         return RouteReply(
             200, schemas_jobs.JobCancelled(job=schemas_jobs.JobResponse.of(view), cancelled=True)
         )

@@ -126,13 +126,13 @@ def _frame(happening: Happening | None) -> str:
             return "event: beat\ndata: {}\n\n"
 
 
-def _progress(found: RunStanding) -> ProgressEvent:
-    run = found.run
+def _progress(standing: RunStanding) -> ProgressEvent:
+    run = standing.run
     return ProgressEvent(
         run_id=run.id,
         kind=run.kind,
         subject=run.subject,
         generation=run.generation,
         status=shown(run.kind, run.status),
-        progress=schemas_documents.ProgressResponse.of(found),
+        progress=schemas_documents.ProgressResponse.of(standing),
     )

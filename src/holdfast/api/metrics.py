@@ -40,22 +40,22 @@ class MetricSums:
         self.unpriced: Counter[str] = Counter()
         self.reused_calls = self.saved = self.refused = 0
 
-    def add(self, found: EventTally) -> None:
+    def add(self, tally: EventTally) -> None:
         """Count what is new."""
-        self.place = found.position
-        self.decisions.update(found.decisions)
-        for key, (number, tokens, amount) in found.charged.items():
+        self.place = tally.position
+        self.decisions.update(tally.decisions)
+        for key, (number, tokens, amount) in tally.charged.items():
             self.charges[key] += number
             self.tokens[key] += tokens
             self.amounts[key] += amount
-        for key, stage in found.stages.items():
+        for key, stage in tally.stages.items():
             before = self.stages.get(key, Stage(0, 0.0))
             self.stages[key] = Stage(before.number + stage.number, before.seconds + stage.seconds)
-        self.delivered.update(found.delivered)
-        self.unpriced.update(found.unpriced)
-        self.reused_calls += found.reused_calls
-        self.saved += found.saved
-        self.refused += found.refused
+        self.delivered.update(tally.delivered)
+        self.unpriced.update(tally.unpriced)
+        self.reused_calls += tally.reused_calls
+        self.saved += tally.saved
+        self.refused += tally.refused
 
 
 class Counting:
@@ -102,12 +102,12 @@ class Counting:
     def _of_process(self) -> Iterator[Metric]:
         with self._lock:
             requests, seconds = dict(self._requests), dict(self._seconds)
-        asked = CounterMetricFamily(
+        request_counter = CounterMetricFamily(
             "holdfast_api_requests", "Requests answered", labels=["route", "method", "status"]
         )
         for (route, method, status), number in requests.items():
-            asked.add_metric([route, method, str(status)], number)
-        yield asked
+            request_counter.add_metric([route, method, str(status)], number)
+        yield request_counter
         took = CounterMetricFamily("holdfast_api_seconds", "Seconds spent on requests", labels=["route"])
         for route, total in seconds.items():
             took.add_metric([route], total)
@@ -170,16 +170,16 @@ def _decided(sums: MetricSums) -> Iterator[Metric]:
     decided = CounterMetricFamily(
         "holdfast_decisions", "Entries of the journal, by verb", labels=["verb", "reason"]
     )
-    asked: Counter[str] = Counter({each.value: 0 for each in Disposition})
+    decisions: Counter[str] = Counter({each.value: 0 for each in Disposition})
     for (verb, reason), number in sorted(sums.decisions.items()):
         decided.add_metric([verb, reason], number)
         if verb == Verb.REQUEST:
-            asked[reason.partition(":")[0]] += number
+            decisions[reason.partition(":")[0]] += number
     yield decided
     dispositions = CounterMetricFamily(
         "holdfast_dispositions", "Requests for work, by what became of them", labels=["disposition"]
     )
-    for disposition, number in asked.items():
+    for disposition, number in decisions.items():
         dispositions.add_metric([disposition], number)
     yield dispositions
     took = SummaryMetricFamily(
@@ -200,15 +200,15 @@ def _delivered(sums: MetricSums) -> Metric:
 
 
 def _spent(sums: MetricSums) -> Iterator[Metric]:
-    told = {
+    families = {
         "holdfast_charges": ("Orders charged by providers", sums.charges, 1),
         "holdfast_tokens": ("Tokens charged by providers", sums.tokens, 1),
         "holdfast_charged_dollars": ("Money charged by providers", sums.amounts, NANO),
     }
-    for name, (words, counted, unit) in told.items():
+    for name, (words, counted, unit) in families.items():
         family = CounterMetricFamily(name, words, labels=["model", "sort"])
-        for (model, sort), number in sorted(counted.items()):
-            family.add_metric([model, sort], number / unit)
+        for (model, label), number in sorted(counted.items()):
+            family.add_metric([model, label], number / unit)
         yield family
     unpriced = CounterMetricFamily(
         "holdfast_unpriced_calls", "Calls charged by providers for which no price is known", labels=["model"]

@@ -54,8 +54,8 @@ def bill(
     if cursor is not None and "\x00" in cursor:
         raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
     span = TimeRange(_seconds(since), _seconds(until))
-    found = services.billing.bill(caller.tenant, by, span, after=cursor)
-    return schemas_money.BillResponse.of(found, _limits(services, caller.tenant))
+    page = services.billing.bill(caller.tenant, by, span, after=cursor)
+    return schemas_money.BillResponse.of(page, _limits(services, caller.tenant))
 
 
 @router.get("/budgets")
@@ -82,8 +82,8 @@ def set_budget(
         changed = money.set_budget(
             caller.tenant, body.scope, **body.limits(), period=body.period, actor=caller.actor
         )
-        found = None if changed.budget is None else schemas_money.BudgetResponse.of(changed.budget)
-        return RouteReply(200, schemas_money.ChangedBudget(budget=found, resumed=changed.resumed))
+        budget = None if changed.budget is None else schemas_money.BudgetResponse.of(changed.budget)
+        return RouteReply(200, schemas_money.ChangedBudget(budget=budget, resumed=changed.resumed))
 
     return answer_once(
         services,
@@ -149,22 +149,22 @@ class EstimateShape(Shape):
     fingerprint: str
 
     @classmethod
-    def of(cls, found: Estimate, fingerprint: str) -> "EstimateShape":
+    def of(cls, estimate: Estimate, fingerprint: str) -> "EstimateShape":
         """The estimate as it is shown."""
-        forecast = found.forecast
+        forecast = estimate.forecast
         return cls(
-            documents=found.documents,
-            unknown=found.unknown,
+            documents=estimate.documents,
+            unknown=estimate.unknown,
             calls=forecast.calls,
             tokens=forecast.tokens,
             cost=None if forecast.price is None else dollars(forecast.price),
             unpriced_calls=forecast.unpriced_calls,
             reused_calls=forecast.known_calls,
             reused_tokens=forecast.known_tokens,
-            model=found.model,
-            prices=found.prices,
-            exact=found.exact,
-            estimated_from=found.estimated_from,
+            model=estimate.model,
+            prices=estimate.prices,
+            exact=estimate.exact,
+            estimated_from=estimate.estimated_from,
             fingerprint=fingerprint,
         )
 
@@ -174,22 +174,22 @@ class EstimateShape(Shape):
 @routing.waits(Pool.ESTIMATES)
 def estimate(services: Services, caller: Reader, body: EstimateRequest) -> EstimateShape:
     """Say what something would cost before it is asked for; nothing is paid, and nothing is changed."""
-    asked = services.estimates(services.settings.estimate_seconds)
+    estimator = services.estimates(services.settings.estimate_seconds)
     collection = None if body.collection is None else parts.known(body.collection)
     if body.text is not None and body.kind is None:
-        found = asked.of_text(caller.tenant, body.text, collection=collection, options=body.options)
+        result = estimator.of_text(caller.tenant, body.text, collection=collection, options=body.options)
     elif collection is None:
         raise BadRequestError("give a `text`, or a `collection` that is there", code="bad_request")
     elif body.action is not None:
         options = services.actions.checked(body.action.sort, body.action.params)
-        found = asked.of_action(caller.tenant, collection, options)
+        result = estimator.of_action(caller.tenant, collection, options)
     elif body.kind is not None:
-        found = asked.of_job(caller.tenant, collection, body.kind, body.params)
+        result = estimator.of_job(caller.tenant, collection, body.kind, body.params)
     else:
-        found = asked.of_collection(caller.tenant, collection, options=body.options)
+        result = estimator.of_collection(caller.tenant, collection, options=body.options)
     action = None if body.action is None else body.action.model_dump()
     what = {"options": body.options, "kind": body.kind, "params": body.params, "action": action}
-    return EstimateShape.of(found, estimates.fingerprint(collection or "", **what))
+    return EstimateShape.of(result, estimates.fingerprint(collection or "", **what))
 
 
 @router.get("/orders")
@@ -199,9 +199,9 @@ def orders(
     state: Annotated[Unsettled | None, Query(description="Only these.")] = None,
 ) -> schemas_money.Orders:
     """List the orders that are not settled, the oldest first."""
-    wanted = None if state is None else CallState(state)
-    found = services.billing.open_orders(caller.tenant, wanted)
-    return schemas_money.Orders(orders=[schemas_money.OrderResponse.of(each) for each in found])
+    call_state = None if state is None else CallState(state)
+    open_orders = services.billing.open_orders(caller.tenant, call_state)
+    return schemas_money.Orders(orders=[schemas_money.OrderResponse.of(each) for each in open_orders])
 
 
 @router.post(

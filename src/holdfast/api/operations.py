@@ -119,11 +119,11 @@ class QuotaResponse(schemas_documents.Shape):
     bytes: Share
 
     @classmethod
-    def of(cls, found: Usage) -> "QuotaResponse":
+    def of(cls, usage: Usage) -> "QuotaResponse":
         """What the tenant holds, as it is shown."""
         return cls(
-            documents=Share(used=found.documents, allowed=found.quota.documents),
-            bytes=Share(used=found.bytes, allowed=found.quota.bytes),
+            documents=Share(used=usage.documents, allowed=usage.quota.documents),
+            bytes=Share(used=usage.bytes, allowed=usage.quota.bytes),
         )
 
 
@@ -148,9 +148,9 @@ class ProviderTrouble(schemas_documents.Shape):
     sentence: str
 
     @classmethod
-    def of(cls, found: Trouble) -> "ProviderTrouble":
+    def of(cls, trouble: Trouble) -> "ProviderTrouble":
         """The trouble as it is shown."""
-        return cls(**{name: getattr(found, name) for name in cls.model_fields} | {"reason": found.what})
+        return cls(**{name: getattr(trouble, name) for name in cls.model_fields} | {"reason": trouble.what})
 
 
 class StatusResponse(schemas_documents.Shape):
@@ -184,13 +184,13 @@ def readyz(services: Services) -> Response:
         known, database = (), False
     else:
         database = True
-    found = Ready(
+    ready = Ready(
         ready=database,
         database=database,
         broker=all(messages is not None for _, _, messages in services.operations.depths()),
         workers=any(each.state is WorkerState.WORKING for each in known),
     )
-    return JSONResponse(found.model_dump(), 200 if database else 503)
+    return JSONResponse(ready.model_dump(), 200 if database else 503)
 
 
 @open_router.get("/metrics", response_class=PlainTextResponse, responses=BESIDE)
@@ -218,10 +218,12 @@ def status(services: Services, caller: Reader) -> StatusResponse:
     whole = _installation(services) if caller.may(Scope.ADMIN) else None
     limits = services.billing.budgets(caller.tenant)
     over = [schemas_money.BudgetResponse.of(each) for each in limits if each.over_soft or each.over_hard]
-    asked = services.jobs.model
+    default_model = services.jobs.model
     model = None
-    if asked is not None:
-        model = LanguageModel(provider=asked.provider, model=asked.name, stand_in=asked.stand_in)
+    if default_model is not None:
+        model = LanguageModel(
+            provider=default_model.provider, model=default_model.name, stand_in=default_model.stand_in
+        )
     return StatusResponse(
         tenant=caller.tenant,
         lanes=lanes,

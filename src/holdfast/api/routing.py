@@ -125,9 +125,9 @@ class Route(APIRoute):
             known = await run_in_threadpool(self._found, request) if self._before else {}
             return await endpoint(**known, **given(values))
 
-        made = attend if inspect.iscoroutinefunction(endpoint) else visit
-        made.__signature__ = self._signature(endpoint, ids)  # type: ignore[attr-defined]
-        return made
+        handler = attend if inspect.iscoroutinefunction(endpoint) else visit
+        handler.__signature__ = self._signature(endpoint, ids)  # type: ignore[attr-defined]
+        return handler
 
     def _signature(self, endpoint: Callable[..., Any], ids: set[str]) -> inspect.Signature:
         """What the framework fills in: all that is not marked, the ids, and the request for ourselves."""

@@ -48,19 +48,19 @@ class ActionResponse(Shape):
     failed: int
 
     @classmethod
-    def of(cls, found: stored.Action) -> "ActionResponse":
+    def of(cls, action: stored.Action) -> "ActionResponse":
         """The action as it is shown."""
         return cls(
-            id=found.id,
-            sort=found.sort,
-            name=found.name,
-            params={name: value for name, value in found.options.items() if name != "sort"},
-            created_at=moment(found.created_at),
-            visiting=found.visiting,
-            fired=found.fired,
-            running=found.running,
-            done=found.number(Status.SUCCESS),
-            failed=found.number(Status.FAILED),
+            id=action.id,
+            sort=action.sort,
+            name=action.name,
+            params={name: value for name, value in action.options.items() if name != "sort"},
+            created_at=moment(action.created_at),
+            visiting=action.visiting,
+            fired=action.fired,
+            running=action.running,
+            done=action.number(Status.SUCCESS),
+            failed=action.number(Status.FAILED),
         )
 
 
@@ -110,22 +110,22 @@ class FollowUpResponse(Shape):
     finished_at: datetime | None
 
     @classmethod
-    def of(cls, found: stored.FollowUp) -> "FollowUpResponse":
+    def of(cls, follow_up: stored.FollowUp) -> "FollowUpResponse":
         """The follow-up as it is shown."""
-        failed = found.status == Status.FAILED and found.error_code is not None
-        error = FollowUpError(code=found.error_code or "", message=found.error_message or "")
+        failed = follow_up.status == Status.FAILED and follow_up.error_code is not None
+        error = FollowUpError(code=follow_up.error_code or "", message=follow_up.error_message or "")
         return cls(
-            action_id=found.action_id,
-            sort=found.sort,
-            name=found.name,
-            generation=found.generation,
-            run_id=found.run_id,
-            status="cancelled" if found.status == Status.IDLE else found.status,
-            result=dict(found.result) if found.result is not None else None,
+            action_id=follow_up.action_id,
+            sort=follow_up.sort,
+            name=follow_up.name,
+            generation=follow_up.generation,
+            run_id=follow_up.run_id,
+            status="cancelled" if follow_up.status == Status.IDLE else follow_up.status,
+            result=dict(follow_up.result) if follow_up.result is not None else None,
             error=error if failed else None,
-            cost=Cost.of(found.spent),
-            queued_at=moment(found.queued_at),
-            finished_at=moment(found.finished_at),
+            cost=Cost.of(follow_up.spent),
+            queued_at=moment(follow_up.queued_at),
+            finished_at=moment(follow_up.finished_at),
         )
 
 
@@ -155,24 +155,24 @@ class DeliveryResponse(Shape):
     next_try_at: datetime | None
 
     @classmethod
-    def of(cls, found: Kept) -> "DeliveryResponse":
+    def of(cls, delivery: Kept) -> "DeliveryResponse":
         """The delivery as it is shown."""
         return cls(
-            id=found.id,
-            event=found.event,
-            url=found.url,
-            state=found.state,
-            action_id=found.action_id,
-            run_id=found.cause,
-            subject=found.subject,
-            generation=found.generation,
-            tries=found.tries,
-            last_status=found.last_status,
-            last_error=found.last_error,
-            error=found.error_code if found.state == "failed" else None,
-            created_at=moment(found.created_at),
-            delivered_at=moment(found.delivered_at),
-            next_try_at=moment(found.next_try_at),
+            id=delivery.id,
+            event=delivery.event,
+            url=delivery.url,
+            state=delivery.state,
+            action_id=delivery.action_id,
+            run_id=delivery.cause,
+            subject=delivery.subject,
+            generation=delivery.generation,
+            tries=delivery.tries,
+            last_status=delivery.last_status,
+            last_error=delivery.last_error,
+            error=delivery.error_code if delivery.state == "failed" else None,
+            created_at=moment(delivery.created_at),
+            delivered_at=moment(delivery.delivered_at),
+            next_try_at=moment(delivery.next_try_at),
         )
 
 

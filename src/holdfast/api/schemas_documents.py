@@ -63,15 +63,15 @@ class CollectionResponse(Shape):
     created_at: datetime | None
 
     @classmethod
-    def of(cls, found: records.Collection, chosen: Choices) -> "CollectionResponse":
+    def of(cls, collection: records.Collection, chosen: Choices) -> "CollectionResponse":
         """The collection as it is shown."""
         return cls(
-            id=found.id,
-            title=found.title,
-            options=dict(found.options),
+            id=collection.id,
+            title=collection.title,
+            options=dict(collection.options),
             provider=chosen.provider_name,
             model=chosen.model,
-            created_at=moment(found.created_at),
+            created_at=moment(collection.created_at),
         )
 
 
@@ -134,23 +134,23 @@ class ProgressResponse(Shape):
     phase: int = 1
 
     @classmethod
-    def of(cls, found: RunStanding | RunProgress) -> "ProgressResponse":
+    def of(cls, progress: RunStanding | RunProgress) -> "ProgressResponse":
         """The progress as it is shown."""
-        return cls(**cls.told(found))
+        return cls(**cls.told(progress))
 
     @staticmethod
-    def told(found: RunStanding | RunProgress) -> dict[str, Any]:
+    def told(progress: RunStanding | RunProgress) -> dict[str, Any]:
         """Its fields."""
-        rolled = found.rolled
+        rolled = progress.rolled
         return {
             "done": rolled.done,
             "total": rolled.total,
-            "unit": found.unit,
+            "unit": progress.unit,
             "share": rolled.share,
-            "stages": dict(found.stages),
+            "stages": dict(progress.stages),
             "parts_done": rolled.parts_done,
             "parts": rolled.parts,
-            "phase": found.run.phase + 1,
+            "phase": progress.run.phase + 1,
         }
 
 
@@ -207,11 +207,11 @@ class Wait(Shape):
     until: datetime | None
 
     @staticmethod
-    def told(found: Waiting | None) -> "dict[str, Any] | None":
+    def told(waiting: Waiting | None) -> "dict[str, Any] | None":
         """Its fields; None for work that waits for nothing."""
-        if found is None:
+        if waiting is None:
             return None
-        return {"reason": found.reason, "sentence": found.sentence, "until": moment(found.until)}
+        return {"reason": waiting.reason, "sentence": waiting.sentence, "until": moment(waiting.until)}
 
 
 class DocumentResponse(Shape):
@@ -253,37 +253,37 @@ class DocumentResponse(Shape):
 
 def told(view: DocumentView) -> dict[str, Any]:
     """The fields of `DocumentResponse`, for pages of them: validating each field would only cost time."""
-    found, standing = view.document, view.standing
+    document, standing = view.document, view.standing
     run = standing.run if standing is not None else None
     took = run.finished_at - run.started_at if run and run.finished_at and run.started_at else None
     return {
-        "id": found.id,
-        "collection": found.collection,
-        "title": found.title,
-        "name": found.name,
-        "source": found.source,
-        "url": found.url,
-        "format": found.format,
-        "size": found.size,
-        "digest": found.digest if found.has_content else "",
-        "options": dict(found.options),
+        "id": document.id,
+        "collection": document.collection,
+        "title": document.title,
+        "name": document.name,
+        "source": document.source,
+        "url": document.url,
+        "format": document.format,
+        "size": document.size,
+        "digest": document.digest if document.has_content else "",
+        "options": dict(document.options),
         "index_status": view.word,
-        "index_generation": found.generation,
-        "published_generation": found.published_generation if found.visible else 0,
-        "ready": found.visible,
-        "run_id": found.run_id,
+        "index_generation": document.generation,
+        "published_generation": document.published_generation if document.visible else 0,
+        "ready": document.visible,
+        "run_id": document.run_id,
         "progress": ProgressResponse.told(standing) if standing is not None else None,
         "waiting": Wait.told(view.waiting),
         "queued_at": moment(run.queued_at) if run is not None else None,
         "started_at": moment(run.started_at) if run is not None else None,
         "finished_at": moment(run.finished_at) if run is not None else None,
         "seconds": None if took is None else round(max(0.0, took), 3),
-        "chunks": found.chunks,
-        "pages": found.pages,
+        "chunks": document.chunks,
+        "pages": document.pages,
         "cost": Cost.told(standing.spent) if standing is not None else None,
         "error": FailureResponse.of(run) if run is not None else None,
-        "created_at": moment(found.created_at),
-        "updated_at": moment(found.updated_at),
+        "created_at": moment(document.created_at),
+        "updated_at": moment(document.updated_at),
     }
 
 
@@ -294,9 +294,9 @@ class Documents(Shape):
     next: str | None
 
     @staticmethod
-    def written(found: Sequence[DocumentView], follows: str | None) -> bytes:
+    def written(views: Sequence[DocumentView], follows: str | None) -> bytes:
         """The page as it goes over the wire."""
-        return pydantic_core.to_json({"documents": [told(each) for each in found], "next": follows})
+        return pydantic_core.to_json({"documents": [told(each) for each in views], "next": follows})
 
 
 class NewDocument(Shape):

@@ -30,9 +30,9 @@ class RunView(Shape):
     error: FailureResponse | None
 
     @classmethod
-    def of(cls, found: records.RunDetail) -> "RunView":
+    def of(cls, detail: records.RunDetail) -> "RunView":
         """The run as it is shown."""
-        run = found.run
+        run = detail.run
         return cls(
             id=run.id,
             kind=run.kind,
@@ -40,8 +40,8 @@ class RunView(Shape):
             generation=run.generation,
             status=shown(run.kind, run.status),
             disposition=run.disposition,
-            reason=found.reason,
-            actor=found.actor,
+            reason=detail.reason,
+            actor=detail.actor,
             lane=run.lane,
             priority=run.priority,
             slices=run.slices,
@@ -76,16 +76,16 @@ class Log(Shape):
     lines: list[LogLineResponse]
 
     @classmethod
-    def of(cls, found: records.RunProgress) -> "Log":
+    def of(cls, progress: records.RunProgress) -> "Log":
         """The log as it is shown."""
-        run = found.run
+        run = progress.run
         return cls(
             run_id=run.id,
             generation=run.generation,
             status=shown(run.kind, run.status),
-            progress=ProgressResponse.of(found),
-            cost=Cost.of(found.spent),
-            lines=[LogLineResponse(at=moment(line.at), text=line.text) for line in found.lines],
+            progress=ProgressResponse.of(progress),
+            cost=Cost.of(progress.spent),
+            lines=[LogLineResponse(at=moment(line.at), text=line.text) for line in progress.lines],
         )
 
 
@@ -112,27 +112,27 @@ class EventResponse(Shape):
     data: dict[str, Any] | None
 
     @classmethod
-    def of(cls, found: records.Event) -> "EventResponse":
+    def of(cls, event: records.Event) -> "EventResponse":
         """The event as it is shown."""
         apart = {"at", "data", "would_cost"}
-        kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
+        fields = {name: getattr(event, name) for name in cls.model_fields if name not in apart}
         return cls(
-            **kept,
-            at=moment(found.at),
-            data=None if found.data is None else dict(found.data),
-            would_cost=None if found.would_cost is None else dollars(found.would_cost),
+            **fields,
+            at=moment(event.at),
+            data=None if event.data is None else dict(event.data),
+            would_cost=None if event.would_cost is None else dollars(event.would_cost),
         )
 
     @classmethod
-    def noted(cls, found: records.Noted, about: records.Document) -> "EventResponse":
+    def noted(cls, entry: records.Noted, about: records.Document) -> "EventResponse":
         """An entry of a document's story as it is shown."""
         apart = {"at", "data", "kind", "subject", "collection", "would_cost"}
-        noted = (found.data or {}).get(WOULD_COST)
-        kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
+        noted = (entry.data or {}).get(WOULD_COST)
+        fields = {name: getattr(entry, name) for name in cls.model_fields if name not in apart}
         return cls(
-            **kept,
-            at=moment(found.at),
-            data=None if found.data is None else dict(found.data),
+            **fields,
+            at=moment(entry.at),
+            data=None if entry.data is None else dict(entry.data),
             would_cost=None if noted is None else dollars(noted),
             kind=subjects.INDEX,
             subject=subjects.of_document(about.id),

@@ -113,14 +113,14 @@ class JobResponse(Shape):
     def of(cls, view: JobView) -> "JobResponse":
         """The job as it is shown."""
         job, run, standing = view.job, view.job.run, view.standing
-        sort, _, name = run.subject.partition(":")
+        subject_type, _, name = run.subject.partition(":")
         took = run.finished_at - run.started_at if run.finished_at and run.started_at else None
         apart = {"provider", "model", "prompts", "made"}
         return cls(
             job_id=run.id,
             kind=run.kind,
             collection=job.collection,
-            document_id=name if sort == "document" else None,
+            document_id=name if subject_type == "document" else None,
             state=shown(run.kind, run.status),
             stage=view.stage,
             generation=run.generation,

@@ -58,18 +58,18 @@ class BudgetResponse(Shape):
     resets_at: datetime | None
 
     @classmethod
-    def of(cls, found: records.Budget) -> "BudgetResponse":
+    def of(cls, budget: records.Budget) -> "BudgetResponse":
         """The budget as it is shown."""
         return cls(
-            scope=found.scope,
-            period=found.period,
-            hard=None if found.hard_limit is None else dollars(found.hard_limit),
-            soft=None if found.soft_limit is None else dollars(found.soft_limit),
-            spent=dollars(found.spent),
-            reserved=dollars(found.reserved),
-            over_soft=found.over_soft,
-            over_hard=found.over_hard,
-            resets_at=moment(found.resets_at),
+            scope=budget.scope,
+            period=budget.period,
+            hard=None if budget.hard_limit is None else dollars(budget.hard_limit),
+            soft=None if budget.soft_limit is None else dollars(budget.soft_limit),
+            spent=dollars(budget.spent),
+            reserved=dollars(budget.reserved),
+            over_soft=budget.over_soft,
+            over_hard=budget.over_hard,
+            resets_at=moment(budget.resets_at),
         )
 
 
@@ -86,16 +86,16 @@ class BillResponse(BillSums):
     budgets: list[BudgetResponse]
 
     @classmethod
-    def of(cls, found: records.Bill, limits: list[BudgetResponse]) -> "BillResponse":
+    def of(cls, bill: records.Bill, limits: list[BudgetResponse]) -> "BillResponse":
         """The bill as it is shown."""
-        lines = [BillLine(about=told_about(found.by, each.about), **_sums(each)) for each in found.lines]
+        lines = [BillLine(about=told_about(bill.by, each.about), **_sums(each)) for each in bill.lines]
         return cls(
-            by=found.by,
+            by=bill.by,
             lines=lines,
-            next=found.next,
-            total=dollars(found.total),
+            next=bill.next,
+            total=dollars(bill.total),
             budgets=limits,
-            **_sums(found.sums),
+            **_sums(bill.sums),
         )
 
 
@@ -166,11 +166,11 @@ class OrderResponse(Shape):
     created_at: datetime | None
 
     @classmethod
-    def of(cls, found: records.OpenOrder) -> "OrderResponse":
+    def of(cls, order: records.OpenOrder) -> "OrderResponse":
         """The order as it is shown."""
         apart = {"estimate", "created_at"}
-        kept = {name: getattr(found, name) for name in cls.model_fields if name not in apart}
-        return cls(**kept, estimate=dollars(found.estimate), created_at=moment(found.created_at))
+        fields = {name: getattr(order, name) for name in cls.model_fields if name not in apart}
+        return cls(**fields, estimate=dollars(order.estimate), created_at=moment(order.created_at))
 
 
 class Orders(Shape):

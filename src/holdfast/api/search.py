@@ -57,11 +57,11 @@ class Hits(Shape):
     notices: list[SearchNotice]
 
     @staticmethod
-    def written(found: Found, collection: str) -> bytes:
+    def written(result: Found, collection: str) -> bytes:
         """The hits as they go over the wire."""
-        hits = [{name: getattr(one, name) for name in SHOWN} for one in found.hits]
-        notices = [_told(each, collection) for each in found.notices]
-        return pydantic_core.to_json({"hits": hits, "legs": found.legs, "notices": notices})
+        hits = [{name: getattr(one, name) for name in SHOWN} for one in result.hits]
+        notices = [_told(each, collection) for each in result.notices]
+        return pydantic_core.to_json({"hits": hits, "legs": result.legs, "notices": notices})
 
 
 def _told(notice: QualityNotice, collection: str) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def search(
 ) -> Response:
     """Find the passages that answer best, by words and by meaning."""
     # What has the form of no id is no document, and nothing that a database should see.
-    wanted = None if document is None else [each for each in document if TENANT.fullmatch(each)]
-    found = services.search.search(
-        caller.tenant, collection, q, k=k, documents=wanted, mode=mode, sources=source
+    documents = None if document is None else [each for each in document if TENANT.fullmatch(each)]
+    result = services.search.search(
+        caller.tenant, collection, q, k=k, documents=documents, mode=mode, sources=source
     )
-    return Response(Hits.written(found, collection), media_type=JSONResponse.media_type)
+    return Response(Hits.written(result, collection), media_type=JSONResponse.media_type)

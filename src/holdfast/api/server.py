@@ -58,28 +58,28 @@ class ApiServer(uvicorn.Server):
 def is_local(host: str) -> bool:
     """True when nobody but this machine can reach what is bound to `host`."""
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        candidates = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:
         return False
-    return bool(host) and all(is_loopback(str(address[4][0])) for address in found)
+    return bool(host) and all(is_loopback(str(address[4][0])) for address in candidates)
 
 
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket; NotReadyError says why there is none."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, sort, protocol, _, address = found[0]
-        made = socket.socket(family, sort, protocol)
+        candidates = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, socket_type, protocol, _, address = candidates[0]
+        listener = socket.socket(family, socket_type, protocol)
         try:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.bind(address)
-            made.listen(BACKLOG)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
         except OSError:
-            made.close()
+            listener.close()
             raise
     except OSError as error:
         message = (
             f"nothing can be served on {host} port {port} ({error.strerror}); choose another with --port"
         )
         raise NotReadyError(message, code="port_in_use") from error
-    return made
+    return listener

@@ -58,7 +58,7 @@ def place_document(
     services: Services,
     caller: Reader,
     collection: OwnCollection,
-    found: OwnDocument,
+    document: OwnDocument,
     body: Placing,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
@@ -73,7 +73,7 @@ def place_document(
 
     def do() -> RouteReply:
         put = services.transfer.copy if body.mode == "copy" else services.transfer.move
-        return taken(services, put(mine, found.id, collection.id, expect_generation=generation))
+        return taken(services, put(mine, document.id, collection.id, expect_generation=generation))
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, body.model_dump_json()), do)
 
@@ -119,9 +119,9 @@ def export_collection(
     response_class=StreamingResponse,
     responses={200: {"content": {"application/zip": {}}, "description": "The bundle."}, **BESIDE},
 )
-def job_file(services: Services, found: jobs.ItsJob) -> StreamingResponse:
+def job_file(services: Services, job: jobs.PathJob) -> StreamingResponse:
     """Download the file of an export."""
-    file = services.transfer.file(found)
+    file = services.transfer.file(job)
     headers = {
         "Content-Disposition": f'attachment; filename="{file.name}"',
         "Content-Length": str(file.size),

@@ -78,10 +78,10 @@ class UploadBody:
     def means(self) -> str:
         """What tells it apart from other content; not the boundary of a form, which is new each time."""
         digest = digest_of(self.file) if self.file is not None else ""
-        told = [self.title, self.priority, self.lane, self.options, self.text, self.url, self.name, digest]
+        fields = [self.title, self.priority, self.lane, self.options, self.text, self.url, self.name, digest]
         if self.max_cost is not None:  # else as it was before there was one
-            told.append(self.max_cost)
-        return json.dumps(told, sort_keys=True)
+            fields.append(self.max_cost)
+        return json.dumps(fields, sort_keys=True)
 
 
 def check_format(file: BinaryIO) -> None:
@@ -115,9 +115,9 @@ def checked(model: type[Body], raw: bytes) -> Body:
         ) from None
 
 
-def file_name(given: str) -> str:
+def file_name(path: str) -> str:
     """The last part of the name that a client gives its file: where it lay is the client's own business."""
-    name = given.replace("\\", "/").rsplit("/", 1)[-1]
+    name = path.replace("\\", "/").rsplit("/", 1)[-1]
     if any(unicodedata.category(each) in {"Cc", "Cf"} for each in name):
         raise BadRequestError(f"the file name {name!r:.80} has control characters", code="bad_name")
     return "" if name in {".", ".."} else name

@@ -56,20 +56,20 @@ def listed(tenant: str, collection: str, *, as_json: bool) -> None:
     terminal.console().print(table if known else f"collection {collection} has no actions", markup=False)
 
 
-def add(wanted: ActionInput, *, yes: bool, as_json: bool) -> Exit:
+def add(action: ActionInput, *, yes: bool, as_json: bool) -> Exit:
     """The collection has the action, unless a person did not agree with its price."""
     console = terminal.console(quiet=as_json)
-    params = wanted.read_params()
+    params = action.read_params()
     with context.services(None) as services:
-        options = services.actions.checked(wanted.sort, params)
-        if wanted.existing:
-            estimate = services.estimates().of_action(wanted.tenant, wanted.collection, options)
+        options = services.actions.checked(action.sort, params)
+        if action.existing:
+            estimate = services.estimates().of_action(action.tenant, action.collection, options)
             if not costs.agreed(console, estimate, "running it on ready documents", yes=yes or as_json):
                 return Exit.REFUSED
-        services.collections.get(wanted.tenant, wanted.collection)
-        wish = Wish(wanted.tenant, context.actor())
+        services.collections.get(action.tenant, action.collection)
+        wish = Wish(action.tenant, context.actor())
         added = services.actions.add(
-            wish, wanted.collection, wanted.sort, params, name=wanted.name, existing=wanted.existing
+            wish, action.collection, action.sort, params, name=action.name, existing=action.existing
         )
     if as_json:
         shown = schemas_actions.AddedAction(
@@ -82,10 +82,10 @@ def add(wanted: ActionInput, *, yes: bool, as_json: bool) -> Exit:
     word = "added" if added.created else "already exists:"
     runs = (
         f"it runs on {formatting.count(added.ready, 'ready document')}"
-        if wanted.existing
+        if action.existing
         else "it runs on documents that become ready from now on"
     )
-    console.print(f"{word} action {added.action.id} ({wanted.sort}); {runs}", markup=False)
+    console.print(f"{word} action {added.action.id} ({action.sort}); {runs}", markup=False)
     if added.secret is not None:
         console.print(f"signing secret, shown only once: {added.secret}", markup=False, style="care")
     return Exit.OK

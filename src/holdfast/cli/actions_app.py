@@ -55,8 +55,8 @@ def add(
     """Add an action, after showing how many documents it would run on now and the estimated cost."""
     from holdfast.cli import actions as doing  # noqa: PLC0415
 
-    wanted = doing.ActionInput(sort, params, collection, name, existing is Existing.RUN, tenant)
-    raise typer.Exit(doing.add(wanted, yes=yes, as_json=as_json))
+    action = doing.ActionInput(sort, params, collection, name, existing is Existing.RUN, tenant)
+    raise typer.Exit(doing.add(action, yes=yes, as_json=as_json))
 
 
 @actions_app.command()

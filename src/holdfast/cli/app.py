@@ -57,8 +57,8 @@ Kind = Annotated[
 ]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         from holdfast import __version__  # noqa: PLC0415 - see the module's docstring
 
         typer.echo(f"holdfast {__version__}")
@@ -249,8 +249,8 @@ def up(
     """
     from holdfast.cli import supervisor  # noqa: PLC0415
 
-    wanted = supervisor.ComponentOptions(concurrency, workers, api, sample, host, port)
-    raise typer.Exit(supervisor.up(wanted))
+    options = supervisor.ComponentOptions(concurrency, workers, api, sample, host, port)
+    raise typer.Exit(supervisor.up(options))
 
 
 @app.command()

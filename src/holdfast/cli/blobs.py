@@ -25,10 +25,12 @@ def adopt(*, force: bool, as_json: bool) -> None:
         _tell(bootstrap.blobs_named(services.runtime), adopted, as_json=as_json)
 
 
-def _tell(where: str, found: BlobStoreIdentity, *, as_json: bool) -> None:
+def _tell(where: str, identity: BlobStoreIdentity, *, as_json: bool) -> None:
     if as_json:
-        terminal.show_json({"where": where, "belongs": found.database == found.store, "ids": found})
+        terminal.show_json({"where": where, "belongs": identity.database == identity.store, "ids": identity})
         return
     typer.echo(f"document files are stored in {where}")
-    typer.echo(f"store id: {found.store or 'not set'}; the database expects: {found.database or 'none yet'}")
-    typer.echo(f"checked the files of {found.checked} documents: {found.missing} missing")
+    typer.echo(
+        f"store id: {identity.store or 'not set'}; the database expects: {identity.database or 'none yet'}"
+    )
+    typer.echo(f"checked the files of {identity.checked} documents: {identity.missing} missing")

@@ -34,9 +34,9 @@ def export(collection: str, path: Path, *, tenant: str, force: bool, as_json: bo
         services = stack.enter_context(context.services(None))
         bootstrap.check_blobs(services.runtime)
         known = services.jobs
-        found = services.collections.get(tenant, collection)
-        asked = services.transfer.export(Wish(tenant, context.actor()), found)
-        view = _followed(stack, services, jobs.asked_for(known, tenant, asked), console)
+        source = services.collections.get(tenant, collection)
+        answer = services.transfer.export(Wish(tenant, context.actor()), source)
+        view = _followed(stack, services, jobs.asked_for(known, tenant, answer), console)
         if view.job.run.status is Status.SUCCESS:
             _save(services.transfer.file(view), path)
         return _ended(known, view, console, str(path), as_json=as_json)
@@ -55,8 +55,8 @@ def bring(path: Path, *, collection: str | None, tenant: str, wait: bool, as_jso
         services = stack.enter_context(context.services(None))
         bootstrap.check_blobs(services.runtime)
         known = services.jobs
-        asked = services.transfer.bring(Wish(tenant, context.actor()), file, collection)
-        view = jobs.asked_for(known, tenant, asked)
+        answer = services.transfer.bring(Wish(tenant, context.actor()), file, collection)
+        view = jobs.asked_for(known, tenant, answer)
         if wait:
             view = _followed(stack, services, view, console)
         return _ended(known, view, console, str(path), as_json=as_json)
@@ -98,10 +98,10 @@ def _beside(path: Path) -> Iterator[tuple[int, Path]]:
 def _ended(known: Jobs, view: JobView, console: Console, path: str, *, as_json: bool) -> Exit:
     run, result = view.job.run, view.job.result
     if as_json:
-        told = schemas_jobs.JobDetail.told(view, known.counts(view), known.totals(view)).model_dump(
+        detail = schemas_jobs.JobDetail.told(view, known.counts(view), known.totals(view)).model_dump(
             mode="json"
         )
-        terminal.show_json({**told, "file": path})
+        terminal.show_json({**detail, "file": path})
     elif run.status is Status.SUCCESS:
         counted = ", ".join(f"{value} {name}" for name, value in result.items() if isinstance(value, int))
         console.print(f"{run.kind} of {view.job.about}: {counted} ({path})", style="good", markup=False)

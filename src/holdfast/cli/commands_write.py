@@ -38,12 +38,12 @@ def cancel(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> Non
     if as_json:
         terminal.show_json({"cancelled": head.generation, "run_id": head.run_id, "head_id": head.id})
         return
-    kept = (
+    published = (
         f"generation {head.published_generation} stays published"
         if head.visible
         else "nothing was published before"
     )
-    terminal.say(f"cancelled generation {head.generation} of {subject}; {kept}")
+    terminal.say(f"cancelled generation {head.generation} of {subject}; {published}")
 
 
 def retry(

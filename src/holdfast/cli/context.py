@@ -14,11 +14,11 @@ from holdfast.engine.kinds import Kind
 def loaded() -> settings.Settings:
     """The settings of this process; a mistake in them, or a driver that they lack, is an error of usage."""
     try:
-        found = settings.load()
+        loaded_settings = settings.load()
     except settings.SettingsError as error:
         raise CommandError(str(error), Exit.USAGE, code="bad_setting") from error
-    drivers.check(found)
-    return found
+    drivers.check(loaded_settings)
+    return loaded_settings
 
 
 class BrokerSender:

@@ -28,8 +28,8 @@ def told(estimate: Estimate) -> str:
 def agreed(console: Console, estimate: Estimate, what: str, *, yes: bool) -> bool:
     """True when it may be asked for: it costs nothing, somebody said yes, or nobody is there to be asked."""
     console.print(f"estimate for {what}: {told(estimate)}")
-    asked = sys.stdin.isatty() and console.is_terminal
+    interactive = sys.stdin.isatty() and console.is_terminal
     forecast = estimate.forecast
-    if yes or not asked or not (forecast.cost or forecast.unpriced_calls):
+    if yes or not interactive or not (forecast.cost or forecast.unpriced_calls):
         return True
     return console.input("Continue? [y/N] ").strip().lower() in {"y", "yes"}

@@ -33,20 +33,22 @@ class DocumentSelection:
 def list_collections(tenant: str, *, as_json: bool) -> None:
     """Every collection of the tenant is on standard output."""
     with context.services(None) as services:
-        found, counts = services.collections.all(tenant), services.views.counts(tenant)
-        chosen = {each.id: services.collections.choices(each) for each in found}
+        collections, counts = services.collections.all(tenant), services.views.counts(tenant)
+        chosen = {each.id: services.collections.choices(each) for each in collections}
     if as_json:
-        terminal.show_json([_told(each, chosen[each.id], counts.get(each.id, Counts({}))) for each in found])
+        terminal.show_json(
+            [_told(each, chosen[each.id], counts.get(each.id, Counts({}))) for each in collections]
+        )
         return
     console = terminal.console()
-    if not found:
+    if not collections:
         console.print(
             f"tenant {tenant} has no collections; create one with: holdfast index PATH", markup=False
         )
         return
     numbers = ("documents", "chunks")
     table = terminal.table("collection", "title", *numbers, "states", "provider", "created", numbers=numbers)
-    for each in found:
+    for each in collections:
         count = counts.get(each.id, Counts({}))
         cells = (
             each.id,
@@ -63,17 +65,17 @@ def list_collections(tenant: str, *, as_json: bool) -> None:
 def show_collection(tenant: str, collection: str, *, as_json: bool) -> None:
     """The collection is on standard output."""
     with context.services(None) as services:
-        found = services.collections.get(tenant, collection)
-        told = _told(found, services.collections.choices(found), services.views.count(tenant, collection))
-    _tell(told, as_json=as_json)
+        record = services.collections.get(tenant, collection)
+        fields = _told(record, services.collections.choices(record), services.views.count(tenant, collection))
+    _tell(fields, as_json=as_json)
 
 
 def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool) -> None:
     """The collection is gone for every reader."""
     with context.services(None) as services:
-        found = services.collections.get(tenant, collection)
+        record = services.collections.get(tenant, collection)
         number = formatting.count(services.views.count(tenant, collection).documents, "document")
-        _confirm(f"delete collection {collection} ({found.title}) with {number}", yes=yes)
+        _confirm(f"delete collection {collection} ({record.title}) with {number}", yes=yes)
         gone = services.collections.delete(Wish(tenant, context.actor()), collection)
     if as_json:
         terminal.show_json({"collection": collection, "deleted": gone.deleted, "to_follow": gone.to_follow})
@@ -81,14 +83,14 @@ def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool)
         typer.echo(f"deleted collection {collection} with {formatting.count(gone.deleted, 'document')}")
 
 
-def list_documents(tenant: str, wanted: DocumentSelection, *, as_json: bool) -> None:
+def list_documents(tenant: str, selection: DocumentSelection, *, as_json: bool) -> None:
     """The documents are on standard output, those that need a person at the top."""
     with context.services(None) as services:
-        if wanted.collection is not None:
-            names = [services.collections.get(tenant, wanted.collection).id]
+        if selection.collection is not None:
+            names = [services.collections.get(tenant, selection.collection).id]
         else:
             names = [each.id for each in services.collections.all(tenant)]
-        views = list(_matching(services.views, tenant, names, wanted))
+        views = list(_matching(services.views, tenant, names, selection))
     if as_json:
         terminal.show_json([_shape(view) for view in views])
         return
@@ -99,38 +101,38 @@ def list_documents(tenant: str, wanted: DocumentSelection, *, as_json: bool) -> 
     numbers = ("pages", "chunks")
     table = terminal.table("document", "title", "collection", "state", *numbers, "error", numbers=numbers)
     for view in views:
-        found, run = view.document, view.standing.run if view.standing is not None else None
+        document, run = view.document, view.standing.run if view.standing is not None else None
         error = (run.error_code if run is not None else None) or "-"
-        pages = "-" if found.pages is None else found.pages
-        chunks = "-" if found.chunks is None else found.chunks
-        cells = (found.id, found.title, found.collection, view.word, pages, chunks, error)
+        pages = "-" if document.pages is None else document.pages
+        chunks = "-" if document.chunks is None else document.chunks
+        cells = (document.id, document.title, document.collection, view.word, pages, chunks, error)
         table.add_row(*terminal.cells(*map(_plain, cells)))
     console.print(table)
-    if len(views) == wanted.most:
-        console.print(f"first {wanted.most} shown; use --most to see more", style="quiet")
+    if len(views) == selection.most:
+        console.print(f"first {selection.most} shown; use --most to see more", style="quiet")
 
 
 def _matching(
-    viewing: Viewing, tenant: str, names: Sequence[str], wanted: DocumentSelection
+    viewing: Viewing, tenant: str, names: Sequence[str], selection: DocumentSelection
 ) -> Iterator[DocumentView]:
-    left = wanted.most
-    status = STATUSES[wanted.state] if wanted.state is not None else None
+    left = selection.most
+    status = STATUSES[selection.state] if selection.state is not None else None
     for name in names:
-        place = None
+        position = None
         while left:
-            asked = DocumentQuery(
+            query = DocumentQuery(
                 tenant,
                 name,
                 SortKey.STATUS,
                 status=status,
-                q=wanted.title,
-                after=place,
+                q=selection.title,
+                after=position,
                 limit=min(left, STEP),
             )
-            page, place = viewing.places(asked)
+            page, position = viewing.places(query)
             yield from page
             left -= len(page)
-            if place is None:
+            if position is None:
                 break
 
 
@@ -144,13 +146,13 @@ def show_document(tenant: str, document: str, *, as_json: bool) -> None:
 def delete_documents(tenant: str, ids: Sequence[str], *, yes: bool, as_json: bool) -> None:
     """The documents are gone for every reader; none is, if one of them is not there."""
     with context.services(None) as services:
-        found = [services.documents.get(tenant, _id(each)) for each in ids]
-        titles = ", ".join(f"{each.id} ({_plain(each.title)})" for each in found)
+        documents = [services.documents.get(tenant, _id(each)) for each in ids]
+        titles = ", ".join(f"{each.id} ({_plain(each.title)})" for each in documents)
         _confirm(f"delete {titles}", yes=yes)
-        for each in found:
+        for each in documents:
             services.documents.delete(Wish(tenant, context.actor()), each.id)
     if as_json:
-        terminal.show_json({"deleted": [each.id for each in found]})
+        terminal.show_json({"deleted": [each.id for each in documents]})
     else:
         typer.echo(f"deleted {titles}")
 
@@ -182,17 +184,17 @@ def _states(counts: Counts) -> str:
     )
 
 
-def _told(found: Collection, chosen: Choices, counts: Counts) -> dict[str, object]:
+def _told(collection: Collection, chosen: Choices, counts: Counts) -> dict[str, object]:
     return {
-        "id": found.id,
-        "title": found.title,
-        "options": dict(found.options),
+        "id": collection.id,
+        "title": collection.title,
+        "options": dict(collection.options),
         "provider": chosen.provider_name,
         "model": chosen.model,
         "documents": counts.documents,
         "states": {shown(subjects.INDEX, status): number for status, number in counts.by_status.items()},
         "chunks": counts.chunks,
-        "created_at": terminal.moment(found.created_at),
+        "created_at": terminal.moment(collection.created_at),
     }
 
 
@@ -200,10 +202,10 @@ def _shape(view: DocumentView) -> dict[str, object]:
     return schemas_documents.DocumentResponse.of(view).model_dump(mode="json")
 
 
-def _tell(told: dict[str, object], *, as_json: bool) -> None:
+def _tell(fields: dict[str, object], *, as_json: bool) -> None:
     if as_json:
-        terminal.show_json(told)
+        terminal.show_json(fields)
         return
-    width = max(map(len, told))
-    for name, value in told.items():
+    width = max(map(len, fields))
+    for name, value in fields.items():
         typer.echo(f"{name:<{width}}  {'-' if value is None else _plain(value)}")

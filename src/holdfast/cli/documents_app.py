@@ -68,8 +68,10 @@ def list_documents(
     """List documents: failed ones first, searchable ones last."""
     from holdfast.cli import documents  # noqa: PLC0415
 
-    wanted = documents.DocumentSelection(collection, state.value if state is not None else None, title, most)
-    documents.list_documents(tenant, wanted, as_json=as_json)
+    selection = documents.DocumentSelection(
+        collection, state.value if state is not None else None, title, most
+    )
+    documents.list_documents(tenant, selection, as_json=as_json)
 
 
 @documents_app.command("show")

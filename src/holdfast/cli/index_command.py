@@ -84,9 +84,9 @@ def index(
         last: Summary | None = None
         while True:
             began = time.monotonic()
-            found = folder.files(paths, selection)
+            files = folder.files(paths, selection)
             how = {"prune": prune, "retry": last is None}
-            intake = services.folders.take_in(wish, collection, found, **how, selection=selection)
+            intake = services.folders.take_in(wish, collection, files, **how, selection=selection)
             if wait and intake.run_ids:
                 _wait(services, console, helper, intake.run_ids)
             summary = _summary(services, tenant, intake, time.monotonic() - began)

@@ -132,8 +132,10 @@ def _ended(
 ) -> Exit:
     run = view.job.run
     if as_json:
-        told = schemas_jobs.JobDetail.told(view, jobs.counts(view), jobs.totals(view)).model_dump(mode="json")
-        terminal.show_json(told if disposition is None else {**told, "disposition": disposition})
+        detail = schemas_jobs.JobDetail.told(view, jobs.counts(view), jobs.totals(view)).model_dump(
+            mode="json"
+        )
+        terminal.show_json(detail if disposition is None else {**detail, "disposition": disposition})
     else:
         _tell(jobs, view, console)
     return Exit.FAILED if run.status is Status.FAILED else Exit.OK
@@ -174,12 +176,12 @@ def listed(
     with context.services(None) as services:
         jobs = services.jobs
         known = None if kind is None else jobs.known_kind(kind)
-        found = jobs.page(JobQuery(tenant, known, collection, state, None, most))
+        views = jobs.page(JobQuery(tenant, known, collection, state, None, most))
         if as_json:
-            terminal.show_json([schemas_jobs.JobResponse.of(each).model_dump(mode="json") for each in found])
+            terminal.show_json([schemas_jobs.JobResponse.of(each).model_dump(mode="json") for each in views])
             return
         table = terminal.table("job", "kind", "about", "state", "results", "requested", numbers=("results",))
-        for each in found:
+        for each in views:
             run = each.job.run
             word = f"{run.status} ({each.stage})" if each.stage else run.status.value
             row = (
@@ -191,7 +193,7 @@ def listed(
                 terminal.moment(run.queued_at),
             )
             table.add_row(*terminal.cells(*row))
-        terminal.console().print(table if found else "no jobs")
+        terminal.console().print(table if views else "no jobs")
 
 
 def show(tenant: str, job_id: str, *, follow: bool, as_json: bool) -> Exit:
@@ -229,8 +231,8 @@ def _each(jobs: Jobs, view: JobView) -> Iterator[StoredResult]:
     return (each for page in wire.pages(jobs, view) for each in page)
 
 
-def _print(console: Console, view: JobView, found: Iterator[StoredResult]) -> None:
-    for each in found:
+def _print(console: Console, view: JobView, results: Iterator[StoredResult]) -> None:
+    for each in results:
         where = f"{each.document}, page {each.page}" if each.page is not None else each.document
         if each.good:
             for name, value in tables.row(view.spec, view.job.options, each.data).items():

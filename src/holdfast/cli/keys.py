@@ -19,7 +19,7 @@ def create(
 ) -> None:
     """A key is made, and its token told this once."""
     with context.services() as services:
-        made = services.access.make(
+        created = services.access.make(
             tenant=tenant,
             name=name,
             scopes=[Scope(each) for each in scopes],
@@ -28,27 +28,28 @@ def create(
             concurrency=concurrency,
         )
     if as_json:
-        terminal.show_json({"key": made.key, "token": made.token})
+        terminal.show_json({"key": created.key, "token": created.token})
         return
-    typer.echo(made.token)
+    typer.echo(created.token)
     typer.echo(
-        f"key {made.key.id} of tenant {made.key.tenant}; store the token now, it is not shown again", err=True
+        f"key {created.key.id} of tenant {created.key.tenant}; store the token now, it is not shown again",
+        err=True,
     )
 
 
 def every(*, as_json: bool) -> None:
     """The keys, without their tokens."""
     with context.services() as services:
-        found = services.access.every()
+        keys = services.access.every()
     if as_json:
-        terminal.show_json(found)
+        terminal.show_json(keys)
         return
     console = terminal.console()
-    if not found:
+    if not keys:
         console.print("no keys; the API only serves this machine")
         return
     table = terminal.table("key", "name", "tenant", "scopes", "limits", "created", "state")
-    for each in found:
+    for each in keys:
         cells = (each.id, each.name or "-", each.tenant, ", ".join(each.scopes), _limits(each))
         table.add_row(*terminal.cells(*cells, terminal.moment(each.created_at), _state(each)))
     console.print(table)

@@ -170,15 +170,15 @@ def _is_json(form: Mapping[str, Any]) -> bool:
     return form.get("type") not in {*TYPES, "string"} and "enum" not in form
 
 
-def _value(name: str, given: Any, form: Mapping[str, Any]) -> Any:
+def _value(name: str, argument: Any, form: Mapping[str, Any]) -> Any:
     """The value of a parameter: as it is, or read as JSON, from a file where one is named."""
     if not _is_json(form):
-        return given
-    text = str(given)
+        return argument
+    text = str(argument)
     try:
         if not text.lstrip().startswith(("{", "[", '"')):
             text = Path(text.removeprefix("@")).read_text(encoding="utf-8")
         return json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        message = f"{name}: {given} cannot be read as JSON ({error})"
+        message = f"{name}: {argument} cannot be read as JSON ({error})"
         raise CommandError(message, Exit.USAGE, code="bad_params") from error

@@ -64,7 +64,7 @@ class _Json(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        fields: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -73,7 +73,7 @@ class _Json(logging.Formatter):
         }
         work: Claim | None = getattr(record, "work", None) or context.current()
         if work is not None:
-            told |= context.fields(work)
+            fields |= context.fields(work)
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False)
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)

@@ -24,18 +24,18 @@ def bill(
     tenant: str | None, by: str, since: datetime | None, until: datetime | None, *, as_json: bool
 ) -> None:
     """What was paid, line by line, and what was not."""
-    wanted = By(by)
+    grouping = By(by)
     span = TimeRange(*(None if at is None else at.replace(tzinfo=UTC).timestamp() for at in (since, until)))
     with context.services() as services:
         money = services.billing
-        found = money.bill(tenant, wanted, span)
-        lines = list(found.lines)
-        while found.next is not None:
-            found = money.bill(tenant, wanted, span, after=found.next)
-            lines += found.lines
+        page = money.bill(tenant, grouping, span)
+        lines = list(page.lines)
+        while page.next is not None:
+            page = money.bill(tenant, grouping, span, after=page.next)
+            lines += page.lines
     if as_json:
-        told = [{**terminal.plain(each), "about": told_about(wanted, each.about)} for each in lines]
-        terminal.show_json({"by": by, "lines": told, "sums": found.sums, "total": found.total})
+        rows = [{**terminal.plain(each), "about": told_about(grouping, each.about)} for each in lines]
+        terminal.show_json({"by": by, "lines": rows, "sums": page.sums, "total": page.total})
         return
     console = terminal.console()
     if not lines:
@@ -45,36 +45,36 @@ def bill(
         table = terminal.table(by, *numbers, numbers=numbers)
         for each in lines:
             amounts = (each.second, each.in_doubt, each.saved, each.refused)
-            counts = (told_about(wanted, each.about) or "-", each.orders, each.calls, each.tokens)
+            counts = (told_about(grouping, each.about) or "-", each.orders, each.calls, each.tokens)
             paid = formatting.paid(each.paid, each.unpriced_calls)
             table.add_row(*terminal.cells(*counts, paid, *(formatting.money(amount) for amount in amounts)))
         console.print(table)
         console.print()
-    console.print(summary(found))
+    console.print(summary(page))
 
 
 def summary(bill: Bill) -> str:
     """The bill in one line."""
-    found = bill.sums
-    total = formatting.paid(bill.total, found.unpriced_calls)
+    sums = bill.sums
+    total = formatting.paid(bill.total, sums.unpriced_calls)
     return (
-        f"total {total}, of which in doubt {formatting.money(found.in_doubt)} "
-        f"and charged twice {formatting.money(found.second)}; saved {formatting.money(found.saved)} on "
-        f"{formatting.count(found.reused_calls, 'call')} already paid for, and "
-        f"{formatting.money(found.refused)} on {formatting.count(found.duplicates, 'rejected duplicate')}"
+        f"total {total}, of which in doubt {formatting.money(sums.in_doubt)} "
+        f"and charged twice {formatting.money(sums.second)}; saved {formatting.money(sums.saved)} on "
+        f"{formatting.count(sums.reused_calls, 'call')} already paid for, and "
+        f"{formatting.money(sums.refused)} on {formatting.count(sums.duplicates, 'rejected duplicate')}"
     )
 
 
 def budgets(tenant: str | None, *, as_json: bool) -> None:
     """The budgets there are."""
     with context.services() as services:
-        found = services.billing.budgets(tenant)
+        rows = services.billing.budgets(tenant)
     if as_json:
-        terminal.show_json(found)
+        terminal.show_json(rows)
         return
-    if not found:
+    if not rows:
         typer.echo("no budgets; create one with: holdfast budget set --hard DOLLARS")
-    for each in found:
+    for each in rows:
         typer.echo(f"{each.tenant}: {told(each)}")
 
 
@@ -129,10 +129,10 @@ def estimate(
     chosen = dict(_option(each) for each in options)
     refused: dict[str, str] = {}
     with context.services(None) as services:
-        asked = services.estimates()
+        estimator = services.estimates()
         if paths:
             files = [each.path for each in folder.files(paths)]
-            found = asked.of_files(
+            result = estimator.of_files(
                 tenant,
                 files,
                 collection=collection,
@@ -140,22 +140,22 @@ def estimate(
                 refuse=lambda path, why: refused.update({str(path): why}),
             )
         elif collection is not None:
-            found = asked.of_collection(tenant, collection, options=chosen)
+            result = estimator.of_collection(tenant, collection, options=chosen)
         else:
             message = "nothing to estimate: name files, or --collection with a changed --option"
             raise CommandError(message, Exit.USAGE, code="bad_request")
     if as_json:
-        terminal.show_json({**terminal.plain(found), "refused": refused})
+        terminal.show_json({**terminal.plain(result), "refused": refused})
         return
-    typer.echo(_estimated(found))
+    typer.echo(_estimated(result))
     for name, why in refused.items():
         terminal.say(f"{name}: {why}", err=True)
 
 
-def _option(given: str) -> tuple[str, Any]:
-    name, equals, value = given.partition("=")
+def _option(argument: str) -> tuple[str, Any]:
+    name, equals, value = argument.partition("=")
     if not equals:
-        message = f"--option {given!r} should look like chunk_size=128; an empty value means the default"
+        message = f"--option {argument!r} should look like chunk_size=128; an empty value means the default"
         raise CommandError(message, Exit.USAGE, code="bad_option")
     if not value:
         return name, None
@@ -165,16 +165,16 @@ def _option(given: str) -> tuple[str, Any]:
         return name, value
 
 
-def _estimated(found: Estimate) -> str:
-    forecast = found.forecast
-    about = "" if found.exact else "about "
-    unknown = f"; {found.unknown} not read yet and not included" if found.unknown else ""
+def _estimated(estimate: Estimate) -> str:
+    forecast = estimate.forecast
+    about = "" if estimate.exact else "about "
+    unknown = f"; {estimate.unknown} not read yet and not included" if estimate.unknown else ""
     price = formatting.paid(forecast.cost, forecast.unpriced_calls)
     return (
-        f"{about}{price} for {formatting.count(found.documents, 'document')}: "
-        f"{forecast.tokens} tokens in {formatting.count(forecast.calls, 'call')} to {found.model}; "
+        f"{about}{price} for {formatting.count(estimate.documents, 'document')}: "
+        f"{forecast.tokens} tokens in {formatting.count(forecast.calls, 'call')} to {estimate.model}; "
         f"{formatting.count(forecast.known_calls, 'call')} reused{unknown} "
-        f"(based on {found.estimated_from}, prices of {found.prices})"
+        f"(based on {estimate.estimated_from}, prices of {estimate.prices})"
     )
 
 
@@ -208,16 +208,16 @@ def _priced(model: str, provider: str | None, price: Price, source: str) -> dict
 def orders(state: str | None, *, as_json: bool) -> None:
     """The orders whose outcome is not settled."""
     with context.services() as services:
-        found = services.billing.open_orders(None, None if state is None else CallState(state))
+        open_orders = services.billing.open_orders(None, None if state is None else CallState(state))
     if as_json:
-        terminal.show_json(found)
+        terminal.show_json(open_orders)
         return
     console = terminal.console()
-    if not found:
+    if not open_orders:
         console.print(f"no order is {state.replace('_', ' ') if state else 'unsettled'}")
         return
     table = terminal.table("order", "state", "subject", "model", "calls", "estimate", "sent", "age", "reason")
-    for each in found:
+    for each in open_orders:
         table.add_row(
             *terminal.cells(
                 each.id,
@@ -232,16 +232,16 @@ def orders(state: str | None, *, as_json: bool) -> None:
             )
         )
     console.print(table)
-    if any(each.state == CallState.PARKED for each in found):
+    if any(each.state == CallState.PARKED for each in open_orders):
         console.print("\nparked orders wait for you: holdfast orders resolve ID --charged or --not-charged")
 
 
 def resolve(order_id: str, *, charged: bool) -> None:
     """A person has looked; the order goes on, or is void."""
     with context.services() as services:
-        found = services.billing.order(None, order_id)
-        state = services.billing.resolve(found, charged=charged, actor=context.actor())
-    typer.echo(_resolved(found, state))
+        order = services.billing.order(None, order_id)
+        state = services.billing.resolve(order, charged=charged, actor=context.actor())
+    typer.echo(_resolved(order, state))
 
 
 def _resolved(order: OpenOrder, state: CallState) -> str:

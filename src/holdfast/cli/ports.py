@@ -38,11 +38,11 @@ def holder(port: int) -> str | None:
 
 def _listeners(port: int) -> list[str]:
     """The inodes of the sockets that listen on the port."""
-    found: list[str] = []
+    inodes: list[str] = []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):
             for line in Path(table).read_text().splitlines()[1:]:
                 cells = line.split()
                 if cells[3] == LISTENS and int(cells[1].rpartition(":")[2], 16) == port:
-                    found.append(cells[9])
-    return found
+                    inodes.append(cells[9])
+    return inodes

@@ -16,8 +16,8 @@ def reindex(collection: str, *, tenant: str, yes: bool, max_cost: float | None, 
         wish = Wish(tenant, context.actor(), max_cost=costs.nano_dollars(max_cost))
         changed = services.collections.change(wish, collection, options={})
     if as_json:
-        terminal.show_json({"requested": changed.asked, "to_follow": changed.to_follow})
+        terminal.show_json({"requested": changed.requested, "to_follow": changed.to_follow})
         return Exit.OK
     more = f", {changed.to_follow} more to follow" if changed.to_follow else ""
-    console.print(f"reindexing {formatting.count(changed.asked, 'document')}{more}; see: holdfast status")
+    console.print(f"reindexing {formatting.count(changed.requested, 'document')}{more}; see: holdfast status")
     return Exit.OK

@@ -13,30 +13,35 @@ SHOWN = tuple(
 def search(question: str, *, collection: str, tenant: str, k: int, mode: Mode, as_json: bool) -> None:
     """The hits are on standard output, the best at the top."""
     with context.services(None) as services:
-        found = services.search.search(tenant, collection, question, k=k, mode=mode)
+        result = services.search.search(tenant, collection, question, k=k, mode=mode)
     if as_json:
-        hits = [{name: getattr(hit, name) for name in SHOWN} for hit in found.hits]
-        told = {"hits": hits, "publish_seq": found.publish_seq, "legs": found.legs, "notices": found.notices}
-        terminal.show_json(told)
+        hits = [{name: getattr(hit, name) for name in SHOWN} for hit in result.hits]
+        reply = {
+            "hits": hits,
+            "publish_seq": result.publish_seq,
+            "legs": result.legs,
+            "notices": result.notices,
+        }
+        terminal.show_json(reply)
     else:
-        _print(found)
-        _warn(found, collection)
+        _print(result)
+        _warn(result, collection)
 
 
-def _warn(found: Found, collection: str) -> None:
+def _warn(result: Found, collection: str) -> None:
     """What is amiss, below the hits, where it is read last."""
-    for notice in found.notices:
+    for notice in result.notices:
         terminal.console().print(terminal.one_line(notice.message), style="care", markup=False)
         if notice.documents:
             terminal.console().print(f"to see the cost and reindex: holdfast reindex -c {collection}")
 
 
-def _print(found: Found) -> None:
+def _print(result: Found) -> None:
     console = terminal.console()
-    if not found.hits:
+    if not result.hits:
         console.print("no results")
         return
-    for number, hit in enumerate(found.hits, start=1):
+    for number, hit in enumerate(result.hits, start=1):
         page = f", page {hit.page}" if hit.page is not None else ""
         line = Text(f"{number}. ", style="quiet")
         line.append(hit.title, style="head")

@@ -204,8 +204,8 @@ def _print_lanes(console: Console, standing: StatusReport) -> None:
     for lane in standing.lanes:
         oldest = formatting.span(lane.oldest) if lane.queued else "-"
         depths = [depth.messages for depth in standing.queues if depth.lane == lane.lane]
-        told = " + ".join("?" if depth is None else str(depth) for depth in depths)
-        lanes.add_row(*terminal.cells(lane.lane, lane.queued, lane.waiting, lane.running, oldest, told))
+        messages = " + ".join("?" if depth is None else str(depth) for depth in depths)
+        lanes.add_row(*terminal.cells(lane.lane, lane.queued, lane.waiting, lane.running, oldest, messages))
     console.print(lanes)
     for broker in dict.fromkeys(depth.broker for depth in standing.queues if depth.messages is None):
         said = f"the broker {broker} is not responding; work is accepted and waits until it is back"

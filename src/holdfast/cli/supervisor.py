@@ -192,24 +192,24 @@ class ComponentOptions:
     port: int | None = None
 
 
-def up(wanted: ComponentOptions) -> int:
+def up(options: ComponentOptions) -> int:
     """Everything of this machine has been up and has ended."""
     loaded = context.loaded()
-    host, port = wanted.host or loaded.host, loaded.port if wanted.port is None else wanted.port
-    if wanted.api and port:
+    host, port = options.host or loaded.host, loaded.port if options.port is None else options.port
+    if options.api and port:
         ports.bound(host, port).close()  # an API that can never be served would be started again for ever
     _prepare(loaded)
-    concurrency = [] if wanted.concurrency is None else ["--concurrency", str(wanted.concurrency)]
+    concurrency = [] if options.concurrency is None else ["--concurrency", str(options.concurrency)]
     served = ["api", "--host", host, "--port", str(port)]
-    parts = [Component("api", served, patience=API_PATIENCE, says_ready=True)] if wanted.api else []
+    parts = [Component("api", served, patience=API_PATIENCE, says_ready=True)] if options.api else []
     # An order in flight is waited for, however long a task may take to stop.
     patience = max(loaded.drain_timeout, loaded.order_deadline)
-    for number in range(wanted.workers):
-        name = "worker" if wanted.workers == 1 else f"worker{number + 1}"
+    for number in range(options.workers):
+        name = "worker" if options.workers == 1 else f"worker{number + 1}"
         parts.append(Component(name, ["worker", *concurrency], patience=patience, says_ready=True))
-    if not wanted.workers:  # each worker sweeps
+    if not options.workers:  # each worker sweeps
         parts.append(Component("sweep", ["sweep"]))
-    if wanted.sample:
+    if options.sample:
         parts.append(
             Component("sample", ["index", str(SAMPLE), "--collection", "sample", "--no-wait"], once=True)
         )

@@ -105,10 +105,10 @@ def moment(at: float | None) -> str:
 
 def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     """A table without frames; the columns named in `numbers` stand to the right."""
-    made = Table(box=None, pad_edge=False, header_style="quiet", padding=(0, 3, 0, 0))
+    frameless = Table(box=None, pad_edge=False, header_style="quiet", padding=(0, 3, 0, 0))
     for name in columns:
-        made.add_column(name, justify="right" if name in numbers else "left")
-    return made
+        frameless.add_column(name, justify="right" if name in numbers else "left")
+    return frameless
 
 
 def cells(*values: object) -> list[str]:

@@ -18,34 +18,34 @@ STYLES = {Status.SUCCESS: "good", Status.FAILED: "bad", Status.RUNNING: "name", 
 def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     """The story of every kind of work on the subject, or of one."""
     with context.services() as services:
-        told = services.work.stories(tenant, subject, kind)
+        stories = services.work.stories(tenant, subject, kind)
     if as_json:
         terminal.show_json(
-            [{"story": each.story, "orders": each.orders, "document": each.document} for each in told]
+            [{"story": each.story, "orders": each.orders, "document": each.document} for each in stories]
         )
         return
     console = terminal.console()
-    for number, each in enumerate(told):
+    for number, each in enumerate(stories):
         if number:
             console.print()
         _tell(console, each)
 
 
-def _tell(console: Console, told: SubjectStory) -> None:
-    head = told.story.head
+def _tell(console: Console, subject_story: SubjectStory) -> None:
+    head = subject_story.story.head
     word = shown(head.kind, head.status)
     style = STYLES.get(head.status, "care")
     console.print(f"[head]{escape(head.subject)}[/head] ({head.kind}, tenant {escape(head.tenant)})", end="")
     console.print(f" is [{style}]{word}[/{style}]; {explanations.visible(head)}")
-    names = explanations.names(told.story)
-    for run in told.story.runs:
+    names = explanations.names(subject_story.story)
+    for run in subject_story.story.runs:
         run_id = run.run.id
-        spent = told.story.spent.get(run_id, Spent())
-        _tell_run(console, run, told.story.tasks.get(run_id, ()), spent, names)
+        spent = subject_story.story.spent.get(run_id, Spent())
+        _tell_run(console, run, subject_story.story.tasks.get(run_id, ()), spent, names)
     console.print("\nHistory, oldest first (UTC):")
     table = terminal.table("", "", "")
     table.show_header = False
-    for noted in told.story.journal:
+    for noted in subject_story.story.journal:
         generation = f"gen {noted.generation}" if noted.generation is not None else ""
         table.add_row(
             *terminal.cells(
@@ -53,11 +53,11 @@ def _tell(console: Console, told: SubjectStory) -> None:
             )
         )
     console.print(table)
-    for order in told.orders:
+    for order in subject_story.orders:
         console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'in flight'}")
-    document = told.document
-    advice = told.advice
-    todo = advice.todo if document is not None and not document.has_content else _advice(told)
+    document = subject_story.document
+    advice = subject_story.advice
+    todo = advice.todo if document is not None and not document.has_content else _advice(subject_story)
     console.print(f"\n{escape(advice.sentence)} {escape(todo)}")
 
 
@@ -117,9 +117,9 @@ def _open_task(detail: TaskDetail, name: str) -> str:
             return f"{name} is queued in lane {detail.lane}"
 
 
-def _advice(told: SubjectStory) -> str:
-    head = told.story.head
-    if any(order.state == CallState.PARKED for order in told.orders):
+def _advice(subject_story: SubjectStory) -> str:
+    head = subject_story.story.head
+    if any(order.state == CallState.PARKED for order in subject_story.orders):
         return "To continue: resolve the parked order; see holdfast orders --state parked."
     kind = f" --kind {head.kind}" if head.kind != "index" else ""
     match head.status:

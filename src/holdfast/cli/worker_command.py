@@ -29,27 +29,27 @@ def worker(
     return run.run(loaded, options)
 
 
-def _lanes(given: str | None, loaded: Settings) -> tuple[str, ...]:
-    if given is None:
+def _lanes(option: str | None, loaded: Settings) -> tuple[str, ...]:
+    if option is None:
         return loaded.worker_lanes
-    wanted = {lane.strip() for lane in given.split(",") if lane.strip()}
-    if not wanted or not wanted <= set(LANE_RANK):
-        unknown = ", ".join(sorted(wanted - set(LANE_RANK))) or "none given"
+    lanes = {lane.strip() for lane in option.split(",") if lane.strip()}
+    if not lanes or not lanes <= set(LANE_RANK):
+        unknown = ", ".join(sorted(lanes - set(LANE_RANK))) or "none given"
         message = f"--lanes has unknown lanes: {unknown}; choose from {', '.join(LANE_RANK)}"
         raise CommandError(message, Exit.USAGE, code="bad_lane")
-    return tuple(lane for lane in LANE_RANK if lane in wanted)
+    return tuple(lane for lane in LANE_RANK if lane in lanes)
 
 
-def _autoscale(given: str | None) -> tuple[int, int] | None:
-    if given is None:
+def _autoscale(option: str | None) -> tuple[int, int] | None:
+    if option is None:
         return None
     with contextlib.suppress(ValueError):
-        most, _, least = given.partition(",")
+        most, _, least = option.partition(",")
         pair = int(most), int(least or 1)
         if 1 <= pair[1] <= pair[0] <= MOST_PROCESSES:
             return pair
     raise CommandError(
-        f"--autoscale {given!r} should look like 8,2 (most, least), at most {MOST_PROCESSES}",
+        f"--autoscale {option!r} should look like 8,2 (most, least), at most {MOST_PROCESSES}",
         Exit.USAGE,
         code="bad_autoscale",
     )

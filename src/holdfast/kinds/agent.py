@@ -78,10 +78,10 @@ def _opening(errand: AgentTask, document: ReadyDocument) -> list[dict[str, Any]]
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": about}]
 
 
-def first_question(asked: Model, errand: AgentTask, document: ReadyDocument) -> Call:
+def first_question(model: Model, errand: AgentTask, document: ReadyDocument) -> Call:
     """The first call of an errand. How many follow depends on the answers: `most_steps` bounds them."""
     messages = _opening(errand, document)
-    return model_calls.conversation(asked, messages, tools=TOOLS, max_tokens=errand.answer_tokens)
+    return model_calls.conversation(model, messages, tools=TOOLS, max_tokens=errand.answer_tokens)
 
 
 class Agent:
@@ -95,7 +95,7 @@ class Agent:
         self._kept = agent_findings.of_run(db, work.claim.run_id)
         self._searches = 0
 
-    def run(self, asked: Model, errand: AgentTask) -> dict[str, Any]:
+    def run(self, model: Model, errand: AgentTask) -> dict[str, Any]:
         """The model's last word, with how it came to it."""
         messages = _opening(errand, self._document)
         used: list[str] = []
@@ -103,7 +103,7 @@ class Agent:
             last = step == errand.most_steps
             if last and step > 1:
                 messages.append({"role": "user", "content": ENOUGH})
-            result = self._ask(asked, errand, messages, () if last else TOOLS)
+            result = self._ask(model, errand, messages, () if last else TOOLS)
             said = model_calls.answer(result)
             calls = said.tool_calls[:MOST_CALLS_AT_ONCE]
             self._work.progress(step, errand.most_steps, unit="steps")
@@ -112,19 +112,19 @@ class Agent:
                     "answer": model_calls.text(result),
                     "steps": step,
                     "tools": used,
-                    "model": asked.name,
-                    "stand_in": asked.stand_in,
+                    "model": model.name,
+                    "stand_in": model.stand_in,
                 }
             messages.append({"role": "assistant", "content": said.text or None, "tool_calls": list(calls)})
             for call in calls:
-                name, told = self._use(call)
+                name, output = self._use(call)
                 used.append(name)
-                messages.append({"role": "tool", "tool_call_id": str(call.get("id", "")), "content": told})
+                messages.append({"role": "tool", "tool_call_id": str(call.get("id", "")), "content": output})
         raise AssertionError("the last step answers")
 
     def _ask(
         self,
-        asked: Model,
+        model: Model,
         errand: AgentTask,
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]],
@@ -136,7 +136,7 @@ class Agent:
                 "the agent has spent what it may (most_cost) and has no answer yet; raise it, or ask less"
             )
             raise WorkError(message, code="agent_over_cost")
-        call = model_calls.conversation(asked, messages, tools=tools, max_tokens=errand.answer_tokens)
+        call = model_calls.conversation(model, messages, tools=tools, max_tokens=errand.answer_tokens)
         return self._work.pay([call])[0]
 
     def _use(self, call: Mapping[str, Any]) -> tuple[str, str]:
@@ -145,38 +145,38 @@ class Agent:
         function = function if isinstance(function, dict) else {}
         name = str(function.get("name", ""))
         try:
-            given = json.loads(function.get("arguments") or "{}")
+            arguments = json.loads(function.get("arguments") or "{}")
         except (TypeError, ValueError, RecursionError):
-            given = None
-        if not isinstance(given, dict):
+            arguments = None
+        if not isinstance(arguments, dict):
             return name, "The arguments are not a JSON object."
         match name:
             case "load_text":
-                return name, self._load_text(given)
+                return name, self._load_text(arguments)
             case "search":
-                return name, self._find(given)
+                return name, self._find(arguments)
         return name[:40], "There is no such tool; there are load_text and search."
 
-    def _load_text(self, given: Mapping[str, Any]) -> str:
-        first, last = _whole(given.get("first"), 1), _whole(given.get("last"), self._document.pages)
+    def _load_text(self, arguments: Mapping[str, Any]) -> str:
+        first, last = _whole(arguments.get("first"), 1), _whole(arguments.get("last"), self._document.pages)
         text = self._document.between(first, last)
         if len(text) > MOST_TOOL_TEXT:
             return f"{text[:MOST_TOOL_TEXT]}\n\n[Cut off here; ask for fewer pages at a time.]"
         return text or f"Pages {first} to {last} have no text; there are 1 to {self._document.pages}."
 
-    def _find(self, given: Mapping[str, Any]) -> str:
+    def _find(self, arguments: Mapping[str, Any]) -> str:
         self._searches += 1
-        if (kept := self._kept.get(self._searches)) is not None:
-            return kept
+        if (earlier := self._kept.get(self._searches)) is not None:
+            return earlier
         claim = self._work.claim
-        count = min(MOST_HITS, max(1, _whole(given.get("count"), 5)))
-        question = plain(str(given.get("question") or ""))[:1000].strip()
-        found = self._search(claim.tenant, claim.collection or "", question, count) if question else ()
-        told = plain(json.dumps([dict(hit) for hit in found], ensure_ascii=False))[:MOST_TOOL_TEXT]
-        outcome = agent_findings.keep(self._db, claim, self._searches, told)
+        count = min(MOST_HITS, max(1, _whole(arguments.get("count"), 5)))
+        question = plain(str(arguments.get("question") or ""))[:1000].strip()
+        hits = self._search(claim.tenant, claim.collection or "", question, count) if question else ()
+        output = plain(json.dumps([dict(hit) for hit in hits], ensure_ascii=False))[:MOST_TOOL_TEXT]
+        outcome = agent_findings.keep(self._db, claim, self._searches, output)
         if isinstance(outcome, Fenced):
             raise FencedOutError(f"the write was refused: {outcome.reason}")
-        return told
+        return output
 
 
 def _whole(value: object, otherwise: int) -> int:

@@ -60,16 +60,16 @@ class BundleReader:
 
     def documents(self) -> Iterator[Record]:
         """The documents of the part."""
-        for told in self._part.documents():
-            yield record(told)
+        for line in self._part.documents():
+            yield record(line)
 
     def pieces(self, of: Record) -> Iterator[BundleChunk]:
         """The chunks of the document that was read last."""
         for _ in range(of.chunks):
-            told = next(self._chunks, None)
-            if told is None:
+            line = next(self._chunks, None)
+            if line is None:
                 raise bundles.bad("a document has fewer chunks than it says")
-            yield piece(told, self._part.vector(told.get("vector")))
+            yield piece(line, self._part.vector(line.get("vector")))
 
     def content(self) -> bundles.Bytes | None:
         """The next bytes: those of a document, then those of its thumbnail."""
@@ -85,9 +85,9 @@ class BundleReader:
         self._part.close()
 
 
-def record(told: Mapping[str, Any]) -> Record:
+def record(line: Mapping[str, Any]) -> Record:
     """The document of a line; BadRequestError for one that cannot be taken."""
-    chosen, options = told.get("index"), told.get("options")
+    chosen, options = line.get("index"), line.get("options")
     if not isinstance(chosen, dict) or not isinstance(options, dict | None):
         raise bundles.bad("a document does not say how it was indexed")
     known = {name: chosen[name] for name in index.Choices.__dataclass_fields__ if name in chosen}
@@ -96,54 +96,54 @@ def record(told: Mapping[str, Any]) -> Record:
     index.Choices(**known).checked()
     index.choices(index.Choices(model="any"), options)
     keys.canonical(chosen)
-    form = told.get("format")
+    form = line.get("format")
     if form is not None and form not in set(Format):
         form = None  # of a later release, which reads more
-    source = told.get("source")
+    source = line.get("source")
     return Record(
-        title=" ".join(_text(told, "title", MOST_TITLE).split()) or "untitled",
+        title=" ".join(_text(line, "title", MOST_TITLE).split()) or "untitled",
         source=DocumentSource(
-            digest_checked(_text(told, "digest", 64)),
+            digest_checked(_text(line, "digest", 64)),
             0,
             source if source in SOURCES else "upload",
-            name=_text(told, "name", MOST_TEXT),
-            url=_text(told, "url", MOST_TEXT) or None,
-            etag=_text(told, "etag", MOST_TEXT) or None,
-            last_modified=_text(told, "last_modified", MOST_TEXT) or None,
+            name=_text(line, "name", MOST_TEXT),
+            url=_text(line, "url", MOST_TEXT) or None,
+            etag=_text(line, "etag", MOST_TEXT) or None,
+            last_modified=_text(line, "last_modified", MOST_TEXT) or None,
         ),
         options=options,
         format=form,
-        pages=_number(told, "pages", 0),
-        chunks=_number(told, "chunks", 1),
+        pages=_number(line, "pages", 0),
+        chunks=_number(line, "chunks", 1),
         chosen=chosen,
     )
 
 
-def piece(told: Mapping[str, Any], vector: bytes) -> BundleChunk:
+def piece(line: Mapping[str, Any], vector: bytes) -> BundleChunk:
     """The chunk of a line; BadRequestError for one that cannot be taken."""
-    text, data = told.get("text"), told.get("data")
+    text, data = line.get("text"), line.get("data")
     if not isinstance(text, str) or not text:
         raise bundles.bad("a chunk has no text")
     headings = data.get("headings") if isinstance(data, dict) else None
     fits = isinstance(headings, list) and all(isinstance(each, str) for each in headings)
     if vector and not float_vectors.is_finite(vector):
         raise bundles.bad("a vector has something in it that is no number")
-    page = None if told.get("page") is None else _number(told, "page", 0)
-    kept = {"headings": [plain(each) for each in headings or ()]} if fits and headings else {}
-    return BundleChunk(plain(text), page, kept, vector)
+    page = None if line.get("page") is None else _number(line, "page", 0)
+    metadata = {"headings": [plain(each) for each in headings or ()]} if fits and headings else {}
+    return BundleChunk(plain(text), page, metadata, vector)
 
 
-def _text(told: Mapping[str, Any], name: str, most: int) -> str:
-    given = told.get(name)
-    text = "" if given is None else given
+def _text(line: Mapping[str, Any], name: str, most: int) -> str:
+    value = line.get(name)
+    text = "" if value is None else value
     if not isinstance(text, str) or not is_plain(text) or len(text.encode()) > 4 * most:
         raise bundles.bad(f"the {name} of a document cannot be kept")
     return text[:most]
 
 
-def _number(told: Mapping[str, Any], name: str, least: int) -> int:
-    given = told.get(name)
-    number = least if given is None and not least else given
+def _number(line: Mapping[str, Any], name: str, least: int) -> int:
+    value = line.get(name)
+    number = least if value is None and not least else value
     if type(number) is not int or not least <= number <= MOST_NUMBER:
         raise bundles.bad(f"{name} is no number that can be")
     return number
@@ -161,17 +161,17 @@ def verify(bundle: Bundle, most_bytes: int, check: Callable[[], None]) -> list[i
         size = 0
         for each in reader.documents():
             size += 1
-            for found in reader.pieces(each):
+            for chunk in reader.pieces(each):
                 totals[1] += 1
-                totals[2] += bool(found.vector)
+                totals[2] += bool(chunk.vector)
             check()
             _verify_content(reader, each, most_bytes, check)
         reader.check_end()
         reader.close()
         totals[0] += size
         sizes.append(size)
-    told = bundle.manifest
-    if totals != [told.documents, told.chunks, told.vectors]:
+    manifest = bundle.manifest
+    if totals != [manifest.documents, manifest.chunks, manifest.vectors]:
         raise bundles.bad("it has not as much in it as its manifest says")
     return sizes
 

@@ -28,5 +28,5 @@ def order(counts: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def pick(counts: Sequence[int], first: int, more: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """The `first` chunks of the order and `more` in reserve, each sorted by document and place."""
-    found = list(islice(order(counts), first + more))
-    return sorted(found[:first]), sorted(found[first:])
+    picked = list(islice(order(counts), first + more))
+    return sorted(picked[:first]), sorted(picked[first:])

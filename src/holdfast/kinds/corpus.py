@@ -37,11 +37,11 @@ class JobScope:
     def sources(self, db: Database) -> list[JobSource]:
         """Its ready documents; NotFoundError for a named one that is none of the collection's."""
         if self.documents is None:
-            found = job_sources.ready(db, self.tenant, self.collection, limit=MOST_DOCUMENTS + 1)
-            if len(found) > MOST_DOCUMENTS:
+            ready = job_sources.ready(db, self.tenant, self.collection, limit=MOST_DOCUMENTS + 1)
+            if len(ready) > MOST_DOCUMENTS:
                 message = f"the collection has more than {MOST_DOCUMENTS:,} documents; name some of them"
                 raise BadRequestError(message, code="bad_params")
-            return found
+            return ready
         missing = job_sources.unknown(db, self.tenant, self.collection, self.documents)
         if missing:
             raise NotFoundError(f"there is no document {missing[0]!r}", code="unknown_document")
@@ -57,11 +57,11 @@ def planned(db: Database, work: Work) -> list[JobSource]:
     """The sources of a job that is being planned; WorkError when there is nothing to read."""
     named = work.options.get("documents")
     chosen = tuple(str(each) for each in named) if isinstance(named, list) else None
-    sort, _, name = work.subject.partition(":")
+    subject_type, _, name = work.subject.partition(":")
     collection = work.claim.collection or name
-    if sort == "document":
-        found = documents.document(db, work.claim.tenant, name)
-        collection, chosen = found.collection if found is not None else collection, (name,)
+    if subject_type == "document":
+        document = documents.document(db, work.claim.tenant, name)
+        collection, chosen = document.collection if document is not None else collection, (name,)
     try:
         sources = JobScope(work.claim.tenant, collection, chosen).sources(db)
     except NotFoundError as error:
@@ -76,13 +76,13 @@ def planned(db: Database, work: Work) -> list[JobSource]:
 
 def named(params: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The documents that a request names, each once; None for all of the collection."""
-    given = params.get("documents")
-    if given is None:
+    names = params.get("documents")
+    if names is None:
         return None
-    texts = isinstance(given, list) and all(isinstance(each, str) and is_plain(each) for each in given)
-    if not texts or not 1 <= len(given) <= MOST_NAMED:
+    texts = isinstance(names, list) and all(isinstance(each, str) and is_plain(each) for each in names)
+    if not texts or not 1 <= len(names) <= MOST_NAMED:
         raise bad("documents", f"a list of 1 to {MOST_NAMED} ids")
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(names))
 
 
 def bad(name: str, form: str) -> BadRequestError:
@@ -99,10 +99,10 @@ def known(params: Mapping[str, Any], *names: str) -> None:
 
 def text_of(params: Mapping[str, Any], name: str, most: int) -> str:
     """A text among the parameters, empty if it is not there."""
-    given = params.get(name, "")
-    if not isinstance(given, str) or len(given) > most or not is_plain(given):
+    text = params.get(name, "")
+    if not isinstance(text, str) or len(text) > most or not is_plain(text):
         raise bad(name, f"text of at most {most:,} characters")
-    return given.strip()
+    return text.strip()
 
 
 def model_named(params: Mapping[str, Any]) -> dict[str, str]:
@@ -113,10 +113,10 @@ def model_named(params: Mapping[str, Any]) -> dict[str, str]:
 
 def whole(params: Mapping[str, Any], name: str, default: int, most: int) -> int:
     """A whole number from 1 among the parameters."""
-    given = params.get(name, default)
-    if type(given) is not int or not 1 <= given <= most:
+    number = params.get(name, default)
+    if type(number) is not int or not 1 <= number <= most:
         raise bad(name, f"a whole number from 1 to {most:,}")
-    return given
+    return number
 
 
 def frozen(params: Mapping[str, Any], model: Model, prompts: int) -> dict[str, Any]:

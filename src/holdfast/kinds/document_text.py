@@ -14,17 +14,17 @@ def read(db: Database, tenant: str, content: str) -> ReadyDocument:
 
     WorkError when another generation has been published since: it has follow-ups of its own.
     """
-    subject, _, wanted = content.rpartition("@")
+    subject, _, generation = content.rpartition("@")
     head = reads.head(db, tenant, subjects.INDEX, subject)
     passages: list[Passage] = []
     after = (-1, -1)
     while head is not None:
         page = reads.visible_chunks(db, head.id, after=after, limit=PAGE)
-        if page is None or str(page.generation) != wanted:
+        if page is None or str(page.generation) != generation:
             break
         passages += [Passage(each.chunk.text, each.chunk.page) for each in page.chunks]
         if len(page.chunks) < PAGE:
             return ReadyDocument(subject, page.generation, tuple(passages))
         after = (page.chunks[-1].slice, page.chunks[-1].chunk.position)
-    message = f"generation {wanted} of {subject} is not the published one any more"
+    message = f"generation {generation} of {subject} is not the published one any more"
     raise WorkError(message, code="generation_gone")

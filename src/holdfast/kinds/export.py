@@ -92,9 +92,9 @@ class Export:
                 missing = self._contents(work, bill, writer)
                 writer.end(_manifest(collection, bill, writer.parts))
             file.seek(0)
-            kept = self._shelf.put(file)
-        told = {"documents": bill.documents, "chunks": bill.chunks, "vectors": bill.vectors}
-        return Finish({"file": kept.digest, "bytes": kept.size, **told, "without_bytes": missing})
+            stored = self._shelf.put(file)
+        totals = {"documents": bill.documents, "chunks": bill.chunks, "vectors": bill.vectors}
+        return Finish({"file": stored.digest, "bytes": stored.size, **totals, "without_bytes": missing})
 
     def _rows(
         self, tx: Tx, work: Work, name: str, file: IO[bytes]
@@ -134,8 +134,8 @@ class Export:
             call = Call(model[0], "embeddings", model[1], each.text)
             known = each.result is not None and each.call_key == call.key(work.claim.tenant)
             vector = bytes(each.result) if known else b""
-            told = {"page": each.page, "text": each.text, "data": each.data, "vector": len(vector)}
-            chunks.write(bundles.line(told))
+            line = {"page": each.page, "text": each.text, "data": each.data, "vector": len(vector)}
+            chunks.write(bundles.line(line))
             vectors.write(vector)
             number += 1
             bill.vectors += known
@@ -143,8 +143,8 @@ class Export:
                 bill.models.add(model)
             if number % exports.CHUNKS_AT_ONCE == 0:
                 work.check()
-        kept = ("title", "name", "source", "url", "etag", "last_modified", "options", "format", "pages")
-        about = {each: getattr(row, each) for each in kept}
+        fields = ("title", "name", "source", "url", "etag", "last_modified", "options", "format", "pages")
+        about = {each: getattr(row, each) for each in fields}
         lines.write(bundles.line({**about, "digest": row.content, "chunks": number, "index": row.chosen}))
         part.documents += 1
         part.chunks += number

@@ -143,8 +143,8 @@ class Import:
         """True, and counted, when every document of the part answers queries in the collection already."""
         digests = [each.source.digest for each in reader.documents()]
         reader.close()
-        found = documents.by_digests(self._db, work.claim.tenant, work.claim.collection or "", digests)
-        if not all(each in found and found[each].visible for each in digests):
+        known = documents.by_digests(self._db, work.claim.tenant, work.claim.collection or "", digests)
+        if not all(each in known and known[each].visible for each in digests):
             return False
         brought.unchanged = len(digests)
         return True
@@ -197,16 +197,16 @@ class Import:
     def _content(self, reader: BundleReader, record: Record) -> "Arrived | None":
         """The document with its bytes on the shelf; None when the bundle has none of them."""
         content = reader.content()
-        kept = None
+        stored = None
         if content is not None:
-            kept = self._shelf.put(cast("BinaryIO", content), self._limits.document)
+            stored = self._shelf.put(cast("BinaryIO", content), self._limits.document)
         picture = reader.content()
         thumbnail = self._shelf.put(cast("BinaryIO", picture)).digest if picture is not None else None
-        if kept is None:
+        if stored is None:
             return None
-        if kept.digest != record.source.digest:
+        if stored.digest != record.source.digest:
             raise WorkError("the bytes of a document are not those that it names", code="bad_bundle")
-        return Arrived(record, kept.size, thumbnail)
+        return Arrived(record, stored.size, thumbnail)
 
     def _open(self, work: Work, arrived: "Arrived") -> Claim | None:
         """The right to bring the document; None when its content is in the collection already."""
@@ -242,14 +242,14 @@ class Import:
             work.check()
             chunks = [
                 Chunk(
-                    position=staged.chunks + place,
+                    position=staged.chunks + offset,
                     text=piece.text,
                     page=piece.page,
                     call_key=_call(record, piece).key(claim.tenant) if is_ours and piece.vector else None,
                     data=piece.data,
                     words=tokenizer.terms_of(piece.text).words,
                 )
-                for place, piece in enumerate(batch)
+                for offset, piece in enumerate(batch)
             ]
             if isinstance(tasks.stage(self._db, claim, chunks), Fenced):
                 return None

@@ -129,8 +129,8 @@ def _named(known: Mapping[str, Offer], layer: Mapping[str, Any], *, stored: bool
 def frozen(chosen: Choices, file_name: str) -> dict[str, Any]:
     """The options of a run: the choices, the file's name as a hint, and the versions that count."""
     versions = {"parsers": _parsers(), "chunker": chunk.VERSION, "words": tokenizer.VERSION}
-    kept = {name: getattr(chosen, name) for name in OPTIONS}
-    return {**kept, "name": file_name, "versions": versions}
+    options = {name: getattr(chosen, name) for name in OPTIONS}
+    return {**options, "name": file_name, "versions": versions}
 
 
 @cache
@@ -181,12 +181,12 @@ class Index:
         piece = work.payload
         form = Format(str(piece["format"]))
         path = self._shelf.path(work.content)
-        wanted = records.UnitRange(int(piece["first"]), int(piece["last"]))
+        units = records.UnitRange(int(piece["first"]), int(piece["last"]))
         earlier: Mapping[str, slices.DoneSlice] = {}
         if work.may_copy and work.claim.generation > 1:
             earlier = slices.published(self._db, work.claim.head_id)
         known = KnownSlices(_parts(chosen), frozenset(earlier))
-        cut = self._parser.cut(path, form, wanted, chosen.cutting(), known)
+        cut = self._parser.cut(path, form, units, chosen.cutting(), known)
         work.check()
         facts: dict[str, Any] = {
             "digest": cut.digest,
@@ -201,7 +201,7 @@ class Index:
             if self._has_vectors(work, copy):
                 work.note(f"{read}, took over {many(copy.chunks, 'chunk')} of version {copy.generation}")
                 return self._taken_over(work, copy, facts)
-            cut = self._parser.cut(path, form, wanted, chosen.cutting(), KnownSlices(known.parts))
+            cut = self._parser.cut(path, form, units, chosen.cutting(), KnownSlices(known.parts))
         pieces = cut.pieces or ()
         work.note(f"{read}, cut {many(len(pieces), 'chunk')} for {chosen.model} of {chosen.provider}")
         return self._embedded(work, chosen, pieces, facts)
@@ -220,29 +220,29 @@ class Index:
     def _embedded(
         self, work: Work, chosen: Choices, pieces: Sequence[ChunkText], facts: dict[str, Any]
     ) -> Finish:
-        wanted = [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
+        calls = [Call(chosen.provider, "embeddings", chosen.model, piece.text) for piece in pieces]
         large = len(pieces) > SMALL
         chunks: list[Chunk] = []
         numbers: list[bytes] = []
         for start in range(0, len(pieces), GROUP):
-            group = wanted[start : start + GROUP]
+            group = calls[start : start + GROUP]
             work.pay(group)
             terms = [tokenizer.terms_of(call.text) for call in group]
             numbers += [each.numbers for each in terms]
-            made = [
+            staged = [
                 Chunk(
-                    position=start + place,
+                    position=start + offset,
                     text=piece.text,
                     page=piece.page,
                     call_key=call.key(work.claim.tenant),
                     data={"headings": list(piece.headings)} if piece.headings else {},
-                    words=found.words,
+                    words=term.words,
                 )
-                for place, (piece, call, found) in enumerate(zip(pieces[start:], group, terms, strict=False))
+                for offset, (piece, call, term) in enumerate(zip(pieces[start:], group, terms, strict=False))
             ]
-            chunks += made
+            chunks += staged
             if large:
-                work.stage(made)
+                work.stage(staged)
                 stages = _stages(facts, work.spent.paid_calls, len(chunks), len(pieces))
                 work.note(_paid_line(work, len(chunks), len(pieces)))
                 work.progress(len(chunks), len(pieces), unit="chunks", stages=stages)
@@ -271,19 +271,19 @@ class Index:
 
     def publish(self, tx: Tx, claim: Claim) -> None:
         """The document's facts are those of the generation that becomes visible; one without text is none."""
-        found = slices.done(tx, claim.run_id)
-        total = sum(each.copy.chunks for each in found)
+        done = slices.done(tx, claim.run_id)
+        total = sum(each.copy.chunks for each in done)
         if not total:
             raise WorkError("the document has no text that could be found", code="no_text")
-        told = [each.result for each in found]
+        results = [each.result for each in done]
         documents.put_facts(
             tx,
             claim.tenant,
             subjects.document_id(claim.subject),
-            form=next((each["format"] for each in told if "format" in each), None),
-            pages=sum(int(each.get("pages", 0)) for each in told),
+            form=next((each["format"] for each in results if "format" in each), None),
+            pages=sum(int(each.get("pages", 0)) for each in results),
             chunks=total,
-            thumbnail=next((each["thumbnail"] for each in told if each.get("thumbnail")), None),
+            thumbnail=next((each["thumbnail"] for each in results if each.get("thumbnail")), None),
         )
 
 
@@ -308,8 +308,8 @@ def _stages(facts: Mapping[str, Any], paid: int, written: int, total: int) -> di
 
 
 def _chosen(work: Work) -> Choices:
-    kept = {name: work.options[name] for name in OPTIONS if name in work.options}
-    return Choices(**kept)
+    options = {name: work.options[name] for name in OPTIONS if name in work.options}
+    return Choices(**options)
 
 
 def _pages(cut: Cut, form: Format, piece: Mapping[str, Any]) -> int:

@@ -51,24 +51,24 @@ class SliceTally:
 
     def told(self) -> dict[str, Any]:
         """The counts that are not zero, as the result of a slice."""
-        found = {name: getattr(self, name) for name in COUNTS if getattr(self, name, 0)}
+        counts = {name: getattr(self, name) for name in COUNTS if getattr(self, name, 0)}
         if self.error is not None:
-            found["error"] = {"code": self.error.code, "message": self.error.message[:500]}
-        return found
+            counts["error"] = {"code": self.error.code, "message": self.error.message[:500]}
+        return counts
 
 
-def summed(told: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def summed(results: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """The counts of all slices together."""
-    return {name: sum(int(each.get(name, 0)) for each in told) for name in COUNTS}
+    return {name: sum(int(each.get(name, 0)) for each in results) for name in COUNTS}
 
 
 def why_nothing(tx: Tx, run_id: str, otherwise: str) -> WorkError:
     """The error of a job that has no result: what went wrong first, or that there was nothing to be found."""
-    told = [each.result for each in slices.done(tx, run_id)]
-    for each in told:
+    results = [each.result for each in slices.done(tx, run_id)]
+    for each in results:
         if isinstance(error := each.get("error"), dict):
             return WorkError(str(error["message"]), code=str(error["code"]))
-    if any(each.get("replaced") for each in told):
+    if any(each.get("replaced") for each in results):
         message = "the documents were replaced or deleted before they were read; ask again"
         return WorkError(message, code="documents_changed")
     return WorkError(otherwise, code="nothing_found")

@@ -68,21 +68,21 @@ def chosen(supplies: Supplies, options: Mapping[str, Any]) -> Model:
         usual = model(supplies)
         return usual if name is None else named(supplies, usual.provider, str(name))
     offer = kinds.offer(supplies.llm_offers, options["provider"])
-    if (wanted := str(name or offer.model or "")) == "":
+    if (model_name := str(name or offer.model or "")) == "":
         message = f"say which model of provider {options['provider']!r:.80} is to be asked"
         raise BadRequestError(message, code="bad_params")
-    return Model(offer.identity, wanted, models.sent_with(offer.parameters, wanted), offer.parameters)
+    return Model(offer.identity, model_name, models.sent_with(offer.parameters, model_name), offer.parameters)
 
 
-def required(asked: Model | None) -> Model:
+def required(model: Model | None) -> Model:
     """The model of a kind that asks one; WorkError where it was given none."""
-    if asked is None:
+    if model is None:
         raise WorkError("the work needs a language model and was given none", code="no_provider")
-    return asked
+    return model
 
 
 def question(
-    asked: Model | None,
+    model: Model | None,
     instruction: str,
     text: str,
     *,
@@ -95,11 +95,11 @@ def question(
     `hint` is for the stand-in alone, which cannot follow an instruction (see `local_llm`); no server sees it.
     """
     messages = [{"role": "system", "content": instruction}, {"role": "user", "content": text}]
-    return conversation(required(asked), messages, wants_json=wants_json, max_tokens=max_tokens, hint=hint)
+    return conversation(required(model), messages, wants_json=wants_json, max_tokens=max_tokens, hint=hint)
 
 
 def conversation(
-    asked: Model,
+    model: Model,
     messages: Sequence[Mapping[str, Any]],
     *,
     tools: Sequence[Mapping[str, Any]] = (),
@@ -108,15 +108,15 @@ def conversation(
     hint: Mapping[str, object] | None = None,
 ) -> Call:
     """The paid call that continues `messages`, in the OpenAI wire format; the model may call `tools`."""
-    params: dict[str, object] = {"messages_json": True, **asked.sends(max_tokens)}
+    params: dict[str, object] = {"messages_json": True, **model.sends(max_tokens)}
     if tools:
         params["tools"] = [dict(tool) for tool in tools]
     if wants_json:
         params["response_format"] = {"type": "json_object"}
-    if asked.stand_in and hint:
+    if model.stand_in and hint:
         params[local_llm.HINT] = dict(hint)
     text = keys.canonical([dict(message) for message in messages])
-    return Call(asked.provider, openai.CHAT, asked.name, text, params)
+    return Call(model.provider, openai.CHAT, model.name, text, params)
 
 
 def again(call: Call, answered: bytes, complaint: str) -> Call:
@@ -132,12 +132,12 @@ def again(call: Call, answered: bytes, complaint: str) -> Call:
 def answer(result: bytes) -> ModelAnswer:
     """What the settled `result` says; WorkError if it is no chat result at all."""
     try:
-        kept = json.loads(result)
+        reply = json.loads(result)
     except (ValueError, RecursionError) as error:
         raise WorkError("the model's answer is not readable", code="bad_answer") from error
-    if not isinstance(kept, dict):
+    if not isinstance(reply, dict):
         raise WorkError("the model's answer is not readable", code="bad_answer")
-    content, reason, tools = kept.get("content"), kept.get("finish_reason"), kept.get("tool_calls")
+    content, reason, tools = reply.get("content"), reply.get("finish_reason"), reply.get("tool_calls")
     return ModelAnswer(
         text=content if isinstance(content, str) else "",
         finish_reason=reason if isinstance(reason, str) else None,
@@ -162,9 +162,9 @@ def value(result: bytes, form: type[T]) -> T:
     WorkError where there is none, with its own code for an answer that the output limit cut off.
     """
     said = text(result)
-    found = _first(said[:MOST_TEXT], form)
-    if found is not None:
-        return found
+    parsed = _first(said[:MOST_TEXT], form)
+    if parsed is not None:
+        return parsed
     if answer(result).finish_reason == "length":
         message = "the answer was cut off at its output limit; ask for less at a time"
         raise WorkError(message, code="answer_cut")
@@ -190,17 +190,17 @@ def paid(work: Work, calls: Sequence[Call]) -> list[bytes | WorkError]:
 def _first(said: str, form: type[T]) -> T | None:
     decoder = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
     opening = "[" if form is list else "{"
-    place = said.find(opening)
+    position = said.find(opening)
     for _ in range(MOST_STARTS):
-        if place < 0:
+        if position < 0:
             return None
         try:
-            found, _end = decoder.raw_decode(said, place)
+            parsed, _end = decoder.raw_decode(said, position)
         except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, form) and _shallow(found):
-            return found
-        place = said.find(opening, place + 1)
+            parsed = None
+        if isinstance(parsed, form) and _shallow(parsed):
+            return parsed
+        position = said.find(opening, position + 1)
     return None
 
 

@@ -35,18 +35,18 @@ class PromptTask:
     answer_tokens: int = 1000
 
 
-def foreseen(asked: Model, wanted: PromptTask, document: ReadyDocument) -> tuple[list[Call], bool]:
+def foreseen(model: Model, task: PromptTask, document: ReadyDocument) -> tuple[list[Call], bool]:
     """The calls for a document, and whether these are all: what puts parts together is not known before.
 
     For that one call is counted, over answers as long as they may be. None for a document that is too long.
     """
-    parts = document.parts(wanted.part_tokens)
-    if len(parts) > wanted.most_parts:
+    parts = document.parts(task.part_tokens)
+    if len(parts) > task.most_parts:
         return [], True
-    calls = [_question(asked, wanted, wanted.instruction, text) for text in _texts(parts)]
+    calls = [_question(model, task, task.instruction, text) for text in _texts(parts)]
     if len(parts) > 1:
-        answers = "answer " * (wanted.answer_tokens * len(parts))
-        calls.append(_question(asked, wanted, TOGETHER.format(instruction=wanted.instruction), answers))
+        answers = "answer " * (task.answer_tokens * len(parts))
+        calls.append(_question(model, task, TOGETHER.format(instruction=task.instruction), answers))
     return calls, len(parts) == 1
 
 
@@ -57,34 +57,34 @@ def _texts(parts: list[str]) -> list[str]:
     return [PART.format(number=number, of=len(parts), text=text) for number, text in enumerate(parts, 1)]
 
 
-def _question(asked: Model, wanted: PromptTask, instruction: str, text: str) -> Call:
-    return model_calls.question(asked, instruction, text, max_tokens=wanted.answer_tokens)
+def _question(model: Model, task: PromptTask, instruction: str, text: str) -> Call:
+    return model_calls.question(model, instruction, text, max_tokens=task.answer_tokens)
 
 
-def run(work: Work, asked: Model, wanted: PromptTask, document: ReadyDocument) -> dict[str, Any]:
+def run(work: Work, model: Model, task: PromptTask, document: ReadyDocument) -> dict[str, Any]:
     """The model's answer over the whole document; WorkError before anything is paid if it is too long."""
-    parts = document.parts(wanted.part_tokens)
-    if len(parts) > wanted.most_parts:
+    parts = document.parts(task.part_tokens)
+    if len(parts) > task.most_parts:
         message = (
-            f"the document has {len(parts)} parts of {wanted.part_tokens} tokens, more than most_parts "
-            f"({wanted.most_parts}); raise it, or part_tokens, if you want to pay for that"
+            f"the document has {len(parts)} parts of {task.part_tokens} tokens, more than most_parts "
+            f"({task.most_parts}); raise it, or part_tokens, if you want to pay for that"
         )
         raise WorkError(message, code="document_too_long")
     read = len(parts)
-    answers = _ask(work, asked, wanted, wanted.instruction, _texts(parts))
+    answers = _ask(work, model, task, task.instruction, _texts(parts))
     while len(answers) > 1:
-        packs = ready_documents.packed(answers, wanted.part_tokens)
+        packs = ready_documents.packed(answers, task.part_tokens)
         if len(packs) == len(answers):
             # Answers that fill a part each: two at a time, so that every round has fewer.
-            packs = ["\n\n".join(answers[place : place + 2]) for place in range(0, len(answers), 2)]
-        answers = _ask(work, asked, wanted, TOGETHER.format(instruction=wanted.instruction), packs)
-    return {"answer": answers[0], "parts": read, "model": asked.name, "stand_in": asked.stand_in}
+            packs = ["\n\n".join(answers[first : first + 2]) for first in range(0, len(answers), 2)]
+        answers = _ask(work, model, task, TOGETHER.format(instruction=task.instruction), packs)
+    return {"answer": answers[0], "parts": read, "model": model.name, "stand_in": model.stand_in}
 
 
-def _ask(work: Work, asked: Model, wanted: PromptTask, instruction: str, texts: list[str]) -> list[str]:
+def _ask(work: Work, model: Model, task: PromptTask, instruction: str, texts: list[str]) -> list[str]:
     answers: list[str] = []
     for start in range(0, len(texts), GROUP):
-        calls = [_question(asked, wanted, instruction, text) for text in texts[start : start + GROUP]]
+        calls = [_question(model, task, instruction, text) for text in texts[start : start + GROUP]]
         answers += [model_calls.text(result) for result in work.pay(calls)]
         if len(texts) > GROUP:
             work.progress(len(answers), len(texts), unit="parts")

@@ -207,8 +207,8 @@ def _check_pattern(pattern: str, where: str, number: int) -> None:
 def _matcher(pattern: str) -> Callable[[str], bool]:
     """A question whether a text has a match, in time linear in the text; SchemaError for what cannot be."""
     if (parts := _NO_MATCH_FIRST.fullmatch(pattern)) is not None:
-        unwanted, wanted = _matcher(f"^(?:{parts[1]})"), _matcher(f"^{parts[2]}")
-        return lambda text: wanted(text) and not unwanted(text)
+        unwanted, rest = _matcher(f"^(?:{parts[1]})"), _matcher(f"^{parts[2]}")
+        return lambda text: rest(text) and not unwanted(text)
     validator = pydantic_core.SchemaValidator(core_schema.str_schema(pattern=pattern))
     return validator.isinstance_python
 

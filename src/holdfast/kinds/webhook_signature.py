@@ -29,16 +29,16 @@ def is_derived(text: str) -> bool:
     return _KEPT.fullmatch(text) is not None
 
 
-def secret(key: str | None, found: str) -> str:
-    """The secret of which `found` is kept; KeyMissingError when it needs another key than this."""
-    match = _KEPT.fullmatch(found)
+def secret(key: str | None, stored: str) -> str:
+    """The secret that `stored` stands for; KeyMissingError if it needs another key than this one."""
+    match = _KEPT.fullmatch(stored)
     if match is None:
-        return found
+        return stored
     if key is None or match[1] != _mark(key):
         state = "not set" if key is None else "another one"
         raise KeyMissingError(f"the secret was drawn under HOLDFAST_WEBHOOK_KEY, which is {state} here")
-    made = hmac.new(key.encode(), f"webhook:{match[2]}".encode(), hashlib.sha256).digest()
-    return base64.urlsafe_b64encode(made).decode().rstrip("=")
+    digest = hmac.new(key.encode(), f"webhook:{match[2]}".encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def _mark(key: str) -> str:

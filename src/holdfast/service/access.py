@@ -73,14 +73,14 @@ class Identity:
     concurrency: int | None = None
     credential: Credential | None = None
 
-    def may(self, wanted: Scope) -> bool:
+    def may(self, required: Scope) -> bool:
         """True when one of the scopes is this one, or includes it."""
-        return any(RANK[scope] >= RANK[wanted] for scope in self.scopes)
+        return any(RANK[scope] >= RANK[required] for scope in self.scopes)
 
-    def require(self, wanted: Scope) -> None:
+    def require(self, required: Scope) -> None:
         """Return if the caller may; otherwise ScopeMissingError."""
-        if not self.may(wanted):
-            raise ScopeMissingError(f"this key has no {wanted} scope; use one that has")
+        if not self.may(required):
+            raise ScopeMissingError(f"this key has no {required} scope; use one that has")
 
 
 NEIGHBOUR = Identity("default", "api:loopback", frozenset(Scope))
@@ -125,7 +125,7 @@ class Access:
         if (rate is not None and not 0 < rate <= MOST_RATE) or (concurrency is not None and concurrency < 1):
             raise BadRequestError("a key must be allowed to ask at least now and then", code="bad_request")
         token = PREFIX + secrets.token_urlsafe(32)
-        made = keys.make(
+        key = keys.make(
             self._db,
             secrets.token_hex(4),
             digest(token),
@@ -136,7 +136,7 @@ class Access:
             rate=rate,
             concurrency=concurrency,
         )
-        return Made(made, token)
+        return Made(key, token)
 
     def every(self) -> tuple[Key, ...]:
         """All keys, the oldest first."""

@@ -67,7 +67,7 @@ class Actions:
         self,
         wish: Wish,
         collection: str,
-        sort: str,
+        action_type: str,
         params: Mapping[str, Any],
         *,
         name: str = "",
@@ -78,12 +78,12 @@ class Actions:
         Without `existing` only documents that become ready from now on are. The same action twice is one
         action: two clicks fire once.
         """
-        secret = checked_secret(params.get("secret")) if sort == "webhook" else None
-        options = self.checked(sort, params)
+        secret = checked_secret(params.get("secret")) if action_type == "webhook" else None
+        options = self.checked(action_type, params)
         named = _named(name)
-        kind, pipeline = kinds.kind_of(self._engine.registry, sort)
-        kept = secret or (
-            webhook_signature.kept(self._key, secrets.token_urlsafe(32)) if sort == "webhook" else None
+        kind, pipeline = kinds.kind_of(self._engine.registry, action_type)
+        stored_secret = secret or (
+            webhook_signature.kept(self._key, secrets.token_urlsafe(32)) if action_type == "webhook" else None
         )
         before = {each.id for each in self.all(wish.tenant, collection)}
         action_id = actions.add_action(
@@ -96,27 +96,27 @@ class Actions:
             token=keys.digest(collection, keys.canonical(options), named, secret or ""),
             actor=wish.actor,
             name=named,
-            secret=kept,
+            secret=stored_secret,
             most=VISITED_AT_ONCE,
             existing=existing,
         )
         self._engine.wake({Lane.FOLLOW_UP: 1})
-        found = self.one(wish.tenant, collection, action_id)
-        mine = kept is not None and actions.secret_of(self._db, action_id) == kept
+        action = self.one(wish.tenant, collection, action_id)
+        mine = stored_secret is not None and actions.secret_of(self._db, action_id) == stored_secret
         drawn = (
-            webhook_signature.secret(self._key, kept)
-            if kept is not None and mine and secret is None
+            webhook_signature.secret(self._key, stored_secret)
+            if stored_secret is not None and mine and secret is None
             else None
         )
         ready = estimates.ready(self._db, wish.tenant, collection) if existing else 0
-        return ActionAddition(found, action_id not in before, drawn, ready)
+        return ActionAddition(action, action_id not in before, drawn, ready)
 
-    def checked(self, sort: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    def checked(self, action_type: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What a follow-up of such an action is frozen with; BadRequestError for what can never be done."""
-        _, spec = self._engine.registry.action(sort)
-        own = {name: value for name, value in params.items() if (sort, name) != ("webhook", "secret")}
-        options = {"sort": sort, **parameters.checked(spec, own)}
-        if sort == "webhook" and not self._allow_private:
+        _, spec = self._engine.registry.action(action_type)
+        own = {name: value for name, value in params.items() if (action_type, name) != ("webhook", "secret")}
+        options = {"sort": action_type, **parameters.checked(spec, own)}
+        if action_type == "webhook" and not self._allow_private:
             check_public(options["url"])
         if options.get("provider") is not None:
             model_calls.chosen(self._supplies, options)
@@ -152,10 +152,10 @@ class Actions:
 
     def remove(self, wish: Wish, collection: str, action_id: int) -> Action:
         """The action fires no more; its follow-ups and deliveries that have not ended are cancelled."""
-        found = self.one(wish.tenant, collection, action_id)
+        action = self.one(wish.tenant, collection, action_id)
         if isinstance(actions.remove_action(self._db, wish.tenant, action_id, actor=wish.actor), Fenced):
             raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
-        return found
+        return action
 
     def test(self, wish: Wish, collection: str, action_id: int) -> str:
         """The id of a test event that is on its way to the webhook; BadRequestError for another sort.
@@ -228,10 +228,10 @@ class Deliveries:
 
     def one(self, tenant: str, event_id: str) -> Delivery:
         """The delivery; NotFoundError when the tenant has none such."""
-        found = delivery_attempts.one(self._db, tenant, event_id)
-        if found is None:
+        delivery = delivery_attempts.one(self._db, tenant, event_id)
+        if delivery is None:
             raise NotFoundError(f"there is no delivery {event_id!r}", code="unknown_delivery")
-        return found
+        return delivery
 
     def resend(self, wish: Wish, event_id: str) -> bool:
         """The event is due at once; False when it is being sent anyway."""
@@ -253,7 +253,7 @@ class Visits:
 
     def __call__(self) -> int:
         """One turn; answers how many follow-ups were made or ended. The sweep's own look wakes for them."""
-        made = sum(
+        created = sum(
             actions.visit(self._db, action_id, VISITED_PER_TURN)
             for action_id in actions.unvisited(self._db, 10)
         )
@@ -261,18 +261,18 @@ class Visits:
             actions.cancel_follow_ups(self._db, tenant, action_id, most=VISITED_PER_TURN)
             for action_id, tenant in actions.unended(self._db, 10)
         )
-        return made + ended
+        return created + ended
 
 
 def _not_retried(reason: str, action_id: int) -> BadRequestError | NotFoundError:
     if reason == "unknown":
         message = f"action {action_id} has done nothing with this document that could be done again"
         return NotFoundError(message, code="unknown_action")
-    told = {
+    messages = {
         "action_removed": "its action was removed; add that again",
         "run_success": "it has succeeded; there is nothing to be done again",
     }
-    message = told.get(reason, "it is queued or running already; wait for it")
+    message = messages.get(reason, "it is queued or running already; wait for it")
     return BadRequestError(message, code="nothing_to_retry")
 
 

@@ -71,10 +71,10 @@ class Billing:
 
     def order(self, tenant: str | None, order_id: str) -> OpenOrder:
         """An order that is not settled; NotFoundError when there is none."""
-        found = billing.order(self._db, tenant, order_id)
-        if found is None:
+        order = billing.order(self._db, tenant, order_id)
+        if order is None:
             raise NotFoundError(f"there is no order {order_id!r}", code="unknown_order")
-        return found
+        return order
 
     def resolve(self, order: OpenOrder, *, charged: bool, actor: str) -> CallState:
         """A person has said whether the order was charged: it goes on, or is void. Else ConflictError."""
@@ -119,14 +119,14 @@ class Billing:
 
 def refusal(reason: str) -> tuple[str, str]:
     """The code and the sentence for a request that was refused for its price."""
-    sort, _, scope = reason.partition(":")
-    if (sort, scope) == ("unpriced", "max_cost"):
+    refusal_type, _, scope = reason.partition(":")
+    if (refusal_type, scope) == ("unpriced", "max_cost"):
         message = (
             "the request has a `max_cost`, and no price is known for the model; set its price or "
             "`free = true` in [providers.NAME], or leave `max_cost` out"
         )
         return "unpriced", message
-    if sort == "unpriced":
+    if refusal_type == "unpriced":
         message = (
             f"the budget of the {scope} has a hard limit, and no price is known for the model; set its price "
             "or `free = true` in [providers.NAME], or remove the limit"
@@ -139,8 +139,8 @@ def checked_scope(scope: str) -> str | None:
     """The collection that a scope names, None for the tenant as a whole; BadRequestError for neither."""
     if scope == budgets.TENANT:
         return None
-    sort, _, collection = scope.partition(":")
-    if sort != "collection" or not TENANT.fullmatch(collection):
+    scope_type, _, collection = scope.partition(":")
+    if scope_type != "collection" or not TENANT.fullmatch(collection):
         message = f"scope {scope!r:.80} is neither `tenant` nor `collection:ID`"
         raise BadRequestError(message, code="bad_budget")
     return collection

@@ -24,7 +24,7 @@ class Changed:
     """A collection as changed; how many of its documents were asked for again, how many are still to be."""
 
     collection: Collection
-    asked: int = 0
+    requested: int = 0
     to_follow: int = 0
 
 
@@ -103,15 +103,15 @@ class Collections:
         Some are asked for here and the rest by the sweep, all at the lowest priority; their old generation
         answers until the new one is there.
         """
-        found = self.get(wish.tenant, collection_id)
-        chosen = found.options if options is None else {**found.options, **options}
+        current = self.get(wish.tenant, collection_id)
+        chosen = current.options if options is None else {**current.options, **options}
         chosen = {name: value for name, value in chosen.items() if value is not None}
         index.choices(self._defaults, chosen)
         begun = collections.set_collection(
             self._db,
             wish.tenant,
             collection_id,
-            title=found.title if title is None else names.title(title),
+            title=current.title if title is None else names.title(title),
             options=chosen,
             actor=wish.actor,
             ask_again=options is not None,

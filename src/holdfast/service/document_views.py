@@ -95,21 +95,21 @@ class Viewing:
         """The document as it stands."""
         return self.views([document])[0]
 
-    def views(self, found: Sequence[Document]) -> list[DocumentView]:
+    def views(self, documents: Sequence[Document]) -> list[DocumentView]:
         """The documents as they stand, in the same order."""
-        known = events.standings(self._db, {one.run_id for one in found if one.run_id is not None})
-        return [DocumentView(one, known.get(one.run_id or "")) for one in found]
+        known = events.standings(self._db, {one.run_id for one in documents if one.run_id is not None})
+        return [DocumentView(one, known.get(one.run_id or "")) for one in documents]
 
-    def listed(self, wanted: DocumentQuery) -> tuple[list[DocumentView], str | None]:
+    def listed(self, query: DocumentQuery) -> tuple[list[DocumentView], str | None]:
         """The documents that are wanted, and the cursor of the page after; None when this is the last."""
-        views, place = self.places(wanted)
-        return views, None if place is None else cursor_of(wanted.sort, place)
+        views, position = self.places(query)
+        return views, None if position is None else cursor_of(query.sort, position)
 
-    def places(self, wanted: DocumentQuery) -> tuple[list[DocumentView], PagePosition | None]:
+    def places(self, query: DocumentQuery) -> tuple[list[DocumentView], PagePosition | None]:
         """As `listed`, with the place itself, for a reader in this process."""
-        found = document_lists.page(self._db, wanted)
-        follows = found[-1].position if len(found) == wanted.limit else None
-        return self.views([each.document for each in found]), follows
+        rows = document_lists.page(self._db, query)
+        follows = rows[-1].position if len(rows) == query.limit else None
+        return self.views([each.document for each in rows]), follows
 
     def some(self, tenant: str, collection: str, ids: Collection[str]) -> list[DocumentView]:
         """Those of the documents that are in the collection."""
@@ -125,38 +125,38 @@ class Viewing:
 
     def run(self, tenant: str, run_id: str, *, lines: int) -> RunProgress:
         """A run of the tenant with the latest lines of its log; NotFoundError when it has no such run."""
-        found = reads.progress_of(self._db, run_id, lines)
-        if found is None or found.run.tenant != tenant:
+        progress = reads.progress_of(self._db, run_id, lines)
+        if progress is None or progress.run.tenant != tenant:
             raise NotFoundError(f"there is no run {run_id!r}", code="unknown_run")
-        return found
+        return progress
 
 
-def cursor_of(sort: SortKey, place: PagePosition) -> str:
+def cursor_of(key: SortKey, position: PagePosition) -> str:
     """A place in a sorted list, for whoever asks for the page after it; by ids it is the id itself."""
-    if sort is SortKey.ID:
-        return place.id
-    told = json.dumps([sort, place.value, place.id]).encode()
-    return base64.urlsafe_b64encode(told).decode().rstrip("=")
+    if key is SortKey.ID:
+        return position.id
+    encoded = json.dumps([key, position.value, position.id]).encode()
+    return base64.urlsafe_b64encode(encoded).decode().rstrip("=")
 
 
-def place_of(sort: SortKey, cursor: str | None) -> PagePosition | None:
+def place_of(key: SortKey, cursor: str | None) -> PagePosition | None:
     """The place that a cursor stands for, None for none; BadRequestError for one of another list."""
     if cursor is None:
         return None
     wrong = BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
-    if sort is SortKey.ID:
+    if key is SortKey.ID:
         if not TENANT.fullmatch(cursor):
             raise wrong
         return PagePosition(cursor, cursor)
     try:
-        told = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        fields = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error, RecursionError):
         raise wrong from None
-    if not isinstance(told, list) or len(told) != 3 or told[0] != sort:
+    if not isinstance(fields, list) or len(fields) != 3 or fields[0] != key:
         raise wrong
-    _, value, name = told
+    _, value, name = fields
     fits = (
-        isinstance(value, str) if sort is SortKey.TITLE else type(value) in {int, float} and abs(value) < 1e18
+        isinstance(value, str) if key is SortKey.TITLE else type(value) in {int, float} and abs(value) < 1e18
     )
     if not fits or (isinstance(value, str) and not is_plain(value)):
         raise wrong

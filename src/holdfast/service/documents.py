@@ -86,10 +86,10 @@ class Documents:
 
     def get(self, tenant: str, document_id: str) -> Document:
         """The document; NotFoundError when there is none."""
-        found = documents.document(self._db, tenant, document_id)
-        if found is None:
+        document = documents.document(self._db, tenant, document_id)
+        if document is None:
             raise NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
-        return found
+        return document
 
     def find(self, tenant: str, document_id: str) -> Document | None:
         """The document; None when there is none."""
@@ -98,17 +98,19 @@ class Documents:
     def walk(self, tenant: str, collection_id: str, step: int = 200) -> Iterator[Document]:
         """Every document of a collection, read a page at a time."""
         after = ""
-        while found := documents.page(self._db, tenant, collection_id, after=after, limit=step):
-            yield from found
-            after = found[-1].id
+        while page := documents.page(self._db, tenant, collection_id, after=after, limit=step):
+            yield from page
+            after = page[-1].id
 
-    def is_current(self, collection: Collection, found: Document) -> bool:
+    def is_current(self, collection: Collection, document: Document) -> bool:
         """True when the document is indexed as it would be indexed now: asking would change nothing."""
-        return found.status is Status.SUCCESS and found.visible and self.is_as_asked(collection, found)
+        return (
+            document.status is Status.SUCCESS and document.visible and self.is_as_asked(collection, document)
+        )
 
-    def is_as_asked(self, collection: Collection, found: Document) -> bool:
+    def is_as_asked(self, collection: Collection, document: Document) -> bool:
         """True when the document was last asked for as it would be now: same content, options and reader."""
-        return found.fingerprint == self._ask(Wish(found.tenant), collection, found).fingerprint
+        return document.fingerprint == self._ask(Wish(document.tenant), collection, document).fingerprint
 
     # Adding
 
@@ -181,8 +183,8 @@ class Documents:
     ) -> IndexRequest:
         """The request to index documents of the collection by the options that hold for each of them now."""
 
-        def ask(found: Document) -> Ask:
-            return self._ask(wish, collection, found, force=force, expect_generation=expect_generation)
+        def ask(document: Document) -> Ask:
+            return self._ask(wish, collection, document, force=force, expect_generation=expect_generation)
 
         return IndexRequest(ask, self._engine.host.token, self._engine.parts.patience)
 
@@ -190,7 +192,7 @@ class Documents:
         self,
         wish: Wish,
         collection: Collection,
-        found: Document,
+        document: Document,
         *,
         force: bool = False,
         expect_generation: int | None = None,
@@ -198,9 +200,9 @@ class Documents:
         return self._engine.checked(
             Ask(
                 kind=index.NAME,
-                subject=subjects.of_document(found.id),
-                content=found.digest,
-                options=index.frozen(self._chosen(collection, found), found.name),
+                subject=subjects.of_document(document.id),
+                content=document.digest,
+                options=index.frozen(self._chosen(collection, document), document.name),
                 tenant=wish.tenant,
                 collection=collection.id,
                 lane=wish.lane,
@@ -212,10 +214,10 @@ class Documents:
             )
         )
 
-    def _chosen(self, collection: Collection, found: Document) -> index.Choices:
+    def _chosen(self, collection: Collection, document: Document) -> index.Choices:
         """How the document is indexed; most of a collection have no options of their own, and are alike."""
-        if found.options:
-            return index.choices(self._defaults, collection.options, found.options)
+        if document.options:
+            return index.choices(self._defaults, collection.options, document.options)
         usual = self._usual
         if usual is None or usual[0] is not collection:
             self._usual = usual = (collection, index.choices(self._defaults, collection.options))
@@ -227,17 +229,17 @@ class Documents:
         self, wish: Wish, document_id: str, upload: Upload, *, expect_generation: int | None = None
     ) -> Taking:
         """The document has new content and is asked for; its old generation answers until that is indexed."""
-        found = self.get(wish.tenant, document_id)
-        return self._set(wish, found, self.keep(upload).source, expect_generation)
+        document = self.get(wish.tenant, document_id)
+        return self._set(wish, document, self.keep(upload).source, expect_generation)
 
     def _set(
-        self, wish: Wish, found: Document, source: DocumentSource, expect_generation: int | None
+        self, wish: Wish, document: Document, source: DocumentSource, expect_generation: int | None
     ) -> Taking:
-        collection = collections.existing(self._db, wish.tenant, found.collection)
+        collection = collections.existing(self._db, wish.tenant, document.collection)
         request = self.request(wish, collection, expect_generation=expect_generation)
         with quotas.noting(self._db, wish.tenant, wish.actor):
-            answer = document_requests.set_source(self._db, found, source, request, self._quota)
-        return self.settled(wish, found.id, answer)
+            answer = document_requests.set_source(self._db, document, source, request, self._quota)
+        return self.settled(wish, document.id, answer)
 
     def change(
         self,
@@ -252,11 +254,11 @@ class Documents:
 
         Changed options make a new generation; the old one answers until that is indexed.
         """
-        found = self.get(wish.tenant, document_id)
-        collection = collections.existing(self._db, wish.tenant, found.collection)
+        document = self.get(wish.tenant, document_id)
+        collection = collections.existing(self._db, wish.tenant, document.collection)
         answer = document_requests.change(
             self._db,
-            found,
+            document,
             title=None if title is None else names.title(title),
             options=options,
             request=self.request(wish, collection, expect_generation=expect_generation),
@@ -266,13 +268,13 @@ class Documents:
 
     def refresh(self, wish: Wish, document_id: str, *, expect_generation: int | None = None) -> Taking:
         """What is at the document's URL now is what it wants; nothing happens if that has not changed."""
-        found = self.get(wish.tenant, document_id)
-        if found.url is None:
+        document = self.get(wish.tenant, document_id)
+        if document.url is None:
             raise BadRequestError("the document did not come from an address", code="no_url")
-        source = self._fetched(found.url, fetch.Validators(found.etag, found.last_modified))
+        source = self._fetched(document.url, fetch.Validators(document.etag, document.last_modified))
         if source is None:
             return self.index(wish, document_id, expect_generation=expect_generation)
-        return self._set(wish, found, source, expect_generation)
+        return self._set(wish, document, source, expect_generation)
 
     def _first_content(self, url: str) -> DocumentSource:
         source = self._fetched(url, fetch.Validators())
@@ -302,23 +304,23 @@ class Documents:
         self, wish: Wish, document_id: str, *, force: bool = False, expect_generation: int | None = None
     ) -> Taking:
         """The document is asked for once more, by the options that hold now."""
-        found = self.get(wish.tenant, document_id)
-        return self.ask(wish, found, force=force, expect_generation=expect_generation)
+        document = self.get(wish.tenant, document_id)
+        return self.ask(wish, document, force=force, expect_generation=expect_generation)
 
     def ask(
-        self, wish: Wish, found: Document, *, force: bool = False, expect_generation: int | None = None
+        self, wish: Wish, document: Document, *, force: bool = False, expect_generation: int | None = None
     ) -> Taking:
         """As `index`, for a document that was just looked up. One without content is fetched from its URL."""
-        if not found.has_content:
-            if found.url is None:
-                raise missing_content.refused(found)
-            return self._set(wish, found, self._first_content(found.url), expect_generation)
-        collection = collections.existing(self._db, wish.tenant, found.collection)
+        if not document.has_content:
+            if document.url is None:
+                raise missing_content.refused(document)
+            return self._set(wish, document, self._first_content(document.url), expect_generation)
+        collection = collections.existing(self._db, wish.tenant, document.collection)
         request = self.request(wish, collection, force=force, expect_generation=expect_generation)
-        answer = document_requests.ask(self._db, found, request)
+        answer = document_requests.ask(self._db, document, request)
         if answer.disposition is Disposition.DUPLICATE:
-            return Taking(document_requests.asked_for(found, answer), answer)
-        return self.settled(wish, found.id, answer)
+            return Taking(document_requests.asked_for(document, answer), answer)
+        return self.settled(wish, document.id, answer)
 
     def settled(self, wish: Wish, document_id: str, answer: RequestResult | Taken) -> Taking:
         """What became of a document that was changed; an error where the store has refused to change it."""
@@ -337,12 +339,12 @@ class Documents:
         head_id = self.get(wish.tenant, document_id).head_id
         return head_id is not None and isinstance(self._engine.cancel(head_id, actor=wish.actor), Landed)
 
-    def end_run(self, wish: Wish, found: Document, *, expect_generation: int | None = None) -> bool:
+    def end_run(self, wish: Wish, document: Document, *, expect_generation: int | None = None) -> bool:
         """The run that was seen has ended; False when it had already, or a later one has taken its place."""
-        expect(found.generation, expect_generation)
-        if found.head_id is None or found.run_id is None:
+        expect(document.generation, expect_generation)
+        if document.head_id is None or document.run_id is None:
             return False
-        outcome = self._engine.cancel(found.head_id, run_id=found.run_id, actor=wish.actor)
+        outcome = self._engine.cancel(document.head_id, run_id=document.run_id, actor=wish.actor)
         return isinstance(outcome, Landed)
 
     def delete(self, wish: Wish, document_id: str) -> None:
@@ -364,10 +366,10 @@ class Documents:
 
     def ask_again(self, which: Round, document_id: str) -> RequestResult:
         """What became of the request for a document whose collection has other options."""
-        found = self.get(which.tenant, document_id)
-        if not found.has_content:
-            return document_requests.unchanged(found, "no_content")
-        return self.ask(Wish(which.tenant, which.actor, Lane.BULK, 9, which.max_cost), found).answer
+        document = self.get(which.tenant, document_id)
+        if not document.has_content:
+            return document_requests.unchanged(document, "no_content")
+        return self.ask(Wish(which.tenant, which.actor, Lane.BULK, 9, which.max_cost), document).answer
 
     def end_for(self, which: Round, document_id: str) -> None:
         """The work of a document whose collection was deleted has ended."""

@@ -213,9 +213,11 @@ class Estimating:
         self, tenant: str, collection_id: str, *, options: Mapping[str, Any] | None = None
     ) -> Estimate:
         """What it would cost if the collection had these options: an option that is null is the default."""
-        found = self._collections.get(tenant, collection_id)
-        merged = {**found.options, **(options or {})}
-        changed = replace(found, options={name: each for name, each in merged.items() if each is not None})
+        collection = self._collections.get(tenant, collection_id)
+        merged = {**collection.options, **(options or {})}
+        changed = replace(
+            collection, options={name: each for name, each in merged.items() if each is not None}
+        )
         chosen = index.choices(self._defaults, changed.options)
 
         def concerns(document: Document) -> bool:
@@ -228,7 +230,7 @@ class Estimating:
             pieces, exact = self._pieces(tenant, document, mine, clock)
             return None if pieces is None else (_calls(pieces, mine), exact)
 
-        return self._sampled(tenant, found, chosen, concerns, calls, clock)
+        return self._sampled(tenant, collection, chosen, concerns, calls, clock)
 
     def of_job(self, tenant: str, collection_id: str, kind: str, params: Mapping[str, Any]) -> Estimate:
         """What a job of this kind over the published documents of the collection would cost.
@@ -239,7 +241,7 @@ class Estimating:
         estimate = spec.estimate
         if estimate is None:
             raise BadRequestError(f"jobs of kind {kind!r:.40} give no estimate", code="no_estimate")
-        found = self._collections.get(tenant, collection_id)
+        collection = self._collections.get(tenant, collection_id)
         checked = parameters.checked(spec, params)
         model = jobs.asked(self._supplies, checked) if spec.asks_model else None
         named = checked.get("documents")
@@ -250,13 +252,13 @@ class Estimating:
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
             return estimate(checked, [each.text for each in self._passages(document)], model), True
 
-        chosen = replace(self._collections.choices(found), model=model.name if model is not None else "")
-        estimated = self._sampled(tenant, found, chosen, concerns, calls, _Clock(self._seconds))
+        chosen = replace(self._collections.choices(collection), model=model.name if model is not None else "")
+        estimated = self._sampled(tenant, collection, chosen, concerns, calls, _Clock(self._seconds))
         return _bounded(estimated, spec.most_calls(checked) if spec.most_calls is not None else None)
 
     def of_action(self, tenant: str, collection_id: str, options: Mapping[str, Any]) -> Estimate:
         """What an action with these checked options would cost on every document that is ready now."""
-        found = self._collections.get(tenant, collection_id)
+        collection = self._collections.get(tenant, collection_id)
         _, spec = self._engine.registry.action(str(options["sort"]))
         estimate = spec.estimate
         model = jobs.asked(self._supplies, options) if spec.asks_model else None
@@ -268,9 +270,9 @@ class Estimating:
             passages = tuple(self._passages(document))
             return estimate(options, ReadyDocument(subject, document.published_generation, passages), model)
 
-        chosen = replace(self._collections.choices(found), model=model.name if model is not None else "")
+        chosen = replace(self._collections.choices(collection), model=model.name if model is not None else "")
         return self._sampled(
-            tenant, found, chosen, lambda document: document.visible, calls, _Clock(self._seconds)
+            tenant, collection, chosen, lambda document: document.visible, calls, _Clock(self._seconds)
         )
 
     def _sampled(
@@ -289,7 +291,7 @@ class Estimating:
             if tally.chunks > MOST_CHUNKS or clock.is_over:
                 break
             try:
-                wanted = calls(document) if concerns(document) else ((), True)
+                document_calls = calls(document) if concerns(document) else ((), True)
             except EstimateTimeoutError:
                 if not tally.looked:
                     raise
@@ -299,17 +301,17 @@ class Estimating:
             if not concerns(document):
                 continue
             tally.concerned += 1
-            if wanted is None:
+            if document_calls is None:
                 tally.unknown += 1
                 continue
-            tally.forecast += foresight.of(wanted[0])
-            tally.exact = tally.exact and wanted[1]
-        told = (
+            tally.forecast += foresight.of(document_calls[0])
+            tally.exact = tally.exact and document_calls[1]
+        sentence = (
             f"{tally.looked} documents"
             if tally.looked == size.documents
             else (f"a sample of {tally.looked} of {size.documents} documents")
         )
-        return self._told(_scaled(tally, size), chosen, told)
+        return self._told(_scaled(tally, size), chosen, sentence)
 
     def _pieces(
         self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
@@ -347,15 +349,15 @@ class Estimating:
             return None
 
     def _passages(self, document: Document) -> list[Passage]:
-        found: list[Passage] = []
+        passages: list[Passage] = []
         after = (-1, -1)
         while document.head_id is not None and document.visible:
             page = reads.visible_chunks(self._engine.db, document.head_id, after=after)
             if page is None or not page.chunks:
                 break
-            found += [Passage(each.chunk.text, each.chunk.page) for each in page.chunks]
+            passages += [Passage(each.chunk.text, each.chunk.page) for each in page.chunks]
             after = (page.chunks[-1].slice, page.chunks[-1].chunk.position)
-        return found
+        return passages
 
     def _chosen(
         self, tenant: str, collection: str | None, options: Mapping[str, Any] | None
@@ -385,7 +387,7 @@ def _together(passages: Sequence[Passage]) -> list[Page]:
     for passage in passages:
         parts = [TextBlock(Role.PARAGRAPH, each) for each in passage.text.split("\n\n") if each.strip()]
         blocks.setdefault(passage.page or 1, []).extend(parts)
-    return [Page(number, tuple(found)) for number, found in sorted(blocks.items())]
+    return [Page(number, tuple(pieces)) for number, pieces in sorted(blocks.items())]
 
 
 def _scaled(tally: _Tally, size: estimates.Size) -> _Tally:
@@ -404,9 +406,9 @@ def _scaled(tally: _Tally, size: estimates.Size) -> _Tally:
     )
 
 
-def _bounded(told: Estimate, most: int | None) -> Estimate:
+def _bounded(estimate: Estimate, most: int | None) -> Estimate:
     """The estimate of a job that asks no more than `most` of its calls; which ones shows when it runs."""
-    every = told.forecast.calls + told.forecast.known_calls
+    every = estimate.forecast.calls + estimate.forecast.known_calls
     if most is None or every <= most:
-        return told
-    return replace(told, forecast=told.forecast.times(most / every), exact=False)
+        return estimate
+    return replace(estimate, forecast=estimate.forecast.times(most / every), exact=False)

@@ -379,8 +379,8 @@ def _failed(story: Story) -> Advice:
 
 def _open_tasks(story: Story) -> list[TaskDetail]:
     run = story.runs[0].run if story.runs else None
-    found = story.tasks.get(run.id, ()) if run is not None else ()
-    return [each for each in found if each.task.state in OPEN]
+    tasks = story.tasks.get(run.id, ()) if run is not None else ()
+    return [each for each in tasks if each.task.state in OPEN]
 
 
 def _waits(story: Story) -> Advice | None:

@@ -136,12 +136,12 @@ def _below(path: Path, selection: Selection) -> Iterator[FolderFile]:
             if not name.startswith(".") and not selection.leaves_out((inside / name).as_posix())
         )
         for name in sorted(names):
-            file, found = (inside / name).as_posix(), Path(folder) / name
-            if not name.startswith(".") and selection.takes(file) and found.is_file():
-                yield FolderFile(file, found)
+            file, candidate = (inside / name).as_posix(), Path(folder) / name
+            if not name.startswith(".") and selection.takes(file) and candidate.is_file():
+                yield FolderFile(file, candidate)
     for error in unlisted:
-        place = Path(os.fsdecode(error.filename or path))
-        yield FolderFile(f"{place.relative_to(path).as_posix()}/", place)
+        unreadable = Path(os.fsdecode(error.filename or path))
+        yield FolderFile(f"{unreadable.relative_to(path).as_posix()}/", unreadable)
 
 
 class Folders:
@@ -158,7 +158,7 @@ class Folders:
         self,
         wish: Wish,
         collection_id: str,
-        found: Iterable[FolderFile],
+        files: Iterable[FolderFile],
         *,
         prune: bool = False,
         retry: bool = True,
@@ -173,7 +173,7 @@ class Folders:
         collection = collections.existing(self._db, wish.tenant, collection_id)
         intake = Intake()
         takes = _Take(self._db, self._documents, wish, collection, intake, retry)
-        for some in _batches(found):
+        for some in _batches(files):
             takes.take(some)
         if prune:
             for each in self._documents.walk(wish.tenant, collection_id):
@@ -184,8 +184,8 @@ class Folders:
         return intake
 
 
-def _batches(found: Iterable[FolderFile]) -> Iterator[list[FolderFile]]:
-    files = iter(found)
+def _batches(folder_files: Iterable[FolderFile]) -> Iterator[list[FolderFile]]:
+    files = iter(folder_files)
     while some := list(itertools.islice(files, STEP)):
         yield some
 
@@ -225,7 +225,7 @@ class _Take:
         self._add(fresh)
 
     def _digests(self, some: Sequence[FolderFile]) -> dict[FolderFile, str]:
-        found: dict[FolderFile, str] = {}
+        digests: dict[FolderFile, str] = {}
         with ThreadPoolExecutor(READERS) as pool:
             for file, digest in zip(some, pool.map(_digest, some), strict=True):
                 if not is_plain(file.name):
@@ -233,8 +233,8 @@ class _Take:
                 elif digest is None:
                     self.intake.refuse(file, "it cannot be read")
                 else:
-                    found[file] = digest
-        return found
+                    digests[file] = digest
+        return digests
 
     def _ask_again(self, known: Document) -> None:
         """Ask for a document whose bytes are known, unless it is plain that nothing would happen."""
@@ -281,7 +281,7 @@ class _Take:
         with ThreadPoolExecutor(READERS) as pool:
             for start in range(0, len(fresh), AT_ONCE):
                 some = fresh[start : start + AT_ONCE]
-                kept: list[tuple[FolderFile, DocumentDraft]] = []
+                stored: list[tuple[FolderFile, DocumentDraft]] = []
                 for file, draft in zip(some, pool.map(self._kept, some), strict=True):
                     if isinstance(draft, str):
                         self.intake.refuse(file, draft)
@@ -289,8 +289,8 @@ class _Take:
                         self.intake.same_bytes += 1
                     else:
                         seen.add(draft.source.digest)
-                        kept.append((file, draft))
-                self._ask_for(kept)
+                        stored.append((file, draft))
+                self._ask_for(stored)
 
     def _kept(self, file: FolderFile) -> DocumentDraft | str:
         """A document that could be made of the file, whose bytes are on the shelf; or why there is none."""
@@ -300,9 +300,9 @@ class _Take:
         except (HoldfastError, OSError) as error:
             return str(error)
 
-    def _ask_for(self, kept: Sequence[tuple[FolderFile, DocumentDraft]]) -> None:
-        takings = self.documents.add_kept(self.wish, self.collection, [draft for _, draft in kept])
-        for (file, _), taking in zip(kept, takings, strict=True):
+    def _ask_for(self, stored: Sequence[tuple[FolderFile, DocumentDraft]]) -> None:
+        takings = self.documents.add_kept(self.wish, self.collection, [draft for _, draft in stored])
+        for (file, _), taking in zip(stored, takings, strict=True):
             self.intake.note(taking)
             if taking.disposition is Disposition.REFUSED:
                 self.intake.refuse(file, taking.answer.reason)

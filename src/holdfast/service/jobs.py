@@ -182,19 +182,19 @@ class Jobs:
 
     def view(self, tenant: str, job_id: str) -> JobView:
         """The job as it stands; NotFoundError when the tenant has no such job."""
-        found = jobs.one(self._db, tenant, job_id)
-        if found is None:
+        job = jobs.one(self._db, tenant, job_id)
+        if job is None:
             raise NotFoundError(f"there is no job {job_id!r}", code="unknown_job")
-        return self._views([found])[0]
+        return self._views([job])[0]
 
-    def page(self, wanted: JobQuery) -> list[JobView]:
+    def page(self, query: JobQuery) -> list[JobView]:
         """The jobs that are wanted, the newest first."""
-        return self._views(jobs.page(self._db, wanted))
+        return self._views(jobs.page(self._db, query))
 
-    def _views(self, found: list[Job]) -> list[JobView]:
-        known = events.standings(self._db, {job.run.id for job in found})
+    def _views(self, rows: list[Job]) -> list[JobView]:
+        known = events.standings(self._db, {job.run.id for job in rows})
         registry = self._engine.registry
-        return [JobView(job, known.get(job.run.id), registry.job(job.run.kind)) for job in found]
+        return [JobView(job, known.get(job.run.id), registry.job(job.run.kind)) for job in rows]
 
     def counts(self, view: JobView) -> dict[str, int]:
         """What the finished slices of the job add up to."""
@@ -202,10 +202,10 @@ class Jobs:
 
     def totals(self, view: JobView) -> dict[str, int]:
         """What else the finished slices of the job count, each added up: of an export its documents."""
-        told = jobs.slice_results(self._db, view.job.run.id)
-        names = {name for each in told for name, value in each.items() if type(value) is int}
+        results = jobs.slice_results(self._db, view.job.run.id)
+        names = {name for each in results for name, value in each.items() if type(value) is int}
         names -= set(job_summary.COUNTS)
-        return {name: sum(int(each.get(name, 0)) for each in told) for name in sorted(names)}
+        return {name: sum(int(each.get(name, 0)) for each in results) for name in sorted(names)}
 
     def results(
         self, view: JobView, *, after: tuple[int, int] = (-1, -1), limit: int = 100

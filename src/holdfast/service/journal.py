@@ -60,22 +60,22 @@ class Watch:
 
         With `since` the events after that, too: somebody has begun to listen there.
         """
-        wanted = sorted(tenants)
+        names = sorted(tenants)
         starts = [each for each in (self._position, since) if each is not None]
-        found: list[Happening] = [*self._fresh(wanted, min(starts, default=events.BEGINNING))]
-        far = {one.run.id: one for one in events.running(self._db, wanted)}
-        found += [one for name, one in far.items() if self._far.get(name) != _measure(one)]
+        happenings: list[Happening] = [*self._fresh(names, min(starts, default=events.BEGINNING))]
+        far = {one.run.id: one for one in events.running(self._db, names)}
+        happenings += [one for name, one in far.items() if self._far.get(name) != _measure(one)]
         self._far = {name: _measure(one) for name, one in far.items()}
-        return [*found, *self._changed_crew()]
+        return [*happenings, *self._changed_crew()]
 
     def _fresh(self, tenants: list[str], after: Position) -> tuple[Event, ...]:
         until = events.latest(self._db)
         if until <= after:
             self._position = after
             return ()
-        found = events.of_tenants(self._db, tenants, after=after, until=until)
-        self._position = found[-1].position if len(found) == events.MOST else until
-        return found
+        page = events.of_tenants(self._db, tenants, after=after, until=until)
+        self._position = page[-1].position if len(page) == events.MOST else until
+        return page
 
     def _changed_crew(self) -> list[Crew]:
         """The workers, if they are not as they were; whoever begins to listen has looked at them already."""

@@ -4,19 +4,19 @@ from holdfast.core.errors import NoContentError
 from holdfast.store.library.documents import Document
 
 
-def way_out(found: Document) -> str:
+def way_out(document: Document) -> str:
     """What to do about it, for whoever reads it."""
-    if found.url is not None:
-        return f"Index it to fetch its content from {found.url}."
-    return f"Upload its content with PUT /documents/{found.id}/content to index it."
+    if document.url is not None:
+        return f"Index it to fetch its content from {document.url}."
+    return f"Upload its content with PUT /documents/{document.id}/content to index it."
 
 
-def refused(found: Document) -> NoContentError:
+def refused(document: Document) -> NoContentError:
     """The error for whoever asks for such a document."""
-    return NoContentError(f"{found.title} was imported and has no content here. {way_out(found)}")
+    return NoContentError(f"{document.title} was imported and has no content here. {way_out(document)}")
 
 
-def sentence(found: Document) -> str:
+def sentence(document: Document) -> str:
     """Why such a document is as it is."""
-    said = "published elsewhere" if found.visible else "not indexed"
+    said = "published elsewhere" if document.visible else "not indexed"
     return f"Imported as {said}. It has no content here yet, so search cannot find it."

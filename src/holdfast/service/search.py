@@ -44,9 +44,9 @@ LOOK_AGAIN = 1.0
 
 
 def _embedded(provider: LocalProvider, text: str) -> Vector:
-    found: Vector = provider.embed([text])[0]
-    found.flags.writeable = False
-    return found
+    vector: Vector = provider.embed([text])[0]
+    vector.flags.writeable = False
+    return vector
 
 
 class _Others(NamedTuple):
@@ -113,8 +113,8 @@ class Searching:
         When the provider cannot embed the question now, words alone decide: `legs` and `notices` say so.
         `notices` also tells of documents that another model has embedded, which meaning does not find.
         """
-        found = self._collections.get(tenant, collection)
-        chosen = self._collections.choices(found)
+        record = self._collections.get(tenant, collection)
+        chosen = self._collections.choices(record)
         more = self._sources(mode, sources)
         notices: list[QualityNotice] = []
         vectors: list[Vector] = []
@@ -138,7 +138,7 @@ class Searching:
             provider=chosen.provider,
             model=chosen.model,
             embed=embed,
-            seen=found.publish_seq,
+            seen=record.publish_seq,
         )
         if mode != "keyword" and (others := self._others(tenant, collection, answer.publish_seq, chosen)):
             notices.append(_other_model(chosen, others))
@@ -158,8 +158,8 @@ class Searching:
             if name not in known:
                 message = f"there is no search source {name!r:.80}; known are: {', '.join(known)}"
                 raise BadRequestError(message, code="unknown_source")
-        wanted = (known[name] for name in (known if names is None else names))
-        return [each for each in wanted if each.find is not None and mode == "hybrid"]
+        selected = (known[name] for name in (known if names is None else names))
+        return [each for each in selected if each.find is not None and mode == "hybrid"]
 
     def _others(self, tenant: str, collection: str, publish_seq: int, chosen: index.Choices) -> int:
         """How many documents another model has embedded, as of this stamp or a moment ago."""

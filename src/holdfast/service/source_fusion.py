@@ -40,13 +40,13 @@ def merged(
 
 
 def _hits(source: SearchSource, query: SearchQuery, best: float) -> list[Hit]:
-    found = list(source.find(query))[: query.limit] if source.find is not None else []
-    top = max((hit.score for hit in found), default=0.0)
+    candidates = list(source.find(query))[: query.limit] if source.find is not None else []
+    top = max((hit.score for hit in candidates), default=0.0)
     if top <= 0:
         return []
     hits = (
         _hit(query.db, query, source.name, hit, rank, source.weight * best * max(0.0, hit.score) / top)
-        for rank, hit in enumerate(found, start=1)
+        for rank, hit in enumerate(candidates, start=1)
     )
     return [hit for hit in hits if hit is not None]
 

@@ -42,12 +42,12 @@ class SubjectWork:
 
     def one(self, tenant: str, subject: str, kind: str | None) -> Head:
         """The head; NotFoundError when there is none, BadRequestError when there is one of several kinds."""
-        found = self.all(tenant, subject, kind)
-        if len(found) > 1:
-            kinds = ", ".join(head.kind for head in found)
+        heads = self.all(tenant, subject, kind)
+        if len(heads) > 1:
+            kinds = ", ".join(head.kind for head in heads)
             message = f"{subject} has work of several kinds; add --kind with one of: {kinds}"
             raise BadRequestError(message, code="several_kinds")
-        return found[0]
+        return heads[0]
 
     def all(self, tenant: str, subject: str, kind: str | None) -> tuple[Head, ...]:
         """The heads of a subject, at least one; otherwise NotFoundError."""
@@ -55,14 +55,14 @@ class SubjectWork:
         whole, mark, action = subject.partition(follow_up_retries.MARK)
         whole = subject if mark and not action.isdecimal() else whole
         Ask(kind=kind or "index", subject=whole, tenant=tenant).checked()
-        found = live_runs.heads_of(self._db, tenant, subject, kind)
-        if not found:
+        heads = live_runs.heads_of(self._db, tenant, subject, kind)
+        if not heads:
             what = f"{subject} (kind {kind})" if kind else subject
             message = (
                 f"no work was ever requested for {what} of tenant {tenant}; see: holdfast documents list"
             )
             raise NotFoundError(message, code="unknown_subject")
-        return found
+        return heads
 
     def stories(self, tenant: str, subject: str, kind: str | None) -> list[SubjectStory]:
         """What became of every kind of work on the subject, or of one."""

@@ -77,12 +77,12 @@ class Transfer:
 
         It is indexed like any other, and what is in the ledger costs nothing.
         """
-        found = self._documents.get(wish.tenant, document_id)
-        expect(found.generation, expect_generation)
-        if not found.has_content:
-            raise missing_content.refused(found)
+        document = self._documents.get(wish.tenant, document_id)
+        expect(document.generation, expect_generation)
+        if not document.has_content:
+            raise missing_content.refused(document)
         collection = self._collections.get(wish.tenant, collection_id)
-        draft = DocumentDraft(secrets.token_hex(8), found.title, source_of(found), found.options)
+        draft = DocumentDraft(secrets.token_hex(8), document.title, source_of(document), document.options)
         return self._documents.add_kept(wish, collection, [draft], copied=document_id)[0]
 
     def move(
@@ -139,14 +139,14 @@ class Transfer:
             manifest = bundle.manifest
         file.seek(0)
         name = collection_id or manifest.collection
-        made = False
+        created = False
         try:
             self._collections.get(wish.tenant, name)
         except NotFoundError:
             self._collections.make(wish, name, title=manifest.title, options=manifest.options)
-            made = True
+            created = True
         content = self._shelf.put(file).digest
-        options = {"made": made, "documents": manifest.documents, "from": manifest.release}
+        options = {"made": created, "documents": manifest.documents, "from": manifest.release}
         return self._ask(wish, import_.NAME, name, content=content, options=options, callback=callback)
 
     def _ask(
@@ -174,23 +174,23 @@ class Transfer:
             pays=False,
         )
         run_id, patience = self._engine.host.token(), self._engine.parts.patience
-        asked = self._engine.checked(ask)
-        answer = jobs.request(self._db, asked, run_id=run_id, patience=patience, replace=False)
+        checked_ask = self._engine.checked(ask)
+        answer = jobs.request(self._db, checked_ask, run_id=run_id, patience=patience, replace=False)
         if answer.created:
             self._engine.wake({wish.lane: 1})
         return answer
 
     def file(self, view: JobView) -> ExportFile:
         """The file of an export that succeeded; NotFoundError when there is none, or none any more."""
-        run, told = view.job.run, view.job.result
-        if run.kind != export.NAME or run.status is not Status.SUCCESS or "file" not in told:
+        run, result = view.job.run, view.job.result
+        if run.kind != export.NAME or run.status is not Status.SUCCESS or "file" not in result:
             raise NotFoundError(
                 "the job has no file; an export has one when it has succeeded", code="no_file"
             )
         try:
-            content = self._shelf.open(str(told["file"]))
+            content = self._shelf.open(str(result["file"]))
         except WorkError as error:
             message = "the file is gone: it is kept for a day; export the collection again"
             raise NotFoundError(message, code="no_file") from error
         name = run.subject.removeprefix("collection:")
-        return ExportFile(content, int(told["bytes"]), f"{name}.holdfast.zip")
+        return ExportFile(content, int(result["bytes"]), f"{name}.holdfast.zip")

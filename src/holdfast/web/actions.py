@@ -12,7 +12,7 @@ from holdfast.engine.job_specs import ActionSpec
 from holdfast.engine.models import Model
 from holdfast.service.records import Action, Delivery, FollowUp
 from holdfast.web import forms, rendering
-from holdfast.web.collections import ItsCollection
+from holdfast.web.collections import PathCollection
 from holdfast.web.parts import Services
 
 LATELY = 10
@@ -55,34 +55,35 @@ class ActionCard:
         """How many follow-ups are in each state that people ask for."""
         action = self.action
         ended = action.number(Status.CANCELLED, Status.SUPERSEDED, Status.IDLE)
-        told = {
+        counts = {
             "running": action.running,
             "done": action.number(Status.SUCCESS),
             "failed": action.number(Status.FAILED),
             "ended early": ended,
         }
-        return [(word, number) for word, number in told.items() if number]
+        return [(word, number) for word, number in counts.items() if number]
 
 
 @router.get("/collections/{name}/actions")
-def actions(request: Request, services: Services, who: rendering.Who, found: ItsCollection) -> Response:
+def actions(request: Request, services: Services, who: rendering.Who, collection: PathCollection) -> Response:
     """Show what the collection is told to do with its documents, and what came of it."""
-    listed = services.actions.all(who.tenant, found.id)
+    listed = services.actions.all(who.tenant, collection.id)
     cards = _cards(services, who.tenant, listed)
     names = {each.subject.partition(":")[2] for card in cards for each in card.results}
     return rendering.page(
         request,
         who,
         "actions.html",
-        f"Actions of {found.title}",
-        collection=found,
+        f"Actions of {collection.title}",
+        collection=collection,
         actions=len(cards),
         cards=cards,
         types=services.actions.types,
         form_fields=forms.fields,
         own_view=forms.outcome_view(services.actions.types),
         titles={
-            each.document.id: each.document.title for each in services.views.some(who.tenant, found.id, names)
+            each.document.id: each.document.title
+            for each in services.views.some(who.tenant, collection.id, names)
         },
         model=services.jobs.model,
         unpriced=services.actions.is_unpriced(services.jobs.model),

@@ -18,8 +18,8 @@ FOR_EVER = "public, max-age=31536000, immutable"
 def files() -> dict[str, bytes]:
     """The content of each file by its name."""
     folder = resources.files("holdfast.web") / "static"
-    found = (each for each in folder.iterdir() if each.name.rpartition(".")[2] in TYPES)
-    return {each.name: each.read_bytes() for each in sorted(found, key=lambda one: one.name)}
+    entries = (each for each in folder.iterdir() if each.name.rpartition(".")[2] in TYPES)
+    return {each.name: each.read_bytes() for each in sorted(entries, key=lambda one: one.name)}
 
 
 @functools.cache
@@ -38,10 +38,10 @@ def address(name: str) -> str:
     return f"/static/{digest()}/{name}"
 
 
-def answer(given: str, name: str) -> Response:
+def answer(version: str, name: str) -> Response:
     """The file; under the digest of another release it is there too, but is not kept."""
     content = files().get(name)
     if content is None:
         return Response("there is no such file", 404, media_type="text/plain")
-    kept = FOR_EVER if given == digest() else "no-store"
-    return Response(content, media_type=TYPES[name.rpartition(".")[2]], headers={"Cache-Control": kept})
+    caching = FOR_EVER if version == digest() else "no-store"
+    return Response(content, media_type=TYPES[name.rpartition(".")[2]], headers={"Cache-Control": caching})

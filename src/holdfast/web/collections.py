@@ -72,10 +72,10 @@ class DocumentFilter:
     def query(self, **changes: str) -> str:
         """The query of the address, with these changes."""
         said: Mapping[str, str] = {"status": self.status, "q": self.q, "sort": self.sort, **changes}
-        kept = {
+        parameters = {
             name: value for name, value in said.items() if value and (name, value) != ("sort", "-updated")
         }
-        return f"?{urlencode(kept)}" if kept else ""
+        return f"?{urlencode(parameters)}" if parameters else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,31 +113,31 @@ def _found(services: Services, who: rendering.Who, name: str) -> Collection:
     return services.collections.get(who.tenant, name if TENANT.fullmatch(name) else "-")
 
 
-ItsCollection = Annotated[Collection, Depends(_found)]
+PathCollection = Annotated[Collection, Depends(_found)]
 Chosen = Annotated[DocumentFilter, Depends(_filter)]
 
 
 @router.get("/collections/{name}")
 def collection(
-    request: Request, services: Services, who: rendering.Who, found: ItsCollection, chosen: Chosen
+    request: Request, services: Services, who: rendering.Who, record: PathCollection, chosen: Chosen
 ) -> Response:
     """Show a collection with the first of its documents; the others are fetched as one scrolls."""
-    views, follows = services.views.listed(chosen.wanted(found, None))
-    counts = services.views.count(who.tenant, found.id)
+    views, follows = services.views.listed(chosen.wanted(record, None))
+    counts = services.views.count(who.tenant, record.id)
     return rendering.page(
         request,
         who,
         "collection.html",
-        found.title,
-        collection=found,
+        record.title,
+        collection=record,
         filter=chosen,
         sorts=SORTS,
         views=views,
         follows=follows,
         counts=counts,
         chips=_chips(counts),
-        settings=_settings(services.collections.choices(found)),
-        actions=len(services.actions.all(who.tenant, found.id)),
+        settings=_settings(services.collections.choices(record)),
+        actions=len(services.actions.all(who.tenant, record.id)),
         is_blank=not views and not counts.documents,
         most_bytes=services.settings.most_bytes,
     )
@@ -147,7 +147,7 @@ def collection(
 def rows(
     services: Services,
     who: rendering.Who,
-    found: ItsCollection,
+    collection: PathCollection,
     chosen: Chosen,
     cursor: Annotated[str | None, Query(max_length=MOST_CURSOR)] = None,
     ids: str | None = None,
@@ -157,17 +157,19 @@ def rows(
     follows = None
     if ids is not None:
         named = [each for each in ids.split(",")[:MOST_IDS] if TENANT.fullmatch(each)]
-        views = [each for each in services.views.some(who.tenant, found.id, named) if chosen.has(each)]
+        views = [each for each in services.views.some(who.tenant, collection.id, named) if chosen.has(each)]
     else:
-        views, follows = services.views.listed(chosen.wanted(found, cursor, limit))
+        views, follows = services.views.listed(chosen.wanted(collection, cursor, limit))
     return rendering.part("rows.html", views=views, follows=follows, may_write=who.may(Scope.WRITE))
 
 
 @router.get("/collections/{name}/counts")
-def counted(services: Services, who: rendering.Who, found: ItsCollection, chosen: Chosen) -> Response:
+def counted(services: Services, who: rendering.Who, collection: PathCollection, chosen: Chosen) -> Response:
     """Give the numbers at the top of the list as they are now."""
-    counts = services.views.count(who.tenant, found.id)
-    return rendering.part("counts.html", collection=found, counts=counts, chips=_chips(counts), filter=chosen)
+    counts = services.views.count(who.tenant, collection.id)
+    return rendering.part(
+        "counts.html", collection=collection, counts=counts, chips=_chips(counts), filter=chosen
+    )
 
 
 def _chips(counts: Counts) -> list[tuple[str, int]]:

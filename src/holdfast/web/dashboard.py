@@ -56,22 +56,22 @@ def strip(services: AppServices, who: Identity, failed: int) -> Strip:
 
 def refusals(services: AppServices, who: Identity, most: int | None = None) -> list[Refusal]:
     """What was refused or fenced out lately, the newest first; with the document, if that is still there."""
-    found = services.operations.refusals(who.tenant)
-    split = {(each.subject or "").partition(":")[::2] for each in found}
+    journal = services.operations.refusals(who.tenant)
+    split = {(each.subject or "").partition(":")[::2] for each in journal}
     named = {
         f"document:{name}": services.documents.find(who.tenant, name)
-        for sort, name in split
-        if sort == "document"
+        for subject_type, name in split
+        if subject_type == "document"
     }
-    told: list[Refusal] = []
-    for each in found:
+    grouped: list[Refusal] = []
+    for each in journal:
         document, sentence = named.get(each.subject or ""), explanations.of(each, kind=each.kind)
-        if told and (told[-1].document, told[-1].sentence) == (document, sentence):
-            cost = (told[-1].would_cost or 0) + (each.would_cost or 0)
-            told[-1] = replace(told[-1], times=told[-1].times + 1, would_cost=cost)
+        if grouped and (grouped[-1].document, grouped[-1].sentence) == (document, sentence):
+            cost = (grouped[-1].would_cost or 0) + (each.would_cost or 0)
+            grouped[-1] = replace(grouped[-1], times=grouped[-1].times + 1, would_cost=cost)
         else:
-            told.append(Refusal(each.at, sentence, each.would_cost, document))
-    return told[:most]
+            grouped.append(Refusal(each.at, sentence, each.would_cost, document))
+    return grouped[:most]
 
 
 def crew(services: AppServices) -> tuple[Worker, ...]:
@@ -95,21 +95,21 @@ def health(services: AppServices, known: Sequence[Worker], concerns: int = 0) ->
             "bad", f"The broker {silent[0]} is not responding. Work is accepted and waits until it is back."
         )
     if not online:
-        told = f" {formatting.count(lost, 'worker')} lost." if lost else ""
+        workers = f" {formatting.count(lost, 'worker')} lost." if lost else ""
         return HealthSummary(
-            "bad", f"No worker is online.{told} Accepted work is waiting. Start one with: holdfast worker"
+            "bad", f"No worker is online.{workers} Accepted work is waiting. Start one with: holdfast worker"
         )
     troubles = services.operations.troubles()
     if troubles:
         trouble = troubles[0].sentence
         sentence = f"{trouble[:1].upper()}{trouble[1:]}. Work that needs it waits and continues by itself."
         return HealthSummary("bad", sentence)
-    told = f"{formatting.count(online, 'worker')} online, broker connected."
+    workers = f"{formatting.count(online, 'worker')} online, broker connected."
     if lost:
         whose = "its" if lost == 1 else "their"
         return HealthSummary(
-            "care", f"{told} {formatting.count(lost, 'worker')} lost; others take over {whose} tasks."
+            "care", f"{workers} {formatting.count(lost, 'worker')} lost; others take over {whose} tasks."
         )
     if WorkerState.SICK in states:
-        return HealthSummary("care", f"{told} One worker reports that it is stuck.")
-    return HealthSummary("care", told) if concerns else HealthSummary("good", f"All good: {told}")
+        return HealthSummary("care", f"{workers} One worker reports that it is stuck.")
+    return HealthSummary("care", workers) if concerns else HealthSummary("good", f"All good: {workers}")

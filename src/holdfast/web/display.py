@@ -49,13 +49,13 @@ def cost(spent: Spent | None) -> Markup:
     return unpriced if spent.unpriced else money(spent.paid) + " + " + unpriced
 
 
-def _time(at: float | None, sort: str, form: str) -> Markup:
+def _time(at: float | None, style: str, form: str) -> Markup:
     if not at:
         return escape(formatting.NOTHING)
     when = datetime.fromtimestamp(at, UTC)
     exact = when.strftime("%Y-%m-%d %H:%M:%S UTC")
-    made = Markup('<time datetime="{}" title="{}" data-time="{}">{}</time>')
-    return made.format(when.isoformat(), exact, sort, when.strftime(form))
+    element = Markup('<time datetime="{}" title="{}" data-time="{}">{}</time>')
+    return element.format(when.isoformat(), exact, style, when.strftime(form))
 
 
 def moment(at: float | None) -> Markup:
@@ -76,13 +76,13 @@ def sentence(text: str) -> str:
     return sentence if not sentence or sentence.endswith((".", "!", "?")) else f"{sentence}."
 
 
-def value(found: object) -> str:
+def value(shown_value: object) -> str:
     """A value of somebody's JSON as people read it."""
-    if found is None or found == "":
+    if shown_value is None or shown_value == "":
         return formatting.NOTHING
-    if isinstance(found, bool):
-        return "yes" if found else "no"
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    if isinstance(shown_value, bool):
+        return "yes" if shown_value else "no"
+    return shown_value if isinstance(shown_value, str) else json.dumps(shown_value, ensure_ascii=False)
 
 
 def state(word: str) -> str:
@@ -90,18 +90,18 @@ def state(word: str) -> str:
     return NAMES.get(word, word.replace("_", " ").capitalize())
 
 
-def status(found: Status) -> str:
+def status(stored: Status) -> str:
     """The code of a document's status, as the API has it."""
-    return shown(subjects.INDEX, found)
+    return shown(subjects.INDEX, stored)
 
 
 def marked(snippet: Snippet) -> Markup:
     """A snippet with the words of the question marked."""
-    made, at = Markup(), 0
+    markup, at = Markup(), 0
     for start, end in snippet.marks:
-        made += escape(snippet.text[at:start]) + Markup("<mark>{}</mark>").format(snippet.text[start:end])
+        markup += escape(snippet.text[at:start]) + Markup("<mark>{}</mark>").format(snippet.text[start:end])
         at = end
-    return made + escape(snippet.text[at:])
+    return markup + escape(snippet.text[at:])
 
 
 def leg(name: str) -> str:

@@ -85,7 +85,7 @@ class StoryEntry:
 class ChunkView:
     """A chunk, and whether this generation paid for it; None when that is not known any more."""
 
-    found: PublishedChunk
+    published: PublishedChunk
     paid: bool | None
 
 
@@ -102,55 +102,55 @@ def _found(services: Services, who: rendering.Who, name: str) -> Document:
     return services.documents.get(who.tenant, name if TENANT.fullmatch(name) else "-")
 
 
-ItsDocument = Annotated[Document, Depends(_found)]
+PathDocument = Annotated[Document, Depends(_found)]
 At = Annotated[str | None, Query(pattern=AT, description="Where in the document to begin.")]
 router = rendering.router()
 
 
 @router.get("/documents/{name}")
 def document(
-    request: Request, services: Services, who: rendering.Who, found: ItsDocument, at: At = None
+    request: Request, services: Services, who: rendering.Who, record: PathDocument, at: At = None
 ) -> Response:
     """Show a document: why it is as it is, what is safe to do, its story and its text."""
-    story = services.history.story(found, runs=RUNS)
+    story = services.history.story(record, runs=RUNS)
     return rendering.page(
         request,
         who,
         "document.html",
-        found.title,
-        view=services.views.view(found),
-        collection=services.collections.get(who.tenant, found.collection),
-        advice=services.history.advice(found, story),
-        chapters=_chapters(services, found, story),
+        record.title,
+        view=services.views.view(record),
+        collection=services.collections.get(who.tenant, record.collection),
+        advice=services.history.advice(record, story),
+        chapters=_chapters(services, record, story),
         entries=_entries(story),
         shown=ENTRIES_OPEN,
-        text=_text(services, found, at),
+        text=_text(services, record, at),
         at=at,
-        follow_ups=services.actions.of_document(found, who.tenant),
+        follow_ups=services.actions.of_document(record, who.tenant),
         own_view=forms.outcome_view(services.actions.types),
         open_task=functools.partial(_open_task, now=services.operations.moment()),
-        facts=_facts(found),
+        facts=_facts(record),
     )
 
 
 @router.get("/documents/{name}/text")
-def text(services: Services, found: ItsDocument, at: At = None) -> Response:
+def text(services: Services, document: PathDocument, at: At = None) -> Response:
     """Give more of the text."""
     return rendering.part(
-        "text.html", text=_text(services, found, at, before=0), view=services.views.view(found), at=at
+        "text.html", text=_text(services, document, at, before=0), view=services.views.view(document), at=at
     )
 
 
-def _chapters(services: AppServices, found: Document, story: Story | None) -> list[GenerationHistory]:
+def _chapters(services: AppServices, document: Document, story: Story | None) -> list[GenerationHistory]:
     if story is None:
         return []
-    exchanges = services.history.exchanges(found, story)
+    exchanges = services.history.exchanges(document, story)
     return [
         GenerationHistory(
             each,
             story.tasks.get(each.run.id, ()),
             exchanges.get(each.run.id, ()),
-            found.visible and each.run.generation == found.published_generation,
+            document.visible and each.run.generation == document.published_generation,
             story.spent.get(each.run.id, Spent()),
         )
         for each in story.runs
@@ -162,14 +162,14 @@ def _entries(story: Story | None) -> list[StoryEntry]:
     if story is None:
         return []
     names = explanations.names(story)
-    told: list[StoryEntry] = []
+    entries: list[StoryEntry] = []
     for each in reversed(story.journal[-ENTRIES:]):
         sentence = explanations.of(each, names, story.head.kind)
-        if told and (told[-1].noted.generation, told[-1].sentence) == (each.generation, sentence):
-            told[-1] = replace(told[-1], times=told[-1].times + 1)
+        if entries and (entries[-1].noted.generation, entries[-1].sentence) == (each.generation, sentence):
+            entries[-1] = replace(entries[-1], times=entries[-1].times + 1)
         else:
-            told.append(StoryEntry(each, sentence))
-    return told
+            entries.append(StoryEntry(each, sentence))
+    return entries
 
 
 def _open_task(detail: TaskDetail, now: float) -> str:
@@ -186,44 +186,44 @@ def _open_task(detail: TaskDetail, now: float) -> str:
             return other
 
 
-def _text(services: AppServices, found: Document, at: str | None, *, before: int = BEFORE) -> Text:
+def _text(services: AppServices, document: Document, at: str | None, *, before: int = BEFORE) -> Text:
     slice_, position = (int(each) for each in at.split(".")) if at is not None else (0, 0)
     after = (slice_, position - 1 - before) if position - 1 - before >= 0 else (slice_ - 1, 10**9)
-    page = services.history.chunks(found, after=after, limit=CHUNKS + 1)
+    page = services.history.chunks(document, after=after, limit=CHUNKS + 1)
     if page is None:
         return Text(0, (), None)
     shown = page.chunks[:CHUNKS]
-    by = services.history.payers(found, shown)
-    run_id = _run_of(services, found, page.generation)
+    by = services.history.payers(document, shown)
+    run_id = _run_of(services, document, page.generation)
     rest = page.chunks[CHUNKS] if len(page.chunks) > CHUNKS else None
     follows = f"{rest.slice}.{rest.chunk.position}" if rest is not None else None
     return Text(page.generation, [ChunkView(each, _paid(each, by, run_id)) for each in shown], follows)
 
 
-def _paid(found: PublishedChunk, by: Mapping[str, str | None], run_id: str | None) -> bool | None:
-    payer = by.get(found.chunk.call_key or "")
+def _paid(chunk: PublishedChunk, by: Mapping[str, str | None], run_id: str | None) -> bool | None:
+    payer = by.get(chunk.chunk.call_key or "")
     return None if payer is None or run_id is None else payer == run_id
 
 
-def _run_of(services: AppServices, found: Document, generation: int) -> str | None:
+def _run_of(services: AppServices, document: Document, generation: int) -> str | None:
     """The run that made a generation, if its history was not pruned."""
-    for each in services.history.runs(found):
+    for each in services.history.runs(document):
         if each.run.generation == generation:
             return each.run.id
     return None
 
 
-def _facts(found: Document) -> list[tuple[str, Any]]:
+def _facts(document: Document) -> list[tuple[str, Any]]:
     """What is known of a document, for a list of facts."""
-    told: list[tuple[str, Any]] = [
-        ("Source", {"upload": "Upload", "text": "Text", "url": "URL"}.get(found.source, found.source)),
-        ("File", found.name or None),
-        ("URL", found.url),
-        ("Format", (found.format or "").upper() or None),
-        ("Size", formatting.size(found.size)),
-        ("Pages", formatting.number(found.pages)),
-        ("Chunks", formatting.number(found.chunks)),
-        ("Added", display.moment(found.created_at)),
-        ("Updated", display.moment(found.updated_at)),
+    facts: list[tuple[str, Any]] = [
+        ("Source", {"upload": "Upload", "text": "Text", "url": "URL"}.get(document.source, document.source)),
+        ("File", document.name or None),
+        ("URL", document.url),
+        ("Format", (document.format or "").upper() or None),
+        ("Size", formatting.size(document.size)),
+        ("Pages", formatting.number(document.pages)),
+        ("Chunks", formatting.number(document.chunks)),
+        ("Added", display.moment(document.created_at)),
+        ("Updated", display.moment(document.updated_at)),
     ]
-    return [(name, value) for name, value in told if value]
+    return [(name, value) for name, value in facts if value]

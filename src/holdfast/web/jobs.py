@@ -51,8 +51,8 @@ def job(
     if not TENANT.fullmatch(name):
         raise NotFoundError("there is no such job", code="unknown_job")
     view = services.jobs.view(who.tenant, name)
-    place = tuple(int(each) for each in after.split(".")) if after is not None else (-1, -1)
-    results = services.jobs.results(view, after=(place[0], place[1]), limit=RESULTS)
+    position = tuple(int(each) for each in after.split(".")) if after is not None else (-1, -1)
+    results = services.jobs.results(view, after=(position[0], position[1]), limit=RESULTS)
     titles = _titles(services, who.tenant, view, {each.document for each in results})
     last = results[-1] if len(results) == RESULTS else None
     return rendering.page(

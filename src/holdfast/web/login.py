@@ -19,9 +19,11 @@ def _inside(path: str) -> str:
 
 
 def _form(request: Request, *, goes_on: str, problem: str = "") -> Response:
-    made = rendering.page(request, None, "sign_in.html", "Sign in", goes_on=_inside(goes_on), problem=problem)
-    made.status_code = 401 if problem else 200
-    return made
+    response = rendering.page(
+        request, None, "sign_in.html", "Sign in", goes_on=_inside(goes_on), problem=problem
+    )
+    response.status_code = 401 if problem else 200
+    return response
 
 
 @router.get("/sign-in")
@@ -47,8 +49,8 @@ def sign_in(
         session = services.access.sign_in(key[: MOST_TOKEN + 1])
     except KeyNeededError as error:
         return _form(request, goes_on=goes_on, problem=error.message)
-    made = RedirectResponse(_inside(goes_on), 303)
-    made.set_cookie(
+    response = RedirectResponse(_inside(goes_on), 303)
+    response.set_cookie(
         access_of(request).cookie,
         session,
         max_age=int(SESSION_SECONDS),
@@ -56,7 +58,7 @@ def sign_in(
         samesite="strict",
         secure=_is_https(request),
     )
-    return made
+    return response
 
 
 def _is_https(request: Request) -> bool:
@@ -70,12 +72,14 @@ def sign_out(request: Request, services: Services) -> Response:
     access_of(request).own(request)
     if (session := request.cookies.get(access_of(request).cookie)) is not None:
         services.access.sign_out(session)
-    made = RedirectResponse("/sign-in", 303)
-    made.delete_cookie(access_of(request).cookie, httponly=True, samesite="strict", secure=_is_https(request))
-    return made
+    response = RedirectResponse("/sign-in", 303)
+    response.delete_cookie(
+        access_of(request).cookie, httponly=True, samesite="strict", secure=_is_https(request)
+    )
+    return response
 
 
-@router.get("/static/{given}/{name}")
-def static(given: str, name: str) -> Response:
+@router.get("/static/{version}/{name}")
+def static(version: str, name: str) -> Response:
     """Give a file that pages load; there is nothing secret in it."""
-    return assets.answer(given, name)
+    return assets.answer(version, name)

@@ -53,14 +53,14 @@ def bars(lines: tuple[BillRow, ...], today: int) -> list[Bar]:
     return [
         Bar(
             datetime.fromtimestamp(day * DAY, UTC).strftime("%-d %b"),
-            round(place * step, 2),
+            round(column * step, 2),
             round((step - 6) / 2, 2),
             paid,
             saved,
             round(HEIGHT * paid / most, 2),
             round(HEIGHT * saved / most, 2),
         )
-        for place, (day, (paid, saved)) in enumerate(zip(days, amounts, strict=True))
+        for column, (day, (paid, saved)) in enumerate(zip(days, amounts, strict=True))
     ]
 
 
@@ -68,10 +68,10 @@ def reason(about: str | int | None, registry: Registry) -> str:
     """Why something was paid for, as people say it."""
     if about is None:
         return "Searches, and work whose history was pruned"
-    told = str(about)
-    kind, _, why = told.partition(":")
+    text = str(about)
+    kind, _, why = text.partition(":")
     spec = known.job if (known := registry.get(kind)) is not None else None
-    return REASONS.get(told) or (spec.title if spec is not None else f"{kind}: {why.replace('_', ' ')}")
+    return REASONS.get(text) or (spec.title if spec is not None else f"{kind}: {why.replace('_', ' ')}")
 
 
 @router.get("/bill")

@@ -99,16 +99,16 @@ def _of(worker: Worker, held: Sequence[HeldLease]) -> list[HeldLease]:
 
 def _held(services: AppServices, tenant: str, leases: Sequence[Lease]) -> list[HeldLease]:
     """The leases in words. Of another tenant's only the sort of thing is told: names are its own business."""
-    found = []
+    rows = []
     for lease in leases:
-        sort, _, name = lease.subject.partition(":")
+        subject_type, _, name = lease.subject.partition(":")
         if lease.tenant != tenant:
-            found.append(HeldLease(lease, OF_OTHERS.get(sort, "another tenant's work"), None))
+            rows.append(HeldLease(lease, OF_OTHERS.get(subject_type, "another tenant's work"), None))
             continue
         name, _, action = name.partition("#")
-        document = services.documents.find(tenant, name) if sort == "document" else None
+        document = services.documents.find(tenant, name) if subject_type == "document" else None
         title = document.title if document is not None else name
-        match sort:
+        match subject_type:
             case "document":
                 doing = f"action on {title}" if action else title
             case "delivery":
@@ -117,5 +117,5 @@ def _held(services: AppServices, tenant: str, leases: Sequence[Lease]) -> list[H
                 doing = f"job on {name}"
             case _:
                 doing = lease.subject
-        found.append(HeldLease(lease, doing, document.id if document is not None else None))
-    return found
+        rows.append(HeldLease(lease, doing, document.id if document is not None else None))
+    return rows

@@ -41,7 +41,7 @@ HEADERS = {
 @functools.cache
 def templates() -> jinja2.Environment:
     """The templates; everything that is put into one is escaped."""
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("holdfast.web"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -49,13 +49,13 @@ def templates() -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(display.FILTERS)
-    made.globals["static"] = assets.address
-    made.globals["count"] = formatting.count
-    made.globals["verbs"] = " ".join(verb.value for verb in Verb)
-    made.globals["version"] = holdfast.__version__
-    made.globals["ui"] = made.get_template("ui.html").module
-    return made
+    environment.filters.update(display.FILTERS)
+    environment.globals["static"] = assets.address
+    environment.globals["count"] = formatting.count
+    environment.globals["verbs"] = " ".join(verb.value for verb in Verb)
+    environment.globals["version"] = holdfast.__version__
+    environment.globals["ui"] = environment.get_template("ui.html").module
+    return environment
 
 
 def part(name: str, **context: Any) -> HTMLResponse:
@@ -70,14 +70,14 @@ def page(request: Request, who: Identity | None, name: str, title: str, **contex
     if request.headers.get(PART) == "main":
         return part(name, **context)
     theme = request.cookies.get(THEME, "")
-    made = templates().get_template("layout.html")
+    layout = templates().get_template("layout.html")
     # Read before what is shown was read: the stream goes on from there, and nothing falls in between.
     context["cursor"] = getattr(request.state, "cursor", 0)
     context["theme"] = theme if theme in THEMES else ""
     context["signed_in"] = (
         access_of(request).cookie in request.cookies and who is not None and bool(who.key_id)
     )
-    return HTMLResponse(made.render(context, part=name), headers=HEADERS)
+    return HTMLResponse(layout.render(context, part=name), headers=HEADERS)
 
 
 def _seen(request: Request, services: Services) -> Identity:
@@ -112,8 +112,8 @@ def trouble(request: Request, error: HoldfastError) -> Response:
     context |= {"may_write": False, "may_admin": False}
     if context["theme"] not in THEMES:
         context["theme"] = ""
-    made = templates().get_template("layout.html").render(context, part="trouble.html")
-    return HTMLResponse(made, row.status, headers=HEADERS)
+    html = templates().get_template("layout.html").render(context, part="trouble.html")
+    return HTMLResponse(html, row.status, headers=HEADERS)
 
 
 def is_for_people(request: Request) -> bool:

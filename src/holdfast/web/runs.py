@@ -19,17 +19,17 @@ def run(request: Request, services: Services, who: rendering.Who, name: str) -> 
     """Show the log of a run, which follows it while it is live."""
     if not TENANT.fullmatch(name):
         raise NotFoundError("there is no such run", code="unknown_run")
-    found = services.views.run(who.tenant, name, lines=LINES)
-    subject = found.run.subject.partition("#")[0]
-    sort, _, about = subject.partition(":")
+    progress = services.views.run(who.tenant, name, lines=LINES)
+    subject = progress.run.subject.partition("#")[0]
+    subject_type, _, about = subject.partition(":")
     return rendering.page(
         request,
         who,
         "run.html",
-        f"Run log: {found.run.kind}",
-        found=found,
-        word=shown(found.run.kind, found.run.status),
-        is_live=found.run.status in LIVE,
-        document=about if sort == "document" else None,
+        f"Run log: {progress.run.kind}",
+        found=progress,
+        word=shown(progress.run.kind, progress.run.status),
+        is_live=progress.run.status in LIVE,
+        document=about if subject_type == "document" else None,
         most=LINES,
     )

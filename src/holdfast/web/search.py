@@ -51,9 +51,9 @@ def _answered(
     q, suggest = words
     known = services.collections.all(who.tenant)
     chosen = next((each for each in known if each.id == collection), known[0] if known else None)
-    found: Found | None = None
+    result: Found | None = None
     if q.strip() and chosen is not None and TENANT.fullmatch(chosen.id):
-        found = services.search.search(who.tenant, chosen.id, q, k=HITS)
+        result = services.search.search(who.tenant, chosen.id, q, k=HITS)
     return rendering.page(
         request,
         who,
@@ -62,6 +62,6 @@ def _answered(
         q=q,
         chosen=chosen,
         collections=known,
-        found=found,
+        found=result,
         suggest=suggest,
     )

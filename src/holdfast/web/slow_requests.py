@@ -55,15 +55,15 @@ class Places:
         if tenant not in self._waiting and self._may(tenant):
             self._take(tenant)
             return
-        turn = Event()
-        self._waiting.setdefault(tenant, deque()).append(turn)
+        slot = Event()
+        self._waiting.setdefault(tenant, deque()).append(slot)
         try:
-            await turn.wait()
+            await slot.wait()
         except get_cancelled_exc_class():  # the client went away
-            if turn.is_set():
+            if slot.is_set():
                 self._leave(tenant)
             else:
-                self._forget(tenant, turn)
+                self._forget(tenant, slot)
             raise
 
     def _may(self, tenant: str) -> bool:
@@ -80,12 +80,12 @@ class Places:
         while eligible := [each for each in self._waiting if self._may(each)]:
             following = min(eligible, key=lambda each: self._held[each])
             self._take(following)
-            turn = self._waiting[following][0]
-            self._forget(following, turn)
-            turn.set()
+            slot = self._waiting[following][0]
+            self._forget(following, slot)
+            slot.set()
 
-    def _forget(self, tenant: str, turn: Event) -> None:
-        self._waiting[tenant].remove(turn)
+    def _forget(self, tenant: str, slot: Event) -> None:
+        self._waiting[tenant].remove(slot)
         if not self._waiting[tenant]:
             del self._waiting[tenant]
 

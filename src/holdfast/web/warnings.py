@@ -31,7 +31,7 @@ def all_of(
     services: AppServices, who: Identity, known: Sequence[Worker], leases: Sequence[Lease] | None = None
 ) -> list[Concern]:
     """What the caller should know, the worst first. Of others' work only the operator is told."""
-    found = [
+    concerns = [
         *_of_workers(known),
         *_of_orders(services, who),
         *_of_budgets(services, who),
@@ -39,8 +39,8 @@ def all_of(
     ]
     if who.may(Scope.ADMIN):
         held = services.operations.leases() if leases is None else leases
-        found += [*_of_leases(held), *_of_lanes(services)]
-    return sorted(found, key=lambda one: one.level)
+        concerns += [*_of_leases(held), *_of_lanes(services)]
+    return sorted(concerns, key=lambda one: one.level)
 
 
 def _of_workers(known: Sequence[Worker]) -> list[Concern]:
@@ -70,22 +70,22 @@ def _of_orders(services: AppServices, who: Identity) -> list[Concern]:
     open_ones = services.billing.open_orders(who.tenant)
     parked = sum(each.state == CallState.PARKED for each in open_ones)
     doubtful = sum(each.state == CallState.IN_DOUBT for each in open_ones)
-    found = []
+    concerns = []
     if parked:
         whether = "whether it was" if parked == 1 else "whether they were"
         sentence = f"{formatting.count(parked, 'paid order')} parked: it is unknown {whether} charged."
-        found.append(Concern("bad", sentence, "Resolve this on the Bill page; the work waits for you."))
+        concerns.append(Concern("bad", sentence, "Resolve this on the Bill page; the work waits for you."))
     if doubtful:
         sentence = f"{formatting.count(doubtful, 'paid order')} in doubt after a crash or a lost connection."
         remedy = (
             "Resent with its key when the work resumes; if the work has ended, resolve it on the Bill page."
         )
-        found.append(Concern("care", sentence, remedy))
-    return found
+        concerns.append(Concern("care", sentence, remedy))
+    return concerns
 
 
 def _of_budgets(services: AppServices, who: Identity) -> list[Concern]:
-    found = []
+    concerns = []
     for limit in services.billing.budgets(who.tenant):
         whose = "everything" if limit.scope == TENANT_SCOPE else limit.scope.replace(":", " ")
         whose += "" if limit.period is Period.TOTAL else f" this {limit.period}"
@@ -94,11 +94,11 @@ def _of_budgets(services: AppServices, who: Identity) -> list[Concern]:
                 f"The budget for {whose} is used up.",
                 "Raise it on the Bill page to let work continue.",
             )
-            found.append(Concern("bad", sentence, remedy))
+            concerns.append(Concern("bad", sentence, remedy))
         elif limit.over_soft:
             sentence = f"Spending for {whose} is above the soft limit of its budget."
-            found.append(Concern("care", sentence, "Raise it on the Bill page before work has to wait."))
-    return found
+            concerns.append(Concern("care", sentence, "Raise it on the Bill page before work has to wait."))
+    return concerns
 
 
 def _of_deliveries(services: AppServices, who: Identity) -> list[Concern]:

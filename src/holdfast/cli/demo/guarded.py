@@ -45,10 +45,10 @@ class House:
 
     def head(self, title: str) -> Head:
         """The head of a document."""
-        found = reads.head(self.db, "default", "index", f"document:{title}")
-        if found is None:
+        head = reads.head(self.db, "default", "index", f"document:{title}")
+        if head is None:
             raise StageError(f"document:{title} has no head")
-        return found
+        return head
 
     def published(self, title: str, generation: int) -> Head:
         """The head, once this generation is published."""
@@ -61,11 +61,11 @@ class House:
 
     def rows(self) -> str:
         """A digest of everything that work could have written."""
-        kept = [
+        rows = [
             self.db.read(lambda tx, table=table: str(sorted(map(str, tx.all(select(table))))))  # type: ignore[misc]
             for table in (heads, runs, tasks, chunks)
         ]
-        return keys.digest(*kept)
+        return keys.digest(*rows)
 
     def refusals(self) -> int:
         """How many writes the fence has refused."""
@@ -96,10 +96,10 @@ def double_click(house: House, tell: Narrator) -> tuple[IncidentCost, Actor]:
     house.published("handbook", 1)
     tell.line(f"published: {documents.PARAGRAPHS} chunks, visible all at once")
     named = second.disposition is Disposition.DUPLICATE and second.run_id == accepted.run_id
-    tell.promise("the second click was refused, and told which run is active", kept=named)
+    tell.promise("the second click was refused, and told which run is active", held=named)
     totals = house.meter.totals()
     once = totals["charges"] == totals["distinct_inputs"] == documents.PARAGRAPHS
-    tell.promise(f"{totals['charges']} charges for {totals['distinct_inputs']} paragraphs", kept=once)
+    tell.promise(f"{totals['charges']} charges for {totals['distinct_inputs']} paragraphs", held=once)
     return IncidentCost("double click", documents.PARAGRAPHS, totals["charges"]), hired
 
 
@@ -121,24 +121,24 @@ def kill(house: House, tell: Narrator, hired: Actor) -> tuple[IncidentCost, Acto
     still = _finished(house, "contract")
     tell.promise(
         f"what was finished was kept: slice {', '.join(map(str, finished))} was not done again",
-        kept=bool(finished) and all(still.get(slice_) == epoch for slice_, epoch in finished.items()),
+        held=bool(finished) and all(still.get(slice_) == epoch for slice_, epoch in finished.items()),
     )
     paid = _charged(house, "contract")
     again, charges = sum(paid.values()) - len(paid), house.meter.totals()["charges"] - before
     bound = 0 if house.meter.keyed else in_flight
     tell.promise(
         f"{charges} charges for {len(paid)} paragraphs: {again} again, of {in_flight} that were in flight",
-        kept=again <= bound and charges == len(paid) + again and max(paid.values()) <= 2,
+        held=again <= bound and charges == len(paid) + again and max(paid.values()) <= 2,
     )
     return IncidentCost("kill -9 with an order open", len(paid), charges), heir
 
 
 def _finished(house: House, title: str) -> dict[int, int]:
     """The epoch of every finished slice of a document's latest run."""
-    found = reads.tasks_of(house.db, house.head(title).run_id or "")
+    tasks = reads.tasks_of(house.db, house.head(title).run_id or "")
     return {
         one.task.ordinal: one.task.epoch
-        for one in found
+        for one in tasks
         if one.task.ordinal and one.task.state is TaskState.DONE
     }
 
@@ -169,13 +169,13 @@ def freeze(house: House, tell: Narrator, retired: Actor) -> tuple[IncidentCost, 
     tell.line(f"worker-C thaws and writes at once: {_refusal(wrote['reason'])}", "care")
     sleeper.end()
     fenced = wrote["reason"] is not None and house.refusals() > refused and ended["ending"] == "fenced_out"
-    tell.promise("the database refused the write, and noted it in the journal", kept=fenced)
-    tell.promise("no head, run, task or chunk changed after the thaw", kept=house.rows() == rows)
+    tell.promise("the database refused the write, and noted it in the journal", held=fenced)
+    tell.promise("no head, run, task or chunk changed after the thaw", held=house.rows() == rows)
     after = house.meter.totals()
     charges, sent = after["charges"] - before, after["exchanges"] - exchanges
     tell.promise(
         f"{charges} charges for {documents.PARAGRAPHS} paragraphs; thawed, it sent {sent} orders",
-        kept=charges == documents.PARAGRAPHS and sent == 0,
+        held=charges == documents.PARAGRAPHS and sent == 0,
     )
     return IncidentCost("freeze, then thaw", documents.PARAGRAPHS, charges), heir
 
@@ -197,9 +197,9 @@ def again(house: House, tell: Narrator) -> list[IncidentCost]:
     house.published("handbook", changed.generation)
     rewritten = house.meter.totals()["charges"] - before - unchanged
     tell.line("published; until this moment readers saw the old version whole")
-    kept = same.disposition is Disposition.UNCHANGED and unchanged == 0
-    tell.promise(f"unchanged: {unchanged} charges", kept=kept)
-    tell.promise(f"one paragraph of {documents.PARAGRAPHS} changed: {rewritten} charge", kept=rewritten == 1)
+    held = same.disposition is Disposition.UNCHANGED and unchanged == 0
+    tell.promise(f"unchanged: {unchanged} charges", held=held)
+    tell.promise(f"one paragraph of {documents.PARAGRAPHS} changed: {rewritten} charge", held=rewritten == 1)
     return [
         IncidentCost("index again, unchanged", 0, unchanged),
         IncidentCost("index again, one paragraph changed", 1, rewritten),

@@ -49,11 +49,11 @@ class Narrator:
             f"[quiet]{self.seconds:.1f} s[/quiet]", f"[{style}]{escape(text)}[/]" if style else escape(text)
         )
 
-    def promise(self, text: str, *, kept: bool) -> None:
+    def promise(self, text: str, *, held: bool) -> None:
         """A promise was tested."""
-        if not kept:
+        if not held:
             self.broken.append(text)
-        mark, style = (self._marks[0], "good") if kept else (self._marks[1], "bad")
+        mark, style = (self._marks[0], "good") if held else (self._marks[1], "bad")
         self._row(f"[{style}]{mark}[/]", escape(text))
 
     def _row(self, left: str, text: str) -> None:

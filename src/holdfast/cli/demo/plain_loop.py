@@ -20,12 +20,12 @@ TRIES = 3
 
 def embed(address: str, texts: list[str]) -> object:
     """The answer to one order, after up to three tries."""
-    place = urlsplit(address)
+    url = urlsplit(address)
     body = json.dumps({"model": documents.MODEL, "input": texts})
     for left in reversed(range(TRIES)):
-        connection = http.client.HTTPConnection(place.netloc, timeout=30)
+        connection = http.client.HTTPConnection(url.netloc, timeout=30)
         try:
-            connection.request("POST", f"{place.path}/embeddings", body, {"Content-Type": "application/json"})
+            connection.request("POST", f"{url.path}/embeddings", body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             if answer.status == http.client.OK:
                 return json.load(answer)["data"]
@@ -47,14 +47,14 @@ def main(words: list[str] | None = None) -> None:
     options = parser.parse_args(words)
     folder = Path(options.folder)
     texts = documents.read(folder, options.document)
-    found: list[object] = []
+    vectors: list[object] = []
     for number, start in enumerate(range(0, len(texts), documents.PER_ORDER), start=1):
         if number == options.wait_at:
             sys.stdout.write('{"event": "waiting"}\n')
             sys.stdout.flush()
             sys.stdin.readline()
-        found.append(embed(options.meter, texts[start : start + documents.PER_ORDER]))
-    (folder / f"{options.document}.json").write_text(json.dumps(found), encoding="utf-8")
+        vectors.append(embed(options.meter, texts[start : start + documents.PER_ORDER]))
+    (folder / f"{options.document}.json").write_text(json.dumps(vectors), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -161,14 +161,14 @@ class MeterActor(Actor):
         try:
             connection.request(verb, path, None if body is None else json.dumps(body))
             answer = connection.getresponse()
-            told = json.load(answer)
+            reply = json.load(answer)
         except OSError as error:
             raise StageError(f"{self.name} does not answer ({error})") from error
         finally:
             connection.close()
         if answer.status != http.client.OK:
             raise StageError(f"{self.name} says {answer.status} to {path}")
-        return told
+        return reply
 
 
 class Cast:
@@ -182,9 +182,9 @@ class Cast:
 
     def meter(self, name: str, *, keyed: bool = False) -> MeterActor:
         """A provider."""
-        made = self._join(lambda: MeterActor(name, keyed=keyed))
-        made.open()
-        return made
+        meter = self._join(lambda: MeterActor(name, keyed=keyed))
+        meter.open()
+        return meter
 
     def worker(self, name: str, database: str, meter: MeterActor, *, wait_at: int = 0) -> Actor:
         """A worker with Holdfast."""

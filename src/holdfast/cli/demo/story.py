@@ -31,7 +31,7 @@ def tell(*, plain: bool = False) -> Exit:
         try:
             _act(cast, narrator)
         except StageError as error:
-            narrator.promise(str(error), kept=False)
+            narrator.promise(str(error), held=False)
         except KeyboardInterrupt:
             narrator.interrupted = False
             narrator.line("interrupted; everything that was started is being ended", "care")
@@ -51,7 +51,7 @@ def _act(cast: Cast, narrator: Narrator) -> None:
     counts.append(count)
     narrator.promise(
         f"the same kill where keys are honoured: {free.charges} charges for {free.inputs} paragraphs",
-        kept=free.charges == free.inputs,
+        held=free.charges == free.inputs,
     )
     narrator.chapter(3, "A worker freezes past its lease, and wakes up")
     count, hired = guarded.freeze(house, narrator, hired)
@@ -112,7 +112,7 @@ def _bill(
     beyond = paid - distinct
     narrator.promise(
         f"each input paid effectively once; {beyond} again, in flight at the kill",
-        kept=0 <= beyond <= documents.PER_ORDER,
+        held=0 <= beyond <= documents.PER_ORDER,
     )
 
 

@@ -46,13 +46,13 @@ def index(folder: Path, pause: Pause = lambda _work, _chunks: None) -> Kind:
     """The sort of work: a paragraph is a chunk, three chunks are a slice, a slice is one order."""
 
     def plan(work: Work) -> list[Slice]:
-        found = documents.read(folder, work.content)
-        return [Slice({"start": start}) for start in range(0, len(found), documents.PER_ORDER)]
+        texts = documents.read(folder, work.content)
+        return [Slice({"start": start}) for start in range(0, len(texts), documents.PER_ORDER)]
 
     def run(work: Work) -> None:
         start = work.payload["start"]
         texts = documents.read(folder, work.content)[start : start + documents.PER_ORDER]
-        chunks = [Chunk(start + place, text) for place, text in enumerate(texts)]
+        chunks = [Chunk(start + position, text) for position, text in enumerate(texts)]
         say("slice", slice=work.claim.ordinal, epoch=work.claim.epoch)
         pause(work, chunks)
         work.pay([Call("meter", "embeddings", documents.MODEL, text) for text in texts])
