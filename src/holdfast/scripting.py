@@ -227,7 +227,7 @@ class Holdfast:
         """The live run has ended, and what is published stays; False when none was live."""
         head = reads.head(self._database, tenant, kind, subject)
         if head is None:
-            raise NotFoundError(f"nobody ever requested {kind} of {subject} for tenant {tenant}")
+            raise NotFoundError(f"{kind} of {subject} was never requested for tenant {tenant}")
         return isinstance(self._engine.cancel(head.id), Landed)
 
     def delete(self, subject: str, *, tenant: str = "default") -> bool:
@@ -260,11 +260,11 @@ def open(  # noqa: A001 - read as holdfast.open
     `migrate` false nothing is created or changed: a database at another revision is a SchemaError that says
     what to do. Raises StoreUnavailableError when the database does not answer.
     """
-    with answering("the database did not answer ({}); check that it runs and that its URL is right"):
+    with answering("the database is unreachable ({}); check that it is running and that its URL is correct"):
         if migrate:
             migrations.upgrade(url)
         elif (file := dialect.sqlite_file(url)) is not None and not file.exists():
-            raise SchemaError(f"there is no database at {file}; leave out migrate=False to create it")
+            raise SchemaError(f"there is no database at {file}; omit migrate=False to create it")
         with contextlib.ExitStack() as undo:
             database = undo.enter_context(contextlib.closing(open_database(url)))
             migrations.check(database.engine)

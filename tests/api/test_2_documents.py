@@ -234,7 +234,7 @@ def test_over_budget_is_refused_before_anything_is_spent(client, house):
     house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
     said = client.post("collections/shelf/documents", {"text": "Some words."})
     assert (said.status, said.code) == (402, "over_budget")
-    assert said.message == "the budget of the tenant is used up; raise it, then ask again"
+    assert said.message == "the budget of the tenant is used up; raise it, then retry"
     found = client.get(f"documents/{said.json['error']['document_id']}").json
     assert (found["index_status"], found["index_generation"]) == ("not_indexed", 0)
 

@@ -57,7 +57,7 @@ def test_a_request_can_be_cancelled_and_limited(sqlite_url):
         assert hold.read("copy", "document:1").status == "idle"
         with pytest.raises(BadRequestError, match="kind 'other' is not known here"):
             hold.request("other", "document:1")
-        with pytest.raises(holdfast.NotFoundError, match="nobody ever requested copy of document:9"):
+        with pytest.raises(holdfast.NotFoundError, match="copy of document:9 was never requested"):
             hold.cancel("copy", "document:9")
 
 
@@ -70,7 +70,7 @@ def test_open_makes_the_tables_or_leaves_all_as_it_is(tmp_path):
     holdfast.open(f"sqlite:///{file}").close()
     holdfast.open(f"sqlite:///{file}", migrate=False).close()
     with pytest.raises(
-        StoreUnavailableError, match=r"^the database did not answer \(.+\); check that it runs"
+        StoreUnavailableError, match=r"^the database is unreachable \(.+\); check that it is running"
     ):
         holdfast.open("postgresql://nobody@127.0.0.1:1/none")
 

@@ -127,8 +127,8 @@ def test_fields_as_a_table(house):
 UNUSABLE = [
     ({"type": "array"}, "must be an object"),
     ({"type": "object", "properties": {}}, "must be an object"),
-    ({"type": "object", "properties": {"a": {"$ref": "#/x"}}}, "must lead to a definition"),
-    ({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}, "must lead to a definition"),
+    ({"type": "object", "properties": {"a": {"$ref": "#/x"}}}, "must refer to a definition"),
+    ({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/x"}}}, "must refer to a definition"),
     ({"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}, "in bounded time: look-around"),
     ({"type": "object", "properties": {"a": {"pattern": "\\w{999}"}}}, "in bounded time: "),
     ({"type": "object", "properties": {"a": {"unevaluatedItems": {}}}}, "which is not supported"),

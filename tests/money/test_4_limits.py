@@ -55,12 +55,12 @@ def test_a_slow_key_is_told_when_to_come_back(turnstile, clock):
 def test_so_many_at_once_and_a_place_is_given_back_once(turnstile):
     """Giving it back twice does not make two of it."""
     places = [turnstile.enter(somebody(concurrency=2)) for _ in range(2)]
-    with pytest.raises(RateLimitedError, match="under way"):
+    with pytest.raises(RateLimitedError, match="in progress"):
         turnstile.enter(somebody(concurrency=2))
     places[0]()
     places[0]()
     turnstile.enter(somebody(concurrency=2))
-    with pytest.raises(RateLimitedError, match="under way"):
+    with pytest.raises(RateLimitedError, match="in progress"):
         turnstile.enter(somebody(concurrency=2))
 
 

@@ -63,7 +63,7 @@ def test_events_that_did_not_arrive_are_told(house, seen):
         client.post(f"collections/shelf/actions/{made.json['action']['id']}/test")
         house.work()
     told = seen("/operations")
-    assert "1 webhook delivery failed permanently: the URL answered with status 410. Fix the receiver" in told
+    assert "1 webhook delivery failed permanently: the URL returned status 410. Fix the receiver" in told
     assert re.search(r"webhook\.test .* Failed HTTP 410 Send again", told)
 
 

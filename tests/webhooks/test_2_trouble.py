@@ -41,7 +41,7 @@ def test_what_went_wrong_is_shown_while_it_is_tried(strict, receiver):
     office.engine.work_off()
     (sent,) = office.sent()
     assert (sent.state, sent.tries, sent.last_status) == ("pending", 1, 500)
-    assert sent.last_error == "the URL answered with status 500"
+    assert sent.last_error == "the URL returned status 500"
     assert sent.next_try_at > sent.created_at + 400
 
 

@@ -33,7 +33,7 @@ from holdfast.service.records import Collection, Document
 SCHEMES: dict[str, dict[str, str]] = {
     "APIKeyHeader": {
         "type": "apiKey",
-        "description": "A key of `holdfast keys create`.",
+        "description": "A key created with `holdfast keys create`.",
         "in": "header",
         "name": "X-API-Key",
     },
@@ -95,7 +95,7 @@ def _is_navigation(request: Request) -> bool:
 def _check_site(request: Request, *, is_page: bool) -> None:
     """Return unless another site's page asks, other than by a link to a page; else ForeignOriginError."""
     if not is_ours(request) and not (is_page and _is_navigation(request)):
-        raise ForeignOriginError("a page of another site asked for this; without a key it is not served")
+        raise ForeignOriginError("this request came from another site; without a key it is not served")
 
 
 def identified(request: Request) -> Identity:
@@ -112,7 +112,7 @@ def _shown(request: Request) -> str | None:
     scheme, bearer = get_authorization_scheme_param(request.headers.get("authorization"))
     shown = {request.headers.get("x-api-key"), bearer if scheme.lower() == "bearer" else None} - {None, ""}
     if len(shown) > 1:
-        raise KeyNeededError("X-API-Key and Authorization show two different keys; send one")
+        raise KeyNeededError("X-API-Key and Authorization hold different keys; send one")
     return shown.pop() if shown else None
 
 
@@ -129,7 +129,7 @@ def _who(request: Request, access: Access, shown: str | None, *, is_page: bool) 
     if request.method not in SAFE:
         check_own(request)
         if request.headers.get(PAGE) is None:
-            raise ForeignOriginError(f"with a session, what changes something needs the header {PAGE}")
+            raise ForeignOriginError(f"a change made with a session needs the header {PAGE}")
     return caller
 
 
@@ -140,7 +140,7 @@ def check_own(request: Request) -> None:
     host = request.headers.get("host", "")
     if said == "same-origin" or (said is None and origin is not None and _netloc(origin) == host):
         return
-    raise ForeignOriginError("a page of another site sent this; nothing was done")
+    raise ForeignOriginError("this request came from a page on another site; nothing was done")
 
 
 def visitor(request: Request) -> Identity:
@@ -156,13 +156,13 @@ def _entered(request: Request, caller: Identity) -> Identity:
 
 def _neighbour(request: Request, access: Access) -> Identity:
     if access.has_keys() or request.client is None or not is_loopback(request.client.host):
-        raise KeyNeededError("send a key as X-API-Key or bearer token; holdfast keys create makes one")
+        raise KeyNeededError("send a key as X-API-Key or bearer token; create one with: holdfast keys create")
     host = request.headers.get("host", "")
     if not is_loopback(_host_name(host)):
-        raise ForeignOriginError("without keys this machine is served under its own name alone: localhost")
+        raise ForeignOriginError("without keys the API only answers requests to localhost")
     origin = request.headers.get("origin")
     if origin is not None and _netloc(origin) != host:
-        raise ForeignOriginError("without keys no page of another site is served; make a key")
+        raise ForeignOriginError("without keys, requests from other sites are not served; create a key")
     return NEIGHBOUR
 
 

@@ -22,8 +22,8 @@ router = routing.router("actions")
     status_code=201,
     response_model=schemas_actions.AddedAction,
     responses={
-        200: {"model": schemas_actions.AddedAction, "description": "The collection had it already."},
-        409: {"model": Problem, "description": "Another action was estimated than this one."},
+        200: {"model": schemas_actions.AddedAction, "description": "The collection already has this action."},
+        409: {"model": Problem, "description": "The estimate was made for a different action."},
     },
 )
 def add_action(
@@ -105,9 +105,7 @@ def document_actions(
 def all_deliveries(
     services: Services,
     caller: Reader,
-    state: Annotated[
-        schemas_actions.DeliveryState | None, Query(description="Only those in this state.")
-    ] = None,
+    state: Annotated[schemas_actions.DeliveryState | None, Query(description="Only in this state.")] = None,
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
 ) -> schemas_actions.DeliveryList:
@@ -125,7 +123,9 @@ def all_deliveries(
 @router.post(
     "/documents/{document_id}/actions/{action_id}/retry",
     status_code=202,
-    responses={409: {"model": Problem, "description": "It is under way, has succeeded, or was removed."}},
+    responses={
+        409: {"model": Problem, "description": "It is queued or running, has succeeded, or was removed."}
+    },
 )
 def retry_follow_up(
     action_id: parts.Id, services: Services, caller: Reader, document: OwnDocument
@@ -159,5 +159,5 @@ def resend_delivery(
     services.deliveries.one(caller.tenant, delivery_id)
     caller.require(Scope.WRITE)
     if not services.deliveries.resend(wish(caller), delivery_id):
-        raise ConflictError("this delivery is queued or being sent; look at it again", code="delivery_busy")
+        raise ConflictError("this delivery is already queued or being sent", code="delivery_busy")
     return schemas_actions.DeliveryResponse.of(services.deliveries.one(caller.tenant, delivery_id))

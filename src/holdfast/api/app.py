@@ -36,7 +36,7 @@ PREFIX = "/api/v1"
 OPEN = frozenset({"/healthz", "/readyz"})
 DESCRIPTION = (
     "Background work on documents that is paid for once, never lost and never half visible. Every error is "
-    '`{"error": {"code", "message"}}`; the codes are on the page of errors.'
+    '`{"error": {"code", "message"}}`; docs/reference/errors.md lists the codes.'
 )
 
 

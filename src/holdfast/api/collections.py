@@ -36,8 +36,11 @@ def _found(services: AppServices, tenant: str, collection_id: str) -> Collection
     status_code=201,
     response_model=schemas_documents.CollectionResponse,
     responses={
-        200: {"model": schemas_documents.CollectionResponse, "description": "It was there, as asked for."},
-        409: {"model": Problem, "description": "It is there, with another title or other options."},
+        200: {
+            "model": schemas_documents.CollectionResponse,
+            "description": "It already existed with the same title and options.",
+        },
+        409: {"model": Problem, "description": "It exists with another title or other options."},
     },
 )
 def make_collection(
@@ -59,7 +62,7 @@ def make_collection(
             body.title and " ".join(body.title.split()) != collection.title
         ) or body.options != collection.options
         if before is not None and differs:
-            message = f"collection {name} is there, with another title or other options; PATCH changes it"
+            message = f"collection {name} exists with another title or other options; PATCH changes it"
             raise ConflictError(message, code="collection_exists")
         return RouteReply(
             201 if before is None else 200,
@@ -89,7 +92,7 @@ def one_collection(services: Services, collection: PathCollection) -> schemas_do
 
 @router.patch(
     "/collections/{collection_id}",
-    responses={409: {"model": Problem, "description": "Other options were estimated than these."}},
+    responses={409: {"model": Problem, "description": "The estimate was made for different options."}},
 )
 def change_collection(
     services: Services, caller: Reader, collection: OwnCollection, body: schemas_documents.CollectionChange

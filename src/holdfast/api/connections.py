@@ -33,7 +33,7 @@ RESET = struct.pack("ii", 1, 0)
 
 SAID = errors.problem(
     code="too_many_connections",
-    message="this process has as many connections open as it may; come back later",
+    message="too many connections are open; retry later",
 )
 BUSY = errors.spoken(b"503 Service Unavailable", SAID, b"retry-after: 5")
 

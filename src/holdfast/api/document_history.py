@@ -63,7 +63,7 @@ def document_chunks(
     page = services.history.chunks(document, after=after, limit=limit)
     generation = page.generation if page is not None else 0
     if known is not None and known[0] != generation:
-        message = f"generation {generation} has been published since; start again without a cursor"
+        message = f"generation {generation} was published in the meantime; start again without a cursor"
         raise ConflictError(message, code="stale_cursor")
     pieces = [
         schemas_history.ChunkResponse(
@@ -86,7 +86,8 @@ def document_thumbnail(
     services: Services,
     document: PathDocument,
     generation: Annotated[
-        int | None, Query(ge=1, le=2**62, description="The published one: its picture may be kept for good.")
+        int | None,
+        Query(ge=1, le=2**62, description="The published generation: its thumbnail can be cached forever."),
     ] = None,
 ) -> Response:
     """Show the first page of the published generation, as a small picture.
@@ -109,7 +110,7 @@ def document_thumbnail(
 def why_document(
     services: Services,
     document: PathDocument,
-    action: Annotated[int | None, Query(ge=1, le=2**62, description="Of what this action did.")] = None,
+    action: Annotated[int | None, Query(ge=1, le=2**62, description="Of this action's run.")] = None,
 ) -> schemas_history.Why:
     """Tell the story of a document: each generation, who asked, who worked, what was refused and paid.
 

@@ -51,13 +51,13 @@ IfMatch = Annotated[
 TAKEN: dict[int | str, dict[str, Any]] = {
     200: {
         "model": schemas_documents.UploadResponse,
-        "description": "Nothing is to be done: `unchanged`, or `duplicate`.",
+        "description": "Nothing to do: `unchanged`, or `duplicate`.",
     },
     402: {"model": Problem, "description": "The budget is used up."},
 }
 ASKED: dict[int | str, dict[str, Any]] = {
     **TAKEN,
-    409: {"model": Problem, "description": "It is in progress already; `active` names the run."},
+    409: {"model": Problem, "description": "It is already in progress; `active` names the run."},
     412: {"model": Problem, "description": "The document is at another generation."},
 }
 
@@ -79,7 +79,7 @@ def expected(header: str | None) -> int | None:
         return None
     text = header.strip().removeprefix("W/").strip('"')
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise BadRequestError('If-Match is one generation in quotes, like "3"', code="bad_if_match")
+        raise BadRequestError('If-Match must be one generation in quotes, like "3"', code="bad_if_match")
     return int(text)
 
 
@@ -146,12 +146,15 @@ def add_document(
 def some_documents(
     services: Services,
     collection: PathCollection,
-    status: Annotated[StatusName | None, Query(description="Only with this `index_status`.")] = None,
-    q: Annotated[str, Query(max_length=500, description="Only with this in the title.")] = "",
-    sort: Annotated[SortName, Query(description="With - before it, the other way round.")] = "id",
+    status: Annotated[
+        StatusName | None, Query(description="Only documents with this `index_status`.")
+    ] = None,
+    q: Annotated[str, Query(max_length=500, description="Only titles that contain this.")] = "",
+    sort: Annotated[SortName, Query(description="Prefix with - for descending order.")] = "id",
     limit: parts.Limit = 100,
     cursor: Annotated[
-        str | None, Query(max_length=MOST_CURSOR, description="Where to go on: `next` of the page before.")
+        str | None,
+        Query(max_length=MOST_CURSOR, description="Where to continue: `next` from the previous page."),
     ] = None,
 ) -> Response:
     """List the documents of a collection, by id unless another order is asked for."""
@@ -301,7 +304,7 @@ def index_document(
     "/documents/{document_id}/cancel",
     response_model=schemas_documents.Cancelled,
     responses={
-        409: {"model": Problem, "description": "It has no live run."},
+        409: {"model": Problem, "description": "Nothing is queued or running."},
         412: {"model": Problem, "description": "The document is at another generation."},
     },
 )
@@ -319,7 +322,7 @@ def cancel_document(
     def do() -> RouteReply:
         if not services.documents.end_run(wish(caller), document, expect_generation=generation):
             message = (
-                f"{document.title} has no live run to cancel; it is {shown(subjects.INDEX, document.status)}"
+                f"{document.title} has nothing to cancel; it is {shown(subjects.INDEX, document.status)}"
             )
             raise ConflictError(message, code="nothing_to_cancel")
         view = services.views.view(services.documents.get(caller.tenant, document.id))

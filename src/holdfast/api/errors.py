@@ -65,10 +65,8 @@ class RefusalText(NamedTuple):
 
 
 BY_STATUS = {
-    404: RefusalText(
-        code="not_found", message="there is nothing here; /api/v1/openapi.json lists what there is"
-    ),
-    405: RefusalText(code="method_not_allowed", message="there is something here, but not by this method"),
+    404: RefusalText(code="not_found", message="there is nothing at this URL; see /api/v1/openapi.json"),
+    405: RefusalText(code="method_not_allowed", message="this URL does not support this method"),
     408: RefusalText(code="too_slow"),
     413: RefusalText(code="too_large"),
     429: RefusalText(code="too_many_listeners"),
@@ -116,7 +114,7 @@ async def on_validation(_request: Request, error: Exception) -> JSONResponse:
         for one in error.errors()[:MOST_FIELDS]
     ]
     problems = "; ".join(f"{one.field}: {one.problem}" for one in fields[:3]) or "it cannot be read"
-    message = f"the request has the wrong form: {problems}"
+    message = f"the request is not valid: {problems}"
     return answer(400, problem(code="bad_request", message=message, fields=fields))
 
 
@@ -138,12 +136,12 @@ async def on_http(request: Request, error: Exception) -> Response:
 
 async def on_gone(_request: Request, _error: Exception) -> JSONResponse:
     """The client went away in the middle of its request; nobody reads this."""
-    return answer(400, problem(code="bad_request", message="the request was not sent to its end"))
+    return answer(400, problem(code="bad_request", message="the request was cut off"))
 
 
 async def on_surprise(_request: Request, _error: Exception) -> JSONResponse:
     """A defect of ours; the log has it, the client is told nothing of the inside."""
-    message = "something went wrong here; the log of the API says what"
+    message = "an internal error occurred; see the log of the API"
     return answer(500, problem(code="internal", message=message))
 
 

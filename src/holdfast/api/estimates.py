@@ -9,5 +9,5 @@ from holdfast.service import estimates
 def check(fingerprint: str | None, collection: str, **what: Any) -> None:
     """Return if no estimate was named, or the one of this very request; otherwise ConflictError."""
     if fingerprint is not None and fingerprint != estimates.fingerprint(collection, **what):
-        message = "this is not what was estimated: a value was changed since; estimate it again"
+        message = "this differs from what was estimated; estimate again"
         raise ConflictError(message, code="other_estimate")

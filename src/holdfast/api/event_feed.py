@@ -192,7 +192,7 @@ class Feed:
         try:
             happenings = await asyncio.to_thread(watch.look, tenants, since)
         except StoreUnavailableError as error:
-            log.warning("the event stream waits for the database: %s", error.message)
+            log.warning("the event stream is waiting for the database: %s", error.message)
             return
         for listener in new:
             listener.watched = True

@@ -22,17 +22,17 @@ OFFER = frozenset({b"upgrade", b"http2-settings"})
 
 LATE = errors.spoken(
     b"408 Request Timeout",
-    errors.problem(code="too_slow", message="the head of the request did not come in time; send it at once"),
+    errors.problem(code="too_slow", message="the request headers did not arrive in time; send them at once"),
 )
 WRONG = errors.spoken(
     b"400 Bad Request",
-    errors.problem(code="bad_request", message="this is no HTTP request that can be read"),
+    errors.problem(code="bad_request", message="this is not a valid HTTP request"),
 )
 LONG = errors.spoken(
     b"431 Request Header Fields Too Large",
     errors.problem(
         code="head_too_large",
-        message=f"the head of the request is larger than {MOST_HEAD:,} bytes; send fewer or shorter headers",
+        message=f"the request headers are larger than {MOST_HEAD:,} bytes; send fewer or shorter headers",
     ),
 )
 
@@ -89,13 +89,13 @@ class HeaderDeadline(HttpToolsProtocol):
         self._count(len(name) + len(value))
         self._hosts += name.lower() == b"host"
         if self._hosts > 1:
-            raise ValueError("two hosts are named")
+            raise ValueError("there are two Host headers")
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """The head is whole. Where another protocol is offered, it comes once more, without the offer."""
         if not self._hosts and self.parser.get_http_version() == "1.1":
-            raise ValueError("no host is named")
+            raise ValueError("there is no Host header")
         if not self.parser.should_upgrade():
             super().on_headers_complete()
 
@@ -137,7 +137,7 @@ class HeaderDeadline(HttpToolsProtocol):
     def _count(self, size: int) -> None:
         self._head += size
         if self._head > MOST_HEAD:
-            raise ValueError("the head is too large")
+            raise ValueError("the request headers are too large")
 
     def _wait(self) -> None:
         self._timer = self.loop.call_later(self.seconds, self._late)

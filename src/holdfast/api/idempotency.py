@@ -33,8 +33,8 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         description=(
-            "The same key with the same request gives the same answer again, for 24 hours. A refusal that "
-            "may end is not kept: the request is carried out when it is sent again."
+            "The same key with the same request gives the same response for 24 hours. A temporary "
+            "refusal is not stored: the request is processed when it is sent again."
         ),
         json_schema_extra={"minLength": 1, "maxLength": MOST_KEY, "pattern": "^[ -~]+$"},
     ),
@@ -82,10 +82,10 @@ def answer_once(
     if isinstance(held, StoredResponse):
         return _response(held, again=True)
     if held is Hold.CONFLICT:
-        message = "this Idempotency-Key was used for another request; draw a new one"
+        message = "this Idempotency-Key was used for another request; use a new one"
         raise ConflictError(message, code="idempotency_conflict")
     if held is Hold.OTHERS:
-        message = "a request with this Idempotency-Key is being answered; send it again in a moment"
+        message = "a request with this Idempotency-Key is in progress; retry in a moment"
         raise ConflictError(message, code="idempotency_busy")
     try:
         response = _done(do)

@@ -38,7 +38,7 @@ STEP = 500
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 TAKEN: dict[int | str, dict[str, Any]] = {
-    200: {"model": schemas_jobs.JobTaken, "description": "The same job was done: `unchanged`."},
+    200: {"model": schemas_jobs.JobTaken, "description": "The same job is already done: `unchanged`."},
     402: {"model": Problem, "description": "The budget is used up."},
     409: {"model": Problem, "description": "One is in progress (`active` names it), or nothing is ready."},
 }
@@ -158,8 +158,8 @@ def all_kinds(services: Services, _caller: Reader) -> schemas_jobs.Kinds:
 def some_jobs(
     services: Services,
     caller: Reader,
-    collection: Annotated[str | None, Query(max_length=64, description="Only of this collection.")] = None,
-    kind: Annotated[str | None, Query(max_length=40, description="Only of this kind.")] = None,
+    collection: Annotated[str | None, Query(max_length=64, description="Only this collection.")] = None,
+    kind: Annotated[str | None, Query(max_length=40, description="Only this kind.")] = None,
     state: Annotated[schemas_jobs.StateName | None, Query(description="Only in this state.")] = None,
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
@@ -204,7 +204,7 @@ def job_results(
     cursor: parts.Cursor = None,
     form: Annotated[Literal["json", "csv"], Query(alias="format", description="`csv` gives all.")] = "json",
     every: Annotated[
-        bool, Query(alias="all", description="All results in one answer, for a download; no page after.")
+        bool, Query(alias="all", description="All results in one response, for a download.")
     ] = False,
 ) -> Any:
     """Read the results of a job that succeeded, also after a later one has."""
@@ -278,7 +278,7 @@ def _cell(value: Any) -> Any:
 @router.post(
     "/jobs/{job_id}/cancel",
     response_model=schemas_jobs.JobCancelled,
-    responses={409: {"model": Problem, "description": "It has ended already."}},
+    responses={409: {"model": Problem, "description": "It has already ended."}},
 )
 def cancel_job(
     request: Request, services: Services, caller: Reader, job: OwnJob, key: IdempotencyKey = None
@@ -288,7 +288,7 @@ def cancel_job(
     def do() -> RouteReply:
         if not services.jobs.cancel(Wish(caller.tenant, caller.actor), job):
             word = shown(job.job.run.kind, services.jobs.view(caller.tenant, job.job.run.id).job.run.status)
-            message = f"the job has ended already; it is {word}"
+            message = f"the job has already ended; it is {word}"
             raise ConflictError(message, code="nothing_to_cancel")
         view = services.jobs.view(caller.tenant, job.job.run.id)
         return RouteReply(

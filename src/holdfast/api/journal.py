@@ -43,7 +43,7 @@ class WorkersEvent(schemas_documents.Shape):
 def all_events(
     services: Services,
     caller: Reader,
-    collection: Annotated[str | None, Query(description="Only of this collection.")] = None,
+    collection: Annotated[str | None, Query(description="Only this collection.")] = None,
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
 ) -> schemas_history.Events:
@@ -69,8 +69,8 @@ def all_events(
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
             "description": (
                 "Entries of the journal, each with its id and its verb as `event`; and `progress`, without "
-                "an id, when the progress of a run changes, or `workers`, when one comes, goes or is lost. "
-                "`beat` comes every few seconds while nothing else does: without it, take the stream as lost."
+                "an id, when the progress of a run changes, or `workers`, when one starts, stops or is lost. "
+                "`beat` comes every few seconds while nothing else does; if it stops, reconnect."
             ),
         },
         **BESIDE,
@@ -81,7 +81,7 @@ async def stream(
     services: Services,
     caller: Reader,
     last: Annotated[
-        str | None, Header(alias="Last-Event-ID", description="Go on after this entry of the journal.")
+        str | None, Header(alias="Last-Event-ID", description="Continue after this entry of the journal.")
     ] = None,
     cursor: parts.Cursor = None,
 ) -> StreamingResponse:
@@ -94,7 +94,7 @@ async def stream(
         place_left = feed.take(caller.tenant)
     except FullError:
         stream_ended()
-        message = "too many listen to this process, or of your tenant; come back later"
+        message = "too many event streams are open; retry later"
         raise HTTPException(429, message, {"Retry-After": "5"}) from None
 
     def ended() -> None:

@@ -128,7 +128,9 @@ class LimitedRequest:
             message = await asyncio.wait_for(self.receive(), patience)
         except TimeoutError:
             self.left = False
-            raise HTTPException(408, f"too little came for {pause:g} s; send the body at once") from None
+            raise HTTPException(
+                408, f"too little came for {pause:g} s; send the body without pauses"
+            ) from None
         self.waited += time.monotonic() - began
         return message
 
@@ -189,4 +191,4 @@ class Gate:
             route = getattr(scope.get("route"), "path", "")
             self._note(route, scope["method"], passage.status, time.monotonic() - began)
             span.tell(route=route or "other", status=passage.status)
-            span.close("" if 0 < passage.status < 500 else "it was not answered as it should")
+            span.close("" if 0 < passage.status < 500 else "the request failed")

@@ -118,7 +118,7 @@ class Counting:
             "holdfast_api_rate_limited", "Requests refused because of a key's limits", value=self.refused()
         )
         sent = CounterMetricFamily(
-            "holdfast_api_wake_ups", "Wake-ups handed to brokers, by what became of them", labels=["outcome"]
+            "holdfast_api_wake_ups", "Wake-ups sent to brokers, by outcome", labels=["outcome"]
         )
         for outcome in ("sent", "refused", "failed"):
             sent.add_metric([outcome], getattr(self.sender, outcome, 0))
@@ -137,7 +137,7 @@ class Counting:
         yield work
         yield oldest
         known = Counter(str(each.state) for each in self._operations.workers())
-        up = GaugeMetricFamily("holdfast_workers", "Workers by what they are doing", labels=["state"])
+        up = GaugeMetricFamily("holdfast_workers", "Workers, by state", labels=["state"])
         for state, number in known.items():
             up.add_metric([state], number)
         yield up
@@ -156,9 +156,11 @@ class Counting:
     def _waiting(self) -> Iterator[Metric]:
         number, age = self._operations.waiting_deliveries()
         yield GaugeMetricFamily(
-            "holdfast_deliveries_waiting", "Events that have not arrived yet", value=number
+            "holdfast_deliveries_waiting", "Events that are not delivered yet", value=number
         )
-        yield GaugeMetricFamily("holdfast_deliveries_oldest_seconds", "Age of the oldest of them", value=age)
+        yield GaugeMetricFamily(
+            "holdfast_deliveries_oldest_seconds", "Age of the oldest of these events", value=age
+        )
 
     def _in_doubt(self) -> Iterator[Metric]:
         number, amount = self._operations.in_doubt()
@@ -177,7 +179,7 @@ def _decided(sums: MetricSums) -> Iterator[Metric]:
             decisions[reason.partition(":")[0]] += number
     yield decided
     dispositions = CounterMetricFamily(
-        "holdfast_dispositions", "Requests for work, by what became of them", labels=["disposition"]
+        "holdfast_dispositions", "Requests for work, by outcome", labels=["disposition"]
     )
     for disposition, number in decisions.items():
         dispositions.add_metric([disposition], number)
@@ -191,9 +193,7 @@ def _decided(sums: MetricSums) -> Iterator[Metric]:
 
 
 def _delivered(sums: MetricSums) -> Metric:
-    ended = CounterMetricFamily(
-        "holdfast_deliveries", "Events for others, by what became of them", labels=["outcome"]
-    )
+    ended = CounterMetricFamily("holdfast_deliveries", "Webhook events, by outcome", labels=["outcome"])
     for outcome, status in OUTCOMES.items():
         ended.add_metric([outcome], sums.delivered[status])
     return ended
@@ -217,9 +217,9 @@ def _spent(sums: MetricSums) -> Iterator[Metric]:
         unpriced.add_metric([model], number)
     yield unpriced
     yield CounterMetricFamily(
-        "holdfast_reused_calls", "Calls that the ledger knew, of ended runs", value=sums.reused_calls
+        "holdfast_reused_calls", "Calls of ended runs that were already paid for", value=sums.reused_calls
     )
-    saved = CounterMetricFamily("holdfast_saved_dollars", "Money not spent, by why", labels=["by"])
+    saved = CounterMetricFamily("holdfast_saved_dollars", "Money saved, by reason", labels=["by"])
     saved.add_metric(["reuse"], sums.saved / NANO)
     saved.add_metric(["refusal"], sums.refused / NANO)
     yield saved

@@ -45,14 +45,16 @@ def _limits(services: AppServices, tenant: str) -> list[schemas_money.BudgetResp
 def bill(
     services: Services,
     caller: Reader,
-    by: Annotated[By, Query(description="What each line is about.")] = By.MODEL,
+    by: Annotated[By, Query(description="How to group the lines.")] = By.MODEL,
     since: Annotated[Moment, Query(alias="from", description="From then on.")] = None,
     until: Annotated[Moment, Query(alias="to", description="Before then.")] = None,
     cursor: parts.Cursor = None,
 ) -> schemas_money.BillResponse:
     """Show what was paid, is in doubt and was saved: by reuse, and by refusing duplicates."""
     if cursor is not None and "\x00" in cursor:
-        raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
+        raise BadRequestError(
+            "this cursor is not valid; use `next` from the previous page", code="bad_cursor"
+        )
     span = TimeRange(_seconds(since), _seconds(until))
     page = services.billing.bill(caller.tenant, by, span, after=cursor)
     return schemas_money.BillResponse.of(page, _limits(services, caller.tenant))
@@ -179,7 +181,7 @@ def estimate(services: Services, caller: Reader, body: EstimateRequest) -> Estim
     if body.text is not None and body.kind is None:
         result = estimator.of_text(caller.tenant, body.text, collection=collection, options=body.options)
     elif collection is None:
-        raise BadRequestError("give a `text`, or a `collection` that is there", code="bad_request")
+        raise BadRequestError("send a `text`, or a `collection` that exists", code="bad_request")
     elif body.action is not None:
         options = services.actions.checked(body.action.sort, body.action.params)
         result = estimator.of_action(caller.tenant, collection, options)

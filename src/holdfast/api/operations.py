@@ -175,7 +175,7 @@ async def healthz() -> Alive:
     return Alive(alive=True)
 
 
-@open_router.get("/readyz", responses={503: {"model": Ready, "description": "The database does not answer."}})
+@open_router.get("/readyz", responses={503: {"model": Ready, "description": "The database is unreachable."}})
 def readyz(services: Services) -> Response:
     """Say whether requests are taken, and whether anybody is there to carry them out."""
     try:

@@ -27,21 +27,21 @@ Services = Annotated[AppServices, Before(of)]
 def known(text: str) -> str:
     """An id of a form that anything could have; NotFoundError for any other, before a database sees it."""
     if not TENANT.fullmatch(text):
-        raise NotFoundError("there is nothing with such an id; letters, digits, dot, - and _, at most 64")
+        raise NotFoundError("no such id; an id has letters, digits, . - _, at most 64")
     return text
 
 
 # For OpenAPI alone: an id of another form is answered 404 like one that is not there, not 400.
 FORM = {"pattern": f"^{TENANT.pattern}$", "maxLength": 64}
 
-AnyId = Annotated[str, Path(description="As it was given.", json_schema_extra=dict(FORM))]
+AnyId = Annotated[str, Path(description="The id.", json_schema_extra=dict(FORM))]
 Id = Annotated[AnyId, AfterValidator(known)]
 CollectionName = Annotated[
     str, Query(description="The collection's id.", json_schema_extra=dict(FORM)), AfterValidator(known)
 ]
-Limit = Annotated[int, Query(ge=1, le=MOST_PAGE, description="How many at most.")]
+Limit = Annotated[int, Query(ge=1, le=MOST_PAGE, description="Maximum number of items.")]
 Cursor = Annotated[
-    str | None, Query(max_length=100, description="Where to go on: `next` of the page before.")
+    str | None, Query(max_length=100, description="Where to continue: `next` from the previous page.")
 ]
 
 
@@ -51,7 +51,9 @@ def numbers(cursor: str | None, count: int) -> tuple[int, ...] | None:
         return None
     parts = cursor.split(".")
     if len(parts) != count or not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
-        raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
+        raise BadRequestError(
+            "this cursor is not valid; use `next` from the previous page", code="bad_cursor"
+        )
     return tuple(int(part) for part in parts)
 
 
@@ -71,5 +73,7 @@ def place(cursor: str | None) -> str:
     if cursor is None:
         return ""
     if not TENANT.fullmatch(cursor):
-        raise BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
+        raise BadRequestError(
+            "this cursor is not valid; use `next` from the previous page", code="bad_cursor"
+        )
     return cursor

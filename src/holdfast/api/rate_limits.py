@@ -70,10 +70,12 @@ class Turnstile:
             bucket = self._bucket(caller.key_id, rate)
             if bucket.under_way >= most:
                 self.refused += 1
-                raise RateLimitedError(f"{most} requests of this key are under way; wait for one to end", 1)
+                raise RateLimitedError(
+                    f"{most} requests of this key are in progress; wait for one to finish", 1
+                )
             if bucket.tokens < 1.0:
                 self.refused += 1
-                message = f"this key may ask {rate:g} times a second; come back later"
+                message = f"this key is limited to {rate:g} requests per second; retry later"
                 raise RateLimitedError(message, (1.0 - bucket.tokens) / rate)
             bucket.tokens -= 1.0
             bucket.under_way += 1
@@ -85,7 +87,7 @@ class Turnstile:
             bucket = self._bucket(caller.key_id, caller.rate or self.allowance.rate)
             if bucket.listening >= self.allowance.listeners:
                 self.refused += 1
-                message = f"{bucket.listening} streams of this key are open; close one"
+                message = f"{bucket.listening} event streams of this key are already open; close one"
                 raise RateLimitedError(message, 5)
             bucket.listening += 1
         return _Once(lambda: self._leave(bucket, "listening"))

@@ -73,7 +73,7 @@ class Route(APIRoute):
         taken = inspect.signature(endpoint).parameters
         self._before = {name: mark for name, one in taken.items() if (mark := _mark(one)) is not None}
         if any(one.annotation is Response for one in taken.values()):
-            raise TypeError(f"{endpoint.__name__} answers with a Response instead of changing one")
+            raise TypeError(f"{endpoint.__name__} must return a Response, not change one")
         self._passes = "request" in taken
         self._waits: Waits = getattr(endpoint, WAITS, _said_so)
         self.takes: BodyKind = getattr(endpoint, TAKES, BodyKind.JSON)

@@ -22,9 +22,7 @@ LaneName = Literal["interactive", "bulk", "follow-up"]
 Priority = Annotated[int, Field(ge=0, le=9, strict=True)]
 MaxCost = Annotated[
     float | None,
-    Field(
-        ge=0, le=1_000_000_000, allow_inf_nan=False, description="US dollars that a run may spend at most."
-    ),
+    Field(ge=0, le=1_000_000_000, allow_inf_nan=False, description="Cost limit of a run, in US dollars."),
 ]
 
 

@@ -82,7 +82,7 @@ def search(
     services: Services,
     caller: Reader,
     collection: parts.CollectionName,
-    q: Annotated[str, Query(min_length=1, max_length=LONGEST, description="What to look for.")],
+    q: Annotated[str, Query(min_length=1, max_length=LONGEST, description="The search query.")],
     k: Annotated[int, Query(ge=1, le=MOST_HITS, description="How many hits.")] = 10,
     mode: Annotated[Literal["hybrid", "keyword", "vector"], Query()] = "hybrid",
     document: Annotated[list[str] | None, Query(max_length=100, description="Only these.")] = None,

@@ -78,8 +78,6 @@ def bound(host: str, port: int) -> socket.socket:
             listener.close()
             raise
     except OSError as error:
-        message = (
-            f"nothing can be served on {host} port {port} ({error.strerror}); choose another with --port"
-        )
+        message = f"cannot listen on {host} port {port} ({error.strerror}); choose another with --port"
         raise NotReadyError(message, code="port_in_use") from error
     return listener

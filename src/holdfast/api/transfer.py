@@ -33,7 +33,7 @@ ASKED: dict[int | str, dict[str, Any]] = {
 
 PUT: dict[int | str, dict[str, Any]] = {
     **TAKEN,
-    409: {"model": Problem, "description": "A document of the collection has the same content already."},
+    409: {"model": Problem, "description": "A document of the collection already has the same content."},
     412: {"model": Problem, "description": "The document is at another generation."},
 }
 
@@ -172,7 +172,7 @@ async def _bundle(request: Request) -> AsyncIterator[HandedBundle]:
     async with upload_bodies.form_of(request) as form:
         file = form.get("file")
         if not isinstance(file, UploadFile):
-            raise BadRequestError("the form has no file in its field `file`", code="bad_request")
+            raise BadRequestError("the form has no `file` field with a file", code="bad_request")
         texts = {
             name: upload_bodies.value(name, text) for name, text in form.items() if isinstance(text, str)
         }

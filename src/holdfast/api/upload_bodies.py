@@ -145,7 +145,7 @@ class Forms(MultiPartParser):
 async def form_of(request: Request) -> AsyncIterator[FormData]:
     """The form of a request, its file on disk until the request is answered."""
     if not is_form(request):
-        raise BadRequestError("send a form, multipart/form-data", code="bad_request")
+        raise BadRequestError("send a form as multipart/form-data", code="bad_request")
     try:
         form = await Forms(request, parts.of(request).runtime.shelf).parse()
     except MultiPartException as error:
@@ -161,7 +161,7 @@ async def _form(request: Request) -> AsyncIterator[UploadBody]:
         # One form, one file: where a field comes twice, the last counts.
         file = form.get("file")
         if not isinstance(file, UploadFile):
-            raise BadRequestError("the form has no file in its field `file`", code="bad_request")
+            raise BadRequestError("the form has no `file` field with a file", code="bad_request")
         texts = {name: value for name, value in form.items() if isinstance(value, str)}
         raw = json.dumps({name: value(name, text) for name, text in texts.items()}).encode()
         known = checked(UploadFields, raw)
@@ -213,9 +213,9 @@ async def _new_document(request: Request) -> AsyncIterator[UploadBody]:
         return
     known = checked(NewDocument, await request.body())
     if (known.text is None) == (known.url is None):
-        raise BadRequestError("give a `text` or a `url`, or a form with a `file`", code="bad_request")
+        raise BadRequestError("send a `text` or a `url`, or a form with a `file`", code="bad_request")
     if known.url is not None and known.options is not None:
-        raise BadRequestError("what comes from a url has the options of its collection", code="bad_option")
+        raise BadRequestError("a document from a url uses the options of its collection", code="bad_option")
     if known.url is not None:
         request.scope[WAITS] = Pool.FETCHES
     most = nano_dollars(known.max_cost)

@@ -215,7 +215,7 @@ class ActionRunner:
         name = str(work.options.get("sort"))
         spec = self._registry().actions.get(name)
         if spec is None or spec.run is None:
-            message = f"this worker knows no action {name!r}; a newer one may, or one with its package"
+            message = f"this worker does not support the action {name!r}; upgrade it or install its package"
             raise WorkError(message, code="unknown_action")
         document = document_text.read(self._db, work.claim.tenant, work.content)
         work.note(f"read {many(len(document.passages), 'chunk')} of {many(document.pages, 'page')}")
@@ -247,7 +247,7 @@ class ActionRunner:
         path = str(work.options["analyser"])
         answer: object = load_analyser(path, self._analysers)(document.text, document.passages)
         if not isinstance(answer, Mapping):
-            message = f"the analyser {path} must answer a mapping, not {type(answer).__name__}"
+            message = f"the analyser {path} must return a mapping, not {type(answer).__name__}"
             raise WorkError(message, code="bad_result")
         return {"analyser": path, "found": dict(answer)}
 
@@ -279,7 +279,7 @@ def load_analyser(path: str, registered: Sequence[str]) -> Analyser:
     try:
         analyser: Analyser = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        message = f"the analyser {path} cannot be imported ({error}); it should be like module:name"
+        message = f"the analyser {path} cannot be imported ({error}); it must look like module:name"
         raise WorkError(message, code="unknown_analyser") from error
     return analyser
 

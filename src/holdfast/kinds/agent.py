@@ -133,7 +133,7 @@ class Agent:
         spent = self._work.spent.paid + self._work.spent.saved
         if errand.most_cost is not None and spent >= errand.most_cost:
             message = (
-                "the agent has spent what it may (most_cost) and has no answer yet; raise it, or ask less"
+                "the agent reached its cost limit (most_cost) without an answer; raise it, or ask for less"
             )
             raise WorkError(message, code="agent_over_cost")
         call = model_calls.conversation(model, messages, tools=tools, max_tokens=errand.answer_tokens)

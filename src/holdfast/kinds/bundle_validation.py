@@ -127,7 +127,7 @@ def piece(line: Mapping[str, Any], vector: bytes) -> BundleChunk:
     headings = data.get("headings") if isinstance(data, dict) else None
     fits = isinstance(headings, list) and all(isinstance(each, str) for each in headings)
     if vector and not float_vectors.is_finite(vector):
-        raise bundles.bad("a vector has something in it that is no number")
+        raise bundles.bad("a vector contains a value that is not a number")
     page = None if line.get("page") is None else _number(line, "page", 0)
     metadata = {"headings": [plain(each) for each in headings or ()]} if fits and headings else {}
     return BundleChunk(plain(text), page, metadata, vector)
@@ -137,7 +137,7 @@ def _text(line: Mapping[str, Any], name: str, most: int) -> str:
     value = line.get(name)
     text = "" if value is None else value
     if not isinstance(text, str) or not is_plain(text) or len(text.encode()) > 4 * most:
-        raise bundles.bad(f"the {name} of a document cannot be kept")
+        raise bundles.bad(f"the {name} of a document cannot be stored")
     return text[:most]
 
 
@@ -145,7 +145,7 @@ def _number(line: Mapping[str, Any], name: str, least: int) -> int:
     value = line.get(name)
     number = least if value is None and not least else value
     if type(number) is not int or not least <= number <= MOST_NUMBER:
-        raise bundles.bad(f"{name} is no number that can be")
+        raise bundles.bad(f"{name} is not a valid number")
     return number
 
 
@@ -172,7 +172,7 @@ def verify(bundle: Bundle, most_bytes: int, check: Callable[[], None]) -> list[i
         sizes.append(size)
     manifest = bundle.manifest
     if totals != [manifest.documents, manifest.chunks, manifest.vectors]:
-        raise bundles.bad("it has not as much in it as its manifest says")
+        raise bundles.bad("it contains less than its manifest says")
     return sizes
 
 
@@ -187,7 +187,7 @@ def _verify_content(reader: BundleReader, of: Record, most: int, check: Callable
             hasher.update(some)
             check()
         if hasher.hexdigest() != of.source.digest:
-            raise bundles.bad("the bytes of a document are not those that it names")
+            raise bundles.bad("the bytes of a document do not match its digest")
     picture = reader.content()
     if picture is not None:
         if picture.size > MOST_THUMBNAIL:

@@ -65,12 +65,14 @@ def planned(db: Database, work: Work) -> list[JobSource]:
     try:
         sources = JobScope(work.claim.tenant, collection, chosen).sources(db)
     except NotFoundError as error:
-        raise WorkError(f"{error.message} any more; ask again", code="documents_changed") from error
+        raise WorkError(
+            f"{error.message} any more; request the job again", code="documents_changed"
+        ) from error
     if work.options.get("wait_for_ready") and job_sources.coming(db, work.claim.tenant, collection, chosen):
         message = "some of its documents are not ready yet"
         raise MustWaitError(message, reason="documents", delay=WAIT_FOR_READY)
     if not sources:
-        raise WorkError("no document is ready to be read; index some first", code="nothing_ready")
+        raise WorkError("no document is ready; index some first", code="nothing_ready")
     return sources
 
 

@@ -116,7 +116,7 @@ def _of_document(
     try:
         if pieces is None:
             tally.replaced += 1
-            message = "the document was replaced or deleted before it was read; ask again"
+            message = "the document was replaced or deleted before it was read; request the job again"
             raise WorkError(message, code="documents_changed")
         passages = tuple(Passage(piece.text, piece.page) for piece in pieces)
         ready = ReadyDocument(subjects.of_document(document), generation, passages)

@@ -26,5 +26,5 @@ def read(db: Database, tenant: str, content: str) -> ReadyDocument:
         if len(page.chunks) < PAGE:
             return ReadyDocument(subject, page.generation, tuple(passages))
         after = (page.chunks[-1].slice, page.chunks[-1].chunk.position)
-    message = f"generation {generation} of {subject} is not the published one any more"
+    message = f"generation {generation} of {subject} is no longer the published one"
     raise WorkError(message, code="generation_gone")

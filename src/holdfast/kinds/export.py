@@ -102,7 +102,7 @@ class Export:
         """Everything but the bytes of documents, all of one snapshot. It may be begun anew."""
         collection = collections.seen(tx, work.claim.tenant, name)
         if collection is None:
-            raise WorkError("the collection was deleted meanwhile", code="unknown_collection")
+            raise WorkError("the collection was deleted in the meantime", code="unknown_collection")
         file.seek(0)
         file.truncate()
         bill = BundleContents()

@@ -64,7 +64,7 @@ PARAMETERS: Mapping[str, Any] = {
 RESULT: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "fields": {"type": ["object", "null"], "description": "The fields that the document gives."},
+        "fields": {"type": ["object", "null"], "description": "The fields found in the document."},
         "sources": {
             "type": "object",
             "default": {},
@@ -361,7 +361,7 @@ class Extract:
         """The result of one document: its fields and where they stand, or why it has none."""
         try:
             if not pieces:
-                message = "the document was replaced or deleted before it was read; ask again"
+                message = "the document was replaced or deleted before it was read; request the job again"
                 raise WorkError(message, code="documents_changed")
             schema, instruction = _asked(work)
             fields = _fields(work, corpus.model_of(work), windows_of(pieces), schema, instruction)
@@ -382,7 +382,7 @@ class Extract:
     def publish(self, tx: Tx, claim: Claim) -> None:
         """At least one document gave its fields."""
         if not job_results.collect(tx, claim.run_id).good:
-            raise job_summary.why_nothing(tx, claim.run_id, "no document gave the fields")
+            raise job_summary.why_nothing(tx, claim.run_id, "no document contains the fields")
 
 
 def _asked(work: Work) -> tuple[Mapping[str, Any], str]:

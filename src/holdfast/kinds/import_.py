@@ -130,13 +130,13 @@ class Import:
         number, brought = int(work.payload["part"]), Brought()
         collection = collections.collection(self._db, work.claim.tenant, work.claim.collection or "")
         if collection is None:
-            raise WorkError("the collection was deleted meanwhile", code="unknown_collection")
+            raise WorkError("the collection was deleted in the meantime", code="unknown_collection")
         if number:
             with bundles.opened(self._shelf.path(work.content), self._limits.expanded) as bundle:
                 if not self._is_here(work, BundleReader(bundle.part(number)), brought):
                     self._keep_vectors(work, BundleReader(bundle.part(number)), brought)
                     self._bring_all(work, collection, BundleReader(bundle.part(number)), brought)
-        work.note(f"brought {many(brought.documents, 'document')}, {brought.unchanged} known already")
+        work.note(f"imported {many(brought.documents, 'document')}, {brought.unchanged} already existed")
         return Finish({name: getattr(brought, name) for name in Brought.__dataclass_fields__})
 
     def _is_here(self, work: Work, reader: BundleReader, brought: Brought) -> bool:
@@ -205,7 +205,7 @@ class Import:
         if stored is None:
             return None
         if stored.digest != record.source.digest:
-            raise WorkError("the bytes of a document are not those that it names", code="bad_bundle")
+            raise WorkError("the bytes of a document do not match its digest", code="bad_bundle")
         return Arrived(record, stored.size, thumbnail)
 
     def _open(self, work: Work, arrived: "Arrived") -> Claim | None:

@@ -86,7 +86,7 @@ class Choices:
                 message = f"{name} must be text of at most {MOST_WORDS} characters"
                 raise BadRequestError(message, code="bad_option")
         if not self.model:
-            raise BadRequestError("model must be the name of one", code="bad_option")
+            raise BadRequestError("model must be the name of a model", code="bad_option")
         self.cutting()
         return self
 
@@ -199,7 +199,7 @@ class Index:
         if cut.pieces is None:
             copy = earlier[cut.digest].copy
             if self._has_vectors(work, copy):
-                work.note(f"{read}, took over {many(copy.chunks, 'chunk')} of version {copy.generation}")
+                work.note(f"{read}, reused {many(copy.chunks, 'chunk')} of version {copy.generation}")
                 return self._taken_over(work, copy, facts)
             cut = self._parser.cut(path, form, units, chosen.cutting(), KnownSlices(known.parts))
         pieces = cut.pieces or ()
@@ -274,7 +274,7 @@ class Index:
         done = slices.done(tx, claim.run_id)
         total = sum(each.copy.chunks for each in done)
         if not total:
-            raise WorkError("the document has no text that could be found", code="no_text")
+            raise WorkError("no text was found in the document", code="no_text")
         results = [each.result for each in done]
         documents.put_facts(
             tx,

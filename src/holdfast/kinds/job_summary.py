@@ -69,6 +69,6 @@ def why_nothing(tx: Tx, run_id: str, otherwise: str) -> WorkError:
         if isinstance(error := each.get("error"), dict):
             return WorkError(str(error["message"]), code=str(error["code"]))
     if any(each.get("replaced") for each in results):
-        message = "the documents were replaced or deleted before they were read; ask again"
+        message = "the documents were replaced or deleted before they were read; request the job again"
         return WorkError(message, code="documents_changed")
     return WorkError(otherwise, code="nothing_found")

@@ -47,7 +47,7 @@ class ModelAnswer:
 def model(supplies: Supplies) -> Model:
     """The language model that is set up; WorkError if there is none."""
     if supplies.llm is None or not supplies.llm_model:
-        message = "no language model is set up; set HOLDFAST_LLM_PROVIDER and HOLDFAST_LLM_MODEL"
+        message = "no language model is configured; set HOLDFAST_LLM_PROVIDER and HOLDFAST_LLM_MODEL"
         raise WorkError(message, code="no_provider")
     return named(supplies, supplies.llm, supplies.llm_model)
 
@@ -69,7 +69,7 @@ def chosen(supplies: Supplies, options: Mapping[str, Any]) -> Model:
         return usual if name is None else named(supplies, usual.provider, str(name))
     offer = kinds.offer(supplies.llm_offers, options["provider"])
     if (model_name := str(name or offer.model or "")) == "":
-        message = f"say which model of provider {options['provider']!r:.80} is to be asked"
+        message = f"say which model of provider {options['provider']!r:.80} to use"
         raise BadRequestError(message, code="bad_params")
     return Model(offer.identity, model_name, models.sent_with(offer.parameters, model_name), offer.parameters)
 
@@ -77,7 +77,7 @@ def chosen(supplies: Supplies, options: Mapping[str, Any]) -> Model:
 def required(model: Model | None) -> Model:
     """The model of a kind that asks one; WorkError where it was given none."""
     if model is None:
-        raise WorkError("the work needs a language model and was given none", code="no_provider")
+        raise WorkError("this work needs a language model and has none", code="no_provider")
     return model
 
 
@@ -152,7 +152,7 @@ def text(result: bytes) -> str:
         message = "the provider's content filter withheld the answer; change the text or the notes"
         raise WorkError(message, code="content_filtered")
     if not said.text.strip():
-        raise WorkError("the model answered nothing; try another model", code="bad_answer")
+        raise WorkError("the model returned an empty answer; try another model", code="bad_answer")
     return said.text
 
 

@@ -85,7 +85,7 @@ def check_form(form: Parameters | None) -> None:
         try:
             described = _adapter(form).json_schema()
         except (pydantic.PydanticUserError, pydantic.PydanticSchemaGenerationError) as error:
-            message = f"{form.__name__} is no dataclass and no Pydantic model ({error.message})"
+            message = f"{form.__name__} is neither a dataclass nor a Pydantic model ({error.message})"
             raise BadRequestError(message, code="bad_kind") from error
         if described.get("type") != "object":
             raise BadRequestError(f"{form.__name__} does not describe an object", code="bad_kind")

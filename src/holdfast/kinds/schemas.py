@@ -181,7 +181,7 @@ def _check(schema: dict[str, Any], where: str, root: Mapping[str, Any], patterns
         raise _bad(f"{where}.properties must be an object of at most {MOST_PROPERTIES} fields")
     reference = schema.get("$ref")
     if reference is not None and reference not in _definitions(root):
-        raise _bad(f"{where}.$ref must lead to a definition of this schema, as '#/$defs/NAME'")
+        raise _bad(f"{where}.$ref must refer to a definition of this schema, like '#/$defs/NAME'")
     if "enum" in schema and not schema["enum"]:
         raise _bad(f"{where}.enum must be a list of values")
     if "format" in schema and schema["format"] not in FORMATS:
@@ -194,7 +194,7 @@ def _check(schema: dict[str, Any], where: str, root: Mapping[str, Any], patterns
 def _check_pattern(pattern: str, where: str, number: int) -> None:
     if number > MOST_PATTERNS or len(pattern) > MOST_PATTERN:
         raise _bad(
-            f"{where}.pattern is too much; at most {MOST_PATTERNS} patterns of {MOST_PATTERN} characters"
+            f"{where}.pattern is over the limit of {MOST_PATTERNS} patterns of {MOST_PATTERN} characters"
         )
     try:
         _matcher(pattern)
@@ -223,7 +223,7 @@ def _check_ends(root: Mapping[str, Any]) -> None:
             return
         reference = schema.get("$ref")
         if reference in on_the_way:
-            raise _bad(f"{reference} refers to itself without an end")
+            raise _bad(f"{reference} refers to itself endlessly")
         if reference is not None and reference not in finished:
             visit(definitions[reference], (*on_the_way, reference))
             finished.add(reference)

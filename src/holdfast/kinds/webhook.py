@@ -83,7 +83,7 @@ class Webhook:
         event_id = work.subject.removeprefix("delivery:")
         parcel = deliveries.parcel(self._db, work.claim.tenant, event_id)
         if parcel is None:
-            raise WorkError("the event of this delivery is not kept any more", code="delivery_gone")
+            raise WorkError("the event of this delivery is no longer stored", code="delivery_gone")
         tried = parcel.tries + 1
         _land(delivery_attempts.trying(self._db, work.claim, event_id, tried))
         work.check()
@@ -99,13 +99,13 @@ class Webhook:
                 )
             )
             raise
-        work.note(f"try {tried}: answered with status {posted.status}")
+        work.note(f"attempt {tried}: status {posted.status}")
         if 200 <= posted.status < 300:
             return Finish(
                 {"status": posted.status, "tries": tried},
                 also=lambda tx: delivery_attempts.delivered(tx, event_id, posted.status),
             )
-        failure = f"the URL answered with status {posted.status}"
+        failure = f"the URL returned status {posted.status}"
         raise self._missed(work, event_id, parcel, posted.status, failure, posted.retry_after)
 
     def _post(self, parcel: Parcel, event_id: str) -> http_post.Posted:
@@ -136,10 +136,10 @@ class Webhook:
         """What to raise for a try that did not land; it is written down."""
         _land(delivery_attempts.missed(self._db, work.claim, event_id, status=status, error=plain(failure)))
         if status == GONE:
-            return WorkError(f"{failure}: it wants no more of these", code="webhook_gone")
+            return WorkError(f"{failure}: the receiver no longer wants these events", code="webhook_gone")
         delay = retry.provider_delay(self._rules.backoff, parcel.tries, self._host.jitter(), later)
         if parcel.age + delay > self._rules.give_up_after:
-            message = f"{failure}; {parcel.tries + 1} tries were made, and the time for them is over"
+            message = f"{failure}; gave up after {parcel.tries + 1} attempts"
             return WorkError(message, code="webhook_failed")
         return MustWaitError(failure, reason="delivery", delay=delay)
 

@@ -35,8 +35,8 @@ def secret(key: str | None, stored: str) -> str:
     if match is None:
         return stored
     if key is None or match[1] != _mark(key):
-        state = "not set" if key is None else "another one"
-        raise KeyMissingError(f"the secret was drawn under HOLDFAST_WEBHOOK_KEY, which is {state} here")
+        state = "not set" if key is None else "different"
+        raise KeyMissingError(f"the secret was created with a HOLDFAST_WEBHOOK_KEY that is {state} here")
     digest = hmac.new(key.encode(), f"webhook:{match[2]}".encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 

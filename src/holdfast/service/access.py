@@ -80,7 +80,7 @@ class Identity:
     def require(self, required: Scope) -> None:
         """Return if the caller may; otherwise ScopeMissingError."""
         if not self.may(required):
-            raise ScopeMissingError(f"this key has no {required} scope; use one that has")
+            raise ScopeMissingError(f"this key does not have the {required} scope; use one that does")
 
 
 NEIGHBOUR = Identity("default", "api:loopback", frozenset(Scope))
@@ -114,16 +114,18 @@ class Access:
     ) -> Made:
         """A key of the tenant is good from now on, for so many days or for ever; with limits of its own."""
         if not TENANT.fullmatch(tenant):
-            message = f"tenant {tenant!r} has the wrong form; letters, digits, dot, - and _, at most 64"
+            message = f"tenant {tenant!r} is not a valid name; use letters, digits, . - _, at most 64"
             raise BadRequestError(message, code="bad_tenant")
         if len(name) > MOST_NAME or not is_plain(name) or not name.isprintable():
             raise BadRequestError(
-                f"a key's name is plain text of at most {MOST_NAME} letters", code="bad_name"
+                f"the name of a key is plain text of at most {MOST_NAME} characters", code="bad_name"
             )
         if not scopes or (days is not None and days <= 0):
-            raise BadRequestError("a key needs a scope, and a life that has not ended", code="bad_request")
+            raise BadRequestError(
+                "a key needs at least one scope and an expiry date in the future", code="bad_request"
+            )
         if (rate is not None and not 0 < rate <= MOST_RATE) or (concurrency is not None and concurrency < 1):
-            raise BadRequestError("a key must be allowed to ask at least now and then", code="bad_request")
+            raise BadRequestError("the rate and concurrency of a key must be above zero", code="bad_request")
         token = PREFIX + secrets.token_urlsafe(32)
         key = keys.make(
             self._db,

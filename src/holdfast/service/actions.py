@@ -266,13 +266,13 @@ class Visits:
 
 def _not_retried(reason: str, action_id: int) -> BadRequestError | NotFoundError:
     if reason == "unknown":
-        message = f"action {action_id} has done nothing with this document that could be done again"
+        message = f"action {action_id} has not run on this document; there is nothing to retry"
         return NotFoundError(message, code="unknown_action")
     messages = {
-        "action_removed": "its action was removed; add that again",
-        "run_success": "it has succeeded; there is nothing to be done again",
+        "action_removed": "its action was removed; add the action again",
+        "run_success": "it has succeeded; there is nothing to retry",
     }
-    message = messages.get(reason, "it is queued or running already; wait for it")
+    message = messages.get(reason, "it is already queued or running; wait for it to end")
     return BadRequestError(message, code="nothing_to_retry")
 
 
@@ -284,7 +284,7 @@ def check_public(url: str) -> None:
     host = urlsplit(url).hostname or ""
     if addresses.is_forbidden(host):
         message = (
-            f"{host} is in a private or local network, where nothing may be posted to;"
+            f"{host} is in a private or local network, where webhooks are not allowed;"
             " HOLDFAST_WEBHOOK_PRIVATE=true allows it"
         )
         raise BadRequestError(message, code="url_forbidden")
@@ -314,7 +314,7 @@ def checked_secret(secret: object) -> str | None:
     fits = fits and not webhook_signature.is_derived(str(secret))  # else it would be taken for one of ours
     if not isinstance(secret, str) or not fits:
         sizes = f"{SECRET_SIZES[0]} to {SECRET_SIZES[-1]}"
-        message = f"a secret has {sizes} characters; leave it out to be given one"
+        message = f"a secret has {sizes} characters; omit it to have one generated"
         raise BadRequestError(message, code="bad_secret")
     return secret
 

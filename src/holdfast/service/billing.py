@@ -57,7 +57,7 @@ class Billing:
         if span is not None and None not in {span.since, span.until} and span.since >= span.until:  # type: ignore[operator]
             raise BadRequestError("`from` must be before `to`", code="bad_span")
         if after is not None and by is By.DAY and not DAY.fullmatch(after):
-            message = "this cursor is none of ours; use `next` of the page before"
+            message = "this cursor is not valid; use `next` from the previous page"
             raise BadRequestError(message, code="bad_cursor")
         return billing.bill(self._db, tenant, by, span, after=after)
 
@@ -103,10 +103,10 @@ class Billing:
         """
         checked_scope(scope)
         if hard is UNCHANGED and soft is UNCHANGED:
-            message = "say which limit to change, hard or soft; to remove one, say so"
+            message = "name the limit to set or remove: hard or soft"
             raise BadRequestError(message, code="bad_budget")
         if not TENANT.fullmatch(tenant):
-            message = f"tenant {tenant!r} has the wrong form; letters, digits, dot, - and _, at most 64"
+            message = f"tenant {tenant!r} is not a valid name; use letters, digits, . - _, at most 64"
             raise BadRequestError(message, code="bad_tenant")
         limits: dict[str, Limit] = {"hard": _nano(hard), "soft": _nano(soft)}
         budget = budgets.set_budget(self._db, tenant, scope, **limits, period=period, actor=actor)
@@ -123,7 +123,7 @@ def refusal(reason: str) -> tuple[str, str]:
     if (refusal_type, scope) == ("unpriced", "max_cost"):
         message = (
             "the request has a `max_cost`, and no price is known for the model; set its price or "
-            "`free = true` in [providers.NAME], or leave `max_cost` out"
+            "`free = true` in [providers.NAME], or omit `max_cost`"
         )
         return "unpriced", message
     if refusal_type == "unpriced":
@@ -132,7 +132,7 @@ def refusal(reason: str) -> tuple[str, str]:
             "or `free = true` in [providers.NAME], or remove the limit"
         )
         return "unpriced", message
-    return "over_budget", f"the budget of the {scope.rpartition(':')[2]} is used up; raise it, then ask again"
+    return "over_budget", f"the budget of the {scope.rpartition(':')[2]} is used up; raise it, then retry"
 
 
 def checked_scope(scope: str) -> str | None:
@@ -150,7 +150,7 @@ def _nano(amount: Dollars) -> Limit:
     if amount is None or isinstance(amount, KeepLimit):
         return amount
     if not 0 <= amount <= MOST_DOLLARS:  # also false for what is no number
-        message = f"a limit is from 0 to {MOST_DOLLARS:,} dollars"
+        message = f"a limit must be from 0 to {MOST_DOLLARS:,} dollars"
         raise BadRequestError(message, code="bad_budget")
     return round(Decimal(str(amount)) * prices.NANO)
 

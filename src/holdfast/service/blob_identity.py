@@ -60,7 +60,7 @@ def _refuse_strange(db: Database, blobs: Blobs, where: str, carried: str | None)
 def _message(where: str, holds: str, known: str | None) -> str:
     mine = f" (it expects {known})" if known else ""
     return (
-        f"{where} holds {holds}{mine}; every process of an installation needs the same "
+        f"{where} contains {holds}{mine}; every process of an installation needs the same "
         "HOLDFAST_DATABASE_URL, HOLDFAST_BROKER_URL and HOLDFAST_DATA_DIR, or "
         "HOLDFAST_BLOBS_URL for a bucket; "
         "if the bytes were moved here, say so with: holdfast blobs adopt"

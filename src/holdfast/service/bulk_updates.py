@@ -93,7 +93,7 @@ class Rounds:
 
     def _skip(self, which: Round, document: documents.Document, error: Exception) -> None:
         reason = isolation.explain(error)
-        log.warning("the round over %s passes over document %s: %s", which.collection, document.id, reason)
+        log.warning("the bulk update of %s skips document %s: %s", which.collection, document.id, reason)
         code = error.code if isinstance(error, HoldfastError) else "error"
         bulk_updates.note_skipped(self._db, which, document.head_id, code, reason)
 

@@ -87,7 +87,7 @@ class Collections:
         for each in left[:MADE_AGAIN]:
             self._documents.end(wish, each)
         if len(left) > MADE_AGAIN:
-            message = f"collection {collection_id!r} is still being deleted; ask again in a moment"
+            message = f"collection {collection_id!r} is still being deleted; retry in a moment"
             raise BadRequestError(message, code="collection_emptying")
 
     def change(

@@ -29,7 +29,7 @@ def check(defaults: index.Choices, options: Mapping[str, Any], own: OwnOptions) 
         more = f" and {len(conflicts) - NAMED} more" if len(conflicts) > NAMED else ""
         message = (
             f"the options of {len(conflicts)} documents contradict these ({named}{more}): {conflicts[0][1]};"
-            " change their own options first, and nothing was changed here"
+            " nothing was changed; change the options of these documents first"
         )
         raise BadRequestError(message, code="options_conflict")
 

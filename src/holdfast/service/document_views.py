@@ -143,7 +143,7 @@ def place_of(key: SortKey, cursor: str | None) -> PagePosition | None:
     """The place that a cursor stands for, None for none; BadRequestError for one of another list."""
     if cursor is None:
         return None
-    wrong = BadRequestError("this cursor is none of ours; use `next` of the page before", code="bad_cursor")
+    wrong = BadRequestError("this cursor is not valid; use `next` from the previous page", code="bad_cursor")
     if key is SortKey.ID:
         if not TENANT.fullmatch(cursor):
             raise wrong

@@ -270,7 +270,7 @@ class Documents:
         """What is at the document's URL now is what it wants; nothing happens if that has not changed."""
         document = self.get(wish.tenant, document_id)
         if document.url is None:
-            raise BadRequestError("the document did not come from an address", code="no_url")
+            raise BadRequestError("the document was not added from a URL", code="no_url")
         source = self._fetched(document.url, fetch.Validators(document.etag, document.last_modified))
         if source is None:
             return self.index(wish, document_id, expect_generation=expect_generation)
@@ -279,7 +279,7 @@ class Documents:
     def _first_content(self, url: str) -> DocumentSource:
         source = self._fetched(url, fetch.Validators())
         if source is None:
-            raise BadRequestError("the address gave no content", code="url_failed")
+            raise BadRequestError("the URL returned no content", code="url_failed")
         return source
 
     def _fetched(self, url: str, known: fetch.Validators) -> DocumentSource | None:
@@ -325,10 +325,10 @@ class Documents:
     def settled(self, wish: Wish, document_id: str, answer: RequestResult | Taken) -> Taking:
         """What became of a document that was changed; an error where the store has refused to change it."""
         if isinstance(answer, Taken):
-            message = f"document {answer.document_id} of the collection has the same content already"
+            message = f"document {answer.document_id} of this collection already has the same content"
             raise BadRequestError(message, code="same_content")
         if answer.reason == "generation_mismatch":
-            raise GenerationMovedError(f"the document is at generation {answer.generation}; look at it again")
+            raise GenerationMovedError(f"the document is at generation {answer.generation}; reload it")
         self._engine.wake({wish.lane: int(answer.created)})
         return Taking(self.get(wish.tenant, document_id), answer)
 

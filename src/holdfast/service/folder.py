@@ -229,7 +229,7 @@ class _Take:
         with ThreadPoolExecutor(READERS) as pool:
             for file, digest in zip(some, pool.map(_digest, some), strict=True):
                 if not is_plain(file.name):
-                    self.intake.refuse(file, "its name has characters that cannot be kept; rename it")
+                    self.intake.refuse(file, "its name has characters that cannot be stored; rename it")
                 elif digest is None:
                     self.intake.refuse(file, "it cannot be read")
                 else:

@@ -43,7 +43,7 @@ class History:
             subject = follow_up_retries.subject_of(subjects.of_document(document.id), action)
             head_id = follow_up_retries.head_of(self._db, document.tenant, subject)
             if head_id is None:
-                raise NotFoundError(f"action {action} did nothing with this document", code="unknown_action")
+                raise NotFoundError(f"action {action} has not run on this document", code="unknown_action")
         return reads.story(self._db, head_id, limit=runs) if head_id is not None else None
 
     def advice(self, document: Document, story: Story | None) -> Advice:

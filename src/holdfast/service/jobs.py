@@ -126,7 +126,7 @@ class Jobs:
         """What became of a request for a job on a document."""
         params = self._checked(order)
         if params.get("documents") is not None:
-            raise BadRequestError("documents: the job is on one document already", code="bad_params")
+            raise BadRequestError("documents: this job is already on a single document", code="bad_params")
         scope = JobScope(wish.tenant, document.collection, (document.id,))
         return self._ask(wish, subjects.of_document(document.id), scope, order, params)
 
@@ -147,7 +147,7 @@ class Jobs:
         if waits:
             params = {**params, "wait_for_ready": True}
         if spec.reads_documents and not sources and not waits:
-            message = "no document is ready to be read; index some first, or wait until they are"
+            message = "no document is ready; index some first, or wait until they are ready"
             raise BadRequestError(message, code="nothing_ready")
         ask = Ask(
             kind=order.kind,
@@ -223,7 +223,9 @@ class Jobs:
 def asked(supplies: Supplies, params: Mapping[str, Any]) -> Model:
     """The model that these parameters name, or the one set up; BadRequestError where there is none."""
     if params.get("provider") is None and model_of(supplies) is None:
-        raise BadRequestError("no language model is set up; set HOLDFAST_LLM_PROVIDER", code="no_provider")
+        raise BadRequestError(
+            "no language model is configured; set HOLDFAST_LLM_PROVIDER", code="no_provider"
+        )
     return model_calls.chosen(supplies, params)
 
 

@@ -62,7 +62,7 @@ class Drift:
         )
         self._db.write("repair", lambda tx: journal.once(tx, noted))
         log.warning(
-            "%s of tenant %s is not whole: %s chunks and %s vectors are missing; generation %s is requested",
+            "%s of tenant %s is incomplete: %s chunks and %s vectors missing; generation %s was requested",
             gap.subject,
             gap.tenant,
             gap.missing_chunks,

@@ -12,16 +12,14 @@ MOST_NAME = 2000
 def check_id(collection_id: str) -> None:
     """Return if a collection may be called so; otherwise BadRequestError."""
     if not TENANT.fullmatch(collection_id):
-        message = (
-            f"collection {collection_id!r} has the wrong form; letters, digits, dot, - and _, at most 64"
-        )
+        message = f"collection {collection_id!r} is not a valid name; use letters, digits, . - _, at most 64"
         raise BadRequestError(message, code="bad_collection")
 
 
 def plain(text: str, what: str) -> str:
     """The text, if it can be kept; otherwise BadRequestError."""
     if not is_plain(text):
-        raise BadRequestError(f"{what} {text!r:.80} has characters that cannot be kept", code=f"bad_{what}")
+        raise BadRequestError(f"{what} {text!r:.80} has characters that cannot be stored", code=f"bad_{what}")
     return text
 
 

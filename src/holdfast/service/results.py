@@ -56,7 +56,7 @@ def schema(spec: JobSpec) -> dict[str, Any]:
             "generation": {"type": "integer"},
             "page": whole,
             "chunk": whole,
-            "error": {"type": ["object", "null"], "description": "Code and message, where there is none."},
+            "error": {"type": ["object", "null"], "description": "Code and message if there is no result."},
         },
         "required": [*PLACE, "error"],
     }

@@ -65,7 +65,7 @@ class _Others(NamedTuple):
 def _unembedded(chosen: index.Choices, error: HoldfastError) -> QualityNotice:
     message = (
         f"the question could not be embedded by {chosen.provider} ({error.message}): "
-        "only words were looked for, not meaning"
+        "only words were matched, not meaning"
     )
     return QualityNotice("not_embedded", message)
 
@@ -74,7 +74,7 @@ def _other_model(chosen: index.Choices, number: int) -> QualityNotice:
     many = f"{number}{' or more' if number == other_models.MOST else ''}"
     message = (
         f"{many} of the documents were embedded by another provider or model than {chosen.model} of "
-        f"{chosen.provider}: their meaning is not looked for, only their words, until they are indexed again"
+        f"{chosen.provider}: they are searched by words only, until they are indexed again"
     )
     return QualityNotice("other_model", message, number)
 
@@ -156,7 +156,7 @@ class Searching:
         known = {each.name: each for each in self._engine.registry.search_sources}
         for name in names or ():
             if name not in known:
-                message = f"there is no search source {name!r:.80}; known are: {', '.join(known)}"
+                message = f"there is no search source {name!r:.80}; use one of: {', '.join(known)}"
                 raise BadRequestError(message, code="unknown_source")
         selected = (known[name] for name in (known if names is None else names))
         return [each for each in selected if each.find is not None and mode == "hybrid"]

@@ -53,5 +53,5 @@ class Thumbnails:
             except WorkError as error:
                 if error.code in _PASSING:
                     raise
-                log.info("document %s is shown as a plain sheet: %s", document.id, error.message)
+                log.info("document %s gets a plain thumbnail: %s", document.id, error.message)
                 return parser.placeholder(form)

@@ -185,12 +185,12 @@ class Transfer:
         run, result = view.job.run, view.job.result
         if run.kind != export.NAME or run.status is not Status.SUCCESS or "file" not in result:
             raise NotFoundError(
-                "the job has no file; an export has one when it has succeeded", code="no_file"
+                "the job has no file; an export has one once it has succeeded", code="no_file"
             )
         try:
             content = self._shelf.open(str(result["file"]))
         except WorkError as error:
-            message = "the file is gone: it is kept for a day; export the collection again"
+            message = "the file was deleted after a day; export the collection again"
             raise NotFoundError(message, code="no_file") from error
         name = run.subject.removeprefix("collection:")
         return ExportFile(content, int(result["bytes"]), f"{name}.holdfast.zip")

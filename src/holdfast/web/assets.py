@@ -34,7 +34,7 @@ def digest() -> str:
 def address(name: str) -> str:
     """Where a browser finds the file."""
     if name not in files():
-        raise LookupError(f"there is no file {name} for pages")
+        raise LookupError(f"there is no static file {name}")
     return f"/static/{digest()}/{name}"
 
 

@@ -103,7 +103,7 @@ def _found(services: Services, who: rendering.Who, name: str) -> Document:
 
 
 PathDocument = Annotated[Document, Depends(_found)]
-At = Annotated[str | None, Query(pattern=AT, description="Where in the document to begin.")]
+At = Annotated[str | None, Query(pattern=AT, description="Where in the document to start.")]
 router = rendering.router()
 
 
