@@ -6,7 +6,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.api import routing
-from holdfast.api.dependencies import found
+from holdfast.api.dependencies import resolve
 from holdfast.service.access import Scope
 from tests.api.house import Client, House
 
@@ -72,7 +72,7 @@ def test_what_is_found_is_found_once() -> None:
         asked.append(request)
         return len(asked)
 
-    assert [found(each, find) for each in (one, one, other, one)] == [1, 1, 2, 1]
+    assert [resolve(each, find) for each in (one, one, other, one)] == [1, 1, 2, 1]
 
 
 def test_a_route_that_would_change_its_response_is_refused() -> None:
@@ -81,5 +81,5 @@ def test_a_route_that_would_change_its_response_is_refused() -> None:
     def route(response: Response) -> None:
         """Answer nothing."""
 
-    with pytest.raises(TypeError, match="route answers with a Response"):
+    with pytest.raises(TypeError, match="route must return a Response"):
         routing.router("t").get("/")(route)

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core.errors import BadRequestError
-from holdfast.service.document_views import place_of
+from holdfast.service.document_views import position_of
 from holdfast.store.library.document_lists import SortKey
 
 TITLES = ["Ropes", "anchors", "Ebb", "100 % sure", "Quay_1"]
@@ -63,7 +63,7 @@ def test_a_cursor_of_another_list_is_refused(client):
             said = client.get(f"collections/shelf/documents?sort={sort}&cursor={cursor}")
             assert (said.status, said.code) == (400, "bad_cursor"), cursor
     with pytest.raises(BadRequestError):
-        place_of(SortKey.ID, "a b")
+        position_of(SortKey.ID, "a b")
 
 
 def test_why_is_a_sentence_with_what_is_safe_to_do(client, house):

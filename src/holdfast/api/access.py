@@ -23,7 +23,7 @@ from fastapi import Request
 from fastapi.security.utils import get_authorization_scheme_param
 
 from holdfast.api import parts
-from holdfast.api.dependencies import Before, found
+from holdfast.api.dependencies import Before, resolve
 from holdfast.api.parts import known
 from holdfast.api.rate_limits import SLOT, Turnstile
 from holdfast.core.errors import HoldfastError
@@ -100,7 +100,7 @@ def _check_site(request: Request, *, is_page: bool) -> None:
 
 def identified(request: Request) -> Identity:
     """Who makes the request, and that they may make one more; found out once. Asks the database."""
-    return found(request, _caller)
+    return resolve(request, _caller)
 
 
 def _caller(request: Request) -> Identity:
@@ -187,8 +187,8 @@ def _collection(request: Request) -> Collection:
 def own_collection(request: Request) -> Collection:
     """The collection of the path, if the caller may change it."""
     # The scope after the look: 403 is told of one's own things alone.
-    collection = found(request, _collection)
-    found(request, writer)
+    collection = resolve(request, _collection)
+    resolve(request, writer)
     return collection
 
 
@@ -199,8 +199,8 @@ def _document(request: Request) -> Document:
 
 def own_document(request: Request) -> Document:
     """The document of the path, if the caller may change it."""
-    document = found(request, _document)
-    found(request, writer)
+    document = resolve(request, _document)
+    resolve(request, writer)
     return document
 
 

@@ -24,7 +24,7 @@ def wish(caller: Identity) -> Wish:
     return Wish(caller.tenant, caller.actor)
 
 
-def _found(services: AppServices, tenant: str, collection_id: str) -> Collection | None:
+def _existing(services: AppServices, tenant: str, collection_id: str) -> Collection | None:
     try:
         return services.collections.get(tenant, collection_id)
     except NotFoundError:
@@ -54,7 +54,7 @@ def make_collection(
 
     def do() -> RouteReply:
         name = body.id or secrets.token_hex(8)
-        before = _found(services, caller.tenant, name)
+        before = _existing(services, caller.tenant, name)
         collection = before or services.collections.make(
             wish(caller), name, title=body.title, options=body.options
         )

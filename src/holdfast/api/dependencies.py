@@ -25,7 +25,7 @@ class Before:
     ids: tuple[str, ...] = ()
 
 
-def found(request: Request, find: Callable[[Request], T]) -> T:
+def resolve(request: Request, find: Callable[[Request], T]) -> T:
     """What `find` answers for this request. May wait for the database."""
     known: dict[object, T] = request.scope.setdefault(FOUND, {})
     if find not in known:
@@ -36,4 +36,4 @@ def found(request: Request, find: Callable[[Request], T]) -> T:
 async def ahead(request: Request, find: Callable[[Request], T]) -> T:
     """The same where nobody may wait: a body is read once it is known who sends it, and for what."""
     known: dict[object, T] = request.scope.get(FOUND, {})
-    return known[find] if find in known else await run_in_threadpool(found, request, find)
+    return known[find] if find in known else await run_in_threadpool(resolve, request, find)

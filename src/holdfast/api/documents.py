@@ -28,7 +28,7 @@ from holdfast.core.errors import BadRequestError, ConflictError
 from holdfast.core.states import Disposition, shown
 from holdfast.core.text import plain
 from holdfast.service.billing import refusal
-from holdfast.service.document_views import MOST_CURSOR, STATUSES, place_of
+from holdfast.service.document_views import MOST_CURSOR, STATUSES, position_of
 from holdfast.service.documents import Taking
 from holdfast.service.records import Document, DocumentQuery, SortKey
 from holdfast.service.requests import Wish
@@ -101,7 +101,7 @@ def taken(services: AppServices, taking: Taking) -> RouteReply:
     return RouteReply(202 if answer.created else 200, body)
 
 
-def _asked(services: AppServices, taking: Taking) -> RouteReply:
+def _request_reply(services: AppServices, taking: Taking) -> RouteReply:
     """The answer to a request for work: what is under way already stands against it."""
     if taking.disposition is not Disposition.DUPLICATE:
         return taken(services, taking)
@@ -166,7 +166,7 @@ def some_documents(
         sort.startswith("-"),
         STATUSES[status] if status is not None else None,
         plain(q),
-        place_of(order, cursor),
+        position_of(order, cursor),
         limit,
     )
     views, follows = services.views.listed(query)
@@ -237,7 +237,7 @@ def put_content(
 
     def do() -> RouteReply:
         put = services.documents.put_content
-        return _asked(services, put(mine, document.id, handed.upload(), expect_generation=generation))
+        return _request_reply(services, put(mine, document.id, handed.upload(), expect_generation=generation))
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
 
@@ -265,7 +265,9 @@ def refresh_document(
     means = [] if body is None else [body.model_dump_json()]
 
     def do() -> RouteReply:
-        return _asked(services, services.documents.refresh(mine, document.id, expect_generation=generation))
+        return _request_reply(
+            services, services.documents.refresh(mine, document.id, expect_generation=generation)
+        )
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, *means), do)
 
@@ -293,7 +295,7 @@ def index_document(
         if body.mode == "replace":
             services.documents.end_run(mine, document, expect_generation=generation)
         force = body.mode != "retry"
-        return _asked(
+        return _request_reply(
             services, services.documents.ask(mine, document, force=force, expect_generation=generation)
         )
 

@@ -48,7 +48,7 @@ class RouteReply:
     status: int
     body: pydantic.BaseModel
 
-    def kept(self) -> StoredResponse:
+    def stored(self) -> StoredResponse:
         """The answer as it is sent, and kept."""
         omit = isinstance(self.body, errors.Problem)
         return StoredResponse(self.status, self.body.model_dump_json(exclude_none=omit))
@@ -104,9 +104,11 @@ def _is_final(answer: StoredResponse) -> bool:
 
 def _done(do: Callable[[], RouteReply]) -> StoredResponse:
     try:
-        return do().kept()
+        return do().stored()
     except HoldfastError as error:
-        return RouteReply(row_of(error).status, errors.problem(code=error.code, message=error.message)).kept()
+        return RouteReply(
+            row_of(error).status, errors.problem(code=error.code, message=error.message)
+        ).stored()
 
 
 def _response(stored: StoredResponse, *, again: bool = False) -> Response:

@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from holdfast.api import estimates, parts, routing, schemas_jobs
 from holdfast.api.access import OwnCollection, OwnDocument, Reader, identified, writer
-from holdfast.api.dependencies import Before, found
+from holdfast.api.dependencies import Before, resolve
 from holdfast.api.errors import Problem, problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.parts import Services
@@ -50,8 +50,8 @@ def _view(request: Request) -> JobView:
 
 
 def _own_view(request: Request) -> JobView:
-    view = found(request, _view)
-    found(request, writer)
+    view = resolve(request, _view)
+    resolve(request, writer)
     return view
 
 
@@ -60,7 +60,7 @@ OwnJob = Annotated[JobView, Before(_own_view, (JOB,))]
 
 
 def _order(request: Request, body: schemas_jobs.NewJob) -> JobRequest:
-    callback = body.callback.told(request) if body.callback is not None else None
+    callback = body.callback.as_target(request) if body.callback is not None else None
     most = nano_dollars(body.max_cost)
     return JobRequest(body.kind, body.params, body.mode, callback, body.wait_for_ready, max_cost=most)
 
@@ -182,14 +182,14 @@ def _after(services: AppServices, caller: Identity, cursor: str | None) -> tuple
     """Where a page begins: after the job that the cursor names, which must be one of the caller's."""
     if cursor is None:
         return None
-    run = services.jobs.view(caller.tenant, parts.place(cursor)).job.run
+    run = services.jobs.view(caller.tenant, parts.id_of(cursor)).job.run
     return run.queued_at, run.id
 
 
 @router.get("/jobs/{job_id}")
 def one_job(services: Services, view: PathJob) -> schemas_jobs.JobDetail:
     """Show a job: its state, stage, progress, cost, and why it failed or waits."""
-    return schemas_jobs.JobDetail.told(view, services.jobs.counts(view), services.jobs.totals(view))
+    return schemas_jobs.JobDetail.build(view, services.jobs.counts(view), services.jobs.totals(view))
 
 
 @router.get(

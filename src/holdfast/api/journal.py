@@ -103,10 +103,10 @@ async def stream(
 
     request.scope[SLOT] = ended
     request_ended()  # a stream is no request under way: it may stay open for days
-    return StreamingResponse(_told(feed, caller, known), media_type="text/event-stream")
+    return StreamingResponse(_frames(feed, caller, known), media_type="text/event-stream")
 
 
-async def _told(feed: Feed, caller: Identity, after: Position | None) -> AsyncIterator[str]:
+async def _frames(feed: Feed, caller: Identity, after: Position | None) -> AsyncIterator[str]:
     yield ": listening\n\n"
     async for happening in feed.listen(caller, after):
         yield _frame(happening)

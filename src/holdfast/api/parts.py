@@ -68,7 +68,7 @@ def position(journal: Journal, cursor: str | None) -> Position | None:
     return journal.position(xid, number)
 
 
-def place(cursor: str | None) -> str:
+def id_of(cursor: str | None) -> str:
     """The id that a cursor stands for; the empty text for none."""
     if cursor is None:
         return ""

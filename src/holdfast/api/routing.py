@@ -27,7 +27,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 
 from holdfast.api import access
-from holdfast.api.dependencies import Before, ahead, found
+from holdfast.api.dependencies import Before, ahead, resolve
 from holdfast.api.errors import RESPONSES
 from holdfast.api.limits import PASSAGE, BodyKind, LimitedRequest
 from holdfast.api.parts import AnyId
@@ -83,33 +83,35 @@ class Route(APIRoute):
         """The handler of the route: whoever may not ask is told that, not what is wrong with the request."""
         handle = super().get_route_handler()
 
-        async def told(request: Request) -> Response:
+        async def checked(request: Request) -> Response:
             passage: LimitedRequest | None = request.scope.get(PASSAGE)
             if passage is not None:
                 passage.take(self.takes, request.headers.get("content-type", ""))
             if self._before and (passage is None or passage.left):
-                await run_in_threadpool(self._found, request)
+                await run_in_threadpool(self._resolved, request)
             try:
                 return await handle(request)
             except RequestValidationError:
                 if self._before:
-                    await run_in_threadpool(self._found, request)
+                    await run_in_threadpool(self._resolved, request)
                 raise
 
-        return told
+        return checked
 
-    def _found(self, request: Request) -> dict[str, Any]:
-        values = {name: found(request, mark.find) for name, mark in self._before.items()}
+    def _resolved(self, request: Request) -> dict[str, Any]:
+        values = {name: resolve(request, mark.find) for name, mark in self._before.items()}
         return {"request": request, **values} if self._passes else values
 
     def _visiting(self, endpoint: Callable[..., Any]) -> Callable[..., Any]:
         ids = {name for mark in self._before.values() for name in mark.ids}
 
-        def given(values: dict[str, Any]) -> dict[str, Any]:
+        def without_ids(values: dict[str, Any]) -> dict[str, Any]:
             return {name: value for name, value in values.items() if name not in ids}
 
         def carried_out(request: Request, values: dict[str, Any]) -> Any:
-            return _written(endpoint(**self._found(request), **given(values)), self.status_code or 200)
+            return _written(
+                endpoint(**self._resolved(request), **without_ids(values)), self.status_code or 200
+            )
 
         @functools.wraps(endpoint)
         async def visit(request: Request, **values: Any) -> Any:
@@ -122,8 +124,8 @@ class Route(APIRoute):
 
         @functools.wraps(endpoint)
         async def attend(request: Request, **values: Any) -> Any:
-            known = await run_in_threadpool(self._found, request) if self._before else {}
-            return await endpoint(**known, **given(values))
+            known = await run_in_threadpool(self._resolved, request) if self._before else {}
+            return await endpoint(**known, **without_ids(values))
 
         handler = attend if inspect.iscoroutinefunction(endpoint) else visit
         handler.__signature__ = self._signature(endpoint, ids)  # type: ignore[attr-defined]

@@ -134,10 +134,10 @@ class ProgressResponse(Shape):
     @classmethod
     def of(cls, progress: RunStanding | RunProgress) -> "ProgressResponse":
         """The progress as it is shown."""
-        return cls(**cls.told(progress))
+        return cls(**cls.as_dict(progress))
 
     @staticmethod
-    def told(progress: RunStanding | RunProgress) -> dict[str, Any]:
+    def as_dict(progress: RunStanding | RunProgress) -> dict[str, Any]:
         """Its fields."""
         rolled = progress.rolled
         return {
@@ -168,10 +168,10 @@ class Cost(Shape):
     @classmethod
     def of(cls, spent: Spent) -> "Cost":
         """The cost as it is shown."""
-        return cls(**cls.told(spent))
+        return cls(**cls.as_dict(spent))
 
     @staticmethod
-    def told(spent: Spent) -> dict[str, Any]:
+    def as_dict(spent: Spent) -> dict[str, Any]:
         """Its fields."""
         return {
             "paid": None if spent.unpriced else dollars(spent.paid),
@@ -205,7 +205,7 @@ class Wait(Shape):
     until: datetime | None
 
     @staticmethod
-    def told(waiting: Waiting | None) -> "dict[str, Any] | None":
+    def as_dict(waiting: Waiting | None) -> "dict[str, Any] | None":
         """Its fields; None for work that waits for nothing."""
         if waiting is None:
             return None
@@ -246,10 +246,10 @@ class DocumentResponse(Shape):
     @classmethod
     def of(cls, view: DocumentView) -> "DocumentResponse":
         """The document as it is shown."""
-        return cls(**told(view))
+        return cls(**document_fields(view))
 
 
-def told(view: DocumentView) -> dict[str, Any]:
+def document_fields(view: DocumentView) -> dict[str, Any]:
     """The fields of `DocumentResponse`, for pages of them: validating each field would only cost time."""
     document, standing = view.document, view.standing
     run = standing.run if standing is not None else None
@@ -270,15 +270,15 @@ def told(view: DocumentView) -> dict[str, Any]:
         "published_generation": document.published_generation if document.visible else 0,
         "ready": document.visible,
         "run_id": document.run_id,
-        "progress": ProgressResponse.told(standing) if standing is not None else None,
-        "waiting": Wait.told(view.waiting),
+        "progress": ProgressResponse.as_dict(standing) if standing is not None else None,
+        "waiting": Wait.as_dict(view.waiting),
         "queued_at": moment(run.queued_at) if run is not None else None,
         "started_at": moment(run.started_at) if run is not None else None,
         "finished_at": moment(run.finished_at) if run is not None else None,
         "seconds": None if took is None else round(max(0.0, took), 3),
         "chunks": document.chunks,
         "pages": document.pages,
-        "cost": Cost.told(standing.spent) if standing is not None else None,
+        "cost": Cost.as_dict(standing.spent) if standing is not None else None,
         "error": FailureResponse.of(run) if run is not None else None,
         "created_at": moment(document.created_at),
         "updated_at": moment(document.updated_at),
@@ -294,7 +294,9 @@ class Documents(Shape):
     @staticmethod
     def written(views: Sequence[DocumentView], follows: str | None) -> bytes:
         """The page as it goes over the wire."""
-        return pydantic_core.to_json({"documents": [told(each) for each in views], "next": follows})
+        return pydantic_core.to_json(
+            {"documents": [document_fields(each) for each in views], "next": follows}
+        )
 
 
 class NewDocument(Shape):

@@ -33,7 +33,7 @@ class Callback(Shape):
     url: Annotated[str, Field(min_length=1, max_length=2000)]
     secret: Annotated[str, Field(max_length=1000)] | None = None
 
-    def told(self, request: Request) -> dict[str, str]:
+    def as_target(self, request: Request) -> dict[str, str]:
         """What is kept of it, with the address at which whoever asked has reached this installation."""
         return self.model_dump(exclude_none=True) | {"link": str(request.base_url).rstrip("/")}
 
@@ -190,7 +190,7 @@ class JobDetail(Shape):
     totals: dict[str, int]
 
     @classmethod
-    def told(cls, view: JobView, counts: Mapping[str, int], totals: Mapping[str, int]) -> "JobDetail":
+    def build(cls, view: JobView, counts: Mapping[str, int], totals: Mapping[str, int]) -> "JobDetail":
         """The job with its counters as they are shown."""
         return cls(job=JobResponse.of(view), counters=JobCounts(**counts), totals=dict(totals))
 

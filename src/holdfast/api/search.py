@@ -60,11 +60,11 @@ class Hits(Shape):
     def written(result: Found, collection: str) -> bytes:
         """The hits as they go over the wire."""
         hits = [{name: getattr(one, name) for name in SHOWN} for one in result.hits]
-        notices = [_told(each, collection) for each in result.notices]
+        notices = [_notice(each, collection) for each in result.notices]
         return pydantic_core.to_json({"hits": hits, "legs": result.legs, "notices": notices})
 
 
-def _told(notice: QualityNotice, collection: str) -> dict[str, Any]:
+def _notice(notice: QualityNotice, collection: str) -> dict[str, Any]:
     about: dict[str, Any] = {"code": notice.code, "message": notice.message, "documents": notice.documents}
     if not notice.documents:
         return about | {"estimate": None, "start": None}

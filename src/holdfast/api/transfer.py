@@ -106,7 +106,7 @@ def export_collection(
     """
     how = body or NewExport()
     mine = Wish(caller.tenant, caller.actor, how.lane, how.priority)
-    callback = how.callback.told(request) if how.callback is not None else None
+    callback = how.callback.as_target(request) if how.callback is not None else None
 
     def do() -> RouteReply:
         return jobs.taken(services, caller.tenant, services.transfer.export(mine, collection, callback))
@@ -210,7 +210,7 @@ def import_collection(
     mine = Wish(caller.tenant, caller.actor, handed.fields.lane, handed.fields.priority)
 
     callback = handed.fields.callback
-    teller = callback.told(request) if callback is not None else None
+    teller = callback.as_target(request) if callback is not None else None
 
     def do() -> RouteReply:
         answer = services.transfer.bring(mine, handed.file, handed.fields.collection, teller)

@@ -11,7 +11,7 @@ from holdfast.service.blob_identity import BlobStoreIdentity
 def show(*, as_json: bool) -> None:
     """The store and the ids are on standard output."""
     with context.services() as services:
-        _tell(
+        _print_identity(
             bootstrap.blobs_named(services.runtime),
             blob_identity.look(services.runtime.db, services.runtime.shelf),
             as_json=as_json,
@@ -22,10 +22,10 @@ def adopt(*, force: bool, as_json: bool) -> None:
     """The store of these settings belongs to the database of these settings."""
     with context.services() as services:
         adopted = blob_identity.adopt(services.runtime.db, services.runtime.shelf, force=force)
-        _tell(bootstrap.blobs_named(services.runtime), adopted, as_json=as_json)
+        _print_identity(bootstrap.blobs_named(services.runtime), adopted, as_json=as_json)
 
 
-def _tell(where: str, identity: BlobStoreIdentity, *, as_json: bool) -> None:
+def _print_identity(where: str, identity: BlobStoreIdentity, *, as_json: bool) -> None:
     if as_json:
         terminal.show_json({"where": where, "belongs": identity.database == identity.store, "ids": identity})
         return

@@ -98,7 +98,7 @@ def _beside(path: Path) -> Iterator[tuple[int, Path]]:
 def _ended(known: Jobs, view: JobView, console: Console, path: str, *, as_json: bool) -> Exit:
     run, result = view.job.run, view.job.result
     if as_json:
-        detail = schemas_jobs.JobDetail.told(view, known.counts(view), known.totals(view)).model_dump(
+        detail = schemas_jobs.JobDetail.build(view, known.counts(view), known.totals(view)).model_dump(
             mode="json"
         )
         terminal.show_json({**detail, "file": path})

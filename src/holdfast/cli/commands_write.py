@@ -59,7 +59,7 @@ def retry(
     if as_json:
         terminal.show_json(answer)
     else:
-        terminal.say(_told(subject, answer))
+        terminal.say(_outcome(subject, answer))
     return exit_for_answer(answer.disposition)
 
 
@@ -73,7 +73,7 @@ def _first_index(wish: Wish, head: Head, *, force: bool) -> RequestResult:
         return services.documents.ask(wish, document, force=force).answer
 
 
-def _told(subject: str, answer: RequestResult) -> str:
+def _outcome(subject: str, answer: RequestResult) -> str:
     match answer.disposition:
         case Disposition.DUPLICATE:
             return f"duplicate: run {answer.run_id} of {subject} is {answer.status}"

@@ -14,7 +14,7 @@ def nano_dollars(amount: float | None) -> int | None:
     return None if amount is None else prices.dollars(amount)
 
 
-def told(estimate: Estimate) -> str:
+def sentence(estimate: Estimate) -> str:
     """The estimate in one line."""
     forecast = estimate.forecast
     about = "" if estimate.exact else "about "
@@ -27,7 +27,7 @@ def told(estimate: Estimate) -> str:
 
 def agreed(console: Console, estimate: Estimate, what: str, *, yes: bool) -> bool:
     """True when it may be asked for: it costs nothing, somebody said yes, or nobody is there to be asked."""
-    console.print(f"estimate for {what}: {told(estimate)}")
+    console.print(f"estimate for {what}: {sentence(estimate)}")
     interactive = sys.stdin.isatty() and console.is_terminal
     forecast = estimate.forecast
     if yes or not interactive or not (forecast.cost or forecast.unpriced_calls):

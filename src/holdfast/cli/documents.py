@@ -37,7 +37,7 @@ def list_collections(tenant: str, *, as_json: bool) -> None:
         chosen = {each.id: services.collections.choices(each) for each in collections}
     if as_json:
         terminal.show_json(
-            [_told(each, chosen[each.id], counts.get(each.id, Counts({}))) for each in collections]
+            [_fields(each, chosen[each.id], counts.get(each.id, Counts({}))) for each in collections]
         )
         return
     console = terminal.console()
@@ -66,8 +66,10 @@ def show_collection(tenant: str, collection: str, *, as_json: bool) -> None:
     """The collection is on standard output."""
     with context.services(None) as services:
         record = services.collections.get(tenant, collection)
-        fields = _told(record, services.collections.choices(record), services.views.count(tenant, collection))
-    _tell(fields, as_json=as_json)
+        fields = _fields(
+            record, services.collections.choices(record), services.views.count(tenant, collection)
+        )
+    _print_fields(fields, as_json=as_json)
 
 
 def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool) -> None:
@@ -129,7 +131,7 @@ def _matching(
                 after=position,
                 limit=min(left, STEP),
             )
-            page, position = viewing.places(query)
+            page, position = viewing.page(query)
             yield from page
             left -= len(page)
             if position is None:
@@ -140,7 +142,7 @@ def show_document(tenant: str, document: str, *, as_json: bool) -> None:
     """The document is on standard output."""
     with context.services(None) as services:
         view = services.views.view(services.documents.get(tenant, _id(document)))
-    _tell(_shape(view), as_json=as_json)
+    _print_fields(_shape(view), as_json=as_json)
 
 
 def delete_documents(tenant: str, ids: Sequence[str], *, yes: bool, as_json: bool) -> None:
@@ -184,7 +186,7 @@ def _states(counts: Counts) -> str:
     )
 
 
-def _told(collection: Collection, chosen: Choices, counts: Counts) -> dict[str, object]:
+def _fields(collection: Collection, chosen: Choices, counts: Counts) -> dict[str, object]:
     return {
         "id": collection.id,
         "title": collection.title,
@@ -202,7 +204,7 @@ def _shape(view: DocumentView) -> dict[str, object]:
     return schemas_documents.DocumentResponse.of(view).model_dump(mode="json")
 
 
-def _tell(fields: dict[str, object], *, as_json: bool) -> None:
+def _print_fields(fields: dict[str, object], *, as_json: bool) -> None:
     if as_json:
         terminal.show_json(fields)
         return

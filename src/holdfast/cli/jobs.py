@@ -61,7 +61,7 @@ def start(wanting: Wanting, *, wait: bool, as_json: bool) -> Exit:
             console.print(f"jobs of kind {wanting.kind} give no estimate", style="care", markup=False)
         elif not costs.agreed(console, _foreseen(services, wanting), "the job", yes=wanting.yes or as_json):
             return Exit.REFUSED
-        view, disposition = _asked(services, wanting)
+        view, disposition = _requested(services, wanting)
         if wait and view.job.run.status in LIVE:
             helper = temporary_worker.Helper(services.operations, console, view.job.run.pipeline)
             view = followed(jobs, view, console, stack.enter_context(helper))
@@ -78,7 +78,7 @@ def _foreseen(services: AppServices, wanting: Wanting) -> Estimate:
     return services.estimates().of_job(wanting.tenant, collection or "default", wanting.kind, params)
 
 
-def _asked(services: AppServices, wanting: Wanting) -> tuple[JobView, Disposition]:
+def _requested(services: AppServices, wanting: Wanting) -> tuple[JobView, Disposition]:
     jobs = services.jobs
     wish = Wish(wanting.tenant, context.actor())
     params = dict(wanting.params)
@@ -132,16 +132,16 @@ def _ended(
 ) -> Exit:
     run = view.job.run
     if as_json:
-        detail = schemas_jobs.JobDetail.told(view, jobs.counts(view), jobs.totals(view)).model_dump(
+        detail = schemas_jobs.JobDetail.build(view, jobs.counts(view), jobs.totals(view)).model_dump(
             mode="json"
         )
         terminal.show_json(detail if disposition is None else {**detail, "disposition": disposition})
     else:
-        _tell(jobs, view, console)
+        _print_summary(jobs, view, console)
     return Exit.FAILED if run.status is Status.FAILED else Exit.OK
 
 
-def _tell(jobs: Jobs, view: JobView, console: Console) -> None:
+def _print_summary(jobs: Jobs, view: JobView, console: Console) -> None:
     run, job = view.job.run, view.job
     console.print(f"job {run.id}: {run.kind} of {job.about}, {run.status}", style="head", markup=False)
     if run.status is Status.FAILED:

@@ -75,10 +75,10 @@ def budgets(tenant: str | None, *, as_json: bool) -> None:
     if not rows:
         typer.echo("no budgets; create one with: holdfast budget set --hard DOLLARS")
     for each in rows:
-        typer.echo(f"{each.tenant}: {told(each)}")
+        typer.echo(f"{each.tenant}: {budget_line(each)}")
 
 
-def told(budget: Budget) -> str:
+def budget_line(budget: Budget) -> str:
     """A budget in one line."""
     limits = [
         f"{name} limit {formatting.money(amount)}"
@@ -116,7 +116,7 @@ def set_budget(
     if as_json:
         terminal.show_json(changed)
         return
-    said = f"{scope}: budget removed" if changed.budget is None else told(changed.budget)
+    said = f"{scope}: budget removed" if changed.budget is None else budget_line(changed.budget)
     typer.echo(f"{tenant}: {said}")
     if changed.resumed:
         typer.echo(f"{formatting.count(changed.resumed, 'waiting task')} can continue")

@@ -15,10 +15,10 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         return server.bound(host, port)
     except NotReadyError as error:
-        raise NotReadyError(f"{error.message}{_told(port)}", code=error.code) from error
+        raise NotReadyError(f"{error.message}{_holder_note(port)}", code=error.code) from error
 
 
-def _told(port: int) -> str:
+def _holder_note(port: int) -> str:
     who = holder(port)
     return f"; it is held by {who}" if who else ""
 

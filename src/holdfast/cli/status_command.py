@@ -144,7 +144,7 @@ def _print(console: Console, standing: StatusReport) -> None:
     console.print(f"bill: {money.summary(standing.bill)}")
     for each in standing.budgets:
         if each.over_soft or each.over_hard:
-            console.print(f"budget: {money.told(each)}", style="bad" if each.over_hard else "care")
+            console.print(f"budget: {money.budget_line(each)}", style="bad" if each.over_hard else "care")
     said = terminal.one_line(f"document parsing: {'; '.join(standing.parsing)}")
     console.print(said, style="quiet", markup=False)
 

@@ -28,10 +28,10 @@ def why(subject: str, *, kind: str | None, tenant: str, as_json: bool) -> None:
     for number, each in enumerate(stories):
         if number:
             console.print()
-        _tell(console, each)
+        _print_story(console, each)
 
 
-def _tell(console: Console, subject_story: SubjectStory) -> None:
+def _print_story(console: Console, subject_story: SubjectStory) -> None:
     head = subject_story.story.head
     word = shown(head.kind, head.status)
     style = STYLES.get(head.status, "care")

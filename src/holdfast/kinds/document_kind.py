@@ -88,7 +88,7 @@ def document_kind(
             drafts += results
             work.progress(done, len(places), unit="documents")
         counts = {"asked": len(places), "found": len(drafts) - failed, "failed": failed}
-        return Finish({**tally.told(), **counts}, also=lambda tx: job_results.keep(tx, work.claim, drafts))
+        return Finish({**tally.as_dict(), **counts}, also=lambda tx: job_results.keep(tx, work.claim, drafts))
 
     return Kind(
         name,

@@ -49,7 +49,7 @@ class SliceTally:
             self.unusable += 1
         self.error = self.error or error
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The counts that are not zero, as the result of a slice."""
         counts = {name: getattr(self, name) for name in COUNTS if getattr(self, name, 0)}
         if self.error is not None:

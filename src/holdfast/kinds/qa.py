@@ -319,7 +319,7 @@ class Qa:
 
     def _finish(self, work: Work, haul: SliceResult, read: int) -> Finish:
         drafts = haul.drafts[: haul.quota]
-        summary = {**haul.tally.told(), "asked": haul.processed, "found": len(drafts)}
+        summary = {**haul.tally.as_dict(), "asked": haul.processed, "found": len(drafts)}
 
         def also(tx: Tx) -> None:
             job_results.keep(tx, work.claim, drafts)

@@ -19,7 +19,7 @@ class KeyMissingError(Exception):
     """The secret cannot be made, for the key in the settings is missing or another one; for people."""
 
 
-def kept(key: str | None, number: str) -> str:
+def stored_form(key: str | None, number: str) -> str:
     """What is kept of a secret that is drawn now: without a key the secret itself, which is `number`."""
     return number if key is None else f"{PREFIX}:{_mark(key)}:{number}"
 

@@ -83,7 +83,9 @@ class Actions:
         named = _named(name)
         kind, pipeline = kinds.kind_of(self._engine.registry, action_type)
         stored_secret = secret or (
-            webhook_signature.kept(self._key, secrets.token_urlsafe(32)) if action_type == "webhook" else None
+            webhook_signature.stored_form(self._key, secrets.token_urlsafe(32))
+            if action_type == "webhook"
+            else None
         )
         before = {each.id for each in self.all(wish.tenant, collection)}
         action_id = actions.add_action(

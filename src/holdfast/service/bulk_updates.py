@@ -88,7 +88,7 @@ class Rounds:
                     return done
                 done += answer.created
             after = document.id
-        self._tell(which, after, is_over=len(page) < most)
+        self._advance(which, after, is_over=len(page) < most)
         return done
 
     def _skip(self, which: Round, document: documents.Document, error: Exception) -> None:
@@ -114,9 +114,9 @@ class Rounds:
             ):
                 bulk_updates.step(self._db, which, "", pause=WAIT_AFTER_ERROR)  # from the first that is left
             else:
-                self._tell(which, after, is_over=len(page) < most)
+                self._advance(which, after, is_over=len(page) < most)
 
-    def _tell(self, which: Round, after: str, *, is_over: bool) -> None:
+    def _advance(self, which: Round, after: str, *, is_over: bool) -> None:
         if is_over:
             bulk_updates.end(self._db, which)
         else:

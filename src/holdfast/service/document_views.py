@@ -102,10 +102,10 @@ class Viewing:
 
     def listed(self, query: DocumentQuery) -> tuple[list[DocumentView], str | None]:
         """The documents that are wanted, and the cursor of the page after; None when this is the last."""
-        views, position = self.places(query)
+        views, position = self.page(query)
         return views, None if position is None else cursor_of(query.sort, position)
 
-    def places(self, query: DocumentQuery) -> tuple[list[DocumentView], PagePosition | None]:
+    def page(self, query: DocumentQuery) -> tuple[list[DocumentView], PagePosition | None]:
         """As `listed`, with the place itself, for a reader in this process."""
         rows = document_lists.page(self._db, query)
         follows = rows[-1].position if len(rows) == query.limit else None
@@ -139,7 +139,7 @@ def cursor_of(key: SortKey, position: PagePosition) -> str:
     return base64.urlsafe_b64encode(encoded).decode().rstrip("=")
 
 
-def place_of(key: SortKey, cursor: str | None) -> PagePosition | None:
+def position_of(key: SortKey, cursor: str | None) -> PagePosition | None:
     """The place that a cursor stands for, None for none; BadRequestError for one of another list."""
     if cursor is None:
         return None

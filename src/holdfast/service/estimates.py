@@ -166,7 +166,7 @@ class Estimating:
             if clock.is_over:
                 raise clock.error()
             forecast += foresight.of(calls[start : start + GROUP])
-        return self._told(_Tally(1, 1, exact=cut.exact, forecast=forecast), chosen, "the text")
+        return self._estimate(_Tally(1, 1, exact=cut.exact, forecast=forecast), chosen, "the text")
 
     @contextlib.contextmanager
     def _lent(self, tenant: str, clock: _Clock) -> Iterator[Parser]:
@@ -202,7 +202,7 @@ class Estimating:
                 continue
             tally.concerned += 1
             tally.forecast += forecast
-        return self._told(tally, chosen, "the files, read in full")
+        return self._estimate(tally, chosen, "the files, read in full")
 
     def _read(self, path: Path, chosen: index.Choices) -> Iterator[Sequence[ChunkText]]:
         outline = self._parser.outline(path, path.name)
@@ -243,7 +243,7 @@ class Estimating:
             raise BadRequestError(f"jobs of kind {kind!r:.40} give no estimate", code="no_estimate")
         collection = self._collections.get(tenant, collection_id)
         checked = parameters.checked(spec, params)
-        model = jobs.asked(self._supplies, checked) if spec.asks_model else None
+        model = jobs.model_for(self._supplies, checked) if spec.asks_model else None
         named = checked.get("documents")
 
         def concerns(document: Document) -> bool:
@@ -261,7 +261,7 @@ class Estimating:
         collection = self._collections.get(tenant, collection_id)
         _, spec = self._engine.registry.action(str(options["sort"]))
         estimate = spec.estimate
-        model = jobs.asked(self._supplies, options) if spec.asks_model else None
+        model = jobs.model_for(self._supplies, options) if spec.asks_model else None
 
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
             if estimate is None:
@@ -311,7 +311,7 @@ class Estimating:
             if tally.looked == size.documents
             else (f"a sample of {tally.looked} of {size.documents} documents")
         )
-        return self._told(_scaled(tally, size), chosen, sentence)
+        return self._estimate(_scaled(tally, size), chosen, sentence)
 
     def _pieces(
         self, tenant: str, document: Document, chosen: index.Choices, clock: _Clock
@@ -371,7 +371,7 @@ class Estimating:
         parts = self._engine.parts
         return Foresight(self._engine.db, parts.providers, parts.prices, tenant)
 
-    def _told(self, tally: _Tally, chosen: index.Choices, source: str) -> Estimate:
+    def _estimate(self, tally: _Tally, chosen: index.Choices, source: str) -> Estimate:
         exact = tally.exact and not tally.unknown
         version = self._engine.parts.prices.version
         return Estimate(tally.concerned, tally.unknown, tally.forecast, chosen.model, version, exact, source)

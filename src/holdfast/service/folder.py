@@ -282,7 +282,7 @@ class _Take:
             for start in range(0, len(fresh), AT_ONCE):
                 some = fresh[start : start + AT_ONCE]
                 stored: list[tuple[FolderFile, DocumentDraft]] = []
-                for file, draft in zip(some, pool.map(self._kept, some), strict=True):
+                for file, draft in zip(some, pool.map(self._draft, some), strict=True):
                     if isinstance(draft, str):
                         self.intake.refuse(file, draft)
                     elif draft.source.digest in seen:
@@ -292,7 +292,7 @@ class _Take:
                         stored.append((file, draft))
                 self._ask_for(stored)
 
-    def _kept(self, file: FolderFile) -> DocumentDraft | str:
+    def _draft(self, file: FolderFile) -> DocumentDraft | str:
         """A document that could be made of the file, whose bytes are on the shelf; or why there is none."""
         try:
             with file.path.open("rb") as stream:

@@ -137,7 +137,7 @@ class Jobs:
         self, wish: Wish, subject: str, scope: JobScope, order: JobRequest, params: dict[str, Any]
     ) -> RequestResult:
         spec = self._engine.registry.job(order.kind)
-        model = asked(self._supplies, params) if spec.asks_model else None
+        model = model_for(self._supplies, params) if spec.asks_model else None
         sources = scope.sources(self._db) if spec.reads_documents else []
         waits = (
             spec.reads_documents
@@ -220,7 +220,7 @@ class Jobs:
         return isinstance(self._engine.cancel(run.head_id, run_id=run.id, actor=wish.actor), Landed)
 
 
-def asked(supplies: Supplies, params: Mapping[str, Any]) -> Model:
+def model_for(supplies: Supplies, params: Mapping[str, Any]) -> Model:
     """The model that these parameters name, or the one set up; BadRequestError where there is none."""
     if params.get("provider") is None and model_of(supplies) is None:
         raise BadRequestError(

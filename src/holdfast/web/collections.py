@@ -12,7 +12,7 @@ from holdfast.core.records import TENANT
 from holdfast.core.text import plain
 from holdfast.kinds.index import Choices
 from holdfast.service.access import Scope
-from holdfast.service.document_views import MOST_CURSOR, STATUSES, DocumentView, place_of
+from holdfast.service.document_views import MOST_CURSOR, STATUSES, DocumentView, position_of
 from holdfast.service.records import Collection, Counts, DocumentQuery, SortKey
 from holdfast.web import display, rendering
 from holdfast.web.parts import Services
@@ -49,7 +49,7 @@ class DocumentFilter:
     q: str
     sort: str
 
-    def wanted(self, collection: Collection, cursor: str | None, limit: int = ROWS) -> DocumentQuery:
+    def document_query(self, collection: Collection, cursor: str | None, limit: int = ROWS) -> DocumentQuery:
         """The same for the store."""
         order = SortKey(self.sort.removeprefix("-"))
         return DocumentQuery(
@@ -59,7 +59,7 @@ class DocumentFilter:
             self.sort.startswith("-"),
             STATUSES.get(self.status),
             plain(self.q),
-            place_of(order, cursor),
+            position_of(order, cursor),
             limit,
             (self.status == IMPORTED) if self.status else None,
         )
@@ -109,11 +109,11 @@ def _settings(chosen: Choices) -> list[Setting]:
 router = rendering.router()
 
 
-def _found(services: Services, who: rendering.Who, name: str) -> Collection:
+def _collection(services: Services, who: rendering.Who, name: str) -> Collection:
     return services.collections.get(who.tenant, name if TENANT.fullmatch(name) else "-")
 
 
-PathCollection = Annotated[Collection, Depends(_found)]
+PathCollection = Annotated[Collection, Depends(_collection)]
 Chosen = Annotated[DocumentFilter, Depends(_filter)]
 
 
@@ -122,7 +122,7 @@ def collection(
     request: Request, services: Services, who: rendering.Who, record: PathCollection, chosen: Chosen
 ) -> Response:
     """Show a collection with the first of its documents; the others are fetched as one scrolls."""
-    views, follows = services.views.listed(chosen.wanted(record, None))
+    views, follows = services.views.listed(chosen.document_query(record, None))
     counts = services.views.count(who.tenant, record.id)
     return rendering.page(
         request,
@@ -159,7 +159,7 @@ def rows(
         named = [each for each in ids.split(",")[:MOST_IDS] if TENANT.fullmatch(each)]
         views = [each for each in services.views.some(who.tenant, collection.id, named) if chosen.has(each)]
     else:
-        views, follows = services.views.listed(chosen.wanted(collection, cursor, limit))
+        views, follows = services.views.listed(chosen.document_query(collection, cursor, limit))
     return rendering.part("rows.html", views=views, follows=follows, may_write=who.may(Scope.WRITE))
 
 

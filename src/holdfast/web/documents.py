@@ -98,11 +98,11 @@ class Text:
     follows: str | None
 
 
-def _found(services: Services, who: rendering.Who, name: str) -> Document:
+def _document(services: Services, who: rendering.Who, name: str) -> Document:
     return services.documents.get(who.tenant, name if TENANT.fullmatch(name) else "-")
 
 
-PathDocument = Annotated[Document, Depends(_found)]
+PathDocument = Annotated[Document, Depends(_document)]
 At = Annotated[str | None, Query(pattern=AT, description="Where in the document to start.")]
 router = rendering.router()
 

@@ -141,7 +141,7 @@ class PageRoute(APIRoute):
         """The handler of the route, with our errors told as pages."""
         handle = super().get_route_handler()
 
-        async def told(request: Request) -> Response:
+        async def with_error_pages(request: Request) -> Response:
             try:
                 return await handle(request)
             except HoldfastError as error:
@@ -150,7 +150,7 @@ class PageRoute(APIRoute):
                 message = "this URL is malformed; start again from the home page"
                 return trouble(request, BadRequestError(message))
 
-        return told
+        return with_error_pages
 
 
 def router() -> APIRouter:

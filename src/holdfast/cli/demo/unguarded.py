@@ -27,18 +27,18 @@ def run(cast: Cast) -> tuple[list[IncidentCost], dict[str, int]]:
     return counts, meter.totals()
 
 
-def _kept(cast: Cast, title: str) -> str:
+def _stored(cast: Cast, title: str) -> str:
     return documents.keep(cast.folder, documents.paragraphs(title))
 
 
 def _double_click(cast: Cast, meter: MeterActor) -> None:
-    document = _kept(cast, "handbook")
+    document = _stored(cast, "handbook")
     for loop in [cast.plain_loop(f"loop {number}", document, meter) for number in (1, 2)]:
         loop.wait()
 
 
 def _kill(cast: Cast, meter: MeterActor) -> None:
-    document = _kept(cast, "contract")
+    document = _stored(cast, "contract")
     meter.stall(after=1, seconds=STALL)
     loop = cast.plain_loop("loop 3", document, meter)
     meter.wait_charged()
@@ -47,7 +47,7 @@ def _kill(cast: Cast, meter: MeterActor) -> None:
 
 
 def _freeze(cast: Cast, meter: MeterActor) -> None:
-    document = _kept(cast, "report")
+    document = _stored(cast, "report")
     sleeper = cast.plain_loop("loop 5", document, meter, wait_at=2)
     sleeper.hear("waiting")
     sleeper.freeze()
@@ -58,7 +58,7 @@ def _freeze(cast: Cast, meter: MeterActor) -> None:
 
 
 def _again(cast: Cast, meter: MeterActor) -> None:
-    cast.plain_loop("loop 7", _kept(cast, "handbook"), meter).wait()
+    cast.plain_loop("loop 7", _stored(cast, "handbook"), meter).wait()
 
 
 def _changed(cast: Cast, meter: MeterActor) -> None:
