@@ -46,7 +46,7 @@ COOKIE = "holdfast_session"
 PAGE = "X-Holdfast-Page"
 SAFE = {"GET", "HEAD"}
 OUR_SITES = frozenset({"same-origin", "none"})
-"""What `Sec-Fetch-Site` says of our own page, and of somebody who typed the address."""
+"""What `Sec-Fetch-Site` says of our own web UI, and of a URL that was typed in."""
 
 
 class ForeignOriginError(HoldfastError):
@@ -56,7 +56,7 @@ class ForeignOriginError(HoldfastError):
 
 
 def is_loopback(host: str) -> bool:
-    """True for an address of this very machine."""
+    """True for a loopback address."""
     try:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
@@ -99,7 +99,7 @@ def _check_site(request: Request, *, is_page: bool) -> None:
 
 
 def identified(request: Request) -> Identity:
-    """Who makes the request, and that they may make one more; found out once. Asks the database."""
+    """The caller, within its rate limit; looked up once per request, in the database."""
     return resolve(request, _caller)
 
 
@@ -186,7 +186,7 @@ def _collection(request: Request) -> Collection:
 
 def own_collection(request: Request) -> Collection:
     """The collection of the path, if the caller may change it."""
-    # The scope after the look: 403 is told of one's own things alone.
+    # The scope after the look: 403 is only sent for the caller's own resources.
     collection = resolve(request, _collection)
     resolve(request, writer)
     return collection

@@ -1,4 +1,4 @@
-"""Actions of a collection, what they did with a document, and what is delivered to other addresses."""
+"""Actions of a collection, what they did with a document, and webhook deliveries."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ def add_action(
     body: schemas_actions.NewAction,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Tell a collection what to do with each document that becomes ready, and with those that are."""
+    """Add an action that runs on each document that becomes ready, or on the ready ones too."""
 
     def do() -> RouteReply:
         action = {"sort": body.sort, "params": body.params}
@@ -58,7 +58,7 @@ def add_action(
 
 @router.get("/collections/{collection_id}/actions")
 def all_actions(services: Services, caller: Reader, collection: PathCollection) -> schemas_actions.ActionList:
-    """List the actions of a collection, with how far their follow-ups are."""
+    """List the actions of a collection, with the state of their follow-ups."""
     listed = services.actions.all(caller.tenant, collection.id)
     return schemas_actions.ActionList(actions=[schemas_actions.ActionResponse.of(each) for each in listed])
 
@@ -82,9 +82,9 @@ def remove_action(
 def test_action(
     action_id: parts.Id, services: Services, caller: Reader, collection: OwnCollection
 ) -> schemas_actions.DeliveryResponse:
-    """Send a signed `webhook.test` to the address of a webhook, as a delivery like any other.
+    """Send a signed `webhook.test` to the URL of a webhook, as a delivery like any other.
 
-    While an earlier test is on its way, that one is tried at once and answered here.
+    If an earlier test is still being delivered, that one is retried at once and returned.
     """
     event_id = services.actions.test(wish(caller), collection.id, _number(action_id))
     return schemas_actions.DeliveryResponse.of(services.deliveries.one(caller.tenant, event_id))
@@ -109,7 +109,7 @@ def all_deliveries(
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
 ) -> schemas_actions.DeliveryList:
-    """List what was sent, or is to be sent, to other people's addresses, the newest first."""
+    """List webhook deliveries, the newest first."""
     before = parts.numbers(cursor, 1)
     listed = services.deliveries.page(
         caller.tenant, state=state, before=before[0] if before is not None else None, limit=limit
@@ -130,7 +130,7 @@ def all_deliveries(
 def retry_follow_up(
     action_id: parts.Id, services: Services, caller: Reader, document: OwnDocument
 ) -> schemas_actions.FollowUpResponse:
-    """Do once more what an action failed to do with a document; what was paid for is kept."""
+    """Retry an action that failed on a document; calls that were paid for are reused."""
     try:
         return schemas_actions.FollowUpResponse.of(
             services.actions.retry(wish(caller), document, _number(action_id))

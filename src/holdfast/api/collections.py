@@ -50,7 +50,7 @@ def make_collection(
     body: schemas_documents.NewCollection,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Make a collection."""
+    """Create a collection."""
 
     def do() -> RouteReply:
         name = body.id or secrets.token_hex(8)
@@ -97,9 +97,9 @@ def one_collection(services: Services, collection: PathCollection) -> schemas_do
 def change_collection(
     services: Services, caller: Reader, collection: OwnCollection, body: schemas_documents.CollectionChange
 ) -> schemas_documents.ChangedCollection:
-    """Change title or options; changed options ask for every document again, at the lowest priority.
+    """Change title or options; changed options reindex every document, at the lowest priority.
 
-    Some are asked for at once; for `to_follow` others that happens by itself, later.
+    Some are requested at once; the other `to_follow` documents follow in the background.
     """
     estimates.check(body.estimate, collection.id, options=body.options or {})
     mine = Wish(caller.tenant, caller.actor, max_cost=schemas_documents.nano_dollars(body.max_cost))
@@ -116,6 +116,6 @@ def change_collection(
 def delete_collection(
     services: Services, caller: Reader, collection: OwnCollection
 ) -> schemas_documents.Deleted:
-    """Delete a collection and all its documents; nobody sees any of them from now on."""
+    """Delete a collection and all its documents; they are no longer visible."""
     gone = services.collections.delete(wish(caller), collection.id)
     return schemas_documents.Deleted(deleted=gone.deleted, to_follow=gone.to_follow)

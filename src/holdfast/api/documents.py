@@ -1,4 +1,4 @@
-"""Documents: hand in, look, change, ask again, cancel, delete."""
+"""Documents: upload, read, change, index again, cancel, delete."""
 
 from typing import Annotated, Any, Literal
 
@@ -84,7 +84,7 @@ def expected(header: str | None) -> int | None:
 
 
 def taken(services: AppServices, taking: Taking) -> RouteReply:
-    """The answer to content that was handed in: bytes that are there already are no fault of the caller."""
+    """The response to an upload; content that the collection already has is not an error."""
     answer = taking.answer
     view = services.views.view(taking.document)
     if answer.disposition is Disposition.REFUSED:
@@ -102,7 +102,7 @@ def taken(services: AppServices, taking: Taking) -> RouteReply:
 
 
 def _request_reply(services: AppServices, taking: Taking) -> RouteReply:
-    """The answer to a request for work: what is under way already stands against it."""
+    """The response to a request for work; 409 if the same work is already in progress."""
     if taking.disposition is not Disposition.DUPLICATE:
         return taken(services, taking)
     view = services.views.view(taking.document)
@@ -129,7 +129,7 @@ def add_document(
     handed: DocumentBody,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Hand in a file, a text or an address; bytes that the collection has already answer 200."""
+    """Upload a file or a text, or add a URL; 200 if the collection already has the same content."""
     mine = Wish(caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost)
 
     def do() -> RouteReply:
@@ -157,7 +157,7 @@ def some_documents(
         Query(max_length=MOST_CURSOR, description="Where to continue: `next` from the previous page."),
     ] = None,
 ) -> Response:
-    """List the documents of a collection, by id unless another order is asked for."""
+    """List the documents of a collection, by id unless `sort` says otherwise."""
     order = SortKey(sort.removeprefix("-"))
     query = DocumentQuery(
         collection.tenant,
@@ -175,7 +175,7 @@ def some_documents(
 
 @router.get("/documents/{document_id}", response_model=schemas_documents.DocumentResponse)
 def one_document(services: Services, document: PathDocument) -> Response:
-    """Show a document and how its indexing stands; `ETag` is its generation."""
+    """Show a document and the state of its indexing; `ETag` is its generation."""
     body = schemas_documents.DocumentResponse.of(services.views.view(document)).model_dump_json()
     return Response(body, headers={"ETag": f'"{document.generation}"'}, media_type=JSONResponse.media_type)
 
@@ -258,7 +258,7 @@ def refresh_document(
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Fetch a document from its address again."""
+    """Fetch a document from its URL again."""
     most = schemas_documents.nano_dollars(body.max_cost) if body is not None else None
     mine = Wish(caller.tenant, caller.actor, schemas_documents.IndexRequest().lane, max_cost=most)
     generation = expected(if_match)
@@ -287,7 +287,7 @@ def index_document(
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Ask for a document once more; 409 names the run that is under way."""
+    """Index a document again; 409 names the run that is in progress."""
     most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
     mine = Wish(caller.tenant, caller.actor, body.lane, body.priority, most)
 

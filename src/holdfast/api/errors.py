@@ -121,7 +121,7 @@ async def on_validation(_request: Request, error: Exception) -> JSONResponse:
 async def on_http(request: Request, error: Exception) -> Response:
     """What the framework refuses: unknown paths and methods, bodies that cannot be read or are too large.
 
-    Whoever came to an unknown path with a browser is shown a page.
+    A browser that requests an unknown path gets an HTML page.
     """
     if not isinstance(error, HTTPException):
         raise error
@@ -140,7 +140,7 @@ async def on_gone(_request: Request, _error: Exception) -> JSONResponse:
 
 
 async def on_surprise(_request: Request, _error: Exception) -> JSONResponse:
-    """A defect of ours; the log has it, the client is told nothing of the inside."""
+    """A defect of ours; the log has the details, the client gets none."""
     message = "an internal error occurred; see the log of the API"
     return answer(500, problem(code="internal", message=message))
 

@@ -179,7 +179,7 @@ class Feed:
         try:
             ended = await asyncio.to_thread(self._ended, shown)
         except StoreUnavailableError:
-            return  # nothing is told either while the database is away
+            return  # nothing is sent either while the database is unreachable
         for listener in self._listeners:
             if listener.credential in ended:
                 listener.end()

@@ -82,7 +82,7 @@ def _answered(
 
 
 def taken(services: AppServices, tenant: str, answer: RequestResult) -> RouteReply:
-    """The answer to a request for a job."""
+    """The response to a request for a job."""
     if answer.disposition is Disposition.REFUSED:
         code, message = refusal(answer.reason)
         return RouteReply(402, problem(code=code, message=message))
@@ -109,7 +109,7 @@ def start_collection_job(
     body: schemas_jobs.NewJob,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Ask for a job on a collection, or on some of its documents; 409 names the one that is under way."""
+    """Start a job on a collection, or on some of its documents; 409 names the one that is in progress."""
     estimates.check(body.estimate, collection.id, kind=body.kind, params=body.params)
     return _answered(
         request,
@@ -132,7 +132,7 @@ def start_document_job(
     body: schemas_jobs.NewJob,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Ask for a job on a document; 409 names the one that is under way."""
+    """Start a job on a document; 409 names the one that is in progress."""
     params = {**body.params, "documents": [document.id]}
     estimates.check(body.estimate, document.collection, kind=body.kind, params=params)
     return _answered(
@@ -243,7 +243,7 @@ def table(jobs: Jobs, view: JobView) -> Iterator[str]:
 
 
 def document(jobs: Jobs, view: JobView) -> Iterator[str]:
-    """All results as one `JobResults`, a part at a time: nobody holds all of them in memory."""
+    """All results as one `JobResults`, a part at a time: they are never all in memory."""
     run = view.job.run
     frame = schemas_jobs.JobResultList(
         job_id=run.id,
@@ -283,7 +283,7 @@ def _cell(value: Any) -> Any:
 def cancel_job(
     request: Request, services: Services, caller: Reader, job: OwnJob, key: IdempotencyKey = None
 ) -> Response:
-    """End a job that is under way; results of an earlier one stay."""
+    """Cancel a job; results of an earlier one stay."""
 
     def do() -> RouteReply:
         if not services.jobs.cancel(Wish(caller.tenant, caller.actor), job):

@@ -47,7 +47,7 @@ def all_events(
     limit: parts.Limit = 100,
     cursor: parts.Cursor = None,
 ) -> schemas_history.Events:
-    """Read the journal, the oldest entry first; `next` goes on where this page ends, also later.
+    """Read the journal, the oldest entry first; `next` continues where this page ends, also later.
 
     With `collection` a page looks through 10,000 entries of the tenant at most, and may be short or empty
     before the end: that is reached when `next` is the cursor that was sent.

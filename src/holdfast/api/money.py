@@ -74,7 +74,7 @@ def set_budget(
     body: schemas_money.BudgetChange,
     key: IdempotencyKey = None,
 ) -> Response:
-    """Set a limit of the tenant or of a collection; work that waited for money goes on at once."""
+    """Set a limit of the tenant or of a collection; work that waited for the budget continues at once."""
     money = services.billing
 
     def do() -> RouteReply:

@@ -128,7 +128,7 @@ class QuotaResponse(schemas_documents.Shape):
 
 
 class LanguageModel(schemas_documents.Shape):
-    """Which model jobs ask; `stand_in` is true for the one on board, which is no language model."""
+    """The model that jobs use; `stand_in` is true for the built-in one, which is not a language model."""
 
     provider: str
     model: str
@@ -177,7 +177,7 @@ async def healthz() -> Alive:
 
 @open_router.get("/readyz", responses={503: {"model": Ready, "description": "The database is unreachable."}})
 def readyz(services: Services) -> Response:
-    """Say whether requests are taken, and whether anybody is there to carry them out."""
+    """Report whether requests are accepted, and whether a worker is online."""
     try:
         known = services.operations.workers()
     except StoreUnavailableError:

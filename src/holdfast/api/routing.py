@@ -80,7 +80,7 @@ class Route(APIRoute):
         super().__init__(path, self._visiting(endpoint), **more)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of the route: whoever may not ask is told that, not what is wrong with the request."""
+        """The handler of the route: access is checked before the request is validated."""
         handle = super().get_route_handler()
 
         async def checked(request: Request) -> Response:

@@ -177,7 +177,7 @@ class DeliveryResponse(Shape):
 
 
 class DeliveryList(Shape):
-    """A page of deliveries, the newest first; `next` is the cursor of the page after, if any."""
+    """A page of deliveries, the newest first; `next` is the cursor of the next page, if any."""
 
     deliveries: list[DeliveryResponse]
     next: str | None

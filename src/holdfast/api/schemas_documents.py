@@ -286,7 +286,7 @@ def document_fields(view: DocumentView) -> dict[str, Any]:
 
 
 class Documents(Shape):
-    """A page of documents in the order that was asked for; `next` is the cursor of the page after, if any."""
+    """A page of documents in the requested order; `next` is the cursor of the next page, if any."""
 
     documents: list[DocumentResponse]
     next: str | None
@@ -300,7 +300,7 @@ class Documents(Shape):
 
 
 class NewDocument(Shape):
-    """A document to be made of text, or of what is at an address: one of the two."""
+    """A new document from either a text or a URL."""
 
     text: str | None = None
     url: Annotated[str, Field(max_length=8000)] | None = None
@@ -344,7 +344,7 @@ class IndexRequest(Shape):
 
 
 class RefreshRequest(Shape):
-    """How a document is to be fetched from its address again."""
+    """How to fetch a document from its URL again."""
 
     max_cost: MaxCost = None
 

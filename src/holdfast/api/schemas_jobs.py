@@ -28,7 +28,7 @@ StateName = Literal["queued", "running", "success", "failed", "cancelled", "supe
 
 
 class Callback(Shape):
-    """Who is told when the job has ended; with a secret what is sent is signed."""
+    """The URL to notify when the job ends; with a secret the request is signed."""
 
     url: Annotated[str, Field(min_length=1, max_length=2000)]
     secret: Annotated[str, Field(max_length=1000)] | None = None
@@ -69,7 +69,7 @@ class JobError(Shape):
 
 
 class JobWait(Shape):
-    """What a live job waits for. It goes on by itself, or when the cause is removed."""
+    """What a live job is waiting for. It continues by itself, or when the cause is removed."""
 
     reason: str
     category: Category
@@ -81,7 +81,7 @@ class JobResponse(Shape):
     """A job and how it stands.
 
     `results` and `failed_results` are what it left when it succeeded. `stand_in` is true where no language
-    model was asked, but the extractive stand-in on board.
+    model was asked, but the built-in extractive stand-in.
     """
 
     job_id: str
@@ -204,14 +204,14 @@ class JobTaken(Shape):
 
 
 class JobPage(Shape):
-    """Jobs, the newest first; `next` is the cursor of the page after, if any."""
+    """Jobs, the newest first; `next` is the cursor of the next page, if any."""
 
     jobs: list[JobResponse]
     next: str | None
 
 
 class JobResultList(Shape):
-    """Results of a job in a fixed order; `next` is the cursor of the page after, if any.
+    """Results of a job in a fixed order; `next` is the cursor of the next page, if any.
 
     There are none before the job has succeeded. What a result has besides its place depends on the kind
     (`GET /kinds`); `error` says why there is none for a document.

@@ -56,7 +56,7 @@ class ApiServer(uvicorn.Server):
 
 
 def is_local(host: str) -> bool:
-    """True when nobody but this machine can reach what is bound to `host`."""
+    """True when only this machine can reach what is bound to `host`."""
     try:
         candidates = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:

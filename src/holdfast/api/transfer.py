@@ -79,7 +79,7 @@ def place_document(
 
 
 class NewExport(Shape):
-    """How urgent an export is, and who is told when it has ended."""
+    """Priority of an export, and the callback for its end."""
 
     lane: LaneName = "bulk"
     priority: Priority = 5
@@ -138,7 +138,7 @@ def _read(file: ExportFile) -> Iterator[bytes]:
 class ImportFields(Shape):
     """What may stand beside a bundle; `collection` is where it goes, by default where it came from.
 
-    `callback_url` is told when the import has ended; with `callback_secret` what is sent is signed.
+    `callback_url` is notified when the import ends; with `callback_secret` the request is signed.
     """
 
     collection: Annotated[str, Field(max_length=64)] | None = None
@@ -149,7 +149,7 @@ class ImportFields(Shape):
 
     @property
     def callback(self) -> schemas_jobs.Callback | None:
-        """Who is told when it has ended."""
+        """The callback for its end."""
         if self.callback_url is None:
             return None
         return schemas_jobs.Callback(url=self.callback_url, secret=self.callback_secret)
@@ -157,7 +157,7 @@ class ImportFields(Shape):
 
 @dataclass(frozen=True, slots=True)
 class HandedBundle:
-    """A bundle that was handed in."""
+    """An uploaded bundle."""
 
     file: BinaryIO
     fields: ImportFields

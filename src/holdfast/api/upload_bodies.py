@@ -1,4 +1,4 @@
-"""Content as it is handed in: a file, streamed to disk, or JSON; read once it is known who asks for what."""
+"""Uploaded content: a file, streamed to disk, or JSON; read after the caller and the target are known."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ class UploadFields(Shape):
 
 @dataclass(frozen=True, slots=True)
 class UploadBody:
-    """Content that was handed in. `text` and `url` are those of JSON, `file` that of a form."""
+    """Uploaded content. `text` and `url` come from JSON, `file` from a form."""
 
     title: str
     priority: int

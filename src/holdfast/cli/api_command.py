@@ -11,7 +11,7 @@ from holdfast.service.access import Access
 from holdfast.settings import Settings
 from holdfast.worker import queue_depths, sender
 
-# Whoever asks waits with us: a database that is away for longer is told with 503, which may be tried again.
+# Whoever asks waits with us: if the database stays unreachable, the API answers 503, which can be retried.
 PATIENCE = 6.0
 
 

@@ -88,7 +88,7 @@ def _outcome(subject: str, answer: RequestResult) -> str:
 
 
 def sweep(*, once: bool, as_json: bool) -> None:
-    """One round of the sweep, or rounds until SIGINT or SIGTERM. A database that is away is waited for."""
+    """One round of the sweep, or rounds until SIGINT or SIGTERM. It waits for an unreachable database."""
     stop = threading.Event()
     if not once:
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -140,7 +140,7 @@ def _summary(services: AppServices, tenant: str, intake: folder.Intake, seconds:
 def _wait(
     services: AppServices, console: Console, helper: temporary_worker.Helper, run_ids: Sequence[str]
 ) -> None:
-    """Return when all of these have ended. Whoever works may go away meanwhile."""
+    """Return when all of these have ended. Workers may come and go meanwhile."""
     left = services.folders.live(run_ids)
     columns = (
         TextColumn("indexing"),

@@ -110,7 +110,7 @@ def asked_for(jobs: Jobs, tenant: str, answer: RequestResult) -> JobView:
 
 
 def followed(jobs: Jobs, view: JobView, console: Console, helper: temporary_worker.Helper) -> JobView:
-    """The job once it has ended. Whoever works may go away meanwhile."""
+    """The job once it has ended. Workers may come and go meanwhile."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     trouble = terminal.Notices(console)
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:

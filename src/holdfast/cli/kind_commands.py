@@ -81,7 +81,7 @@ class KindGroup(TyperGroup):
         return global_options.completed(_command(cmd_name, kinds[cmd_name]), f"jobs {cmd_name}", self)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As usual; a name that is neither a command nor a kind is told what exists."""
+        """As usual; for a name that is neither a command nor a kind, the error lists what exists."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and self.get_command(ctx, name) is None:
             known = ", ".join(self.list_commands(ctx))

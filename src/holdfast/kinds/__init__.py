@@ -1,1 +1,1 @@
-"""The sorts of work that come with Holdfast: how each is planned, run and published."""
+"""The kinds of work that come with Holdfast: how each is planned, run and published."""

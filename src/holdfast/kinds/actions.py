@@ -124,7 +124,7 @@ def _check_url(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def instruction_of(params: Mapping[str, Any]) -> str:
-    """What an action is told to do."""
+    """The parameters of an action."""
     return str(params.get("instruction") or "")
 
 

@@ -140,7 +140,7 @@ class Agent:
         return self._work.pay([call])[0]
 
     def _use(self, call: Mapping[str, Any]) -> tuple[str, str]:
-        """The tool that the model called, and what it is told. A bad call is answered, never raised."""
+        """The tool that the model called, and its output. A bad call gets an answer, never an exception."""
         function = call.get("function")
         function = function if isinstance(function, dict) else {}
         name = str(function.get("name", ""))

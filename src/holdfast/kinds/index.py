@@ -39,7 +39,7 @@ NAME = subjects.INDEX
 VERSION = 1
 # The name of the search source that is the chunks of documents.
 CHUNKS = "chunks"
-# Chunks that are paid for at a time: what a crash may repeat is bounded, progress is told in between.
+# Chunks that are paid for at a time: what a crash may repeat is bounded, progress is reported in between.
 GROUP = 256
 # Fewer chunks than this are staged in the transaction that finishes the slice.
 SMALL = 200

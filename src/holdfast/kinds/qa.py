@@ -45,7 +45,7 @@ ACTION_LIMIT, MOST_ACTION_LIMIT = 20, 500
 # Chunks of a slice, and how many stand in reserve for each. A crash repeats a slice from the ledger, free.
 SLICE = 10
 RESERVE = 2
-# Calls that are paid for together; progress is told in between.
+# Calls that are paid for together; progress is reported in between.
 GROUP = 4
 MOST_QUESTION, MOST_ANSWER = 1000, 8000
 TOKENS_PER_PAIR, TOKENS_AROUND = 250, 200
@@ -122,7 +122,7 @@ def _needed(limit: int, per_chunk: int) -> int:
 
 
 def instruction(per_chunk: int, notes: str) -> str:
-    """What the model is told."""
+    """The prompt for the model."""
     prompt = (
         f"Write up to {per_chunk} questions that the passage answers, each with its answer. A question must "
         "make sense without the passage; an answer must be supported by it and by nothing else. Write in the "

@@ -1,8 +1,8 @@
-"""`webhook`: an event is delivered to an address: signed, at least once, tried for a day.
+"""`webhook`: an event is delivered to a URL: signed, at least once, tried for a day.
 
 A try is counted, then made; what came of it is written down under the fence. A delivery that did not land is
 put back with a due time, which is no failure and holds nobody up. It ends as delivered with an answer of 2xx,
-as failed when the receiver says 410 (gone), when its address must not be asked, or when the time is over.
+as failed when the receiver says 410 (gone), when its URL is forbidden, or when the time is over.
 """
 
 import hashlib

@@ -52,7 +52,7 @@ class ScopeMissingError(HoldfastError):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What somebody has shown, by its digest: a key, or a session of the page."""
+    """What somebody has shown, by its digest: a key, or a session of the web UI."""
 
     digest: str
     is_session: bool = False
@@ -162,7 +162,7 @@ class Access:
         return _identity(known, Credential(digest(token)))
 
     def sign_in(self, token: str) -> str:
-        """A session of the page, as good as this key, for some hours; KeyNeededError as `who`."""
+        """A session of the web UI with the rights of this key, for some hours; KeyNeededError as `who`."""
         known = self.who(token.strip())
         session = secrets.token_urlsafe(32)
         sessions.begin(self._db, digest(session), known.key_id, seconds=SESSION_SECONDS)

@@ -26,7 +26,7 @@ from holdfast.store.follow_ups.follow_ups import Action, FollowUp
 from holdfast.store.library.documents import Document
 from holdfast.store.money import estimates
 
-# Ready documents that are seen to before the request is answered; the sweep goes on with the rest.
+# Ready documents that are handled before the request is answered; the sweep does the rest.
 VISITED_AT_ONCE = 50
 VISITED_PER_TURN = 500
 MOST_NAME = 200
@@ -47,7 +47,7 @@ class ActionAddition:
 
 
 class Actions:
-    """What collections are told to do with their documents."""
+    """The actions of collections."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class Actions:
 
     @property
     def types(self) -> Mapping[str, ActionSpec]:
-        """What collections may be told to do, by name."""
+        """The types of actions, by name."""
         return self._engine.registry.actions
 
     def of_document(self, document: Document, tenant: str) -> Sequence[FollowUp]:
@@ -217,7 +217,7 @@ class Actions:
 
 
 class Deliveries:
-    """What is sent to other people's addresses."""
+    """Webhook deliveries."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

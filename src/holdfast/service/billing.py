@@ -77,7 +77,7 @@ class Billing:
         return order
 
     def resolve(self, order: OpenOrder, *, charged: bool, actor: str) -> CallState:
-        """A person has said whether the order was charged: it goes on, or is void. Else ConflictError."""
+        """A person has said whether the order was charged: it is resent, or void. Else ConflictError."""
         if not states.may("call", CallState(order.state), Verb.RESOLVE):
             message = f"order {order.id} is {order.state}; only one in doubt or parked can be resolved"
             raise ConflictError(message, code="nothing_to_resolve")
@@ -99,7 +99,7 @@ class Billing:
     ) -> Change:
         """The scope has these limits; None removes one, and a limit that is not named stays as it is.
 
-        Work that waited for money goes on, if there is some.
+        Work that waited for the budget continues, if there is some.
         """
         checked_scope(scope)
         if hard is UNCHANGED and soft is UNCHANGED:

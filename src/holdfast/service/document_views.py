@@ -53,7 +53,7 @@ class DocumentView:
 
     @property
     def stage(self) -> str:
-        """What its run is doing now; the empty text when nothing can be told."""
+        """What its run is doing now; empty when nothing is known."""
         if self.standing is None or self.standing.run.status is not Status.RUNNING:
             return ""
         behind = [name for name, (done, total) in self.standing.stages.items() if done < total]
@@ -66,7 +66,7 @@ class DocumentView:
 
     @property
     def eta(self) -> float | None:
-        """Seconds to go at the pace so far; None before that can be told honestly."""
+        """Seconds to go at the pace so far; None while there is too little to estimate from."""
         run = self.standing.run if self.standing is not None else None
         if self.standing is None or run is None or run.status is not Status.RUNNING or not run.started_at:
             return None
@@ -77,7 +77,7 @@ class DocumentView:
 
     @property
     def in_progress(self) -> str:
-        """The sentence for whoever asks for work that is under way."""
+        """The message for a request for work that is already in progress."""
         far = ""
         if self.standing is not None and self.standing.run.status is Status.RUNNING:
             far = f", {self.standing.rolled.share * 100:.0f} %"
@@ -101,7 +101,7 @@ class Viewing:
         return [DocumentView(one, known.get(one.run_id or "")) for one in documents]
 
     def listed(self, query: DocumentQuery) -> tuple[list[DocumentView], str | None]:
-        """The documents that are wanted, and the cursor of the page after; None when this is the last."""
+        """The documents of a query, and the cursor of the next page; None when this is the last."""
         views, position = self.page(query)
         return views, None if position is None else cursor_of(query.sort, position)
 
@@ -132,7 +132,7 @@ class Viewing:
 
 
 def cursor_of(key: SortKey, position: PagePosition) -> str:
-    """A place in a sorted list, for whoever asks for the page after it; by ids it is the id itself."""
+    """The cursor of a position in a sorted list; for a list sorted by id it is the id itself."""
     if key is SortKey.ID:
         return position.id
     encoded = json.dumps([key, position.value, position.id]).encode()

@@ -45,7 +45,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """What became of something that was handed in."""
+    """The outcome of an upload."""
 
     document: Document
     answer: RequestResult

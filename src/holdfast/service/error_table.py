@@ -32,7 +32,7 @@ class Exit(IntEnum):
 
 
 class ErrorRow(NamedTuple):
-    """How an error is told: over HTTP, by a command, on a page."""
+    """How an error is reported: over HTTP, by a command, in the web UI."""
 
     status: int
     exit: Exit
@@ -84,5 +84,5 @@ BY_CLASS: tuple[tuple[type[HoldfastError], ErrorRow], ...] = (
 
 
 def row_of(error: HoldfastError) -> ErrorRow:
-    """How the error is told; as a defect of ours where nobody should have let it through."""
+    """How the error is reported; as an internal error if it should never get this far."""
     return BY_CODE.get(error.code) or next(row for kind, row in BY_CLASS if isinstance(error, kind))

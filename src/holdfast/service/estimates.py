@@ -188,7 +188,7 @@ class Estimating:
         options: Mapping[str, Any] | None = None,
         refuse: Callable[[Path, str], None],
     ) -> Estimate:
-        """What it would cost to index these files, each read right here; `refuse` is told what cannot be."""
+        """What it would cost to index these files, each read here; `refuse` gets those that cannot be."""
         chosen = self._chosen(tenant, collection, options)
         foresight = self._foresight(tenant)
         tally = _Tally()

@@ -1,4 +1,4 @@
-"""Why things are as they are, in sentences: one telling for the command line, the API and the page.
+"""Why things are as they are, in sentences: the same for the command line, the API and the web UI.
 
 Codes are for programs and stay beside these. `advise` answers the question that people come with, why a
 document waits, is stuck or failed, and names the one thing that is safe to do next.

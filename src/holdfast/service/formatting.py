@@ -1,4 +1,4 @@
-"""How amounts, lengths of time and sizes are written, on the page and on the command line alike."""
+"""How amounts, lengths of time and sizes are written, in the web UI and on the command line alike."""
 
 from holdfast.ledger.prices import NANO
 
@@ -13,7 +13,7 @@ def money(nano: int) -> str:
 
 
 def paid(nano: int, unpriced_calls: int) -> str:
-    """What was paid; calls for which no price is known are told beside it, or instead."""
+    """What was paid; calls without a known price are shown beside it, or instead."""
     if not unpriced_calls:
         return money(nano)
     return "unpriced" if not nano else f"{money(nano)} + {count(unpriced_calls, 'unpriced call')}"

@@ -86,7 +86,7 @@ class JobView:
 
     @property
     def in_progress(self) -> str:
-        """The sentence for whoever asks for a job while this one is under way."""
+        """The message for a request for a job while this one is in progress."""
         share = self.standing.rolled.share if self.standing is not None else 0.0
         where = (self.stage or self.job.run.status.value) + self.phase
         far = f", {share * 100:.0f} %" if self.job.run.status is Status.RUNNING else ""

@@ -5,14 +5,14 @@ from holdfast.store.library.documents import Document
 
 
 def way_out(document: Document) -> str:
-    """What to do about it, for whoever reads it."""
+    """What the user can do about it."""
     if document.url is not None:
         return f"Index it to fetch its content from {document.url}."
     return f"Upload its content with PUT /documents/{document.id}/content to index it."
 
 
 def refused(document: Document) -> NoContentError:
-    """The error for whoever asks for such a document."""
+    """The error for a request for such a document."""
     return NoContentError(f"{document.title} was imported and has no content here. {way_out(document)}")
 
 

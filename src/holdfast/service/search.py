@@ -1,7 +1,7 @@
-"""Search as the API, the page and the command line ask for it.
+"""Search, for the API, the web UI and the command line.
 
 The question is embedded by the provider that embedded the documents. One that charges is paid through the
-ledger, so that the same question is paid once; the model on board is asked directly, for there is nothing to
+ledger, so that the same question is paid once; the built-in model is called directly, for there is nothing to
 keep account of.
 """
 
@@ -35,7 +35,7 @@ else:
     np = LazyModule("numpy")
 
 PATIENCE = 10.0
-# Questions whose vectors by the model on board are kept, and the most characters of one: about 2 MB.
+# Questions whose vectors by the built-in model are kept, and the most characters of one: about 2 MB.
 REMEMBERED, SHORT = 1000, 200
 # Seconds between two counts of a collection whose documents change all the time.
 LOOK_EVERY = 30.0

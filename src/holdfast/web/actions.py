@@ -23,7 +23,7 @@ router = rendering.router()
 
 @dataclass(frozen=True, slots=True)
 class ActionCard:
-    """An action with what it did lately: results with documents, or deliveries to an address."""
+    """An action with what it did lately: results with documents, or deliveries to a URL."""
 
     action: Action
     results: Sequence[FollowUp]
@@ -66,7 +66,7 @@ class ActionCard:
 
 @router.get("/collections/{name}/actions")
 def actions(request: Request, services: Services, who: rendering.Who, collection: PathCollection) -> Response:
-    """Show what the collection is told to do with its documents, and what came of it."""
+    """Show the actions of a collection and their results."""
     listed = services.actions.all(who.tenant, collection.id)
     cards = _cards(services, who.tenant, listed)
     names = {each.subject.partition(":")[2] for card in cards for each in card.results}

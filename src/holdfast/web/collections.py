@@ -43,7 +43,7 @@ OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class DocumentFilter:
-    """Which documents are shown, as the address of the page says."""
+    """Which documents are shown, as the URL of the page says."""
 
     status: str
     q: str
@@ -70,7 +70,7 @@ class DocumentFilter:
         return fits and plain(self.q).lower() in view.document.title.lower()
 
     def query(self, **changes: str) -> str:
-        """The query of the address, with these changes."""
+        """The query string of the URL, with these changes."""
         said: Mapping[str, str] = {"status": self.status, "q": self.q, "sort": self.sort, **changes}
         parameters = {
             name: value for name, value in said.items() if value and (name, value) != ("sort", "-updated")

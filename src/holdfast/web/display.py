@@ -34,7 +34,7 @@ LEGS = {"keyword": "words", "vector": "meaning", "title": "title"}
 
 
 def money(nano: int) -> Markup:
-    """Nano-dollars for looking at; whoever points at it is told the exact amount."""
+    """An amount for display; its tooltip shows the exact amount."""
     if nano == 0:
         return Markup('<span class="zero">$0.00</span>')
     return Markup('<span title="{}">{}</span>').format(formatting.money(nano), formatting.coarse(nano))

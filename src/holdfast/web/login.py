@@ -43,7 +43,7 @@ def sign_in(
     key: Annotated[str, Form()] = "",
     goes_on: Annotated[str, Form()] = "/",
 ) -> Response:
-    """Whoever has given a good key is signed in for some hours."""
+    """A valid key signs in for some hours."""
     access_of(request).own(request)
     try:
         session = services.access.sign_in(key[: MOST_TOKEN + 1])

@@ -98,7 +98,7 @@ def _of(worker: Worker, held: Sequence[HeldLease]) -> list[HeldLease]:
 
 
 def _held(services: AppServices, tenant: str, leases: Sequence[Lease]) -> list[HeldLease]:
-    """The leases in words. Of another tenant's only the sort of thing is told: names are its own business."""
+    """The leases in words. Of another tenant's only the type is shown: names are private."""
     rows = []
     for lease in leases:
         subject_type, _, name = lease.subject.partition(":")

@@ -25,7 +25,7 @@ class PageAccess:
 
 
 def access_of(request: Request) -> PageAccess:
-    """Who may look at the pages of this application."""
+    """Who may use the web UI of this application."""
     access: PageAccess = request.app.state.page_access
     return access
 

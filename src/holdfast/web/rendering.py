@@ -93,7 +93,7 @@ Who = Annotated[Identity, Depends(_seen)]
 
 
 def trouble(request: Request, error: HoldfastError) -> Response:
-    """An error as a page. Whoever needs a key is shown where to give it."""
+    """An error as a page; redirects to the sign-in page if a key is needed."""
     if isinstance(error, KeyNeededError):
         if request.headers.get(PART) is not None:
             return HTMLResponse("", 401, headers=HEADERS)
@@ -123,7 +123,7 @@ def is_for_people(request: Request) -> bool:
 
 
 def unknown(request: Request) -> Response:
-    """The page for an address that there is not; one with a slash too many leads to the one without."""
+    """The page for an unknown URL; one with a trailing slash redirects to the one without."""
     path = request.url.path
     if path.endswith("/") and not path.startswith(("//", "/\\")):
         query = f"?{request.url.query}" if request.url.query else ""
@@ -138,7 +138,7 @@ class PageRoute(APIRoute):
     """A route whose errors are pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of the route, with our errors told as pages."""
+        """The handler of the route, with our errors shown as pages."""
         handle = super().get_route_handler()
 
         async def with_error_pages(request: Request) -> Response:

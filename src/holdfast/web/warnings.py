@@ -30,7 +30,7 @@ class Concern:
 def all_of(
     services: AppServices, who: Identity, known: Sequence[Worker], leases: Sequence[Lease] | None = None
 ) -> list[Concern]:
-    """What the caller should know, the worst first. Of others' work only the operator is told."""
+    """What the caller should know, the worst first. Only the operator sees those of other tenants."""
     concerns = [
         *_of_workers(known),
         *_of_orders(services, who),

@@ -43,7 +43,7 @@ def say(event: str, **details: object) -> None:
 
 
 def index(folder: Path, pause: Pause = lambda _work, _chunks: None) -> Kind:
-    """The sort of work: a paragraph is a chunk, three chunks are a slice, a slice is one order."""
+    """The kind of work: a paragraph is a chunk, three chunks are a slice, a slice is one order."""
 
     def plan(work: Work) -> list[Slice]:
         texts = documents.read(folder, work.content)
