@@ -25,7 +25,7 @@ from holdfast.bootstrap import AppServices
 from holdfast.service.access import Identity
 from holdfast.service.documents import Upload
 from holdfast.service.records import Document
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 
 DUPLICATE = ("POST", "/documents/{}/index", b'{"mode": "retry"}')
 LOOK = ("GET", "/documents/{}", b"")
@@ -167,8 +167,8 @@ def main() -> None:
         bootstrap.migrated(by)
         with bootstrap.open_runtime(by, connections=4) as runtime:
             services = AppServices(runtime)
-            services.collections.make(Wish(), "shelf")
-            added = services.documents.add(Wish(), "shelf", [Upload(b"Anchors hold.", "a.txt")])[0]
+            services.collections.make(RequestContext(), "shelf")
+            added = services.documents.add(RequestContext(), "shelf", [Upload(b"Anchors hold.", "a.txt")])[0]
             built = app.build(runtime)
             mine = list(built.app.router.routes)
             built.app.include_router(depends_router())

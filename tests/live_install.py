@@ -12,7 +12,7 @@ from holdfast import bootstrap, settings
 from holdfast.chaos.worker_processes import WorkerProcess
 from holdfast.core.states import CallState
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import orders
 from holdfast.worker import sender
@@ -45,8 +45,8 @@ def mill(
         undo.callback(sending.close)
         runtime = undo.enter_context(bootstrap.open_runtime(loaded, sender=sending))
         services = bootstrap.AppServices(runtime)
-        services.collections.make(Wish(), "shelf")
-        services.documents.add(Wish(), "shelf", uploads)
+        services.collections.make(RequestContext(), "shelf")
+        services.documents.add(RequestContext(), "shelf", uploads)
         runtime.engine.run_until_idle()
 
         def worker(name: str) -> WorkerProcess:

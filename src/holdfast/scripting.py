@@ -18,7 +18,7 @@ from holdfast.ledger.prices import dollars
 from holdfast.providers import local_llm
 from holdfast.providers.base import Provider
 from holdfast.service.jobs import JobRequest, Jobs
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.base import dialect
 from holdfast.store.base import migrate as migrations
 from holdfast.store.base.database import Database
@@ -140,7 +140,7 @@ class Holdfast:
         is retry, replace or force. The job is carried out by a worker that knows the kind, or by
         `run_until_idle`.
         """
-        context = Wish(tenant, "script")
+        context = RequestContext(tenant, "script")
         limit = None if max_cost is None else dollars(max_cost)
         order = JobRequest(kind, params or {}, mode, max_cost=limit)
         if document is not None:

@@ -10,7 +10,7 @@ from sqlalchemy import delete, update
 from holdfast import bootstrap, settings
 from holdfast.service import maintenance
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.base.schema import calls, chunks
 from holdfast.store.library import integrity as stored
 from holdfast.store.views import reads
@@ -18,8 +18,8 @@ from holdfast.store.views import reads
 TEXT = "\n\n".join(
     f"Paragraph {number} tells of anchors, ropes and the sea." for number in range(40)
 ).encode()
-WISH = Wish()
-OTHER = Wish("other")
+WISH = RequestContext()
+OTHER = RequestContext("other")
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from holdfast.engine.wakeups import Recorder
 from holdfast.kinds import index
 from holdfast.ledger.exchanges import Policy
 from holdfast.service.collections import Collections
-from holdfast.service.documents import Documents, Taking, Upload
-from holdfast.service.requests import Wish
+from holdfast.service.documents import Documents, Upload, UploadResult
+from holdfast.service.requests import RequestContext
 from holdfast.service.search import Searching
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import chunks, orders, tasks
@@ -34,7 +34,7 @@ from holdfast.testing.prices import PRICES
 
 MODEL = "text-embedding-3-small"
 CHOICES = index.Choices(provider="meter", model=MODEL)
-WISH = Wish()
+WISH = RequestContext()
 
 
 class Asking(Parser):
@@ -109,14 +109,14 @@ class House:
 
     def upload(
         self, content: bytes | str, name: str = "", *, to: str = "shelf", tenant: str = "default", **more: Any
-    ) -> Taking:
+    ) -> UploadResult:
         """What became of an upload; nobody works on it yet."""
         raw = content.encode() if isinstance(content, str) else content
-        wish = Wish(tenant=tenant)
+        wish = RequestContext(tenant=tenant)
         self.collections.make(wish, to)
         return self.documents.add(wish, to, [Upload(raw, name, **more)])[0]
 
-    def put(self, document_id: str, content: bytes | str, name: str = "") -> Taking:
+    def put(self, document_id: str, content: bytes | str, name: str = "") -> UploadResult:
         raw = content.encode() if isinstance(content, str) else content
         return self.documents.put_content(WISH, document_id, Upload(io.BytesIO(raw), name))
 

@@ -7,7 +7,7 @@ import pytest
 from holdfast.core.errors import BadRequestError, NotFoundError
 from holdfast.core.states import Disposition, Status
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.library import documents
 from holdfast.store.protocol import claims
 from tests.indexing.house import WISH, endings
@@ -168,7 +168,7 @@ def test_eight_uploads_of_the_same_bytes_at_once_are_one_document(house):
 
     def come(client):
         barrier.wait()
-        answers.extend(client.add(Wish(), "shelf", [Upload(STORY.encode(), "keeper.txt")]))
+        answers.extend(client.add(RequestContext(), "shelf", [Upload(STORY.encode(), "keeper.txt")]))
 
     threads = [threading.Thread(target=come, args=(client,)) for client in clients]
     for each in threads:

@@ -8,7 +8,7 @@ from holdfast import faults
 from holdfast.core.errors import NotFoundError
 from holdfast.core.states import Disposition, Status
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.library import document_requests, documents
 from tests.documents import files, pdfs
 from tests.indexing import books
@@ -225,9 +225,9 @@ def test_uploads_and_deletions_of_the_same_bytes_at_once_leave_one_truth(house):
     def come_and_go(client, number):
         try:
             for _ in range(8):
-                taken = client.add(Wish(), "shelf", [Upload(OLD.encode())])[0]
+                taken = client.add(RequestContext(), "shelf", [Upload(OLD.encode())])[0]
                 if number % 2:
-                    client.delete(Wish(), taken.document.id)
+                    client.delete(RequestContext(), taken.document.id)
         except NotFoundError:
             pass  # somebody else deleted it first
         except Exception as error:  # noqa: BLE001  any other is the finding

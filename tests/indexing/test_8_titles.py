@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from tests.indexing.house import WISH
 
 SAID = "Ropes are inspected every spring.\n\nThe keeper signs the book."
@@ -37,7 +37,7 @@ def test_the_part_that_answers_stands_for_the_document(house):
 def test_a_title_leads_only_to_what_is_published_and_ones_own(house):
     """Renamed, not yet indexed, deleted, of another collection or tenant: as the snapshot says."""
     found = house.indexed(SAID, title="Berthing regulations")
-    house.collections.make(Wish(tenant="rival"), "shelf")
+    house.collections.make(RequestContext(tenant="rival"), "shelf")
     house.indexed("Something else.", to="attic")
     house.upload("Waiting.", title="Berthing fees")
     assert titles(house, "berthing") == ["Berthing regulations"]

@@ -10,7 +10,7 @@ from holdfast.documents.blobs import LocalBlobs
 from holdfast.documents.blobs_s3 import S3Blobs
 from holdfast.service import blob_identity
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.features import open_database
 from tests.documents import bucket
 
@@ -83,8 +83,8 @@ def installed(database_url, tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path / "data"))
     with bootstrap.open_runtime(settings.load()) as runtime:
         services = bootstrap.AppServices(runtime)
-        services.collections.make(Wish(), "papers")
-        services.documents.add(Wish(), "papers", [Upload(b"Anchors hold.", "a.txt")])
+        services.collections.make(RequestContext(), "papers")
+        services.documents.add(RequestContext(), "papers", [Upload(b"Anchors hold.", "a.txt")])
         yield runtime
 
 

@@ -9,10 +9,10 @@ from holdfast.core.errors import StoreUnavailableError
 from holdfast.documents import blobs_s3
 from holdfast.service import maintenance
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from tests.documents import bucket
 
-WISH = Wish()
+WISH = RequestContext()
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from holdfast.chaos.worker_processes import PROGRAM
 from holdfast.cli import index_command
 from holdfast.service import folder
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.features import open_database
 from holdfast.store.library import documents
 from holdfast.store.views import run_summaries
@@ -371,9 +371,9 @@ def test_following_names_the_documents_that_failed(staff, installed):
     """A document without a file's name is called by its title."""
     with bootstrap.open_runtime(settings.load()) as runtime:
         services = bootstrap.AppServices(runtime)
-        services.collections.make(Wish(), "default")
+        services.collections.make(RequestContext(), "default")
         upload = Upload(b"PK\x03\x04 torn", title="A torn note", source="text")
-        taken = services.documents.add(Wish(), "default", [upload])[0]
+        taken = services.documents.add(RequestContext(), "default", [upload])[0]
         until(lambda: not run_summaries.live(runtime.db, [taken.answer.run_id]), 20, "it does not end")
         (failure,) = run_summaries.tally(runtime.db, [taken.answer.run_id]).failures
     assert (failure.subject, failure.name) == (f"document:{taken.document.id}", "A torn note")

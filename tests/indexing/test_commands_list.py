@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import bootstrap, settings
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from tests.commands import caller
 
 
@@ -24,10 +24,10 @@ def papers(holdfast):
     """The ids of two documents of the collection `papers`, beside an empty one."""
     with bootstrap.open_runtime(settings.load()) as runtime:
         services = bootstrap.AppServices(runtime)
-        services.collections.make(Wish(), "papers", title="The harbour's papers")
-        services.collections.make(Wish(), "sample")
+        services.collections.make(RequestContext(), "papers", title="The harbour's papers")
+        services.collections.make(RequestContext(), "sample")
         uploads = [Upload(b"Anchors hold.", "anchors.txt"), Upload(b"Ropes wear.", "ropes.txt")]
-        return [taking.document.id for taking in services.documents.add(Wish(), "papers", uploads)]
+        return [taking.document.id for taking in services.documents.add(RequestContext(), "papers", uploads)]
 
 
 def test_collections_are_listed_and_shown(holdfast, papers):
@@ -110,7 +110,7 @@ def test_imported_documents_are_listed_explained_and_indexable(holdfast, tmp_pat
         assert (code, "[no_content]" in err, "/content" in err) == (3, True, True)
     with bootstrap.open_runtime(settings.load()) as runtime:
         bootstrap.AppServices(runtime).documents.put_content(
-            Wish(), "8", Upload(b"Anchors hold.", "anchors.txt")
+            RequestContext(), "8", Upload(b"Anchors hold.", "anchors.txt")
         )
         runtime.engine.work_off()
     assert holdfast("retry", "document:8", "--force")[0] == 0

@@ -11,7 +11,7 @@ from holdfast.chaos.waiting import until
 from holdfast.chaos.worker_processes import WorkerProcess
 from holdfast.core.states import Status, TaskState
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from holdfast.worker import sender
@@ -49,8 +49,8 @@ class Mill:
         self.db = self.runtime.db
         services = bootstrap.AppServices(self.runtime)
         self.documents = services.documents
-        services.collections.make(Wish(), "shelf")
-        taken = self.documents.add(Wish(), "shelf", [Upload(books.plain(PAGES), "book.pdf")])[0]
+        services.collections.make(RequestContext(), "shelf")
+        taken = self.documents.add(RequestContext(), "shelf", [Upload(books.plain(PAGES), "book.pdf")])[0]
         self.runtime.engine.run_until_idle()
         self.id = taken.document.id
         self.meter.plan(latency=0.1)
@@ -63,7 +63,7 @@ class Mill:
     def replace(self, word):
         """New content of as many pages; answers the run."""
         upload = Upload(books.plain(PAGES, word), "book.pdf")
-        return self.documents.put_content(Wish(), self.id, upload).answer.run_id
+        return self.documents.put_content(RequestContext(), self.id, upload).answer.run_id
 
     def document(self):
         return self.documents.get("default", self.id)
@@ -148,9 +148,9 @@ def test_a_cancel_in_the_middle_then_the_same_again(mill, reader):
     first = mill.worker("first")
     until(lambda: len(mill.done(run_id)) >= 4, 90, "no slices are done")
     hit = killed_with_an_order_open(mill, first)
-    assert mill.documents.cancel(Wish(), mill.id)
+    assert mill.documents.cancel(RequestContext(), mill.id)
     assert mill.document().status is Status.SUCCESS
-    mill.documents.index(Wish(), mill.id)
+    mill.documents.index(RequestContext(), mill.id)
     mill.worker("second")
     mill.ended()
     assert mill.document().published_generation == 3
@@ -206,9 +206,9 @@ def test_two_thousand_pages_in_bounded_memory(installed, monkeypatch, tmp_path, 
     peak = {}
     with bootstrap.open_runtime(loaded, sender=sending) as runtime:
         services = bootstrap.AppServices(runtime)
-        services.collections.make(Wish(), "shelf")
+        services.collections.make(RequestContext(), "shelf")
         book = books.Book(2000, paragraphs=5)
-        taken = services.documents.add(Wish(), "shelf", [Upload(book.pdf(), "book.pdf")])[0]
+        taken = services.documents.add(RequestContext(), "shelf", [Upload(book.pdf(), "book.pdf")])[0]
         worker = WorkerProcess("big", dict(os.environ), tmp_path, concurrency=2)
         try:
 

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import delete
 
 from holdfast.core.states import Disposition
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.base.schema import chunks, word_counts
 from holdfast.store.protocol import slices
 from holdfast.store.views import reads
@@ -256,5 +256,5 @@ def test_each_run_reports_what_was_paid_and_reused(house):
 def test_another_actor_and_lane_change_nothing(house):
     """Who asks, and how urgently, is no reason to do it again."""
     found = house.indexed("The same tale.")
-    wish = Wish(actor="somebody", lane="interactive", priority=0)
+    wish = RequestContext(actor="somebody", lane="interactive", priority=0)
     assert house.documents.index(wish, found.id).disposition is Disposition.UNCHANGED

@@ -7,7 +7,7 @@ from holdfast.chaos.waiting import until
 from holdfast.core.states import LIVE, Status, TaskState
 from holdfast.service.documents import Upload
 from holdfast.service.jobs import JobRequest
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
 from tests.jobs.house import Author, paragraphs
@@ -55,7 +55,9 @@ def test_a_worker_killed_in_the_middle_of_a_job(mill, meter):
     runtime, worker = mill
     jobs = bootstrap.AppServices(runtime).jobs
     shelf = bootstrap.AppServices(runtime).collections.get("default", "shelf")
-    run_id = jobs.on_collection(Wish(), shelf, JobRequest("qa", {"limit": 1000, "per_chunk": 1})).run_id
+    run_id = jobs.on_collection(
+        RequestContext(), shelf, JobRequest("qa", {"limit": 1000, "per_chunk": 1})
+    ).run_id
     meter.plan(latency=0.1)
 
     def finished():

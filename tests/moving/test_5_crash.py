@@ -12,14 +12,14 @@ from holdfast import bootstrap
 from holdfast.chaos.waiting import until
 from holdfast.core.states import LIVE, Status
 from holdfast.service.documents import Upload
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.base.schema import chunks, documents, heads
 from tests.live_install import mill as running
 from tests.moving.carrying import packed, pieces
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
 PARTS, PER_PART = 6, 20
-MINE = Wish("other")
+MINE = RequestContext("other")
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def many(runtime):
     """The bundle of the collection, as if it had many documents."""
     carried, jobs = bootstrap.AppServices(runtime).transfer, bootstrap.AppServices(runtime).jobs
     shelf = bootstrap.AppServices(runtime).collections.get("default", "shelf")
-    run_id = carried.export(Wish(), shelf).run_id
+    run_id = carried.export(RequestContext(), shelf).run_id
     runtime.engine.run_until_idle()
     file = carried.file(jobs.view("default", run_id))
     with file.content:

@@ -14,14 +14,14 @@ from holdfast.bootstrap import AppServices
 from holdfast.core.errors import ConflictError, NotFoundError
 from holdfast.service.access import Identity
 from holdfast.service.records import Collection
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 
 router = routing.router("collections")
 
 
-def wish(caller: Identity) -> Wish:
+def wish(caller: Identity) -> RequestContext:
     """What the caller does, in their name."""
-    return Wish(caller.tenant, caller.actor)
+    return RequestContext(caller.tenant, caller.actor)
 
 
 def _existing(services: AppServices, tenant: str, collection_id: str) -> Collection | None:
@@ -102,7 +102,7 @@ def change_collection(
     Some are requested at once; the other `to_follow` documents follow in the background.
     """
     estimates.check(body.estimate, collection.id, options=body.options or {})
-    mine = Wish(caller.tenant, caller.actor, max_cost=schemas_documents.nano_dollars(body.max_cost))
+    mine = RequestContext(caller.tenant, caller.actor, max_cost=schemas_documents.nano_dollars(body.max_cost))
     changed = services.collections.change(mine, collection.id, title=body.title, options=body.options)
     response = schemas_documents.CollectionResponse.of(
         changed.collection, services.collections.choices(changed.collection)

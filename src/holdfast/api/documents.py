@@ -29,9 +29,9 @@ from holdfast.core.states import Disposition, shown
 from holdfast.core.text import plain
 from holdfast.service.billing import refusal
 from holdfast.service.document_views import MOST_CURSOR, STATUSES, position_of
-from holdfast.service.documents import Taking
+from holdfast.service.documents import UploadResult
 from holdfast.service.records import Document, DocumentQuery, SortKey
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.web.slow_requests import Pool
 
 router = routing.router("documents")
@@ -83,7 +83,7 @@ def expected(header: str | None) -> int | None:
     return int(text)
 
 
-def taken(services: AppServices, taking: Taking) -> RouteReply:
+def taken(services: AppServices, taking: UploadResult) -> RouteReply:
     """The response to an upload; content that the collection already has is not an error."""
     answer = taking.answer
     view = services.views.view(taking.document)
@@ -101,7 +101,7 @@ def taken(services: AppServices, taking: Taking) -> RouteReply:
     return RouteReply(202 if answer.created else 200, body)
 
 
-def _request_reply(services: AppServices, taking: Taking) -> RouteReply:
+def _request_reply(services: AppServices, taking: UploadResult) -> RouteReply:
     """The response to a request for work; 409 if the same work is already in progress."""
     if taking.disposition is not Disposition.DUPLICATE:
         return taken(services, taking)
@@ -130,7 +130,7 @@ def add_document(
     key: IdempotencyKey = None,
 ) -> Response:
     """Upload a file or a text, or add a URL; 200 if the collection already has the same content."""
-    mine = Wish(caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost)
+    mine = RequestContext(caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost)
 
     def do() -> RouteReply:
         if handed.url is not None:
@@ -197,7 +197,7 @@ def change_document(
 ) -> Response:
     """Change title or options; changed options make a new generation, the old one answers meanwhile."""
     most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
-    mine = Wish(caller.tenant, caller.actor, body.lane, body.priority, most)
+    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most)
 
     def do() -> RouteReply:
         taking = services.documents.change(
@@ -232,7 +232,7 @@ def put_content(
     if_match: IfMatch = None,
 ) -> Response:
     """Give a document new content; the old generation answers until the new one is indexed."""
-    mine = Wish(caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost)
+    mine = RequestContext(caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost)
     generation = expected(if_match)
 
     def do() -> RouteReply:
@@ -260,7 +260,7 @@ def refresh_document(
 ) -> Response:
     """Fetch a document from its URL again."""
     most = schemas_documents.nano_dollars(body.max_cost) if body is not None else None
-    mine = Wish(caller.tenant, caller.actor, schemas_documents.IndexRequest().lane, max_cost=most)
+    mine = RequestContext(caller.tenant, caller.actor, schemas_documents.IndexRequest().lane, max_cost=most)
     generation = expected(if_match)
     means = [] if body is None else [body.model_dump_json()]
 
@@ -289,7 +289,7 @@ def index_document(
 ) -> Response:
     """Index a document again; 409 names the run that is in progress."""
     most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
-    mine = Wish(caller.tenant, caller.actor, body.lane, body.priority, most)
+    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most)
 
     def do() -> RouteReply:
         if body.mode == "replace":

@@ -27,7 +27,7 @@ from holdfast.service.billing import refusal
 from holdfast.service.jobs import JobRequest, Jobs, JobView
 from holdfast.service.records import JobQuery as Wanted
 from holdfast.service.records import StoredResult as Kept
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 
 router = routing.router("jobs")
 
@@ -71,9 +71,9 @@ def _answered(
     caller: Identity,
     body: schemas_jobs.NewJob,
     key: str | None,
-    ask: Callable[[Jobs, Wish, JobRequest], RequestResult],
+    ask: Callable[[Jobs, RequestContext, JobRequest], RequestResult],
 ) -> Response:
-    mine = Wish(caller.tenant, caller.actor, body.lane, body.priority)
+    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority)
 
     def do() -> RouteReply:
         return taken(services, caller.tenant, ask(services.jobs, mine, _order(request, body)))
@@ -286,7 +286,7 @@ def cancel_job(
     """Cancel a job; results of an earlier one stay."""
 
     def do() -> RouteReply:
-        if not services.jobs.cancel(Wish(caller.tenant, caller.actor), job):
+        if not services.jobs.cancel(RequestContext(caller.tenant, caller.actor), job):
             word = shown(job.job.run.kind, services.jobs.view(caller.tenant, job.job.run.id).job.run.status)
             message = f"the job has already ended; it is {word}"
             raise ConflictError(message, code="nothing_to_cancel")

@@ -21,7 +21,7 @@ from holdfast.api.limits import BodyKind
 from holdfast.api.parts import Services
 from holdfast.api.schemas_documents import LaneName, MaxCost, Priority, Shape
 from holdfast.core.errors import BadRequestError
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.service.transfer import ExportFile
 
 router = routing.router("moving")
@@ -69,7 +69,7 @@ def place_document(
     searchable there at once; 202 says that it is indexed anew because that collection has other options.
     """
     most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
-    mine = Wish(caller.tenant, caller.actor, body.lane, body.priority, most)
+    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most)
 
     def do() -> RouteReply:
         put = services.transfer.copy if body.mode == "copy" else services.transfer.move
@@ -105,7 +105,7 @@ def export_collection(
     It is a job; `GET /jobs/{job_id}/file` gives the file when it has succeeded, for a day.
     """
     how = body or NewExport()
-    mine = Wish(caller.tenant, caller.actor, how.lane, how.priority)
+    mine = RequestContext(caller.tenant, caller.actor, how.lane, how.priority)
     callback = how.callback.as_target(request) if how.callback is not None else None
 
     def do() -> RouteReply:
@@ -207,7 +207,7 @@ def import_collection(
     It is a job. Documents whose content the collection has already stay as they are; the others are ready
     when they arrive, and what the bundle brings along is not paid for.
     """
-    mine = Wish(caller.tenant, caller.actor, handed.fields.lane, handed.fields.priority)
+    mine = RequestContext(caller.tenant, caller.actor, handed.fields.lane, handed.fields.priority)
 
     callback = handed.fields.callback
     teller = callback.as_target(request) if callback is not None else None

@@ -10,7 +10,7 @@ from holdfast.cli import context, costs, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core.states import Status
 from holdfast.service import formatting
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def add(action: ActionInput, *, yes: bool, as_json: bool) -> Exit:
             if not costs.agreed(console, estimate, "running it on ready documents", yes=yes or as_json):
                 return Exit.REFUSED
         services.collections.get(action.tenant, action.collection)
-        wish = Wish(action.tenant, context.actor())
+        wish = RequestContext(action.tenant, context.actor())
         added = services.actions.add(
             wish, action.collection, action.sort, params, name=action.name, existing=action.existing
         )
@@ -94,7 +94,7 @@ def add(action: ActionInput, *, yes: bool, as_json: bool) -> Exit:
 def remove(tenant: str, collection: str, action_id: int, *, as_json: bool) -> None:
     """The action fires no more."""
     with context.services(None) as services:
-        removed = services.actions.remove(Wish(tenant, context.actor()), collection, action_id)
+        removed = services.actions.remove(RequestContext(tenant, context.actor()), collection, action_id)
     if as_json:
         terminal.show_json({"removed": removed.id})
     else:

@@ -16,7 +16,7 @@ from holdfast.cli import context, jobs, temporary_worker, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core.states import LIVE, Status
 from holdfast.service.jobs import Jobs, JobView
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.service.transfer import ExportFile
 
 
@@ -35,7 +35,7 @@ def export(collection: str, path: Path, *, tenant: str, force: bool, as_json: bo
         bootstrap.check_blobs(services.runtime)
         known = services.jobs
         source = services.collections.get(tenant, collection)
-        answer = services.transfer.export(Wish(tenant, context.actor()), source)
+        answer = services.transfer.export(RequestContext(tenant, context.actor()), source)
         view = _followed(stack, services, jobs.asked_for(known, tenant, answer), console)
         if view.job.run.status is Status.SUCCESS:
             _save(services.transfer.file(view), path)
@@ -55,7 +55,7 @@ def bring(path: Path, *, collection: str | None, tenant: str, wait: bool, as_jso
         services = stack.enter_context(context.services(None))
         bootstrap.check_blobs(services.runtime)
         known = services.jobs
-        answer = services.transfer.bring(Wish(tenant, context.actor()), file, collection)
+        answer = services.transfer.bring(RequestContext(tenant, context.actor()), file, collection)
         view = jobs.asked_for(known, tenant, answer)
         if wait:
             view = _followed(stack, services, view, console)

@@ -14,7 +14,7 @@ from holdfast.core.records import Fenced, Head, RequestResult
 from holdfast.core.states import Disposition, shown
 from holdfast.engine.duty_threads import Apart
 from holdfast.engine.sweep import Swept
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.service.transfer import Columns
 
 
@@ -50,7 +50,7 @@ def retry(
     subject: str, *, kind: str | None, tenant: str, force: bool, max_cost: float | None, as_json: bool
 ) -> Exit:
     """What was last asked for is asked for again, with the same content, options and pipeline."""
-    wish = Wish(tenant, context.actor(), max_cost=costs.nano_dollars(max_cost))
+    wish = RequestContext(tenant, context.actor(), max_cost=costs.nano_dollars(max_cost))
     with context.services() as services:
         head = services.work.one(tenant, subject, kind)
         answer = services.work.retry(wish, head, force=force)
@@ -63,7 +63,7 @@ def retry(
     return exit_for_answer(answer.disposition)
 
 
-def _first_index(wish: Wish, head: Head, *, force: bool) -> RequestResult:
+def _first_index(wish: RequestContext, head: Head, *, force: bool) -> RequestResult:
     """A document that was imported is asked for, with its content or what its URL gives; 3 without either."""
     with context.services(None) as services:
         document = services.documents.find(head.tenant, subjects.document_id(head.subject))

@@ -15,7 +15,7 @@ from holdfast.kinds.index import Choices
 from holdfast.service import formatting
 from holdfast.service.document_views import STATUSES, DocumentView, Viewing
 from holdfast.service.records import Collection, Counts, DocumentQuery, SortKey
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 
 STEP = 200
 
@@ -78,7 +78,7 @@ def delete_collection(tenant: str, collection: str, *, yes: bool, as_json: bool)
         record = services.collections.get(tenant, collection)
         number = formatting.count(services.views.count(tenant, collection).documents, "document")
         _confirm(f"delete collection {collection} ({record.title}) with {number}", yes=yes)
-        gone = services.collections.delete(Wish(tenant, context.actor()), collection)
+        gone = services.collections.delete(RequestContext(tenant, context.actor()), collection)
     if as_json:
         terminal.show_json({"collection": collection, "deleted": gone.deleted, "to_follow": gone.to_follow})
     else:
@@ -152,7 +152,7 @@ def delete_documents(tenant: str, ids: Sequence[str], *, yes: bool, as_json: boo
         titles = ", ".join(f"{each.id} ({_plain(each.title)})" for each in documents)
         _confirm(f"delete {titles}", yes=yes)
         for each in documents:
-            services.documents.delete(Wish(tenant, context.actor()), each.id)
+            services.documents.delete(RequestContext(tenant, context.actor()), each.id)
     if as_json:
         terminal.show_json({"deleted": [each.id for each in documents]})
     else:

@@ -17,7 +17,7 @@ from holdfast.cli.exit_codes import Exit
 from holdfast.kinds import index as kind
 from holdfast.service import folder, formatting
 from holdfast.service.records import RunFailure
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 
 LOOK_EVERY = 0.1
 TROUBLES_EVERY = 1.0
@@ -77,7 +77,7 @@ def index(
         stack.enter_context(temporary_worker.ended_by_a_signal())
         services = stack.enter_context(context.services(None))
         bootstrap.check_blobs(services.runtime)
-        wish = Wish(tenant=tenant, actor=context.actor(), max_cost=costs.nano_dollars(max_cost))
+        wish = RequestContext(tenant=tenant, actor=context.actor(), max_cost=costs.nano_dollars(max_cost))
         services.collections.make(wish, collection)
         pipeline = f"{kind.NAME}@{kind.VERSION}"
         helper = stack.enter_context(temporary_worker.Helper(services.operations, console, pipeline))

@@ -24,7 +24,7 @@ from holdfast.service.billing import refusal
 from holdfast.service.estimates import Estimate
 from holdfast.service.jobs import JobRequest, Jobs, JobView
 from holdfast.service.records import JobQuery, StoredResult
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 
 LOOK_EVERY = 0.2
 MODES = ("retry", "replace", "force")
@@ -80,7 +80,7 @@ def _foreseen(services: AppServices, wanting: Wanting) -> Estimate:
 
 def _requested(services: AppServices, wanting: Wanting) -> tuple[JobView, Disposition]:
     jobs = services.jobs
-    wish = Wish(wanting.tenant, context.actor())
+    wish = RequestContext(wanting.tenant, context.actor())
     params = dict(wanting.params)
     most = costs.nano_dollars(wanting.max_cost)
     order = JobRequest(
@@ -250,7 +250,7 @@ def cancel(tenant: str, job_id: str, *, as_json: bool) -> None:
     with context.services(None) as services:
         jobs = services.jobs
         view = jobs.view(tenant, job_id)
-        if not jobs.cancel(Wish(tenant, context.actor()), view):
+        if not jobs.cancel(RequestContext(tenant, context.actor()), view):
             message = f"the job has already ended; it is {jobs.view(tenant, job_id).job.run.status}"
             raise CommandError(message, Exit.REFUSED, code="nothing_to_cancel")
         if as_json:

@@ -3,7 +3,7 @@
 from holdfast.cli import context, costs, terminal
 from holdfast.cli.exit_codes import Exit
 from holdfast.service import formatting
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 
 
 def reindex(collection: str, *, tenant: str, yes: bool, max_cost: float | None, as_json: bool) -> Exit:
@@ -13,7 +13,7 @@ def reindex(collection: str, *, tenant: str, yes: bool, max_cost: float | None, 
         estimate = services.estimates().of_collection(tenant, collection)
         if not costs.agreed(console, estimate, "reindexing", yes=yes or as_json):
             return Exit.REFUSED
-        wish = Wish(tenant, context.actor(), max_cost=costs.nano_dollars(max_cost))
+        wish = RequestContext(tenant, context.actor(), max_cost=costs.nano_dollars(max_cost))
         changed = services.collections.change(wish, collection, options={})
     if as_json:
         terminal.show_json({"requested": changed.requested, "to_follow": changed.to_follow})

@@ -18,7 +18,7 @@ from holdfast.engine.kinds import Supplies
 from holdfast.engine.models import Model
 from holdfast.kinds import actions as kinds
 from holdfast.kinds import model_calls, parameters, webhook_signature
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.base.database import Database
 from holdfast.store.follow_ups import actions, delivery_attempts, follow_up_retries, follow_ups, webhook_tests
 from holdfast.store.follow_ups.delivery_attempts import Delivery
@@ -65,7 +65,7 @@ class Actions:
 
     def add(
         self,
-        wish: Wish,
+        wish: RequestContext,
         collection: str,
         action_type: str,
         params: Mapping[str, Any],
@@ -152,14 +152,14 @@ class Actions:
                 return each
         raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
 
-    def remove(self, wish: Wish, collection: str, action_id: int) -> Action:
+    def remove(self, wish: RequestContext, collection: str, action_id: int) -> Action:
         """The action fires no more; its follow-ups and deliveries that have not ended are cancelled."""
         action = self.one(wish.tenant, collection, action_id)
         if isinstance(actions.remove_action(self._db, wish.tenant, action_id, actor=wish.actor), Fenced):
             raise NotFoundError(f"there is no action {action_id} in this collection", code="unknown_action")
         return action
 
-    def test(self, wish: Wish, collection: str, action_id: int) -> str:
+    def test(self, wish: RequestContext, collection: str, action_id: int) -> str:
         """The id of a test event that is on its way to the webhook; BadRequestError for another sort.
 
         A test that is on its way already is sent at once instead, whenever its next try was to be.
@@ -187,7 +187,7 @@ class Actions:
         """The webhooks of all collections of the tenant."""
         return follow_ups.hooks(self._db, tenant)
 
-    def retry(self, wish: Wish, document: Document, action_id: int) -> FollowUp:
+    def retry(self, wish: RequestContext, document: Document, action_id: int) -> FollowUp:
         """What the action does with the document is asked for once more.
 
         NotFoundError when nothing followed, BadRequestError when there is nothing to be done again.
@@ -235,7 +235,7 @@ class Deliveries:
             raise NotFoundError(f"there is no delivery {event_id!r}", code="unknown_delivery")
         return delivery
 
-    def resend(self, wish: Wish, event_id: str) -> bool:
+    def resend(self, wish: RequestContext, event_id: str) -> bool:
         """The event is due at once; False when it is being sent anyway."""
         self.one(wish.tenant, event_id)
         run_id = self._engine.host.token()

@@ -10,7 +10,7 @@ from holdfast.kinds import index
 from holdfast.service import conflicting_options, names
 from holdfast.service.bulk_updates import Rounds
 from holdfast.service.documents import Documents
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.follow_ups import actions
 from holdfast.store.library import bulk_updates, collections
 from holdfast.store.library.collections import Collection
@@ -64,7 +64,12 @@ class Collections:
         return index.choices(self._defaults, collection.options, stored=True)
 
     def make(
-        self, wish: Wish, collection_id: str, *, title: str = "", options: Mapping[str, Any] | None = None
+        self,
+        wish: RequestContext,
+        collection_id: str,
+        *,
+        title: str = "",
+        options: Mapping[str, Any] | None = None,
     ) -> Collection:
         """The collection, made if it was not there; what was left of a deleted one is gone first.
 
@@ -81,7 +86,7 @@ class Collections:
             self._make_room(wish, collection_id)
         return self.get(wish.tenant, collection_id)
 
-    def _make_room(self, wish: Wish, collection_id: str) -> None:
+    def _make_room(self, wish: RequestContext, collection_id: str) -> None:
         """Something of the deleted collection is gone; all of it, or BadRequestError."""
         left = bulk_updates.remains(self._db, wish.tenant, collection_id, after="", limit=MADE_AGAIN + 1)
         for each in left[:MADE_AGAIN]:
@@ -92,7 +97,7 @@ class Collections:
 
     def change(
         self,
-        wish: Wish,
+        wish: RequestContext,
         collection_id: str,
         *,
         title: str | None = None,
@@ -121,7 +126,7 @@ class Collections:
         changed = self.get(wish.tenant, collection_id)
         return Changed(changed, *(self.rounds.begin(begun) if begun is not None else (0, 0)))
 
-    def delete(self, wish: Wish, collection_id: str) -> Emptied:
+    def delete(self, wish: RequestContext, collection_id: str) -> Emptied:
         """The collection and all its documents are gone for every reader.
 
         What is at work for them ends here for some of them, and by the sweep for the rest.
@@ -130,7 +135,7 @@ class Collections:
         self._end_all(wish, collection_id)
         return Emptied(gone, self.rounds.begin(begun)[1])
 
-    def _end_all(self, wish: Wish, collection_id: str) -> None:
+    def _end_all(self, wish: RequestContext, collection_id: str) -> None:
         """The collection has no actions any more, and no jobs of its own."""
         actions.remove_all(self._db, wish.tenant, collection_id, actor=wish.actor)
         self._engine.delete(wish.tenant, f"collection:{collection_id}", actor=wish.actor)

@@ -20,7 +20,7 @@ from holdfast.documents.blobs import Blob, Blobs
 from holdfast.engine.engine import Engine
 from holdfast.kinds import index
 from holdfast.service import missing_content, names
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.library import collections, document_requests, documents, quotas
 from holdfast.store.library.bulk_updates import Round
 from holdfast.store.library.collections import Collection
@@ -44,7 +44,7 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class UploadResult:
     """The outcome of an upload."""
 
     document: Document
@@ -110,15 +110,20 @@ class Documents:
 
     def is_as_asked(self, collection: Collection, document: Document) -> bool:
         """True when the document was last asked for as it would be now: same content, options and reader."""
-        return document.fingerprint == self._ask(Wish(document.tenant), collection, document).fingerprint
+        return (
+            document.fingerprint
+            == self._ask(RequestContext(document.tenant), collection, document).fingerprint
+        )
 
     # Adding
 
-    def add(self, wish: Wish, collection_id: str, uploads: Sequence[Upload]) -> list[Taking]:
+    def add(self, wish: RequestContext, collection_id: str, uploads: Sequence[Upload]) -> list[UploadResult]:
         """What became of each upload, in order: a new document, or the one that has the same bytes."""
         return self.add_to(wish, collections.existing(self._db, wish.tenant, collection_id), uploads)
 
-    def add_to(self, wish: Wish, collection: Collection, uploads: Sequence[Upload]) -> list[Taking]:
+    def add_to(
+        self, wish: RequestContext, collection: Collection, uploads: Sequence[Upload]
+    ) -> list[UploadResult]:
         """As `add`, to a collection that was just looked up."""
         for upload in uploads:
             if upload.options:  # before anything is on the shelf: what is refused leaves nothing there
@@ -127,12 +132,12 @@ class Documents:
 
     def add_kept(
         self,
-        wish: Wish,
+        wish: RequestContext,
         collection: Collection,
         drafts: Sequence[DocumentDraft],
         *,
         copied: str | None = None,
-    ) -> list[Taking]:
+    ) -> list[UploadResult]:
         """As `add_to`, for content that is on the shelf already, or that of the document that is copied."""
         added: dict[str, AddedDocument] = {}
         request = self.request(wish, collection)
@@ -143,9 +148,9 @@ class Documents:
                 new = document_requests.add(self._db, *where, batch, request, self._quota, copied=copied)
             self._engine.wake({wish.lane: sum(one.answer.created for one in new.values())})
             added |= new
-        return [Taking(added[draft.id].document, added[draft.id].answer) for draft in drafts]
+        return [UploadResult(added[draft.id].document, added[draft.id].answer) for draft in drafts]
 
-    def add_url(self, wish: Wish, collection_id: str, url: str, *, title: str = "") -> Taking:
+    def add_url(self, wish: RequestContext, collection_id: str, url: str, *, title: str = "") -> UploadResult:
         """What is at `url` now, as a document."""
         collection = collections.existing(self._db, wish.tenant, collection_id)
         source = self._first_content(url)
@@ -175,7 +180,7 @@ class Documents:
 
     def request(
         self,
-        wish: Wish,
+        wish: RequestContext,
         collection: Collection,
         *,
         force: bool = False,
@@ -190,7 +195,7 @@ class Documents:
 
     def _ask(
         self,
-        wish: Wish,
+        wish: RequestContext,
         collection: Collection,
         document: Document,
         *,
@@ -226,15 +231,15 @@ class Documents:
     # Changing
 
     def put_content(
-        self, wish: Wish, document_id: str, upload: Upload, *, expect_generation: int | None = None
-    ) -> Taking:
+        self, wish: RequestContext, document_id: str, upload: Upload, *, expect_generation: int | None = None
+    ) -> UploadResult:
         """The document has new content and is asked for; its old generation answers until that is indexed."""
         document = self.get(wish.tenant, document_id)
         return self._set(wish, document, self.keep(upload).source, expect_generation)
 
     def _set(
-        self, wish: Wish, document: Document, source: DocumentSource, expect_generation: int | None
-    ) -> Taking:
+        self, wish: RequestContext, document: Document, source: DocumentSource, expect_generation: int | None
+    ) -> UploadResult:
         collection = collections.existing(self._db, wish.tenant, document.collection)
         request = self.request(wish, collection, expect_generation=expect_generation)
         with quotas.noting(self._db, wish.tenant, wish.actor):
@@ -243,13 +248,13 @@ class Documents:
 
     def change(
         self,
-        wish: Wish,
+        wish: RequestContext,
         document_id: str,
         *,
         title: str | None = None,
         options: Mapping[str, Any] | None = None,
         expect_generation: int | None = None,
-    ) -> Taking:
+    ) -> UploadResult:
         """The document has this title and these options over its own, one that is None taken away.
 
         Changed options make a new generation; the old one answers until that is indexed.
@@ -266,7 +271,9 @@ class Documents:
         )
         return self.settled(wish, document_id, answer)
 
-    def refresh(self, wish: Wish, document_id: str, *, expect_generation: int | None = None) -> Taking:
+    def refresh(
+        self, wish: RequestContext, document_id: str, *, expect_generation: int | None = None
+    ) -> UploadResult:
         """What is at the document's URL now is what it wants; nothing happens if that has not changed."""
         document = self.get(wish.tenant, document_id)
         if document.url is None:
@@ -301,15 +308,25 @@ class Documents:
         )
 
     def index(
-        self, wish: Wish, document_id: str, *, force: bool = False, expect_generation: int | None = None
-    ) -> Taking:
+        self,
+        wish: RequestContext,
+        document_id: str,
+        *,
+        force: bool = False,
+        expect_generation: int | None = None,
+    ) -> UploadResult:
         """The document is asked for once more, by the options that hold now."""
         document = self.get(wish.tenant, document_id)
         return self.ask(wish, document, force=force, expect_generation=expect_generation)
 
     def ask(
-        self, wish: Wish, document: Document, *, force: bool = False, expect_generation: int | None = None
-    ) -> Taking:
+        self,
+        wish: RequestContext,
+        document: Document,
+        *,
+        force: bool = False,
+        expect_generation: int | None = None,
+    ) -> UploadResult:
         """As `index`, for a document that was just looked up. One without content is fetched from its URL."""
         if not document.has_content:
             if document.url is None:
@@ -319,10 +336,10 @@ class Documents:
         request = self.request(wish, collection, force=force, expect_generation=expect_generation)
         answer = document_requests.ask(self._db, document, request)
         if answer.disposition is Disposition.DUPLICATE:
-            return Taking(document_requests.asked_for(document, answer), answer)
+            return UploadResult(document_requests.asked_for(document, answer), answer)
         return self.settled(wish, document.id, answer)
 
-    def settled(self, wish: Wish, document_id: str, answer: RequestResult | Taken) -> Taking:
+    def settled(self, wish: RequestContext, document_id: str, answer: RequestResult | Taken) -> UploadResult:
         """What became of a document that was changed; an error where the store has refused to change it."""
         if isinstance(answer, Taken):
             message = f"document {answer.document_id} of this collection already has the same content"
@@ -330,16 +347,18 @@ class Documents:
         if answer.reason == "generation_mismatch":
             raise GenerationMovedError(f"the document is at generation {answer.generation}; reload it")
         self._engine.wake({wish.lane: int(answer.created)})
-        return Taking(self.get(wish.tenant, document_id), answer)
+        return UploadResult(self.get(wish.tenant, document_id), answer)
 
     # Ending
 
-    def cancel(self, wish: Wish, document_id: str) -> bool:
+    def cancel(self, wish: RequestContext, document_id: str) -> bool:
         """The live run of the document has ended; False when there was none."""
         head_id = self.get(wish.tenant, document_id).head_id
         return head_id is not None and isinstance(self._engine.cancel(head_id, actor=wish.actor), Landed)
 
-    def end_run(self, wish: Wish, document: Document, *, expect_generation: int | None = None) -> bool:
+    def end_run(
+        self, wish: RequestContext, document: Document, *, expect_generation: int | None = None
+    ) -> bool:
         """The run that was seen has ended; False when it had already, or a later one has taken its place."""
         expect(document.generation, expect_generation)
         if document.head_id is None or document.run_id is None:
@@ -347,7 +366,7 @@ class Documents:
         outcome = self._engine.cancel(document.head_id, run_id=document.run_id, actor=wish.actor)
         return isinstance(outcome, Landed)
 
-    def delete(self, wish: Wish, document_id: str) -> None:
+    def delete(self, wish: RequestContext, document_id: str) -> None:
         """Nothing of the document is visible or running any more.
 
         Its work ends before its row goes: after an interruption it can be deleted again. And once more after,
@@ -358,7 +377,7 @@ class Documents:
         documents.remove(self._db, wish.tenant, document_id)
         self.end(wish, document_id)
 
-    def end(self, wish: Wish, document_id: str) -> None:
+    def end(self, wish: RequestContext, document_id: str) -> None:
         """Nothing of a document whose row is gone, or is about to be, is visible or running any more."""
         self._engine.delete(wish.tenant, subjects.of_document(document_id), actor=wish.actor)
 
@@ -369,8 +388,10 @@ class Documents:
         document = self.get(which.tenant, document_id)
         if not document.has_content:
             return document_requests.unchanged(document, "no_content")
-        return self.ask(Wish(which.tenant, which.actor, Lane.BULK, 9, which.max_cost), document).answer
+        return self.ask(
+            RequestContext(which.tenant, which.actor, Lane.BULK, 9, which.max_cost), document
+        ).answer
 
     def end_for(self, which: Round, document_id: str) -> None:
         """The work of a document whose collection was deleted has ended."""
-        self.end(Wish(which.tenant, which.actor), document_id)
+        self.end(RequestContext(which.tenant, which.actor), document_id)

@@ -19,8 +19,8 @@ from pathlib import Path, PurePosixPath
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.core.states import Disposition, Status
 from holdfast.core.text import is_plain, plain
-from holdfast.service.documents import Documents, Taking, Upload
-from holdfast.service.requests import Wish
+from holdfast.service.documents import Documents, Upload, UploadResult
+from holdfast.service.requests import RequestContext
 from holdfast.store.base.database import Database
 from holdfast.store.library import collections, documents
 from holdfast.store.library.collections import Collection
@@ -58,7 +58,7 @@ class Intake:
     run_ids: list[str] = field(default_factory=list)
     claimed: set[str] = field(default_factory=set)
 
-    def note(self, taking: Taking) -> None:
+    def note(self, taking: UploadResult) -> None:
         """Remember what to wait for: a run made now, or one that is under way already."""
         answer = taking.answer
         under_way = answer.created or answer.disposition is Disposition.DUPLICATE
@@ -156,7 +156,7 @@ class Folders:
 
     def take_in(
         self,
-        wish: Wish,
+        wish: RequestContext,
         collection_id: str,
         files: Iterable[FolderFile],
         *,
@@ -196,7 +196,7 @@ class _Take:
 
     db: Database
     documents: Documents
-    wish: Wish
+    wish: RequestContext
     collection: Collection
     intake: Intake
     retry: bool

@@ -17,7 +17,7 @@ from holdfast.kinds.corpus import JobScope
 from holdfast.service import explanations
 from holdfast.service.actions import checked_callback
 from holdfast.service.explanations import Waiting
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.jobs import job_results, job_sources, jobs
 from holdfast.store.jobs.job_results import StoredResult
 from holdfast.store.jobs.jobs import Job, JobQuery
@@ -115,14 +115,14 @@ class Jobs:
             self._engine.registry.requested_job(name)
         return name
 
-    def on_collection(self, wish: Wish, collection: Collection, order: JobRequest) -> RequestResult:
+    def on_collection(self, wish: RequestContext, collection: Collection, order: JobRequest) -> RequestResult:
         """What became of a request for a job on a collection, or on some of its documents."""
         params = self._checked(order)
         named = params.get("documents")
         scope = JobScope(wish.tenant, collection.id, None if named is None else tuple(named))
         return self._ask(wish, f"collection:{collection.id}", scope, order, params)
 
-    def on_document(self, wish: Wish, document: Document, order: JobRequest) -> RequestResult:
+    def on_document(self, wish: RequestContext, document: Document, order: JobRequest) -> RequestResult:
         """What became of a request for a job on a document."""
         params = self._checked(order)
         if params.get("documents") is not None:
@@ -134,7 +134,7 @@ class Jobs:
         return parameters.checked(self._engine.registry.requested_job(order.kind), order.params)
 
     def _ask(
-        self, wish: Wish, subject: str, scope: JobScope, order: JobRequest, params: dict[str, Any]
+        self, wish: RequestContext, subject: str, scope: JobScope, order: JobRequest, params: dict[str, Any]
     ) -> RequestResult:
         spec = self._engine.registry.job(order.kind)
         model = model_for(self._supplies, params) if spec.asks_model else None
@@ -214,7 +214,7 @@ class Jobs:
         run = view.job.run
         return job_results.page(self._db, run.tenant, run.id, after=after, limit=limit)
 
-    def cancel(self, wish: Wish, view: JobView) -> bool:
+    def cancel(self, wish: RequestContext, view: JobView) -> bool:
         """The job has ended; False when it had already."""
         run = view.job.run
         return isinstance(self._engine.cancel(run.head_id, run_id=run.id, actor=wish.actor), Landed)

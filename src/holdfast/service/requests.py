@@ -6,7 +6,7 @@ from holdfast.core.states import Lane
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RequestContext:
     """How urgent a request is, who makes it, and what each run may spend at most, in nano-dollars."""
 
     tenant: str = "default"

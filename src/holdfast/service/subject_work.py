@@ -12,7 +12,7 @@ from holdfast.core.states import Disposition, Lane, Status
 from holdfast.engine.engine import Engine
 from holdfast.service import explanations
 from holdfast.service.explanations import Advice
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.follow_ups import follow_up_retries
 from holdfast.store.library import documents
 from holdfast.store.library.documents import Document
@@ -89,7 +89,7 @@ class SubjectWork:
         """The live run has ended; fenced out when there was none."""
         return self._engine.cancel(head.id, actor=actor)
 
-    def retry(self, wish: Wish, head: Head, *, force: bool) -> RequestResult | None:
+    def retry(self, wish: RequestContext, head: Head, *, force: bool) -> RequestResult | None:
         """What became of the last request, made again with the same content, options and pipeline.
 
         None for what was imported, and so has no pipeline: asked again as it is, no worker could ever claim
@@ -110,7 +110,7 @@ class SubjectWork:
         self._engine.wake({last.lane: int(answer.created)})
         return answer
 
-    def _retry_follow_up(self, wish: Wish, head: Head) -> RequestResult:
+    def _retry_follow_up(self, wish: RequestContext, head: Head) -> RequestResult:
         run_id = self._engine.host.token()
         outcome = follow_up_retries.retry(
             self._db, head.tenant, head.subject, run_id=run_id, actor=wish.actor, max_cost=wish.max_cost

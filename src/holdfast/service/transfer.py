@@ -17,9 +17,9 @@ from holdfast.kinds import export, import_
 from holdfast.service import missing_content
 from holdfast.service.actions import checked_callback
 from holdfast.service.collections import Collections
-from holdfast.service.documents import Documents, Taking
+from holdfast.service.documents import Documents, UploadResult
 from holdfast.service.jobs import JobView
-from holdfast.service.requests import Wish
+from holdfast.service.requests import RequestContext
 from holdfast.store.jobs import jobs
 from holdfast.store.library import document_moves, imports
 from holdfast.store.library.collections import Collection
@@ -71,8 +71,13 @@ class Transfer:
         self._quota = quota
 
     def copy(
-        self, wish: Wish, document_id: str, collection_id: str, *, expect_generation: int | None = None
-    ) -> Taking:
+        self,
+        wish: RequestContext,
+        document_id: str,
+        collection_id: str,
+        *,
+        expect_generation: int | None = None,
+    ) -> UploadResult:
         """A document of the collection that has the same content, title and options; the old one stays.
 
         It is indexed like any other, and what is in the ledger costs nothing.
@@ -86,8 +91,13 @@ class Transfer:
         return self._documents.add_kept(wish, collection, [draft], copied=document_id)[0]
 
     def move(
-        self, wish: Wish, document_id: str, collection_id: str, *, expect_generation: int | None = None
-    ) -> Taking:
+        self,
+        wish: RequestContext,
+        document_id: str,
+        collection_id: str,
+        *,
+        expect_generation: int | None = None,
+    ) -> UploadResult:
         """The document is in the collection; where that indexes otherwise, a new generation is asked for."""
         collection = self._collections.get(wish.tenant, collection_id)
         answer = document_moves.move(
@@ -116,14 +126,14 @@ class Transfer:
         )
 
     def export(
-        self, wish: Wish, collection: Collection, callback: Mapping[str, str] | None = None
+        self, wish: RequestContext, collection: Collection, callback: Mapping[str, str] | None = None
     ) -> RequestResult:
         """What became of a request for an export: each makes a file anew, of what is published by then."""
         return self._ask(wish, export.NAME, collection.id, content="", options={}, callback=callback)
 
     def bring(
         self,
-        wish: Wish,
+        wish: RequestContext,
         file: BinaryIO,
         collection_id: str | None = None,
         callback: Mapping[str, str] | None = None,
@@ -151,7 +161,7 @@ class Transfer:
 
     def _ask(
         self,
-        wish: Wish,
+        wish: RequestContext,
         kind: str,
         collection: str,
         *,
