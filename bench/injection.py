@@ -63,7 +63,7 @@ def depends_router() -> APIRouter:
 
     @router.post("/depends/documents/{document_id}/index", response_model=None)  # noqa: FAST003 - as above
     def index_document(
-        request: Request, services: Services, found: Found, caller: Caller, body: schemas.IndexRequest
+        request: Request, services: Services, found: Found, caller: Caller, body: schemas.IndexBody
     ) -> Any:
         return documents.index_document(request, services, found, caller, body)
 
@@ -73,7 +73,7 @@ def depends_router() -> APIRouter:
 
     @router.post("/by-hand/documents/{document_id}/index", response_model=None)
     def index_by_hand(
-        request: Request, services: Services, document_id: parts.Id, body: schemas.IndexRequest
+        request: Request, services: Services, document_id: parts.Id, body: schemas.IndexBody
     ) -> Any:
         caller = _caller(request)
         found = _document(services, caller, document_id)

@@ -2,8 +2,11 @@
 
 import ast
 from collections import Counter
+from pathlib import Path
 
 from scripts import words
+
+SOURCE = Path(__file__).parents[2] / "src/holdfast"
 
 
 def test_a_word_above_its_bound_is_named():
@@ -40,3 +43,10 @@ def test_lowering_never_raises_a_bound(tmp_path, monkeypatch):
     monkeypatch.setattr(words, "counts", lambda: Counter({("src", "found"): 5, ("src", "told"): 2}))
     words.lower()
     assert listed.read_text() == "# comment\n    5 src   found\n    1 src   told\n"
+
+
+def test_a_public_class_has_a_name_of_its_own():
+    """Whoever looks for a class by its name finds one."""
+    trees = [ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")]
+    names = [node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    assert [name for name, times in Counter(names).items() if times > 1 and not name.startswith("_")] == []

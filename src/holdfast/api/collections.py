@@ -73,10 +73,10 @@ def make_collection(
 
 
 @router.get("/collections")
-def all_collections(services: Services, caller: Reader) -> schemas_documents.Collections:
+def all_collections(services: Services, caller: Reader) -> schemas_documents.CollectionList:
     """List the collections, by id."""
     collections = services.collections.all(caller.tenant)
-    return schemas_documents.Collections(
+    return schemas_documents.CollectionList(
         collections=[
             schemas_documents.CollectionResponse.of(each, services.collections.choices(each))
             for each in collections

@@ -142,7 +142,7 @@ def add_document(
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
 
 
-@router.get("/collections/{collection_id}/documents", response_model=schemas_documents.Documents)
+@router.get("/collections/{collection_id}/documents", response_model=schemas_documents.DocumentList)
 def some_documents(
     services: Services,
     collection: PathCollection,
@@ -170,7 +170,9 @@ def some_documents(
         limit,
     )
     views, follows = services.views.listed(query)
-    return Response(schemas_documents.Documents.written(views, follows), media_type=JSONResponse.media_type)
+    return Response(
+        schemas_documents.DocumentList.written(views, follows), media_type=JSONResponse.media_type
+    )
 
 
 @router.get("/documents/{document_id}", response_model=schemas_documents.DocumentResponse)
@@ -260,7 +262,7 @@ def refresh_document(
 ) -> Response:
     """Fetch a document from its URL again."""
     most = schemas_documents.nano_dollars(body.max_cost) if body is not None else None
-    mine = RequestContext(caller.tenant, caller.actor, schemas_documents.IndexRequest().lane, max_cost=most)
+    mine = RequestContext(caller.tenant, caller.actor, schemas_documents.IndexBody().lane, max_cost=most)
     generation = expected(if_match)
     means = [] if body is None else [body.model_dump_json()]
 
@@ -283,7 +285,7 @@ def index_document(
     services: Services,
     document: IndexedDocument,
     caller: Reader,
-    body: schemas_documents.IndexRequest,
+    body: schemas_documents.IndexBody,
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:

@@ -109,7 +109,7 @@ class Deleted(Shape):
     to_follow: int
 
 
-class Collections(Shape):
+class CollectionList(Shape):
     """All collections of the tenant."""
 
     collections: list[CollectionResponse]
@@ -285,7 +285,7 @@ def document_fields(view: DocumentView) -> dict[str, Any]:
     }
 
 
-class Documents(Shape):
+class DocumentList(Shape):
     """A page of documents in the requested order; `next` is the cursor of the next page, if any."""
 
     documents: list[DocumentResponse]
@@ -330,7 +330,7 @@ class DocumentChange(Shape):
     max_cost: MaxCost = None
 
 
-class IndexRequest(Shape):
+class IndexBody(Shape):
     """How to ask for a document once more.
 
     `retry` asks by the options that hold now; nothing happens if that was done with success. `force` makes a
