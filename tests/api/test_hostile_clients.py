@@ -81,7 +81,7 @@ def test_a_head_that_stops_is_answered(small):
         line.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n")
         said = heard(line)
     assert said.startswith(b"HTTP/1.1 408 ")
-    assert said.endswith(b'send it at once"}}')
+    assert said.endswith(b'send them at once"}}')
 
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
