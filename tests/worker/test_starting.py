@@ -182,7 +182,7 @@ def test_a_database_without_tables_is_told(start, tmp_path):
 def test_a_broker_that_is_not_there_yet_is_waited_for(premises, redis_broker):
     """Silent TLS, a wrong host: the worker stays up and says so, and what is accepted meanwhile waits."""
     worker = premises.start("worker", "-c", "1", broker_url="redis://:s3cret@no-such-host.invalid:6379/0")
-    worker.says("the broker redis://no-such-host.invalid:6379/0 does not answer yet .*work is accepted")
+    worker.says("the broker redis://no-such-host.invalid:6379/0 does not answer yet .*requests are accepted")
     worker.says("does not answer .*retrying every few seconds")
     until(lambda: worker.health("/healthz")[0] == 200, 10, "it is not alive")
     status, told = worker.health("/readyz")
