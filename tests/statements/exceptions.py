@@ -57,7 +57,7 @@ EXCEPTIONS: dict[str, Allowed] = {
         _PERSON,
         ("follow_ups", "runs", "deliveries", "heads"),
     ),
-    "listing.counts": Allowed(
+    "document_lists.counts": Allowed(
         "counts the documents of each collection by status, which is that of another table",
         _PERSON,
         ("documents", "heads"),
@@ -112,7 +112,7 @@ EXCEPTIONS: dict[str, Allowed] = {
         ("follow_ups", "runs", "deliveries", "heads", "tasks"),
     ),
     "keys.every": Allowed("lists every API key", "a person, with `holdfast keys list`", ("api_keys",)),
-    "listing.page": Allowed(
+    "document_lists.page": Allowed(
         "sorts a collection by what is no column of its documents, or looks for a part of a title",
         "a person who chose another order than that of ids, or typed into the search field of the list",
         ("documents", "heads", "charges"),
