@@ -29,7 +29,7 @@ MODEL: Mapping[str, Any] = {
         "type": "string",
         "maxLength": corpus.MOST_NAME,
         "title": "Provider",
-        "description": "LLM provider, a `[providers.NAME]`. Default: HOLDFAST_LLM_PROVIDER.",
+        "description": "The name of a provider in the settings file. Default: HOLDFAST_LLM_PROVIDER.",
     },
     "model": {
         "type": "string",
