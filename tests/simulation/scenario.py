@@ -72,7 +72,7 @@ COMMON: tuple[str, ...] = (
 # Points that many schedules do not reach although they aim at them are aimed at more often.
 RARE = {
     "abandon": 3,
-    "look_again": 16,
+    "look_again": 26,
     "lose": 3,
     "note_failure": 3,
     "next_phase": 2,
@@ -82,7 +82,7 @@ RARE = {
     "doubt": 3,
     "send_at_once": 4,
     "fail": 3,
-    "fall_due": 3,
+    "fall_due": 4,
     "put_back": 3,
     "recover": 2,
     "release": 3,
@@ -95,7 +95,7 @@ RARE = {
     "resend": 2,
     "prune": 2,
     "recompute": 2,
-    "throttle": 3,
+    "throttle": 4,
     "cancel": 2,
     "set_budget": 2,
     "delete": 2,
