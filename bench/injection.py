@@ -76,8 +76,8 @@ def depends_router() -> APIRouter:
         request: Request, services: Services, document_id: parts.Id, body: schemas.IndexBody
     ) -> Any:
         caller = _caller(request)
-        found = _document(services, caller, document_id)
-        return documents.index_document(request, services, found, caller, body)
+        document = _document(services, caller, document_id)
+        return documents.index_document(request, services, document, caller, body)
 
     return router
 

@@ -29,10 +29,10 @@ def grown(world):
 
 def jobs_of_collection(world, collection):
     """The list of its jobs: the first, some more, those in a state. How many there are of the first."""
-    wanted = jobs.JobQuery("default", "qa", collection, limit=50)
-    jobs.page(world.db, dataclasses.replace(wanted, after=(1.0, "r1-500")))
-    jobs.page(world.db, dataclasses.replace(wanted, status="failed"))
-    return len(jobs.page(world.db, wanted))
+    query = jobs.JobQuery("default", "qa", collection, limit=50)
+    jobs.page(world.db, dataclasses.replace(query, after=(1.0, "r1-500")))
+    jobs.page(world.db, dataclasses.replace(query, status="failed"))
+    return len(jobs.page(world.db, query))
 
 
 def plans_of(world, collection):

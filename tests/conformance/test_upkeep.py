@@ -115,12 +115,12 @@ def test_bytes_that_nobody_names_go_after_a_day(indexed):
     """An upload whose row never came is thrown away; what a document needs stays."""
     runtime, services, document_id = indexed
     lost = runtime.shelf.put(b"begun and never named")
-    wanted = services.documents.get("default", document_id).digest
+    in_use = services.documents.get("default", document_id).digest
     old = time.time() - 2 * maintenance.KEPT_UNNAMED
-    for digest in (lost.digest, wanted):
+    for digest in (lost.digest, in_use):
         os.utime(runtime.shelf.path(digest), (old, old))
     assert maintenance.Shelf(runtime.db, runtime.shelf)() == 1
-    assert (runtime.shelf.exists(lost.digest), runtime.shelf.exists(wanted)) == (False, True)
+    assert (runtime.shelf.exists(lost.digest), runtime.shelf.exists(in_use)) == (False, True)
 
 
 def test_the_sweep_does_both(house):

@@ -61,8 +61,8 @@ def test_a_new_chunk_size_makes_a_new_generation_of_every_document(house):
     """They are superseded at the lowest priority; the old chunks answer until each is done."""
     first, second = house.indexed(PROSE), house.indexed(f"Another. {PROSE}")
     before = [len(house.texts(each)) for each in (first, second)]
-    asked = house.collections.change(WISH, "shelf", options={"chunk_size": 32}).requested
-    assert asked == 2
+    requested = house.collections.change(WISH, "shelf", options={"chunk_size": 32}).requested
+    assert requested == 2
     assert [len(house.texts(each)) for each in (first, second)] == before
     run = house.run(house.document(first.id))
     assert (run.disposition, run.priority) == (Disposition.SUPERSEDING, 9)
@@ -91,9 +91,8 @@ def test_a_change_that_changes_nothing_asks_for_nothing(house):
     """A new title, and options that are what they were."""
     house.indexed(PROSE)
     options = {"chunk_size": 256}
-    told = house.collections.change(WISH, "shelf", title="The shelf", options=options)
-    changed, asked = told.collection, told.requested
-    assert (changed.title, asked) == ("The shelf", 0)
+    change = house.collections.change(WISH, "shelf", title="The shelf", options=options)
+    assert (change.collection.title, change.requested) == ("The shelf", 0)
     assert house.work() == []
 
 

@@ -51,8 +51,8 @@ def test_a_document_handed_in_on_one_machine_is_indexed_on_another(machines):
         WISH, "books", [Upload(b"Anchors hold when the copper chain is long.", "a.txt")]
     )[0]
     worker.engine.run_until_idle()
-    found = bootstrap.AppServices(web).search.search("default", "books", "copper chains")
-    assert [hit.document_id for hit in found.hits] == [added.document.id]
+    answer = bootstrap.AppServices(web).search.search("default", "books", "copper chains")
+    assert [hit.document_id for hit in answer.hits] == [added.document.id]
     lost = web.shelf.put(b"begun and never named")
     worker.shelf._clock = lambda: blobs_s3.time.time() + 2 * maintenance.KEPT_UNNAMED
     assert maintenance.Shelf(worker.db, worker.shelf)() == 1

@@ -220,8 +220,8 @@ def test_two_thousand_pages_in_bounded_memory(installed, monkeypatch, tmp_path, 
             until(watched, 240, "it is not published", every=0.2)
         finally:
             worker.clear()
-        found = services.documents.get("default", taken.document.id)
+        document = services.documents.get("default", taken.document.id)
     sending.close()
-    assert (found.pages, found.chunks >= 2000) == (2000, True)
-    print(f"peaks {sorted(each // 2**20 for each in peak.values())} MiB, chunks {found.chunks}")
+    assert (document.pages, document.chunks >= 2000) == (2000, True)
+    print(f"peaks {sorted(each // 2**20 for each in peak.values())} MiB, chunks {document.chunks}")
     assert max(peak.values()) < MEMORY

@@ -15,12 +15,12 @@ CHUNKS = st.lists(st.lists(TERMS, max_size=12).map(" ".join), max_size=6)
 
 def unpacked(packed):
     """Each term's number with the chunks that have it, and how often."""
-    found = term_counts.decode(packed)
-    ends = np.cumsum(found.counts)
-    begins = ends - found.counts
+    terms = term_counts.decode(packed)
+    ends = np.cumsum(terms.counts)
+    begins = ends - terms.counts
     return {
-        int(number): dict(zip(found.rows[a:b].tolist(), found.times[a:b].tolist(), strict=True))
-        for number, a, b in zip(found.numbers, begins, ends, strict=True)
+        int(number): dict(zip(terms.rows[a:b].tolist(), terms.times[a:b].tolist(), strict=True))
+        for number, a, b in zip(terms.numbers, begins, ends, strict=True)
     }
 
 
@@ -47,8 +47,8 @@ def test_the_number_and_length_of_the_chunks_come_along(chunks):
 @pytest.mark.parametrize("chunks", [["a"] * 300, ["a"] * 70_000, ["a " * 299 + "a", "b"]])
 def test_many_chunks_and_many_times_are_kept_in_wider_numbers(chunks):
     """A slice of tens of thousands of chunks, a chunk of one word hundreds of times."""
-    found = unpacked(term_counts.encode(chunks)[2])[int(term_counts.numbers_of(["a"])[0])]
-    assert found == {row: words.split().count("a") for row, words in enumerate(chunks) if "a" in words}
+    occurrences = unpacked(term_counts.encode(chunks)[2])[int(term_counts.numbers_of(["a"])[0])]
+    assert occurrences == {row: words.split().count("a") for row, words in enumerate(chunks) if "a" in words}
 
 
 @pytest.mark.parametrize("packed", [b"", b"\x01", b"\x01" + bytes(40)])

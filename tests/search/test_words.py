@@ -93,8 +93,8 @@ def test_a_word_that_was_never_met_is_found_at_its_place(written):
     text = " ".join(written)
     for term in set(tokenizer.analyse(text)):
         tokenizer._known.clear()
-        found = [text[start:end] for start, end, _ in tokenizer.matches(text, {term})]
-        assert found == [word for word in written if term in tokenizer.analyse(word)]
+        matched = [text[start:end] for start, end, _ in tokenizer.matches(text, {term})]
+        assert matched == [word for word in written if term in tokenizer.analyse(word)]
 
 
 def test_irregular_forms_are_found_at_their_places():

@@ -59,11 +59,11 @@ def overseer(premises):
     card = WorkerIdentity("id", "w", "filesystem:///x", tuple(LANE_RANK), ("nap@1",), 1, "http://127.0.0.1:1")
     board = Board(2)
     board.rows[0].enter()
-    made = Overseer(premises.settings(sweep_interval=0.05), card, board, wakeups.Nobody(), QUICK)
-    made.is_connected = lambda: True
-    yield made
-    made.settings = premises.settings(drain_timeout=60)  # the watch must not end the tests
-    made.stop()
+    side_duties = Overseer(premises.settings(sweep_interval=0.05), card, board, wakeups.Nobody(), QUICK)
+    side_duties.is_connected = lambda: True
+    yield side_duties
+    side_duties.settings = premises.settings(drain_timeout=60)  # the watch must not end the tests
+    side_duties.stop()
 
 
 @pytest.fixture

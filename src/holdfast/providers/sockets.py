@@ -228,7 +228,9 @@ def _connect(family: int, kind: int, proto: int, address: tuple[Any, ...], limit
         sock.settimeout(limit)
         sock.connect(address)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    except BaseException:
+    except (
+        BaseException
+    ):  # also an interrupt: whatever ends this, the socket is closed, and nothing is hidden
         sock.close()
         raise
     return sock

@@ -89,7 +89,7 @@ def _try(own: Broker) -> None:
             f"the broker {own} needs a driver that is not installed ({error}); pip install holdfast[redis]"
         )
         raise BadRequestError(message, code="driver_missing") from error
-    except Exception as error:
+    except Exception as error:  # each driver has its own errors, and all of them mean: not connected
         reason = one_line(error)
         if own.tls is not None and (problem := _tls_problem(own, reason)):
             raise NotReadyError(problem, code="broker_tls") from error

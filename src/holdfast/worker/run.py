@@ -81,7 +81,7 @@ def _pipelines(settings: Settings) -> tuple[str, ...]:
         return bootstrap.pipelines_of(settings)
     except HoldfastError:
         raise
-    except Exception as error:
+    except Exception as error:  # the user's module may raise anything while it is imported
         log.debug("the user's kinds cannot be loaded", exc_info=True)
         where = traceback.extract_tb(error.__traceback__)[-1]
         named = (

@@ -130,7 +130,7 @@ class CelerySender:
         reused = line.connection is not None
         try:
             self._publish(line, message)
-        except Exception as error:
+        except Exception as error:  # each driver has its own errors for a connection that has broken
             if not reused:
                 raise
             log.debug("broker %s: %s; reconnecting", line.broker, one_line(error))

@@ -102,10 +102,10 @@ def collection(db: Database, tenant: str, collection_id: str) -> Collection | No
 
 def existing(db: Database, tenant: str, collection_id: str) -> Collection:
     """The collection; NotFoundError, which names some others, when there is none."""
-    found = collection(db, tenant, collection_id)
-    if found is None:
+    record = collection(db, tenant, collection_id)
+    if record is None:
         raise no_collection(collection_id, some_ids(db, tenant))
-    return found
+    return record
 
 
 def seen(tx: Tx, tenant: str, collection_id: str) -> Collection | None:
