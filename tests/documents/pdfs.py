@@ -1,36 +1,51 @@
 """PDF files written by hand, so that every byte of them is known: text in any script, scans, encryption."""
 
 import hashlib
+from dataclasses import dataclass
 
 PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
 
 
-def make(pages, *, title=None, password=None):
-    """A PDF whose pages are lists of (size, x, y, text) or plain strings, which are set line by line."""
+@dataclass(frozen=True)
+class Sheet:
+    """A page: lines of (size, x, y, text), rules of (x, y, x, y), and what else it has.
+
+    `crop` is the visible box (left, bottom, right, top); `fields` are (name, value, x, y) of a form.
+    """
+
+    lines: list
+    rules: tuple = ()
+    crop: tuple | None = None
+    fields: tuple = ()
+    rotate: int = 0
+
+
+def make(pages, *, title=None, password=None, bookmarks=()):
+    """A PDF whose pages are `Sheet`s, lists of (size, x, y, text) or plain strings, set line by line.
+
+    `bookmarks` are (title, page) of its outline.
+    """
+    sheets = [page if isinstance(page, Sheet) else Sheet(_placed(page)) for page in pages]
     book = _Book(password)
     font = book.add(b"")
-    kids = []
-    letters = sorted({letter for page in pages for line in _placed(page) for letter in line[3]})
+    letters = sorted({letter for sheet in sheets for line in sheet.lines for letter in line[3]})
     codes = {letter: number + 1 for number, letter in enumerate(letters)}
     tree = len(book.objects) + 1
     book.add(b"")
-    for page in pages:
-        stream = book.stream(b"".join(_shown(line, codes) for line in _placed(page)))
-        kids.append(
-            book.add(
-                b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 612 792]/Contents %d 0 R"
-                b"/Resources<</Font<</F1 %d 0 R>>>>>>" % (tree, stream, font)
-            )
-        )
-    book.objects[tree - 1] = b"<</Type/Pages/Count %d/Kids[%s]>>" % (
-        len(kids),
-        b" ".join(b"%d 0 R" % kid for kid in kids),
-    )
+    kids, fields = [], []
+    for sheet in sheets:
+        drawn = b"".join(b"%g %g m %g %g l S\n" % rule for rule in sheet.rules)
+        stream = book.stream(b"".join(_shown(line, codes) for line in sheet.lines) + drawn)
+        own = [book.add(_field(field)) for field in sheet.fields]
+        fields += own
+        kids.append(book.add(_page(sheet, tree, stream, font, own)))
+    book.objects[tree - 1] = b"<</Type/Pages/Count %d/Kids[%s]>>" % (len(kids), _references(kids))
     book.objects[font - 1] = _font(book, codes)
-    root = book.add(b"<</Type/Catalog/Pages %d 0 R>>" % tree)
-    info = (
-        book.add(b"<</Title<%s>>>" % ("\ufeff" + title).encode("utf-16-be").hex().encode()) if title else None
-    )
+    extra = b"/Outlines %d 0 R" % _outlines(book, bookmarks, kids) if bookmarks else b""
+    if fields:
+        extra += b"/AcroForm<</Fields[%s]>>" % _references(fields)
+    root = book.add(b"<</Type/Catalog/Pages %d 0 R%s>>" % (tree, extra))
+    info = book.add(b"<</Title%s>>" % _text(title)) if title else None
     return book.bytes(root, info)
 
 
@@ -53,6 +68,47 @@ def scan(pages=1):
         b" ".join(b"%d 0 R" % kid for kid in kids),
     )
     return book.bytes(book.add(b"<</Type/Catalog/Pages 1 0 R>>"), None)
+
+
+def _page(sheet, tree, stream, font, fields):
+    extra = b"/CropBox[%g %g %g %g]" % sheet.crop if sheet.crop else b""
+    extra += b"/Annots[%s]" % _references(fields) if fields else b""
+    extra += b"/Rotate %d" % sheet.rotate if sheet.rotate else b""
+    return (
+        b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 612 792]/Contents %d 0 R"
+        b"/Resources<</Font<</F1 %d 0 R>>>>%s>>" % (tree, stream, font, extra)
+    )
+
+
+def _field(field):
+    name, value, x, y = field
+    return b"<</Type/Annot/Subtype/Widget/FT/Tx/T%s/V%s/Rect[%g %g %g %g]>>" % (
+        _text(name),
+        _text(value),
+        *(x, y, x + 200, y + 14),
+    )
+
+
+def _outlines(book, bookmarks, kids):
+    first = len(book.objects) + 2
+    root = book.add(
+        b"<</Type/Outlines/Count %d/First %d 0 R/Last %d 0 R>>"
+        % (len(bookmarks), first, first + len(bookmarks) - 1)
+    )
+    for number, (title, page) in enumerate(bookmarks):
+        following = b"/Next %d 0 R" % (first + number + 1) if number + 1 < len(bookmarks) else b""
+        book.add(
+            b"<</Title%s/Parent %d 0 R%s/Dest[%d 0 R/Fit]>>" % (_text(title), root, following, kids[page - 1])
+        )
+    return root
+
+
+def _references(numbers):
+    return b" ".join(b"%d 0 R" % number for number in numbers)
+
+
+def _text(value):
+    return b"<%s>" % ("\ufeff" + value).encode("utf-16-be").hex().encode()
 
 
 def _placed(page):

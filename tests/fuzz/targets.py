@@ -9,7 +9,18 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.text import plain
 from holdfast.documents import chunk, text_units
 from holdfast.documents.chunk import ChunkOptions
-from holdfast.documents.parse import encodings, html, pdf, sheets, sniff, tables, texts
+from holdfast.documents.parse import (
+    encodings,
+    html,
+    pdf,
+    pdf_characters,
+    pdf_columns,
+    sheets,
+    sniff,
+    tables,
+    texts,
+)
+from holdfast.documents.parse.pdf_characters import Character, Line
 from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
 from holdfast.kinds import qa
 from holdfast.providers import extractive
@@ -92,9 +103,22 @@ def _snippet(text: str) -> object:
     return snippet.cut(text, terms)
 
 
+def _pdf_columns(text: str) -> object:
+    """Each letter in a box of its own, far from the last one if that was no letter."""
+    characters, x = [], 0.0
+    for at, letter in enumerate(text):
+        x = (x + (5.0 if letter.isalpha() else 31.0)) % 600
+        y = 800 - 12.0 * (at % 60 if letter.isalpha() else at // 50)
+        characters.append(Character(letter, x, y, x + 5, y + 10))
+    segments = pdf_characters.segments_of(characters)
+    if pdf_columns.is_scrambled(segments) or len(segments) <= pdf_columns.MOST_SEGMENTS:
+        return pdf_columns.regions(segments)
+    return segments
+
+
 def _pdf_lines(text: str) -> object:
-    lines = [pdf._Line(line, 0.0, 10.0, 0.0, 0.0) for line in text.split("\n") if line.strip()]
-    return list(pdf._blocks(lines))
+    lines = [Line(line, 0.0, 10.0, 0.0, 0.0) for line in text.split("\n") if line.strip()]
+    return list(pdf._page_blocks([lines, lines[:100]]))
 
 
 def _fields(text: str) -> object:
@@ -116,6 +140,7 @@ TARGETS: dict[str, Target] = {
     "HTML": _file(lambda path: html.read(path, 1 << 30)),
     "CSV": _file(_delimited),
     "lines of a PDF": _pdf_lines,
+    "columns of a PDF": _pdf_columns,
     "table": lambda text: list(tables.row_texts([line.split("|") for line in text.split("\n")], headed=True)),
     "cut text": _cut(texts.plain_pages, ChunkOptions()),
     "cut text small": _cut(texts.plain_pages, ChunkOptions(16, 8)),

@@ -14,7 +14,6 @@ import mmap
 import re
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
@@ -22,6 +21,8 @@ from pypdfium2 import raw
 
 from holdfast.core.errors import WorkError
 from holdfast.core.text import plain
+from holdfast.documents.parse import pdf_layout
+from holdfast.documents.parse.pdf_characters import Line
 from holdfast.documents.parse.records import (
     MIB,
     Format,
@@ -46,24 +47,6 @@ _FOLIO = re.compile(r"(?:page\s+)?\W{0,2}\d{1,5}\W{0,2}(?:(?:of|/)\s*\d{1,5})?",
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of text and its position, in points.
-
-    PDFium joins two lines if the first ends in a hyphen: `last_bottom` is the bottom of the last one.
-    """
-
-    text: str
-    left: float
-    top: float
-    bottom: float
-    last_bottom: float
-
-    @property
-    def height(self) -> float:
-        return self.top - self.bottom
 
 
 class Pdf:
@@ -159,17 +142,46 @@ def _page(document: pdfium.PdfDocument, number: int) -> tuple[TextBlock, ...]:
             contextlib.closing(document[number - 1]) as page,
             contextlib.closing(page.get_textpage()) as text,
         ):
-            lines = list(_lines(text))
+            whole = text.get_text_range(errors="replace") if text.count_chars() else ""
+            parts = pdf_layout.parts(page, text, whole)
+            if parts is None:
+                parts = [list(_lines(text, whole))]
             foot = page.get_height() / 10
     except pdfium.PdfiumError:
         return ()
     # A printed page number would change every later page when one is inserted.
-    body = [line for line in lines if line.top > foot or not _FOLIO.fullmatch(line.text)]
-    return tuple(_blocks(body or lines))
+    bodies = [[line for line in part if line.top > foot or not _FOLIO.fullmatch(line.text)] for part in parts]
+    return tuple(_page_blocks(bodies if any(bodies) else parts))
 
 
-def _lines(text: pdfium.PdfTextPage) -> Iterator[_Line]:
-    whole = text.get_text_range(errors="replace") if text.count_chars() else ""
+def _page_blocks(parts: list[list[Line]]) -> Iterator[TextBlock]:
+    """The blocks of all parts; a sentence that a column's end cut in two is put together."""
+    lines = [line for part in parts for line in part]
+    height = _commonest(lines) if lines else 0.0
+    last: TextBlock | None = None
+    for part in parts:
+        for number, block in enumerate(_blocks(part, height)):
+            if last is not None and number == 0 and _runs_on(last, block):
+                last = TextBlock(last.role, _spelled([last.text, block.text]))
+                continue
+            if last is not None:
+                yield last
+            last = block
+    if last is not None:
+        yield last
+
+
+def _runs_on(last: TextBlock, block: TextBlock) -> bool:
+    """True if a paragraph that ends a column goes on in the next one."""
+    return (
+        last.role in {Role.PARAGRAPH, Role.LIST}
+        and block.role is Role.PARAGRAPH
+        and last.text[-1:] not in _STOPS
+        and block.text[:1].islower()
+    )
+
+
+def _lines(text: pdfium.PdfTextPage, whole: str) -> Iterator[Line]:
     at = 0
     for line in whole.split("\n"):
         shown = line.strip(" \t\r\f\v")
@@ -182,7 +194,7 @@ def _lines(text: pdfium.PdfTextPage) -> Iterator[_Line]:
                 top = bottom + height
             broken = any(mark in shown for mark in _SOFT_HYPHENS)
             last_bottom = _box(text, start + _utf16_length(shown) - 1)[2] if broken else bottom
-            yield _Line(plain(shown), left, top, bottom, last_bottom)
+            yield Line(plain(shown), left, top, bottom, last_bottom)
         at += _utf16_length(line) + 1
 
 
@@ -209,13 +221,12 @@ def _box(text: pdfium.PdfTextPage, at: int) -> tuple[float, float, float]:
     return box.left, box.top, box.bottom
 
 
-def _blocks(lines: list[_Line]) -> Iterator[TextBlock]:
+def _blocks(lines: list[Line], height: float) -> Iterator[TextBlock]:
     if not lines:
         return
-    height = _commonest(lines)
     gaps = [gap for one, two in itertools.pairwise(lines) if 0 <= (gap := one.last_bottom - two.top) < height]
     leading = statistics.median(gaps) if gaps else 0.0
-    held: list[_Line] = []
+    held: list[Line] = []
     for line in lines:
         if held and _begins(held, line, height, leading):
             yield _block(held, height)
@@ -224,7 +235,7 @@ def _blocks(lines: list[_Line]) -> Iterator[TextBlock]:
     yield _block(held, height)
 
 
-def _commonest(lines: list[_Line]) -> float:
+def _commonest(lines: list[Line]) -> float:
     """The most common height of these lines."""
     weights: dict[float, int] = {}
     for line in lines:
@@ -233,7 +244,7 @@ def _commonest(lines: list[_Line]) -> float:
     return max(weights, key=lambda key: (weights[key], -key))
 
 
-def _begins(held: list[_Line], line: _Line, height: float, leading: float) -> bool:
+def _begins(held: list[Line], line: Line, height: float, leading: float) -> bool:
     """True if the line starts a new block."""
     last = held[-1]
     if abs(line.height - last.height) > 0.12 * height or _ITEM.match(line.text):
@@ -245,14 +256,19 @@ def _begins(held: list[_Line], line: _Line, height: float, leading: float) -> bo
     return len(held) > 1 and 0.5 * height < line.left - last.left < 5 * height and last.text[-1:] in _STOPS
 
 
-def _block(lines: list[_Line], height: float) -> TextBlock:
-    text = "".join(_joined([line.text for line in lines]))
-    for mark in _SOFT_HYPHENS:
-        text = text.replace(mark, "")
+def _block(lines: list[Line], height: float) -> TextBlock:
+    text = _spelled([line.text for line in lines])
     ratio = lines[0].height / height if height > 0 else 1.0
     if ratio >= 1.15 and len(text) <= LONGEST_HEADING and any(map(str.isalnum, text)):
         return TextBlock(Role.HEADING, text, 1 if ratio >= 1.6 else 2 if ratio >= 1.3 else 3)
     return TextBlock(Role.LIST if _ITEM.match(text) else Role.PARAGRAPH, text)
+
+
+def _spelled(lines: list[str]) -> str:
+    text = "".join(_joined(lines))
+    for mark in _SOFT_HYPHENS:
+        text = text.replace(mark, "")
+    return text
 
 
 def _joined(lines: list[str]) -> Iterator[str]:

@@ -34,7 +34,7 @@ ARCHIVES = frozenset({Format.DOCX, Format.PPTX, Format.XLSX, Format.ODS})
 # text are still not paid again).
 PARSER_VERSIONS = MappingProxyType(
     {
-        Format.PDF: "pdfium-1",
+        Format.PDF: "pdfium-2",
         Format.DOCX: "docx-1",
         Format.PPTX: "pptx-1",
         Format.XLSX: "sheet-1",
