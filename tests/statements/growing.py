@@ -45,6 +45,10 @@ GROWN = {
         CASE WHEN n % 10000 = 5 THEN 'rare' WHEN (n / 100) % 2 = 1 THEN 'c7' ELSE 'c' || (n % 100) END,
         'Title of ' || n, 'text', 'd' || n, 1, 1.0, n, n % 1000 = 9,
         CASE WHEN n % 1000 = 8 THEN '{}' END, 1, CASE WHEN n % 2 = 0 THEN 'd' || n END FROM g""",
+    "document_values": """tenant, document, position, collection, path, kind, key
+        SELECT 'default', 'old-' || n, 0,
+        CASE WHEN n % 10000 = 5 THEN 'rare' WHEN (n / 100) % 2 = 1 THEN 'c7' ELSE 'c' || (n % 100) END,
+        CASE WHEN n % 2 = 0 THEN 'author' ELSE '$labels' END, 's', 'value' || (n % 1000) FROM g""",
     "word_counts": """head_id, generation, slice, chunks, length, terms
         SELECT n, 1 + n % 2, 0, 100, 200, :terms FROM g""",
     "lines": """run_id, id, at, text

@@ -134,9 +134,15 @@ def add_document(
 
     def do() -> RouteReply:
         if handed.url is not None:
-            return taken(
-                services, services.documents.add_url(mine, collection.id, handed.url, title=handed.title)
+            taking = services.documents.add_url(
+                mine,
+                collection.id,
+                handed.url,
+                title=handed.title,
+                metadata=handed.metadata,
+                labels=handed.labels,
             )
+            return taken(services, taking)
         return taken(services, services.documents.add_to(mine, collection, [handed.upload()])[0])
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, handed.means()), do)
@@ -150,6 +156,7 @@ def some_documents(
         StatusName | None, Query(description="Only documents with this `index_status`.")
     ] = None,
     q: Annotated[str, Query(max_length=500, description="Only titles that contain this.")] = "",
+    only: parts.FilterText = None,
     sort: Annotated[SortName, Query(description="Prefix with - for descending order.")] = "id",
     limit: parts.Limit = 100,
     cursor: Annotated[
@@ -168,6 +175,7 @@ def some_documents(
         plain(q),
         position_of(order, cursor),
         limit,
+        filter=parts.filter_of(only),
     )
     views, follows = services.views.listed(query)
     return Response(
@@ -197,13 +205,19 @@ def change_document(
     key: IdempotencyKey = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Change title or options; changed options make a new generation, the old one answers meanwhile."""
+    """Change title, metadata, labels or options; only changed options make a new generation."""
     most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
     mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most)
 
     def do() -> RouteReply:
         taking = services.documents.change(
-            mine, document.id, title=body.title, options=body.options, expect_generation=generation
+            mine,
+            document.id,
+            title=body.title,
+            options=body.options,
+            metadata=body.metadata,
+            labels=body.labels,
+            expect_generation=generation,
         )
         return taken(services, taking)
 

@@ -7,7 +7,9 @@ from pydantic import AfterValidator
 
 from holdfast.api.dependencies import Before
 from holdfast.bootstrap import AppServices
+from holdfast.core import filters
 from holdfast.core.errors import BadRequestError, NotFoundError
+from holdfast.core.filters import Filter
 from holdfast.core.records import TENANT
 from holdfast.service.journal import Journal
 from holdfast.service.records import Position
@@ -43,6 +45,21 @@ Limit = Annotated[int, Query(ge=1, le=MOST_PAGE, description="Maximum number of 
 Cursor = Annotated[
     str | None, Query(max_length=100, description="Where to continue: `next` from the previous page.")
 ]
+
+
+FilterText = Annotated[
+    str | None,
+    Query(
+        alias="filter",
+        max_length=filters.MOST_TEXT,
+        description='Only documents that pass this filter, in JSON: `{"eq": {"author": "Ann"}}`.',
+    ),
+]
+
+
+def filter_of(text: str | None) -> Filter | None:
+    """The filter of a query; None for none; BadRequestError for one that cannot be used."""
+    return None if text is None else filters.read(text)
 
 
 def numbers(cursor: str | None, count: int) -> tuple[int, ...] | None:

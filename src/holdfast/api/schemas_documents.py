@@ -26,6 +26,14 @@ MaxCost = Annotated[
 ]
 
 
+MetadataField = Annotated[
+    dict[str, Any] | None, Field(description="Any JSON object; filters find documents by its values.")
+]
+LabelsField = Annotated[
+    list[str] | None, Field(max_length=50, description="Access labels, for the filters of API keys.")
+]
+
+
 def moment(at: float | None) -> datetime | None:
     """A database time for the wire; None for none."""
     return None if not at else datetime.fromtimestamp(at, UTC)
@@ -225,6 +233,8 @@ class DocumentResponse(Shape):
     size: int
     digest: str
     options: dict[str, Any]
+    metadata: dict[str, Any]
+    labels: list[str]
     index_status: str
     index_generation: int
     published_generation: int
@@ -265,6 +275,8 @@ def document_fields(view: DocumentView) -> dict[str, Any]:
         "size": document.size,
         "digest": document.digest if document.has_content else "",
         "options": dict(document.options),
+        "metadata": dict(document.metadata),
+        "labels": list(document.labels),
         "index_status": view.word,
         "index_generation": document.generation,
         "published_generation": document.published_generation if document.visible else 0,
@@ -306,6 +318,8 @@ class NewDocument(Shape):
     url: Annotated[str, Field(max_length=8000)] | None = None
     title: Annotated[str, Field(max_length=500)] = ""
     options: dict[str, Any] | None = None
+    metadata: MetadataField = None
+    labels: LabelsField = None
     priority: Priority = 5
     lane: LaneName = "interactive"
     max_cost: MaxCost = None
@@ -321,10 +335,15 @@ class NewContent(Shape):
 
 
 class DocumentChange(Shape):
-    """What is to change of a document; an option that is null is the collection's again."""
+    """What is to change of a document; an option that is null is the collection's again.
+
+    `metadata` and `labels` replace those of the document at once; nothing is indexed again for them.
+    """
 
     title: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     options: dict[str, Any] | None = None
+    metadata: MetadataField = None
+    labels: LabelsField = None
     priority: Priority = 5
     lane: LaneName = "interactive"
     max_cost: MaxCost = None

@@ -87,11 +87,19 @@ def search(
     mode: Annotated[Literal["hybrid", "keyword", "vector"], Query()] = "hybrid",
     document: Annotated[list[str] | None, Query(max_length=100, description="Only these.")] = None,
     source: Annotated[list[str] | None, Query(max_length=20, description="Only in these sources.")] = None,
+    only: parts.FilterText = None,
 ) -> Response:
     """Find the passages that answer best, by words and by meaning."""
     # What has the form of no id is no document, and nothing that a database should see.
     documents = None if document is None else [each for each in document if TENANT.fullmatch(each)]
     result = services.search.search(
-        caller.tenant, collection, q, k=k, documents=documents, mode=mode, sources=source
+        caller.tenant,
+        collection,
+        q,
+        k=k,
+        documents=documents,
+        only=parts.filter_of(only),
+        mode=mode,
+        sources=source,
     )
     return Response(Hits.written(result, collection), media_type=JSONResponse.media_type)

@@ -22,8 +22,10 @@ from holdfast.api.dependencies import ahead
 from holdfast.api.limits import AROUND
 from holdfast.api.routing import WAITS
 from holdfast.api.schemas_documents import (
+    LabelsField,
     LaneName,
     MaxCost,
+    MetadataField,
     NewContent,
     NewDocument,
     Priority,
@@ -51,6 +53,8 @@ class UploadFields(Shape):
     priority: Priority = 5
     lane: LaneName = "interactive"
     options: dict[str, Any] | None = None
+    metadata: MetadataField = None
+    labels: LabelsField = None
     max_cost: MaxCost = None
 
 
@@ -67,13 +71,18 @@ class UploadBody:
     file: BinaryIO | None = None
     name: str = ""
     max_cost: int | None = None
+    metadata: dict[str, Any] | None = None
+    labels: tuple[str, ...] = ()
 
     def upload(self) -> Upload:
         """The content for the library; WorkError for a file of a format that is not supported."""
         if self.file is not None:
             check_format(self.file)
-            return Upload(self.file, self.name, self.title, options=self.options)
-        return Upload((self.text or "").encode(), "", self.title, "text", self.options)
+            return Upload(
+                self.file, self.name, self.title, "upload", self.options, self.metadata, self.labels
+            )
+        content = (self.text or "").encode()
+        return Upload(content, "", self.title, "text", self.options, self.metadata, self.labels)
 
     def means(self) -> str:
         """What tells it apart from other content; not the boundary of a form, which is new each time."""
@@ -81,6 +90,8 @@ class UploadBody:
         fields = [self.title, self.priority, self.lane, self.options, self.text, self.url, self.name, digest]
         if self.max_cost is not None:  # else as it was before there was one
             fields.append(self.max_cost)
+        if self.metadata or self.labels:
+            fields.append({"metadata": self.metadata, "labels": self.labels})
         return json.dumps(fields, sort_keys=True)
 
 
@@ -173,12 +184,14 @@ async def _form(request: Request) -> AsyncIterator[UploadBody]:
             file=file.file,
             name=file_name(file.filename or ""),
             max_cost=nano_dollars(known.max_cost),
+            metadata=known.metadata,
+            labels=tuple(known.labels or ()),
         )
 
 
 def value(name: str, text: str) -> Any:
     """A field of a form, as JSON would have it."""
-    if name not in {"priority", "options", "max_cost"}:
+    if name not in {"priority", "options", "max_cost", "metadata", "labels"}:
         return text.encode("utf-8", "replace").decode()
     try:
         return json.loads(text)
@@ -220,7 +233,15 @@ async def _new_document(request: Request) -> AsyncIterator[UploadBody]:
         request.scope[WAITS] = Pool.FETCHES
     most = nano_dollars(known.max_cost)
     yield UploadBody(
-        known.title, known.priority, known.lane, known.options, known.text, known.url, max_cost=most
+        known.title,
+        known.priority,
+        known.lane,
+        known.options,
+        known.text,
+        known.url,
+        max_cost=most,
+        metadata=known.metadata,
+        labels=tuple(known.labels or ()),
     )
 
 

@@ -12,7 +12,16 @@ from holdfast.cli import bundles_app, documents_app, global_options, money_app, 
 from holdfast.cli.actions_app import actions_app
 from holdfast.cli.exit_codes import Exit, exit_for
 from holdfast.cli.jobs_app import jobs_app
-from holdfast.cli.options import Json, MaxCost, Tenant
+from holdfast.cli.options import (
+    FilterText,
+    Json,
+    Labels,
+    MaxCost,
+    MetadataText,
+    Tenant,
+    filter_of,
+    metadata_of,
+)
 from holdfast.cli.quotas_app import quota_app
 from holdfast.core.errors import HoldfastError
 
@@ -123,6 +132,8 @@ def index(
         list[str] | None,
         typer.Option("--ignore", metavar="PATTERN", help="Skip matching files and folders. Repeatable."),
     ] = None,
+    metadata: MetadataText = None,
+    label: Labels = None,
     max_cost: MaxCost = None,
     as_json: Json = False,
 ) -> None:
@@ -141,6 +152,7 @@ def index(
             collection=collection,
             tenant=tenant,
             selection=selection,
+            description=(metadata_of(metadata), tuple(label or ())),
             max_cost=max_cost,
             **options,
         )
@@ -156,13 +168,20 @@ def search(
     mode: Annotated[
         SearchMode, typer.Option("--mode", help="Match by words and meaning (hybrid), or by one of them.")
     ] = SearchMode.HYBRID,
+    passing: FilterText = None,
     as_json: Json = False,
 ) -> None:
     """Search published documents for the best matching passages."""
     from holdfast.cli import search_command  # noqa: PLC0415
 
     search_command.search(
-        question, collection=collection, tenant=tenant, k=most, mode=mode.value, as_json=as_json
+        question,
+        collection=collection,
+        tenant=tenant,
+        k=most,
+        mode=mode.value,
+        only=filter_of(passing),
+        as_json=as_json,
     )
 
 

@@ -1,8 +1,9 @@
 """`holdfast collections` and `holdfast documents`: list, show, delete."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import typer
 
@@ -10,6 +11,7 @@ from holdfast.api import schemas_documents
 from holdfast.cli import context, terminal
 from holdfast.cli.exit_codes import CommandError, Exit
 from holdfast.core import subjects
+from holdfast.core.filters import Filter
 from holdfast.core.states import shown
 from holdfast.kinds.index import Choices
 from holdfast.service import formatting
@@ -28,6 +30,7 @@ class DocumentSelection:
     state: str | None = None
     title: str = ""
     most: int = 100
+    filter: Filter | None = None
 
 
 def list_collections(tenant: str, *, as_json: bool) -> None:
@@ -130,6 +133,7 @@ def _matching(
                 q=selection.title,
                 after=position,
                 limit=min(left, STEP),
+                filter=selection.filter,
             )
             page, position = viewing.page(query)
             yield from page
@@ -142,6 +146,22 @@ def show_document(tenant: str, document: str, *, as_json: bool) -> None:
     """The document is on standard output."""
     with context.services(None) as services:
         view = services.views.view(services.documents.get(tenant, _id(document)))
+    _print_fields(_shape(view), as_json=as_json)
+
+
+def describe_document(
+    tenant: str,
+    document: str,
+    metadata: Mapping[str, Any] | None,
+    labels: Sequence[str] | None,
+    *,
+    as_json: bool,
+) -> None:
+    """The document has this metadata and these labels, where they are given; it is on standard output."""
+    wish = RequestContext(tenant=tenant, actor=context.actor())
+    with context.services(None) as services:
+        changed = services.documents.change(wish, _id(document), metadata=metadata, labels=labels)
+        view = services.views.view(changed.document)
     _print_fields(_shape(view), as_json=as_json)
 
 

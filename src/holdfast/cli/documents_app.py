@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.options import Json, Tenant
+from holdfast.cli.options import FilterText, Json, Labels, MetadataText, Tenant, filter_of, metadata_of
 
 collections_app = typer.Typer(help="List, show and delete collections.", no_args_is_help=True)
 documents_app = typer.Typer(help="List, show and delete documents.", no_args_is_help=True)
@@ -61,6 +61,7 @@ def list_documents(
     ] = None,
     state: Annotated[DocumentState | None, typer.Option("--state", help="Only in this state.")] = None,
     title: Annotated[str, typer.Option("--title", help="Only titles containing this text.")] = "",
+    passing: FilterText = None,
     most: Annotated[int, typer.Option("--most", "-k", min=1, help="Maximum number of documents.")] = 100,
     tenant: Tenant = "default",
     as_json: Json = False,
@@ -69,7 +70,7 @@ def list_documents(
     from holdfast.cli import documents  # noqa: PLC0415
 
     selection = documents.DocumentSelection(
-        collection, state.value if state is not None else None, title, most
+        collection, state.value if state is not None else None, title, most, filter_of(passing)
     )
     documents.list_documents(tenant, selection, as_json=as_json)
 
@@ -84,6 +85,22 @@ def show_document(
     from holdfast.cli import documents  # noqa: PLC0415
 
     documents.show_document(tenant, document, as_json=as_json)
+
+
+@documents_app.command("describe")
+def describe_document(
+    document: Annotated[str, typer.Argument(metavar="DOCUMENT", help="Document ID.")],
+    metadata: MetadataText = None,
+    label: Labels = None,
+    clear_labels: Annotated[bool, typer.Option("--no-labels", help="Remove all labels.")] = False,
+    tenant: Tenant = "default",
+    as_json: Json = False,
+) -> None:
+    """Replace the metadata or labels of a document; nothing is indexed again or paid."""
+    from holdfast.cli import documents  # noqa: PLC0415
+
+    labels = [] if clear_labels else label
+    documents.describe_document(tenant, document, metadata_of(metadata), labels, as_json=as_json)
 
 
 @documents_app.command("delete")

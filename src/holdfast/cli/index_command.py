@@ -3,9 +3,10 @@
 import contextlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -65,6 +66,7 @@ def index(
     wait: bool,
     prune: bool,
     selection: folder.Selection,
+    description: tuple[Mapping[str, Any] | None, Sequence[str]],
     max_cost: float | None,
     as_json: bool,
 ) -> Exit:
@@ -86,7 +88,9 @@ def index(
             began = time.monotonic()
             files = folder.files(paths, selection)
             how = {"prune": prune, "retry": last is None}
-            intake = services.folders.take_in(wish, collection, files, **how, selection=selection)
+            intake = services.folders.take_in(
+                wish, collection, files, **how, selection=selection, description=description
+            )
             if wait and intake.run_ids:
                 _wait(services, console, helper, intake.run_ids)
             summary = _summary(services, tenant, intake, time.monotonic() - began)

@@ -1,8 +1,13 @@
 """Options that many commands share."""
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
+
+from holdfast.core import document_metadata, filters
+from holdfast.core.errors import BadRequestError
+from holdfast.core.filters import Filter
 
 Tenant = Annotated[str, typer.Option("--tenant", help="Tenant.")]
 AnyTenant = Annotated[str | None, typer.Option("--tenant", help="Only this tenant.")]
@@ -11,4 +16,32 @@ MaxCost = Annotated[
     float | None,
     typer.Option("--max-cost", min=0, metavar="DOLLARS", help="Cost limit per run (per document), in US$."),
 ]
+MetadataText = Annotated[
+    str | None,
+    typer.Option("--metadata", metavar="JSON", help='Metadata, like \'{"author": "Ann", "year": 2026}\'.'),
+]
+Labels = Annotated[
+    list[str] | None, typer.Option("--label", help="Access label, for the filters of keys. Repeatable.")
+]
+FilterText = Annotated[
+    str | None,
+    typer.Option(
+        "--filter", metavar="JSON", help='Only matching documents, like \'{"eq": {"author": "Ann"}}\'.'
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def metadata_of(text: str | None) -> dict[str, Any] | None:
+    """The metadata of an option; None for none; BadRequestError for what cannot be stored."""
+    if text is None:
+        return None
+    try:
+        return document_metadata.checked(json.loads(text))
+    except (ValueError, RecursionError):
+        raise BadRequestError("the metadata is not JSON", code="bad_metadata") from None
+
+
+def filter_of(text: str | None) -> Filter | None:
+    """The filter of an option; None for none; BadRequestError for one that cannot be used."""
+    return None if text is None else filters.read(text)

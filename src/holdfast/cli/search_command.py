@@ -3,6 +3,7 @@
 from rich.text import Text
 
 from holdfast.cli import context, terminal
+from holdfast.core.filters import Filter
 from holdfast.search.searcher import Found, Hit, Mode
 
 SHOWN = tuple(
@@ -10,10 +11,19 @@ SHOWN = tuple(
 )
 
 
-def search(question: str, *, collection: str, tenant: str, k: int, mode: Mode, as_json: bool) -> None:
+def search(
+    question: str,
+    *,
+    collection: str,
+    tenant: str,
+    k: int,
+    mode: Mode,
+    only: Filter | None,
+    as_json: bool,
+) -> None:
     """The hits are on standard output, the best at the top."""
     with context.services(None) as services:
-        result = services.search.search(tenant, collection, question, k=k, mode=mode)
+        result = services.search.search(tenant, collection, question, k=k, mode=mode, only=only)
     if as_json:
         hits = [{name: getattr(hit, name) for name in SHOWN} for hit in result.hits]
         reply = {

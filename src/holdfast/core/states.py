@@ -123,6 +123,7 @@ class Verb(StrEnum):
     ADD_ACTION = "add_action"
     REMOVE_ACTION = "remove_action"
     SET_BUDGET = "set_budget"
+    DESCRIBE = "describe"
     WARN = "warn"
 
 

@@ -1,11 +1,11 @@
 """What stands in a bundle, looked at with distrust: it may come from anybody, and from any release."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.core import float_vectors, keys
+from holdfast.core import document_metadata, float_vectors, keys
 from holdfast.core.errors import BadRequestError
 from holdfast.core.text import is_plain, plain
 from holdfast.documents import bundles
@@ -30,6 +30,8 @@ class Record:
     title: str
     source: DocumentSource
     options: Mapping[str, Any] | None
+    metadata: Mapping[str, Any]
+    labels: Sequence[str]
     format: str | None
     pages: int
     chunks: int
@@ -112,11 +114,20 @@ def record(line: Mapping[str, Any]) -> Record:
             last_modified=_text(line, "last_modified", MOST_TEXT) or None,
         ),
         options=options,
+        metadata=document_metadata.checked(line.get("metadata") or {}),
+        labels=tuple(_labels(line)),
         format=form,
         pages=_number(line, "pages", 0),
         chunks=_number(line, "chunks", 1),
         chosen=chosen,
     )
+
+
+def _labels(line: Mapping[str, Any]) -> list[str]:
+    labels = line.get("labels") or []
+    if not isinstance(labels, list):
+        raise bundles.bad("the labels of a document are not a list")
+    return document_metadata.checked_labels(labels)
 
 
 def piece(line: Mapping[str, Any], vector: bytes) -> BundleChunk:

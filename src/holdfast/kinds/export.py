@@ -145,6 +145,7 @@ class Export:
                 work.check()
         fields = ("title", "name", "source", "url", "etag", "last_modified", "options", "format", "pages")
         about = {each: getattr(row, each) for each in fields}
+        about |= {"metadata": row.metadata or {}, "labels": row.labels or []}
         lines.write(bundles.line({**about, "digest": row.content, "chunks": number, "index": row.chosen}))
         part.documents += 1
         part.chunks += number

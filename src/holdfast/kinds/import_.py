@@ -224,7 +224,8 @@ class Import:
             actor=f"import:{claim.run_id}",
         ).checked()
         source = replace(record.source, size=arrived.size)
-        draft = DocumentDraft(secrets.token_hex(8), record.title, source, record.options)
+        described = (record.metadata, record.labels)
+        draft = DocumentDraft(secrets.token_hex(8), record.title, source, record.options, *described)
         arrival = Arrival(draft, ask, self._db.token(), self._db.token())
         opened = bundle_imports.open_document(
             self._db, claim, arrival, owner=claim.owner, ttl=LEASE, quota=self._quota

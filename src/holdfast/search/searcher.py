@@ -16,12 +16,13 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
 
 from holdfast.core import text as texts
 from holdfast.core.errors import BadRequestError
+from holdfast.core.filters import Filter
 from holdfast.search import fusion, keyword, snippet, statistics, titles, tokenizer
 from holdfast.search.fusion import Fused, LegScore
 from holdfast.search.snippet import Snippet
 from holdfast.store.base.database import Database, Tx
+from holdfast.store.search import filtered_heads, title_reads
 from holdfast.store.search import search_reads as stored
-from holdfast.store.search import title_reads
 from holdfast.store.search.snapshot_cache import SnapshotCache
 from holdfast.vectors.base import Ranked, VectorIndex
 from holdfast.vectors.encoding import Vector
@@ -132,13 +133,16 @@ class Searcher:
         k: int = 10,
         *,
         documents: Sequence[str] | None = None,
+        only: Filter | None = None,
         mode: Mode = "hybrid",
         embed: Embed | None = None,
         provider: str | None = None,
         model: str | None = None,
         seen: int | None = None,
     ) -> Found:
-        """The best `k` published chunks of the collection, or of these `documents` in it.
+        """The best `k` published chunks of the collection, or of these `documents` in it, or those that pass.
+
+        `only` is a filter; what it leaves is decided in the snapshot of the query, before anything is ranked.
 
         `embed` replaces the searcher's own and is called once, if the mode needs it and the query is not
         empty; if it returns None, only the keyword leg is used. `provider` and `model` name its vectors: only
@@ -155,6 +159,7 @@ class Searcher:
             collection,
             min(k, MOST_HITS),
             tuple(documents) if documents is not None else None,
+            only,
             tuple(tokenizer.analyse(text, LONGEST_QUERY)) if mode != VECTOR else (),
             self._embedded(text, embed) if mode != KEYWORD else None,
             provider,
@@ -177,7 +182,7 @@ class Searcher:
         The statement that reads the hits reads the stamp with them: if that is the stamp by which they were
         ranked, its snapshot shows exactly what is cached.
         """
-        if query.documents is not None or not self._is_at(query, seen):
+        if query.is_limited or not self._is_at(query, seen):
             return None
         try:
             ranked = self._ranked(_NoDatabase(self._db), query, stored.Stamp(seen, 0.0), None)
@@ -200,15 +205,17 @@ class Searcher:
     def _answer(self, tx: Tx, query: _Query, *, is_new: bool) -> Found:
         """The result in the snapshot of `tx`; a stamp that `is_new` is read together with its view."""
         name = (query.tenant, query.collection)
+        passing = None if query.only is None else filtered_heads.passing(tx, *name, query.only)
         shows = stored.stamp_and_view(tx, *name) if is_new else None
         stamp = stored.stamp(tx, *name) if shows is None else shows[0]
         if not stamp.publish_seq or not query.legs:
             return Found((), stamp.publish_seq, query.legs)
         if shows is not None:
             self._views.at(name, stamp.publish_seq, lambda _: _Seen(shows[1]))
-        heads = None
+        heads = passing
         if query.documents is not None:
             heads = stored.heads_of(tx, *name, filter(texts.is_plain, query.documents))
+            heads = heads if passing is None else sorted({*heads} & {*passing})
         ranked = self._ranked(tx, query, stamp, heads)
         shown = stored.chunks_of(tx, query.tenant, [one.chunk_id for one in ranked.best])
         return _result(query, stamp.publish_seq, ranked, shown)
@@ -227,7 +234,8 @@ class Searcher:
             counted = self._statistics.at(tx, *name, view)
             terms = keyword.terms_of(query.terms, counted)
             known = self._titles.at(tx, *name, stamp)
-            titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=heads)
+            among = None if heads is None else frozenset(heads)
+            titled = titles.rank(tx, *name, terms.frequencies, counted.chunks, known, heads=among)
             legs[KEYWORD] = keyword.rank(tx, *name, terms, counted, heads=heads, depth=depth)
             weights = {term.term: term.weight for term in terms.known}
         if query.vector is not None:
@@ -288,10 +296,15 @@ class _Query:
     collection: str
     k: int
     documents: tuple[str, ...] | None
+    only: Filter | None
     terms: tuple[str, ...]
     vector: Vector | None
     provider: str | None
     model: str | None
+
+    @property
+    def is_limited(self) -> bool:
+        return self.documents is not None or self.only is not None
 
     @property
     def legs(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ one that the other legs found in the document, else the first of its published g
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from holdfast.store.search.snapshot_cache import SnapshotCache
 
 BUDGET = 64 << 20
 MOST = 50  # documents that may match by title
+LOOKED_UP, MOST_LOOKED_UP = 200, 2000  # at once, and in all, where only some documents are searched
 LEAST = 0.25  # share of the query's weight below which a title does not match
 _LONGEST = 60  # terms of a title and a name that count
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
@@ -75,7 +76,7 @@ def rank(
     chunks: int,
     titles: Titles,
     *,
-    heads: Collection[int] | None,
+    heads: AbstractSet[int] | None,
 ) -> list[Titled]:
     """The visible documents whose titles match best, best first; only of `heads` if given.
 
@@ -93,13 +94,22 @@ def rank(
         for document, score in scores.items()
         if score >= LEAST * whole
     ]
-    best = sorted(fitting, key=lambda one: (-round(one[0], 6), one[1]))[:MOST]
-    begins = stored.beginnings(tx, tenant, collection, [document for _, document in best]) if best else {}
-    return [
-        Titled(beginning.head_id, beginning.chunk_id, score, score / whole)
-        for score, document in best
-        if (beginning := begins.get(document)) is not None and (heads is None or beginning.head_id in heads)
-    ]
+    fitting.sort(key=lambda one: (-round(one[0], 6), one[1]))
+    titled: list[Titled] = []
+    # Which documents have which head is only known to the database, so that those of others are read in vain.
+    step = MOST if heads is None else LOOKED_UP
+    for first in range(0, min(len(fitting), MOST if heads is None else MOST_LOOKED_UP), step):
+        best = fitting[first : first + step]
+        begins = stored.beginnings(tx, tenant, collection, [document for _, document in best])
+        titled += [
+            Titled(beginning.head_id, beginning.chunk_id, score, score / whole)
+            for score, document in best
+            if (beginning := begins.get(document)) is not None
+            and (heads is None or beginning.head_id in heads)
+        ]
+        if len(titled) >= MOST:
+            break
+    return titled[:MOST]
 
 
 def _weights(query: Mapping[str, int], chunks: int, titles: Titles) -> dict[str, float]:

@@ -90,7 +90,7 @@ class Collections:
         """Something of the deleted collection is gone; all of it, or BadRequestError."""
         left = bulk_updates.remains(self._db, wish.tenant, collection_id, after="", limit=MADE_AGAIN + 1)
         for each in left[:MADE_AGAIN]:
-            self._documents.end(wish, each)
+            self._documents.end_deleted(wish, each)
         if len(left) > MADE_AGAIN:
             message = f"collection {collection_id!r} is still being deleted; retry in a moment"
             raise BadRequestError(message, code="collection_emptying")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from holdfast.core import subjects
+from holdfast.core import document_metadata, subjects
 from holdfast.core.errors import BadRequestError, GenerationMovedError, NotFoundError
 from holdfast.core.records import Ask, Landed, RequestResult, expect
 from holdfast.core.states import Disposition, Lane, Status
@@ -21,7 +21,7 @@ from holdfast.engine.engine import Engine
 from holdfast.kinds import index
 from holdfast.service import missing_content, names
 from holdfast.service.requests import RequestContext
-from holdfast.store.library import collections, document_requests, documents, quotas
+from holdfast.store.library import collections, document_requests, document_values, documents, quotas
 from holdfast.store.library.bulk_updates import Round
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.document_requests import AddedDocument, IndexRequest, Taken
@@ -41,6 +41,8 @@ class Upload:
     title: str = ""
     source: str = "upload"
     options: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = None
+    labels: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +152,22 @@ class Documents:
             added |= new
         return [UploadResult(added[draft.id].document, added[draft.id].answer) for draft in drafts]
 
-    def add_url(self, wish: RequestContext, collection_id: str, url: str, *, title: str = "") -> UploadResult:
+    def add_url(
+        self,
+        wish: RequestContext,
+        collection_id: str,
+        url: str,
+        *,
+        title: str = "",
+        metadata: Mapping[str, Any] | None = None,
+        labels: Sequence[str] = (),
+    ) -> UploadResult:
         """What is at `url` now, as a document."""
         collection = collections.existing(self._db, wish.tenant, collection_id)
+        described = _described(metadata, labels)
         source = self._first_content(url)
-        draft = DocumentDraft(secrets.token_hex(8), names.title(title or source.name or url), source)
+        name = names.title(title or source.name or url)
+        draft = DocumentDraft(secrets.token_hex(8), name, source, None, *described)
         return self.add_kept(wish, collection, [draft])[0]
 
     def keep(self, upload: Upload) -> DocumentDraft:
@@ -165,9 +178,10 @@ class Documents:
                 f"name {name!r:.80} is longer than {names.MOST_NAME} bytes", code="bad_name"
             )
         title = names.title(upload.title or upload.name.rsplit("/", 1)[-1] or "untitled")
+        described = _described(upload.metadata, upload.labels)
         blob = self._put(upload.content, f"{name!r:.80} is empty" if name else "it is empty")
         source = DocumentSource(blob.digest, blob.size, upload.source, name=name)
-        return DocumentDraft(secrets.token_hex(8), title, source, upload.options)
+        return DocumentDraft(secrets.token_hex(8), title, source, upload.options, *described)
 
     def _put(self, content: bytes | BinaryIO, if_empty: str) -> Blob:
         blob = self._shelf.put(content, self._most_bytes)
@@ -253,11 +267,14 @@ class Documents:
         *,
         title: str | None = None,
         options: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        labels: Sequence[str] | None = None,
         expect_generation: int | None = None,
     ) -> UploadResult:
         """The document has this title and these options over its own, one that is None taken away.
 
-        Changed options make a new generation; the old one answers until that is indexed.
+        Changed options make a new generation; the old one answers until that is indexed. Metadata and labels
+        replace its own at once, and nothing is indexed again for them.
         """
         document = self.get(wish.tenant, document_id)
         collection = collections.existing(self._db, wish.tenant, document.collection)
@@ -266,6 +283,9 @@ class Documents:
             document,
             title=None if title is None else names.title(title),
             options=options,
+            metadata=None if metadata is None else document_metadata.checked(metadata),
+            labels=None if labels is None else document_metadata.checked_labels(labels),
+            actor=wish.actor,
             request=self.request(wish, collection, expect_generation=expect_generation),
             expect_generation=expect_generation,
         )
@@ -375,11 +395,16 @@ class Documents:
         self.get(wish.tenant, document_id)
         self.end(wish, document_id)
         documents.remove(self._db, wish.tenant, document_id)
-        self.end(wish, document_id)
+        self.end_deleted(wish, document_id)
 
     def end(self, wish: RequestContext, document_id: str) -> None:
         """Nothing of a document whose row is gone, or is about to be, is visible or running any more."""
         self._engine.delete(wish.tenant, subjects.of_document(document_id), actor=wish.actor)
+
+    def end_deleted(self, wish: RequestContext, document_id: str) -> None:
+        """As `end`, for a document whose row is gone: nothing that describes it is left either."""
+        self.end(wish, document_id)
+        document_values.forget(self._db, wish.tenant, document_id)
 
     # What a change of the whole collection does with each document
 
@@ -394,4 +419,12 @@ class Documents:
 
     def end_for(self, which: Round, document_id: str) -> None:
         """The work of a document whose collection was deleted has ended."""
-        self.end(RequestContext(which.tenant, which.actor), document_id)
+        self.end_deleted(RequestContext(which.tenant, which.actor), document_id)
+
+
+def _described(
+    metadata: Mapping[str, Any] | None, labels: Sequence[str]
+) -> tuple[Mapping[str, Any] | None, Sequence[str]]:
+    """Metadata and labels of a new document, checked before anything is kept."""
+    checked = document_metadata.checked(metadata) if metadata else None
+    return checked, document_metadata.checked_labels(labels)

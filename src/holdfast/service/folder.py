@@ -10,11 +10,12 @@ import fnmatch
 import hashlib
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from holdfast.core.errors import BadRequestError, HoldfastError
 from holdfast.core.states import Disposition, Status
@@ -163,16 +164,18 @@ class Folders:
         prune: bool = False,
         retry: bool = True,
         selection: Selection = EVERYTHING,
+        description: tuple[Mapping[str, Any] | None, Sequence[str]] = (None, ()),
     ) -> Intake:
         """Every file has its document, and what is new or changed has been asked for.
 
         With `prune`, uploaded documents of the collection that stand for none of these files are deleted;
         those of a file that was refused, or that the selection does not take, stay. Without `retry`, what
-        failed is left as it is until its file changes; with it, only what failed for good is.
+        failed is left as it is until its file changes; with it, only what failed for good is. New documents
+        get the metadata and labels of `description`; those of others stay as they are.
         """
         collection = collections.existing(self._db, wish.tenant, collection_id)
         intake = Intake()
-        takes = _Take(self._db, self._documents, wish, collection, intake, retry)
+        takes = _Take(self._db, self._documents, wish, collection, intake, retry, description)
         for some in _batches(files):
             takes.take(some)
         if prune:
@@ -200,6 +203,7 @@ class _Take:
     collection: Collection
     intake: Intake
     retry: bool
+    description: tuple[Mapping[str, Any] | None, Sequence[str]]
 
     def take(self, some: Sequence[FolderFile]) -> None:
         """These files have their documents. First those whose bytes are known, for they claim them."""
@@ -296,7 +300,9 @@ class _Take:
         """A document that could be made of the file, whose bytes are on the shelf; or why there is none."""
         try:
             with file.path.open("rb") as stream:
-                return self.documents.keep(Upload(stream, file.name))
+                metadata, labels = self.description
+                upload = Upload(stream, file.name, metadata=metadata, labels=labels)
+                return self.documents.keep(upload)
         except (HoldfastError, OSError) as error:
             return str(error)
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.core.errors import BadRequestError, HoldfastError
+from holdfast.core.filters import Filter
 from holdfast.engine.engine import Engine
 from holdfast.engine.job_specs import SearchQuery, SearchSource
 from holdfast.extras import LazyModule
@@ -102,6 +103,7 @@ class Searching:
         *,
         k: int = 10,
         documents: Sequence[str] | None = None,
+        only: Filter | None = None,
         mode: Mode = "hybrid",
         sources: Sequence[str] | None = None,
     ) -> Found:
@@ -134,6 +136,7 @@ class Searching:
             question,
             k=k,
             documents=documents,
+            only=only,
             mode=mode,
             provider=chosen.provider,
             model=chosen.model,
@@ -148,7 +151,7 @@ class Searching:
             vector = vectors[0].tolist() if vectors else None
             limited = None if documents is None else tuple(documents)
             query = SearchQuery(tenant, collection, question, k, limited, vector, self._engine.db)
-            answer = source_fusion.merged(answer, query, more, notices)
+            answer = source_fusion.merged(answer, query, more, notices, only=only)
         return replace(answer, notices=tuple(notices)) if notices else answer
 
     def _sources(self, mode: Mode, names: Sequence[str] | None) -> list[SearchSource]:

@@ -7,21 +7,31 @@ deleted, is no hit. A source that fails is left out, and the answer says so.
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
+from holdfast.core import filters
 from holdfast.core.errors import HoldfastError
+from holdfast.core.filters import Filter
 from holdfast.engine.job_specs import SearchQuery, SearchSource, SourceHit
 from holdfast.search.fusion import LegScore
 from holdfast.search.searcher import Found, Hit, QualityNotice
-from holdfast.store.base.database import Database
 from holdfast.store.library import documents
 
 _FAILURES = (HoldfastError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+# Hits of a source that are looked up where a filter leaves only some of them.
+MOST_FILTERED = 1000
 
 log = logging.getLogger(__name__)
 
 
 def merged(
-    answer: Found, query: SearchQuery, sources: Sequence[SearchSource], notices: list[QualityNotice]
+    answer: Found,
+    query: SearchQuery,
+    sources: Sequence[SearchSource],
+    notices: list[QualityNotice],
+    *,
+    only: Filter | None = None,
 ) -> Found:
     """The answer with the hits of the sources among its own; what went wrong is among the notices."""
     # The chunks' own scores say how good an answer is; without any, those of the sources stand alone.
@@ -29,7 +39,7 @@ def merged(
     hits = list(answer.hits)
     for source in sources:
         try:
-            hits += _hits(source, query, best)
+            hits += _hits(source, query, best, only)
         except _FAILURES as error:
             log.warning("search source %s failed", source.name, exc_info=True)
             message = f"the search source {source.name} failed ({type(error).__name__}) and was left out"
@@ -39,23 +49,26 @@ def merged(
     return replace(answer, hits=tuple(hits[: query.limit]), legs=legs)
 
 
-def _hits(source: SearchSource, query: SearchQuery, best: float) -> list[Hit]:
-    candidates = list(source.find(query))[: query.limit] if source.find is not None else []
+def _hits(source: SearchSource, query: SearchQuery, best: float, only: Filter | None) -> list[Hit]:
+    most = query.limit if only is None else MOST_FILTERED
+    candidates = list(source.find(query))[:most] if source.find is not None else []
     top = max((hit.score for hit in candidates), default=0.0)
     if top <= 0:
         return []
     hits = (
-        _hit(query.db, query, source.name, hit, rank, source.weight * best * max(0.0, hit.score) / top)
+        _hit(query, source.name, hit, rank, source.weight * best * max(0.0, hit.score) / top, only)
         for rank, hit in enumerate(candidates, start=1)
     )
-    return [hit for hit in hits if hit is not None]
+    return list(islice((hit for hit in hits if hit is not None), query.limit))
 
 
 def _hit(
-    db: Database, query: SearchQuery, source: str, hit: SourceHit, rank: int, score: float
+    query: SearchQuery, source: str, hit: SourceHit, rank: int, score: float, only: Filter | None
 ) -> Hit | None:
-    document = documents.document(db, query.tenant, hit.document_id)
+    document = documents.document(query.db, query.tenant, hit.document_id)
     if document is None or document.collection != query.collection or not document.visible:
+        return None
+    if only is not None and not filters.matches(only, document):
         return None
     part = LegScore(source, rank, hit.score)
     return Hit(

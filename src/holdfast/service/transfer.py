@@ -87,7 +87,8 @@ class Transfer:
         if not document.has_content:
             raise missing_content.refused(document)
         collection = self._collections.get(wish.tenant, collection_id)
-        draft = DocumentDraft(secrets.token_hex(8), document.title, source_of(document), document.options)
+        described = document.options, document.metadata, document.labels
+        draft = DocumentDraft(secrets.token_hex(8), document.title, source_of(document), *described)
         return self._documents.add_kept(wish, collection, [draft], copied=document_id)[0]
 
     def move(

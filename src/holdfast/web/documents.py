@@ -1,6 +1,7 @@
 """A document: why it is as it is, its story, and the text that answers."""
 
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -130,6 +131,7 @@ def document(
         own_view=forms.outcome_view(services.actions.types),
         open_task=functools.partial(_open_task, now=services.operations.moment()),
         facts=_facts(record),
+        metadata_text=json.dumps(record.metadata, indent=2, ensure_ascii=False),
     )
 
 

@@ -170,6 +170,23 @@ def _in_usual_order_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
     return str(compiler.process(element.clauses, **kw))
 
 
+class bytewise(FunctionElement[str]):  # noqa: N801 - reads as SQL
+    """A text compared byte by byte, whatever the order of its column; so Python compares texts as well."""
+
+    inherit_cache = True
+    type = Text()
+
+
+@compiles(bytewise, "postgresql")
+def _bytewise_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    return f'({compiler.process(element.clauses, **kw)}) COLLATE "C"'
+
+
+@compiles(bytewise, "sqlite")
+def _bytewise_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+    return str(compiler.process(element.clauses, **kw))
+
+
 class only_tested(FunctionElement[str]):  # noqa: N801 - reads as SQL
     """A column used to filter rows, not to look them up.
 

@@ -25,8 +25,9 @@ from holdfast.store.base.dialect import now
 from holdfast.store.base.rows import literal
 from holdfast.store.base.schema import calls, runs
 from holdfast.store.base.schema import tasks as task_table
-from holdfast.store.library import documents, quotas
+from holdfast.store.library import document_values, documents, quotas
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
+from holdfast.store.library.document_values import Description
 from holdfast.store.library.documents import BY_DIGEST, NEW, Document, DocumentDraft
 from holdfast.store.library.quotas import UNLIMITED, Quota
 from holdfast.store.protocol import claims, generations, requests, tasks
@@ -125,7 +126,10 @@ def open_document(
             raise no_collection(claim.collection or "")
         if tx.again and (mine := claims.mine(tx, arrival.token)) is not None:
             return mine
-        tx.execute(NEW, documents.row_of(claim.tenant, claim.collection or "", arrival.draft))
+        draft = arrival.draft
+        if tx.one(NEW, documents.row_of(claim.tenant, claim.collection or "", draft)) is not None:
+            described = Description(draft.metadata or {}, draft.labels)
+            document_values.put(tx, (claim.tenant, draft.id), claim.collection or "", described)
         row = tx.one(BY_DIGEST, where)
         if row is None:
             raise StoreUnavailableError("a document with this content is being deleted; try again later")

@@ -12,7 +12,9 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, case, cast, func, or_, select
 
+from holdfast.core.filters import Filter
 from holdfast.core.states import Status
+from holdfast.store.base import filter_conditions
 from holdfast.store.base.database import Database
 from holdfast.store.base.dialect import KeyList, key_in
 from holdfast.store.base.schema import charges, documents, heads
@@ -61,6 +63,7 @@ class DocumentQuery:
     after: PagePosition | None = None
     limit: int = 100
     imported: bool | None = None  # only those without content here, or only the others
+    filter: Filter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +93,16 @@ VALUES: dict[SortKey, ColumnElement[Any]] = {
 }
 
 
-@functools.cache
+@functools.lru_cache(500)
 def _page(
-    key: SortKey, *, down: bool, by_status: bool, imported: bool | None, by_title: bool, follows: bool
+    key: SortKey,
+    *,
+    down: bool,
+    by_status: bool,
+    imported: bool | None,
+    by_title: bool,
+    follows: bool,
+    passing: filter_conditions.Shape,
 ) -> Select[Any]:
     """The statement for lists of this order, built once so that `store.base.statements` can cache it."""
     value = VALUES[key]
@@ -105,6 +115,8 @@ def _page(
         query = query.where(_imported if imported else ~_imported)
     if by_title:
         query = query.where(func.lower(documents.c.title).like(bindparam("q"), escape="/"))
+    if passing != filter_conditions.EVERYTHING:
+        query = query.where(filter_conditions.condition(passing))
     if follows:
         beyond = value < bindparam("value") if down else value > bindparam("value")
         same = and_(value == bindparam("value"), documents.c.id > bindparam("after"))
@@ -128,6 +140,7 @@ def page(db: Database, query: DocumentQuery) -> list[Listed]:
     if (after := query.after) is not None:
         values["value"] = after.value
         values |= {} if query.sort is SortKey.ID else {"after": after.id}
+    passing = filter_conditions.prepared(query.filter)
     statement = _page(
         query.sort,
         down=query.down,
@@ -135,8 +148,9 @@ def page(db: Database, query: DocumentQuery) -> list[Listed]:
         imported=query.imported,
         by_title=bool(query.q),
         follows=after is not None,
+        passing=passing.shape,
     )
-    return [_listed(row) for row in db.look(statement, values)]
+    return [_listed(row) for row in db.look(statement, values | passing.values)]
 
 
 def some(db: Database, tenant: str, collection: str, ids: Collection[str]) -> list[Document]:

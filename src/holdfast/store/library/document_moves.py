@@ -21,7 +21,7 @@ from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import documents as table
 from holdfast.store.base.schema import heads
 from holdfast.store.follow_ups import actions
-from holdfast.store.library import document_requests, documents
+from holdfast.store.library import document_requests, document_values, documents
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
 from holdfast.store.library.document_requests import CLASH, IndexRequest, Taken
 from holdfast.store.library.documents import DOCUMENT, Document, no_document
@@ -115,6 +115,7 @@ def _move(
     # Before the document's row, in the same order as a publication.
     publish_seq.bump(tx, document.tenant, document.collection, collection)
     tx.execute(SET_COLLECTION, values | {"b_id": document.id})
+    document_values.move(tx, (document.tenant, document.id), collection)
     return answer
 
 

@@ -24,8 +24,9 @@ from holdfast.core.states import Disposition, Status
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import documents as table
-from holdfast.store.library import documents, quotas
+from holdfast.store.library import document_values, documents, quotas
 from holdfast.store.library.collections import COLLECTION_KEPT, no_collection
+from holdfast.store.library.document_values import Description
 from holdfast.store.library.documents import (
     BY_DIGEST,
     DOCUMENT,
@@ -126,6 +127,8 @@ def _insert_or_get(tx: Tx, tenant: str, collection: str, draft: DocumentDraft) -
     """The new document of the draft, or the live one of the collection that has its content."""
     row = tx.one(NEW, row_of(tenant, collection, draft))
     if row is not None:
+        name, described = (tenant, draft.id), Description(draft.metadata or {}, draft.labels)
+        document_values.put(tx, name, collection, described)
         return documents.without_head(row)
     row = tx.one(BY_DIGEST, {"tenant": tenant, "collection": collection, "digest": draft.source.digest})
     if row is None:
@@ -264,10 +267,15 @@ def change(
     *,
     title: str | None,
     options: Mapping[str, Any] | None,
+    metadata: Mapping[str, Any] | None = None,
+    labels: Sequence[str] | None = None,
+    actor: str = "",
     request: IndexRequest,
     expect_generation: int | None = None,
 ) -> RequestResult:
     """The document has this title, and these options merged into its own; an option of None is removed.
+
+    Metadata and labels replace its own, and nothing is indexed again for them.
 
     New options are requested in the same transaction; if that is refused nothing changes, not even the title.
     NotFoundError if the document is deleted meanwhile, GenerationMovedError if it is not at the expected
@@ -287,6 +295,16 @@ def change(
                 return answer
             if _there(tx, name).options != before.options:
                 raise _GoneError  # changed by someone else before we locked the head
+        old = Description(before.metadata, before.labels)
+        new = Description(
+            before.metadata if metadata is None else metadata,
+            before.labels if labels is None else tuple(labels),
+        )
+        name_of = (document.tenant, document.id)
+        if not document_values.replace(tx, name_of, old, new, head_id=before.head_id, actor=actor):
+            raise no_document(document.id)
+        if title is None and options is None:
+            return unchanged(before, "metadata")
         new_title = before.title if title is None else title
         if new_title != before.title:
             # Before the row, in the same order as a publication. Readers cache titles by `publish_seq`.

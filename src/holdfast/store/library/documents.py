@@ -4,7 +4,7 @@ A document's row says which content is wanted; `document_requests` creates the g
 """
 
 from collections.abc import Collection as Container
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,8 @@ class Document:
     digest: str
     size: int
     options: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    labels: tuple[str, ...]
     format: str | None
     pages: int | None
     chunks: int | None
@@ -131,6 +133,8 @@ def of_row(row: Mapping[str, Any]) -> Document:
     """The document of a row of `selecting`."""
     values = dict(row)
     values["options"] = row["options"] or {}
+    values["metadata"] = row["metadata"] or {}
+    values["labels"] = tuple(row["labels"] or ())
     values["status"] = Status(row["status"]) if row["status"] else Status.IDLE
     for name in ("generation", "published_generation"):
         values[name] = values[name] or 0
@@ -186,6 +190,8 @@ class DocumentDraft:
     title: str
     source: DocumentSource
     options: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = None
+    labels: Sequence[str] = ()
 
 
 def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]:
@@ -196,6 +202,8 @@ def row_of(tenant: str, collection: str, draft: DocumentDraft) -> dict[str, Any]
         "collection": collection,
         "title": draft.title,
         "options": dict(draft.options) if draft.options else None,
+        "metadata": dict(draft.metadata) if draft.metadata else None,
+        "labels": list(draft.labels) or None,
         **{name: getattr(draft.source, name) for name in DocumentSource.__dataclass_fields__},
     }
 

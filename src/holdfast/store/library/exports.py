@@ -24,6 +24,8 @@ DOCUMENTS = (
         documents.c.etag,
         documents.c.last_modified,
         documents.c.options,
+        documents.c.metadata,
+        documents.c.labels,
         documents.c.format,
         documents.c.pages,
         documents.c.thumbnail,

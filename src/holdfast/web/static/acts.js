@@ -130,11 +130,22 @@ function values(form) {
   if (form.dataset.inside) return { [form.dataset.inside]: options(form), ...manner(form) };
   const found = {};
   for (const field of form.elements) {
-    if (!field.name || field.value === "") continue;
+    if (!field.name || (field.value === "" && field.dataset.list === undefined)) continue;
     if (field.type === "checkbox") found[field.name] = field.checked;
+    else if (field.dataset.json !== undefined) found[field.name] = parsed(field.value);
+    else if (field.dataset.list !== undefined) found[field.name] = field.value.split(",").map((each) => each.trim()).filter(Boolean);
     else found[field.name] = field.dataset.number === undefined ? field.value : Number(field.value);
   }
   return found;
+}
+
+// What is not JSON goes to the server as text, which says what is wrong with it.
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 function wrong(form, text) {
@@ -163,7 +174,7 @@ async function send(form, method, path, body) {
     unestimated(form);
     for (const each of form.querySelectorAll("[data-switch]")) chosen(each);
     if (told.secret) secret(form.dataset.secret, told.secret);
-    say(told.disposition === "unchanged" ? "Already there, unchanged" : form.dataset.said);
+    say(told.disposition === "unchanged" && form.dataset.described === undefined ? "Already there, unchanged" : form.dataset.said);
     if (form.dataset.goes) location.assign(form.dataset.goes.replace("{id}", encodeURIComponent(told.id)));
     else if (told.job_id) location.assign(`/jobs/${told.job_id}`);
     else changed();

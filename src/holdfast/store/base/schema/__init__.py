@@ -16,7 +16,7 @@ from holdfast.store.base.schema.follow_ups import (
 )
 from holdfast.store.base.schema.jobs import A_DELETION, A_JOB, job_results
 from holdfast.store.base.schema.journal import journal
-from holdfast.store.base.schema.library import collections, documents, rounds
+from holdfast.store.base.schema.library import collections, document_values, documents, rounds
 from holdfast.store.base.schema.metadata import Bytewise, Id, metadata, one_of
 from holdfast.store.base.schema.money import (
     budgets,
@@ -48,6 +48,7 @@ __all__ = [
     "chunks",
     "collections",
     "deliveries",
+    "document_values",
     "documents",
     "duties",
     "findings",

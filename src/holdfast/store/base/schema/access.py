@@ -20,6 +20,8 @@ api_keys = Table(
     # Requests per second, and in a burst; if unset, those of the settings.
     Column("rate", Double),
     Column("concurrency", Integer),
+    # Only documents that pass it exist for this key; if unset, all of the tenant's.
+    Column("filter", JSON(none_as_null=True)),
     Index("holdfast_api_keys_id", "id"),
 )
 

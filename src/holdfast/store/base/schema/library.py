@@ -14,7 +14,7 @@ from sqlalchemy import (
     text,
 )
 
-from holdfast.store.base.schema.metadata import metadata, where
+from holdfast.store.base.schema.metadata import Bytewise, metadata, where
 
 collections = Table(
     "holdfast_collections",
@@ -24,6 +24,8 @@ collections = Table(
     Column("publish_seq", BigInteger, nullable=False, server_default="0"),
     Column("title", Text, nullable=False, server_default=""),
     Column("options", JSON(none_as_null=True)),
+    # How it is searched, other than by what its documents hold: synonyms, stop words.
+    Column("search", JSON(none_as_null=True)),
     Column("created_at", Double, nullable=False, server_default="0"),
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("tenant", "id", name="holdfast_one_collection_per_id"),
@@ -45,6 +47,9 @@ documents = Table(
     Column("digest", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("options", JSON(none_as_null=True)),
+    # An object, and a list of texts, both by the user. Filters read their values from `document_values`.
+    Column("metadata", JSON(none_as_null=True)),
+    Column("labels", JSON(none_as_null=True)),
     # Facts about the published generation, written in the transaction that publishes it.
     Column("format", Text),
     Column("pages", Integer),
@@ -85,6 +90,23 @@ documents = Table(
         "id",
         **where("options IS NOT NULL AND NOT deleted"),
     ),
+)
+
+# The values of metadata and labels, one row each, for filters: see `core.document_metadata`. `position` only
+# numbers them. `whole` is set if `key` is the beginning of a longer text.
+document_values = Table(
+    "holdfast_document_values",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("path", Bytewise, nullable=False),
+    Column("kind", Bytewise, nullable=False),
+    Column("key", Bytewise, nullable=False),
+    Column("whole", Bytewise),
+    PrimaryKeyConstraint("tenant", "document", "position", name="holdfast_one_document_value_per_position"),
+    Index("holdfast_document_values_key", "tenant", "collection", "path", "kind", "key", "document"),
 )
 
 # A bulk update of all documents of a collection, which the sweep continues where it stopped: `options`

@@ -1,0 +1,119 @@
+"""Metadata and labels of documents, and their values for filters, always written together.
+
+Whoever writes values has written the document's row in the same transaction, so that two writers of one
+document follow one another. A document changes its collection together with its values.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import bindparam, delete, insert, update
+
+from holdfast.core import document_metadata
+from holdfast.core.document_metadata import LABELS
+from holdfast.core.states import Verb
+from holdfast.store.base import journal
+from holdfast.store.base.database import Database, Tx
+from holdfast.store.base.dialect import now
+from holdfast.store.base.schema import document_values, documents
+
+CLEAR = delete(document_values).where(
+    document_values.c.tenant == bindparam("b_tenant"), document_values.c.document == bindparam("b_document")
+)
+NEW = insert(document_values)
+MOVE = (
+    update(document_values)
+    .where(
+        document_values.c.tenant == bindparam("b_tenant"),
+        document_values.c.document == bindparam("b_document"),
+    )
+    .values(collection=bindparam("b_collection"))
+)
+SET = (
+    update(documents)
+    .where(
+        documents.c.tenant == bindparam("b_tenant"),
+        documents.c.id == bindparam("b_document"),
+        ~documents.c.deleted,
+    )
+    .values(metadata=bindparam("b_metadata"), labels=bindparam("b_labels"), updated_at=now())
+    .returning(documents.c.collection)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a user says about a document: metadata and labels."""
+
+    metadata: Mapping[str, Any]
+    labels: Sequence[str] = ()
+
+
+def put(tx: Tx, name: tuple[str, str], collection: str, description: Description) -> None:
+    """The values of a new document (tenant, id) are there."""
+    tenant, document = name
+    rows = dict.fromkeys(document_metadata.values(description.metadata))
+    labels = [(LABELS, document_metadata.field_value(each)) for each in description.labels]
+    common: dict[str, Any] = {"tenant": tenant, "document": document, "collection": collection}
+    values = [
+        common
+        | {
+            "position": position,
+            "path": path,
+            "kind": value.kind.value,
+            "key": value.key,
+            "whole": value.whole,
+        }
+        for position, (path, value) in enumerate([*rows, *labels])
+    ]
+    if values:
+        tx.execute(NEW, values)
+
+
+def replace(
+    tx: Tx, name: tuple[str, str], old: Description, new: Description, *, head_id: int | None, actor: str
+) -> bool:
+    """The document is described like this; False if it is gone. A change is in the journal."""
+    if _written(old) == _written(new):
+        return True
+    where = {"b_tenant": name[0], "b_document": name[1]}
+    row = tx.one(
+        SET, where | {"b_metadata": dict(new.metadata) or None, "b_labels": list(new.labels) or None}
+    )
+    if row is None:
+        return False
+    tx.execute(CLEAR, where)
+    put(tx, name, row.collection, new)
+    names = sorted(
+        each
+        for each in {**old.metadata, **new.metadata}
+        if _json(old.metadata.get(each, ...)) != _json(new.metadata.get(each, ...))
+    )
+    data: dict[str, Any] = {"document": name[1], "metadata": names}
+    if list(old.labels) != list(new.labels):
+        data["labels"] = list(new.labels)
+    entry = journal.entry(Verb.DESCRIBE, "changed", tenant=name[0], head_id=head_id, actor=actor, data=data)
+    journal.write(tx, entry)
+    return True
+
+
+def _written(description: Description) -> tuple[str, list[str]]:
+    """To compare by: for Python itself 1, 1.0 and true are the same."""
+    return _json(description.metadata), list(description.labels)
+
+
+def _json(value: Any) -> str:
+    return "" if value is ... else json.dumps(value, sort_keys=True)
+
+
+def move(tx: Tx, name: tuple[str, str], collection: str) -> None:
+    """The values are those of a document of this collection."""
+    tx.execute(MOVE, {"b_tenant": name[0], "b_document": name[1], "b_collection": collection})
+
+
+def forget(db: Database, tenant: str, document_id: str) -> None:
+    """A deleted document has no values."""
+    values = {"b_tenant": tenant, "b_document": document_id}
+    db.write("forget_values", lambda tx: tx.execute(CLEAR, values))
