@@ -31,6 +31,11 @@ STATISTICS = {
     ("holdfast_deliveries", "holdfast_deliveries_action"): "100000 14286 1",
     ("holdfast_deliveries", "holdfast_deliveries_head"): "100000 4762 25",
     ("holdfast_deliveries", "sqlite_autoindex_holdfast_deliveries_1"): "100000 1",
+    (
+        "holdfast_document_values",
+        "holdfast_document_values_key",
+    ): "100000 100000 991 981 981 100 1",
+    ("holdfast_document_values", "sqlite_autoindex_holdfast_document_values_1"): "100000 100000 1 1",
     ("holdfast_documents", "holdfast_documents_collection"): "100000 100000 991 1",
     ("holdfast_documents", "holdfast_documents_deleted"): "100 100 100 1",
     ("holdfast_documents", "holdfast_documents_digest"): "100000 1",
