@@ -120,7 +120,7 @@ def passing(db, number, condition):
 
 @given(documents=documents, conditions=st.lists(wholes, min_size=1, max_size=4))
 @settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     derandomize=True,

@@ -96,6 +96,11 @@ EXCEPTIONS: dict[str, Allowed] = {
     "search_reads.stamp_and_view": Allowed(
         "as search_reads.view, with the stamp", "as search_reads.view", ("heads",)
     ),
+    "filtered_heads.passing": Allowed(
+        "lists every document of a collection that passes a filter, in one row: with `not`, nearly all of it",
+        "a search with a filter",
+        ("documents", "heads", "document_values"),
+    ),
     "title_reads.titles": Allowed(
         "loads the titles of a collection, at first all and then those that changed",
         "the first search of a process, and one after each publication",
