@@ -205,6 +205,7 @@ VERBS = {
     Verb.ADD_ACTION: "The collection has one more action for its documents.",
     Verb.REMOVE_ACTION: "The action creates no more follow-ups.",
     Verb.SET_BUDGET: "The limits of a tenant or a collection are set; without any it has no budget.",
+    Verb.DESCRIBE: "The metadata or labels of a document are replaced.",
     Verb.WARN: "An order brings a budget to its soft limit; noted once for each limit that is set.",
 }
 
