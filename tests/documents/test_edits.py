@@ -5,7 +5,7 @@ import pytest
 from holdfast.documents import chunk
 from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import records
-from tests.documents import files, pdfs
+from tests.documents import files, pdf_layouts, pdfs
 from tests.documents.prose import Prose
 
 PARTS = 40
@@ -115,3 +115,24 @@ def test_paragraphs_that_only_grow_cost_at_most_half_as_much_again(new_chunks, b
         paid += len(found)
         changed += sum(f"account {place} was" in text for text in found)
     assert paid <= 1.5 * changed
+
+
+def running(parts):
+    """A book with a running head and foot: a title, a page number, and how many pages there are."""
+    pages = pdf_layouts.book(
+        [paragraphs[:3] for paragraphs in parts], head="Of ledgers and lost calls, {page}"
+    )
+    feet = [f"Version 3 of 2024, page {number} of {len(pages)}" for number in range(1, len(pages) + 1)]
+    return pdfs.make([[*page, (8, 200, 36, foot)] for page, foot in zip(pages, feet, strict=True)])
+
+
+@pytest.mark.g5
+@pytest.mark.parametrize("at", [0, 17, 40])
+def test_a_page_inserted_among_running_heads_costs_itself(new_chunks, at):
+    """Heads with page numbers, and feet with the number of pages, are not part of any chunk."""
+    before = story()
+    page = Prose(78).paragraphs(PARAGRAPHS)
+    found = new_chunks(running, before, [*before[:at], page, *before[at:]])
+    assert found
+    assert all(any(sentence in text for sentence in _sentences(page)) for text in found)
+    assert not any("ledgers and lost" in text or "Version 3" in text for text in found)

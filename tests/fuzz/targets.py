@@ -15,6 +15,7 @@ from holdfast.documents.parse import (
     pdf,
     pdf_characters,
     pdf_columns,
+    pdf_running_heads,
     sheets,
     sniff,
     tables,
@@ -118,7 +119,9 @@ def _pdf_columns(text: str) -> object:
 
 def _pdf_lines(text: str) -> object:
     lines = [Line(line, 0.0, 10.0, 0.0, 0.0) for line in text.split("\n") if line.strip()]
-    return list(pdf._page_blocks([lines, lines[:100]]))
+    page = pdf.PageText((pdf.PagePart(tuple(lines)), pdf.PagePart(tuple(lines[:100]))), 0.0, 20.0)
+    edges = {number: pdf_running_heads.edge_lines(lines, 0.0, 20.0) for number in (1, 2, 3)}
+    return list(pdf._page_blocks(pdf._body(page, edges, 1, 3)))
 
 
 def _fields(text: str) -> object:

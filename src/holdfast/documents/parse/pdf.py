@@ -13,7 +13,7 @@ import itertools
 import mmap
 import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
@@ -21,8 +21,9 @@ from pypdfium2 import raw
 
 from holdfast.core.errors import WorkError
 from holdfast.core.text import plain
-from holdfast.documents.parse import pdf_layout
+from holdfast.documents.parse import pdf_layout, pdf_running_heads
 from holdfast.documents.parse.pdf_characters import Line
+from holdfast.documents.parse.pdf_layout import PagePart, PageText
 from holdfast.documents.parse.records import (
     MIB,
     Format,
@@ -38,6 +39,7 @@ from holdfast.documents.parse.source import Readable
 
 LONGEST_HEADING = 160
 MAPPED = 128 * MIB
+REMEMBERED = 2 * pdf_running_heads.NEARBY
 _STOPS = ".!?:\u3002\uff01\uff1f"
 # PDFium's marks for a hyphen at a line break.
 _SOFT_HYPHENS = ("\x02", "\ufffe", "\xad")
@@ -55,6 +57,7 @@ class Pdf:
     def __init__(self, path: Readable, limits: ParseLimits) -> None:
         self._path = path
         self._limits = limits
+        self._read: dict[int, PageText] = {}
 
     def outline(self) -> Outline:
         """The outline; raises `no_text` if no page has text, as in a scan without a text layer."""
@@ -81,8 +84,23 @@ class Pdf:
     def read(self, units: UnitRange) -> list[Page]:
         """The pages of the slice."""
         with _opened(self._path) as document:
-            last = min(units.last, len(document))
-            return [Page(number, _page(document, number)) for number in range(units.first, last + 1)]
+            pages = len(document)
+            last = min(units.last, pages)
+            around = range(
+                pdf_running_heads.nearby(units.first, pages).start,
+                pdf_running_heads.nearby(max(units.first, last), pages).stop,
+            )
+            # Pages between two slices are part of both: what was read for the last one is not read again.
+            texts = {number: self._read.get(number) or _page(document, number) for number in around}
+            self._read = {number: text for number, text in texts.items() if number > last - REMEMBERED}
+        edges = {
+            number: pdf_running_heads.edge_lines(text.lines, text.low, text.high)
+            for number, text in texts.items()
+        }
+        return [
+            Page(number, tuple(_page_blocks(_body(texts[number], edges, number, pages))))
+            for number in range(units.first, last + 1)
+        ]
 
 
 def thumbnail(path: Readable, width: int) -> bytes:
@@ -135,8 +153,8 @@ def _has_text(document: pdfium.PdfDocument, number: int) -> bool:
         return False
 
 
-def _page(document: pdfium.PdfDocument, number: int) -> tuple[TextBlock, ...]:
-    """The blocks of page `number`, from 1; none for a damaged page."""
+def _page(document: pdfium.PdfDocument, number: int) -> PageText:
+    """The text of page `number`, from 1; none for a damaged page."""
     try:
         with (
             contextlib.closing(document[number - 1]) as page,
@@ -145,28 +163,40 @@ def _page(document: pdfium.PdfDocument, number: int) -> tuple[TextBlock, ...]:
             whole = text.get_text_range(errors="replace") if text.count_chars() else ""
             parts = pdf_layout.parts(page, text, whole)
             if parts is None:
-                parts = [list(_lines(text, whole))]
-            foot = page.get_height() / 10
+                parts = [PagePart(tuple(_lines(text, whole)))]
+            _left, low, _right, high = page.get_cropbox()
+            return PageText(tuple(parts), low, high)
     except pdfium.PdfiumError:
-        return ()
-    # A printed page number would change every later page when one is inserted.
-    bodies = [[line for line in part if line.top > foot or not _FOLIO.fullmatch(line.text)] for part in parts]
-    return tuple(_page_blocks(bodies if any(bodies) else parts))
+        return PageText()
 
 
-def _page_blocks(parts: list[list[Line]]) -> Iterator[TextBlock]:
+def _body(text: PageText, edges: Mapping[int, Any], number: int, pages: int) -> PageText:
+    """The text of a page without running heads, and without a page number on its own at the foot.
+
+    Either would change every later page when one is inserted.
+    """
+    text = text.without(pdf_running_heads.running_lines(edges, number, pages))
+    foot = text.low + (text.high - text.low) / 10
+    return text.without([line for line in text.lines if line.top <= foot and _FOLIO.fullmatch(line.text)])
+
+
+def _page_blocks(page: PageText) -> Iterator[TextBlock]:
     """The blocks of all parts; a sentence that a column's end cut in two is put together."""
-    lines = [line for part in parts for line in part]
+    lines = page.lines
     height = _commonest(lines) if lines else 0.0
     last: TextBlock | None = None
-    for part in parts:
-        for number, block in enumerate(_blocks(part, height)):
+    for part in page.parts:
+        for number, block in enumerate(_blocks(part.lines, height)):
             if last is not None and number == 0 and _runs_on(last, block):
                 last = TextBlock(last.role, _spelled([last.text, block.text]))
                 continue
             if last is not None:
                 yield last
             last = block
+        if part.rows and last is not None:
+            yield last
+            last = None
+        yield from (TextBlock(Role.ROW, row) for row in part.rows)
     if last is not None:
         yield last
 
@@ -221,7 +251,7 @@ def _box(text: pdfium.PdfTextPage, at: int) -> tuple[float, float, float]:
     return box.left, box.top, box.bottom
 
 
-def _blocks(lines: list[Line], height: float) -> Iterator[TextBlock]:
+def _blocks(lines: Sequence[Line], height: float) -> Iterator[TextBlock]:
     if not lines:
         return
     gaps = [gap for one, two in itertools.pairwise(lines) if 0 <= (gap := one.last_bottom - two.top) < height]
