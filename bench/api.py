@@ -97,14 +97,14 @@ def _say(words: str) -> None:
 
 @contextlib.contextmanager
 def _api(stack: workers.Stack) -> Iterator[Place]:
-    with workers.installed(stack) as house, tempfile.TemporaryFile("w+") as said:
+    with workers.installed(stack) as install, tempfile.TemporaryFile("w+") as said:
         served = ["--lanes", "bulk,follow-up"]
-        house.environment.update(SETTINGS)
-        with workers.worker(house.environment, served):
+        install.environment.update(SETTINGS)
+        with workers.worker(install.environment, served):
             process = subprocess.Popen(
                 [sys.executable, "-m", "holdfast.cli", "api", "--port", "0"],
                 cwd=places.ROOT,
-                env=workers.whole(house.environment),
+                env=workers.whole(install.environment),
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 text=True,

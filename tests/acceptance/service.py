@@ -19,7 +19,7 @@ from holdfast.chaos.proxy import Proxy
 from holdfast.chaos.stacks import Stack
 from holdfast.chaos.waiting import TooLateError, until
 from holdfast.testing.meter import Meter
-from tests.api.house import PREFIX, Client, House, Said
+from tests.api.install import PREFIX, ApiInstall, ApiResponse, Client
 from tests.worker.programs import Program
 
 DONE_WITHIN = 90.0
@@ -32,7 +32,7 @@ T = TypeVar("T")
 class Service:
     """One API, its workers, and everything between them."""
 
-    hold_against_openapi = House.hold_against_openapi
+    hold_against_openapi = ApiInstall.hold_against_openapi
 
     def __init__(self, stack: Stack, meter: Meter, **changes: object) -> None:
         self.stack, self.meter = stack, meter
@@ -139,10 +139,10 @@ class Service:
         return made
 
 
-def at_once(number: int, do: Callable[[int], Said]) -> Sequence[Said]:
+def at_once(number: int, do: Callable[[int], ApiResponse]) -> Sequence[ApiResponse]:
     """What so many clients were answered who asked in the same moment."""
     start = threading.Barrier(number)
-    answers: list[Said | None] = [None] * number
+    answers: list[ApiResponse | None] = [None] * number
 
     def ask(place: int) -> None:
         start.wait(30)

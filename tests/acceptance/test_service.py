@@ -9,7 +9,7 @@ from holdfast.chaos import stacks
 from holdfast.testing.meter import Meter
 from tests.acceptance.servers import all_servers
 from tests.acceptance.service import Service, at_once
-from tests.jobs.house import Author
+from tests.jobs.install import Author
 from tests.webhooks.receiver import Receiver
 
 pytestmark = pytest.mark.timeout(300)

@@ -33,7 +33,7 @@ def followed(client, document):
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_each_sort_of_action_is_done_with_a_document_that_becomes_ready(house, client, sort):
+def test_each_sort_of_action_is_done_with_a_document_that_becomes_ready(install, client, sort):
     """Its result and cost are shown with the document, and counted with the action."""
     action = added(client, sort, name="mine")["action"]
     document = client.indexed(TEXT)
@@ -56,13 +56,13 @@ def test_an_analyser_sees_the_text_and_its_chunks(small):
     }
 
 
-def test_an_action_is_done_at_once_with_what_is_ready(house, client):
+def test_an_action_is_done_at_once_with_what_is_ready(install, client):
     """And again with each new generation, once."""
     document = client.indexed(TEXT)
     added(client, "analyse")
-    house.work()
+    install.work()
     client.put(f"documents/{document['id']}/content", {"text": TEXT + " Then he left."})
-    house.work()
+    install.work()
     found = followed(client, document)
     assert [(each["generation"], each["status"]) for each in found] == [(2, "success"), (1, "success")]
 
@@ -78,7 +78,7 @@ def test_two_clicks_are_one_action(small):
     assert added(client, "analyse", name="other")["action"]["id"] != first["action"]["id"]
 
 
-def test_many_clicks_at_once_are_one_action_and_one_of_them_has_its_secret(house, client, receiver):
+def test_many_clicks_at_once_are_one_action_and_one_of_them_has_its_secret(install, client, receiver):
     """Whoever made it is shown what was drawn; the others are told that it is there."""
     client.collection()
     body = {"sort": "webhook", "params": {"url": receiver.url}}
@@ -89,22 +89,22 @@ def test_many_clicks_at_once_are_one_action_and_one_of_them_has_its_secret(house
     assert len([each for each in said if each.json["secret"]]) == 1
 
 
-def test_a_removed_action_is_gone_and_may_be_added_anew(house, client):
+def test_a_removed_action_is_gone_and_may_be_added_anew(install, client):
     """What waited because of it is cancelled."""
     action = added(client, "analyse")["action"]
     document = client.text(TEXT)
-    house.worker.engine.work_off(lanes=["interactive"])
+    install.worker.engine.work_off(lanes=["interactive"])
     assert client.call("DELETE", f"collections/shelf/actions/{action['id']}").json["action"]["running"] == 1
     assert client.call("DELETE", f"collections/shelf/actions/{action['id']}").code == "unknown_action"
-    house.work()
+    install.work()
     assert [each["status"] for each in followed(client, document)] == ["cancelled"]
     assert client.get("collections/shelf/actions").json == {"actions": []}
     added(client, "analyse")
-    house.work()
+    install.work()
     assert [each["status"] for each in followed(client, document)] == ["cancelled", "success"]
 
 
-def test_a_collection_takes_its_actions_along_when_it_is_deleted(house, client):
+def test_a_collection_takes_its_actions_along_when_it_is_deleted(install, client):
     """One of the same name starts with none."""
     added(client, "analyse")
     client.text(TEXT)
@@ -112,7 +112,7 @@ def test_a_collection_takes_its_actions_along_when_it_is_deleted(house, client):
     client.collection()
     assert client.get("collections/shelf/actions").json == {"actions": []}
     client.indexed(TEXT)
-    assert house.worker.engine.work_off() == []
+    assert install.worker.engine.work_off() == []
 
 
 WRONG = [
@@ -165,7 +165,7 @@ def test_an_analyser_that_answers_nonsense_fails_its_follow_up_alone(small):
     assert client.get("collections/shelf/actions").json["actions"][0]["failed"] == 1
 
 
-def test_a_webhook_is_told_and_shown_and_its_secret_never_again(house, client, receiver):
+def test_a_webhook_is_told_and_shown_and_its_secret_never_again(install, client, receiver):
     """A secret is drawn and shown once; neither lists nor deliveries have it."""
     made = added(client, "webhook", {"url": receiver.url})
     secret = made["secret"]
@@ -182,7 +182,7 @@ def test_a_webhook_is_told_and_shown_and_its_secret_never_again(house, client, r
     assert [each["status"] for each in followed(client, document)] == ["success"]
 
 
-def test_deliveries_are_listed_by_state_and_page_and_sent_again(house, client, receiver):
+def test_deliveries_are_listed_by_state_and_page_and_sent_again(install, client, receiver):
     """The newest first; one that failed is sent again by a person."""
     receiver.script = [410]
     added(client, "webhook", {"url": receiver.url, "secret": "a secret of ours, long enough"})
@@ -195,7 +195,7 @@ def test_deliveries_are_listed_by_state_and_page_and_sent_again(house, client, r
     assert (failed["error"], failed["last_status"]) == ("webhook_gone", 410)
     assert client.post(f"deliveries/{failed['id']}/resend").status == 202
     assert client.post(f"deliveries/{failed['id']}/resend").code == "delivery_busy"
-    house.work()
+    install.work()
     assert client.get(f"deliveries/{failed['id']}").json["state"] == "delivered"
     assert client.get("deliveries?state=failed").json["deliveries"] == []
     assert client.post("deliveries/nothing/resend").code == "unknown_delivery"
@@ -204,11 +204,11 @@ def test_deliveries_are_listed_by_state_and_page_and_sent_again(house, client, r
 
 def test_one_who_may_only_read_changes_nothing(small, receiver):
     """403 for one's own things, and nothing happens."""
-    house, client = small, small.client
+    install, client = small, small.client
     added(client, "webhook", {"url": receiver.url})
     client.indexed(TEXT)
     (sent,) = client.get("deliveries").json["deliveries"]
-    reader = house.key("default", "read")
+    reader = install.key("default", "read")
     for method, path in (
         ("POST", "collections/shelf/actions"),
         ("DELETE", "collections/shelf/actions/1"),

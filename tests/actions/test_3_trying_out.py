@@ -11,12 +11,12 @@ def hook(client, url):
     return made["action"]["id"], made["secret"]
 
 
-def test_a_test_is_signed_and_its_answer_is_shown(house, client, receiver):
+def test_a_test_is_signed_and_its_answer_is_shown(install, client, receiver):
     """It says that it is a test, and is no follow-up of any document."""
     number, secret = hook(client, receiver.url)
     said = client.post(f"{URL}/{number}/test")
     assert (said.status, said.json["event"], said.json["state"]) == (202, "webhook.test", "pending")
-    house.work()
+    install.work()
     (came,) = receiver.came
     at = int(came.headers["holdfast-signature"].split(",")[0].removeprefix("t="))
     assert came.headers["holdfast-signature"] == webhook.signature(secret, came.body, at)
@@ -27,22 +27,22 @@ def test_a_test_is_signed_and_its_answer_is_shown(house, client, receiver):
     assert client.get(URL).json["actions"][0]["fired"] == 0
 
 
-def test_a_test_that_did_not_land_is_tried_at_once_by_the_next_click(house, client, receiver):
+def test_a_test_that_did_not_land_is_tried_at_once_by_the_next_click(install, client, receiver):
     """The answer of the receiver is shown meanwhile; no second test piles up behind it."""
     number, _ = hook(client, receiver.url)
     receiver.script = [500]
     first = client.post(f"{URL}/{number}/test").json["id"]
-    house.work()
+    install.work()
     shown = client.get(f"deliveries/{first}").json
     assert (shown["state"], shown["last_status"]) == ("pending", 500)
     assert client.post(f"{URL}/{number}/test").json["id"] == first
-    house.work()
+    install.work()
     assert receiver.ids() == [first, first]
     assert client.get(f"deliveries/{first}").json["state"] == "delivered"
     assert client.post(f"{URL}/{number}/test").json["id"] != first
 
 
-def test_only_webhooks_of_ones_own_are_tried_out(house, client, receiver):
+def test_only_webhooks_of_ones_own_are_tried_out(install, client, receiver):
     """Not another sort, not a removed one, not another tenant's, and not with a key that only reads."""
     number, _ = hook(client, receiver.url)
     prompt = client.post(URL, {"sort": "prompt", "params": {"instruction": "Sum it up."}}).json["action"][
@@ -54,17 +54,17 @@ def test_only_webhooks_of_ones_own_are_tried_out(house, client, receiver):
     assert client.call("DELETE", f"{URL}/{number}").status == 200
     assert client.post(f"{URL}/{number}/test").code == "unknown_action"
     mine, _ = hook(client, receiver.url)
-    assert house.key("default", "read").post(f"{URL}/{mine}/test").status == 403
-    assert house.key("ben", "read", "write").post(f"{URL}/{mine}/test").status == 404
-    house.work()
+    assert install.key("default", "read").post(f"{URL}/{mine}/test").status == 403
+    assert install.key("ben", "read", "write").post(f"{URL}/{mine}/test").status == 404
+    install.work()
     assert receiver.came == []
 
 
-def test_removing_a_webhook_ends_its_test(house, client, receiver):
+def test_removing_a_webhook_ends_its_test(install, client, receiver):
     """What is on its way is cancelled with the action."""
     number, _ = hook(client, receiver.url)
     test = client.post(f"{URL}/{number}/test").json["id"]
     client.call("DELETE", f"{URL}/{number}")
-    house.work()
+    install.work()
     assert receiver.came == []
     assert client.get(f"deliveries/{test}").json["state"] == "cancelled"

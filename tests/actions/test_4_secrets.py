@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from holdfast.kinds import webhook, webhook_signature
-from tests.api.house import House
+from tests.api.install import ApiInstall
 
 KEY = "k" * 32
 URL = "collections/shelf/actions"
@@ -12,11 +12,11 @@ URL = "collections/shelf/actions"
 
 @pytest.fixture
 def opened(database_url, tmp_path):
-    """`opened(key)` is a house on the one database, whose processes have this key."""
+    """`opened(key)` is an installation on the one database, whose processes have this key."""
     made = []
 
     def one(key):
-        made.append(House(database_url, tmp_path / "data", webhook_private=True, webhook_key=key))
+        made.append(ApiInstall(database_url, tmp_path / "data", webhook_private=True, webhook_key=key))
         return made[-1]
 
     yield one
@@ -36,32 +36,32 @@ def is_signed(came, secret):
     return came.headers["holdfast-signature"] == webhook.signature(secret, came.body, at)
 
 
-def contents(house):
+def contents(install):
     """Every text and every byte that the tables of webhooks hold."""
-    with house.runtime.db.engine.connect() as connection:
+    with install.runtime.db.engine.connect() as connection:
         tables = ("actions", "deliveries", "runs", "journal", "idempotency")
         return str([connection.execute(text(f"SELECT * FROM holdfast_{name}")).all() for name in tables])
 
 
 def test_a_secret_that_was_drawn_is_not_in_the_database(opened, receiver):
     """It signs all the same, at a document's end and in a test."""
-    house = opened(KEY)
-    number, secret = hook(house.client, receiver)
-    house.client.post(f"{URL}/{number}/test")
-    house.client.text("Some words.")
-    house.work()
+    install = opened(KEY)
+    number, secret = hook(install.client, receiver)
+    install.client.post(f"{URL}/{number}/test")
+    install.client.text("Some words.")
+    install.work()
     assert {came.event["event"] for came in receiver.came} == {"webhook.test", "document.ready"}
     assert all(is_signed(came, secret) for came in receiver.came)
     assert len(secret) == 43
-    assert secret not in contents(house)
-    assert KEY not in contents(house)
+    assert secret not in contents(install)
+    assert KEY not in contents(install)
 
 
 def test_without_its_key_a_delivery_waits_and_says_why(opened, receiver):
     """Not signed with something else: it is tried again, and lands when the key is back."""
-    house = opened(KEY)
-    number, secret = hook(house.client, receiver)
-    event = house.client.post(f"{URL}/{number}/test").json["id"]
+    install = opened(KEY)
+    number, secret = hook(install.client, receiver)
+    event = install.client.post(f"{URL}/{number}/test").json["id"]
     for other in (None, "x" * 32):
         poor = opened(other)
         poor.work()
@@ -70,7 +70,7 @@ def test_without_its_key_a_delivery_waits_and_says_why(opened, receiver):
         assert "WEBHOOK_KEY" in shown["last_error"]
         assert poor.client.post(f"{URL}/{number}/test").json["id"] == event  # at once, not after its pause
     assert receiver.came == []
-    house.work()
+    install.work()
     (came,) = receiver.came
     assert is_signed(came, secret)
 
@@ -78,14 +78,14 @@ def test_without_its_key_a_delivery_waits_and_says_why(opened, receiver):
 def test_secrets_from_before_and_secrets_that_were_given_sign_as_ever(opened, receiver):
     """The key concerns what is drawn from now on."""
     before, given = hook(opened(None).client, receiver)[1], "a secret of mine, long enough"
-    house = opened(KEY)
-    hook(house.client, receiver, secret=given)
-    house.client.text("Some words.")
-    house.work()
+    install = opened(KEY)
+    hook(install.client, receiver, secret=given)
+    install.client.text("Some words.")
+    install.work()
     assert len(receiver.came) == 2
     for secret in (before, given):
         assert [is_signed(came, secret) for came in receiver.came].count(True) == 1
-    said = house.client.post(
+    said = install.client.post(
         URL,
         {
             "sort": "webhook",

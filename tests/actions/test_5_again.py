@@ -12,7 +12,7 @@ def failed(client):
     """A document whose follow-up has failed, and the action."""
     made = client.indexed(TEXT)
     action = client.post("collections/shelf/actions", BAD).json["action"]["id"]
-    client.house.work()
+    client.install.work()
     return made["id"], action
 
 
@@ -20,7 +20,7 @@ def follow_up(client, document):
     return client.get(f"documents/{document}/actions").json["follow_ups"][0]
 
 
-def test_a_failed_follow_up_is_explained_and_retried(house, client, monkeypatch):
+def test_a_failed_follow_up_is_explained_and_retried(install, client, monkeypatch):
     """The API says why it failed, does it once more, and shows the new run in place of the failed one."""
     document, action = failed(client)
     before = follow_up(client, document)
@@ -30,7 +30,7 @@ def test_a_failed_follow_up_is_explained_and_retried(house, client, monkeypatch)
     monkeypatch.setattr("tests.actions.analysers.bad", lambda text, passages: {"length": len(text)})
     said = client.post(f"documents/{document}/actions/{action}/retry")
     assert (said.status, said.json["status"]) == (202, "queued")
-    house.work()
+    install.work()
     after = follow_up(client, document)
     assert (after["status"], after["result"]["found"]) == ("success", {"length": len(TEXT)})
     assert after["run_id"] != before["run_id"]
@@ -38,12 +38,12 @@ def test_a_failed_follow_up_is_explained_and_retried(house, client, monkeypatch)
     assert (again.status, again.code) == (409, "nothing_to_retry")
 
 
-def test_the_command_line_knows_its_subject(house, client, monkeypatch, capsys):
+def test_the_command_line_knows_its_subject(install, client, monkeypatch, capsys):
     """`why` and `retry` take `document:ID#action:N`."""
     document, action = failed(client)
     subject = f"document:{document}#action:{action}"
-    monkeypatch.setenv("HOLDFAST_DATABASE_URL", house.settings.database_url.get_secret_value())
-    monkeypatch.setenv("HOLDFAST_DATA_DIR", str(house.settings.data_dir))
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", install.settings.database_url.get_secret_value())
+    monkeypatch.setenv("HOLDFAST_DATA_DIR", str(install.settings.data_dir))
     holdfast = caller(monkeypatch, capsys)
     assert "Failed:" in holdfast("why", subject)[1]
     code, out, _ = holdfast("retry", subject)
@@ -52,7 +52,7 @@ def test_the_command_line_knows_its_subject(house, client, monkeypatch, capsys):
     assert holdfast("retry", subject)[0] == 3
 
 
-def test_a_run_says_what_it_does(house, client):
+def test_a_run_says_what_it_does(install, client):
     """Indexing, a follow-up and its failure have lines in their logs, and the page shows them."""
     document, _action = failed(client)
     indexed = client.get(f"runs/{client.get(f'documents/{document}').json['run_id']}/log").json
@@ -64,5 +64,5 @@ def test_a_run_says_what_it_does(house, client):
     told = [line["text"] for line in client.get(f"runs/{run_id}/log").json["lines"]]
     assert told[0] == "read 1 chunk of 1 page"
     assert told[-1].startswith("failed: ")
-    with urllib.request.urlopen(f"http://127.0.0.1:{house.port}/runs/{run_id}") as page:
+    with urllib.request.urlopen(f"http://127.0.0.1:{install.port}/runs/{run_id}") as page:
         assert "read 1 chunk of 1 page" in page.read().decode()

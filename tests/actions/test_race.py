@@ -17,7 +17,7 @@ from holdfast.store.features import open_database
 from holdfast.store.follow_ups import deliveries as made
 from holdfast.store.follow_ups import delivery_attempts
 from holdfast.store.views import reads
-from tests.actions import cast
+from tests.actions import crash_processes
 from tests.webhooks.receiver import Receiver
 
 pytestmark = pytest.mark.g4
@@ -56,7 +56,8 @@ class Moody(Receiver):
         at = int(came.headers["holdfast-signature"].partition(",")[0].removeprefix("t="))
         checks = {
             "committed": delivery_attempts.one(self.db, tenant, came.id) is not None,
-            "signed": came.headers["holdfast-signature"] == webhook.signature(cast.SECRET, came.body, at),
+            "signed": came.headers["holdfast-signature"]
+            == webhook.signature(crash_processes.SECRET, came.body, at),
             "its own key": came.headers["idempotency-key"] == came.id == came.event["id"],
             "true": self.is_true(tenant, came.event),
         }
@@ -101,7 +102,7 @@ def test_the_life_of_an_event_passes_every_point_there_is(db, receiver):
     """What a peaceful life passes is where the others die; a point that is new in these modules is on it."""
     source = Path(holdfast.__file__).parent
     named = {point for path in SOURCES for point in points_in(source / path)}
-    met = cast.passed(str(db.engine.url.render_as_string(hide_password=False)), receiver.url)
+    met = crash_processes.passed(str(db.engine.url.render_as_string(hide_password=False)), receiver.url)
     assert named <= set(met)
     assert {f"{name}.commit" for name in ("request", "claim", "put_back", "cancel", "fail")} <= set(met)
     assert set(ending(db)) == set(made.ENDINGS.values())
@@ -118,7 +119,7 @@ def ending(db):
 @pytest.mark.parametrize("where", ["delivering", "anywhere"])
 def test_each_event_fires_once_and_arrives_at_least_once_whoever_dies(db, receiver, database_url, where):
     """No event is missing, doubled or early, whatever point of its life each of eight processes dies at."""
-    points = cast.passed(database_url, receiver.url)
+    points = crash_processes.passed(database_url, receiver.url)
     if where == "delivering":
         points = [point for point in points if point.partition(".")[0] in DELIVERING]
     points += points[: -len(points) % CROWD]
@@ -130,16 +131,18 @@ def test_each_event_fires_once_and_arrives_at_least_once_whoever_dies(db, receiv
 
 def kill(url, receiver, points, number):
     """Eight processes at once, each dead at its point; then a ninth has brought all to its end."""
-    go = cast.CONTEXT.Barrier(len(points))
-    victims = [cast.started(url, receiver.url, go, at, number + place) for place, at in enumerate(points)]
+    go = crash_processes.CONTEXT.Barrier(len(points))
+    victims = [
+        crash_processes.started(url, receiver.url, go, at, number + place) for place, at in enumerate(points)
+    ]
     for victim in victims:
-        victim.join(cast.DEADLINE)
+        victim.join(crash_processes.DEADLINE)
     died = {at: victim.exitcode for at, victim in zip(points, victims, strict=True)}
     for victim in victims:
         victim.kill()
     assert set(died.values()) == {-signal.SIGKILL}, died
-    survivor = cast.started(url, receiver.url)
-    survivor.join(cast.DEADLINE)
+    survivor = crash_processes.started(url, receiver.url)
+    survivor.join(crash_processes.DEADLINE)
     assert survivor.exitcode == 0
 
 
@@ -192,7 +195,7 @@ def arrived(db, receiver):
     kept = db.look(select(deliveries))
     shown = {
         each.id: each
-        for tenant in cast.TENANTS
+        for tenant in crash_processes.TENANTS
         for each in delivery_attempts.page(db, tenant, state=None, limit=9999)
     }
     bodies = {row.id: bytes(row.body) for row in kept}

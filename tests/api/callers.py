@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import faults
-from tests.api.house import Client, House, Said
+from tests.api.install import ApiInstall, ApiResponse, Client
 from tests.races import actor
 
 CONTEXT = actor.CONTEXT
-CONTEXT.set_forkserver_preload(["pytest", "tests.races.actor", "tests.actions.cast", "tests.api.callers"])
+CONTEXT.set_forkserver_preload(
+    ["pytest", "tests.races.actor", "tests.actions.crash_processes", "tests.api.callers"]
+)
 DEADLINE = 120.0
 CROWD = 8
 STEPS = ("upload", "index", "job")
 MOST_TURNS = 50
 
 
-class Bare(House):
-    """A house whose answers nobody compares with its description: making that takes longer than a life."""
+class Bare(ApiInstall):
+    """An installation whose answers nobody compares with its description: making that takes longer than a life."""
 
     def described(self) -> dict[str, Any]:
         return {}
@@ -34,7 +36,7 @@ def content(turn: int) -> bytes:
     return f"What everybody has in turn {turn}.".encode()
 
 
-def ask(client: Client, step: str, turn: int, key: str) -> Said:
+def ask(client: Client, step: str, turn: int, key: str) -> ApiResponse:
     """One request; whoever makes it again with the same key gets the same answer."""
     headers = {"Idempotency-Key": key} if key else {}
     if step == "upload":
@@ -45,7 +47,7 @@ def ask(client: Client, step: str, turn: int, key: str) -> Said:
     return client.post(f"documents/{made}/index", {"mode": "retry"}, headers=headers)
 
 
-def told(said: Said) -> tuple[str, str]:
+def told(said: ApiResponse) -> tuple[str, str]:
     """What became of the request, and the run that it is about."""
     body = said.json
     if said.status == 409:
@@ -65,14 +67,14 @@ def perform(url: str, folder: Path, go: Any, pipe: Connection, number: int, at: 
             os.kill(os.getpid(), signal.SIGKILL)
 
     begin = number // CROWD * MOST_TURNS  # no crowd hands in what one before it has
-    with closing(Bare(url, folder)) as house:
+    with closing(Bare(url, folder)) as install:
         go.wait(DEADLINE)
         for turn in range(begin, begin + MOST_TURNS):
             faults.arm(die if turn > begin else None)
             for step in STEPS:
                 pipe.send((step, turn, None))
                 key = f"{number}-{turn}-{step}" if turn > begin else ""
-                pipe.send((step, turn, told(ask(house.client, step, turn, key))))
+                pipe.send((step, turn, told(ask(install.client, step, turn, key))))
         faults.arm(None)
 
 

@@ -1,29 +1,29 @@
-"""A house on each database."""
+"""An installation on each database."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.api.house import Client, House
+from tests.api.install import ApiInstall, Client
 
 
 @pytest.fixture
-def house(database_url: str, tmp_path: Path) -> Iterator[House]:
-    made = House(database_url, tmp_path / "data", webhook_private=True)
+def install(database_url: str, tmp_path: Path) -> Iterator[ApiInstall]:
+    made = ApiInstall(database_url, tmp_path / "data", webhook_private=True)
     yield made
     made.close()
 
 
 @pytest.fixture
-def small(sqlite_url: str, tmp_path: Path) -> Iterator[House]:
-    """A house for what is decided before any database is asked; its limits are low."""
-    made = House(sqlite_url, tmp_path / "data", most_bytes=200_000, most_json=20_000, body_pause=1.0)
+def small(sqlite_url: str, tmp_path: Path) -> Iterator[ApiInstall]:
+    """An installation for what is decided before any database is asked; its limits are low."""
+    made = ApiInstall(sqlite_url, tmp_path / "data", most_bytes=200_000, most_json=20_000, body_pause=1.0)
     yield made
     made.close()
 
 
 @pytest.fixture
-def client(house: House) -> Client:
+def client(install: ApiInstall) -> Client:
     """Somebody on this machine, while there are no keys."""
-    return house.client
+    return install.client

@@ -24,7 +24,7 @@ def test_making_it_again_as_it_is_changes_nothing(client):
     assert (said.status, said.code) == (409, "collection_exists")
 
 
-def test_changed_options_ask_for_every_document_again(client, house):
+def test_changed_options_ask_for_every_document_again(client, install):
     """The answer says for how many; null goes back to the default."""
     client.indexed("Some words about anchors.")
     said = client.call("PATCH", "collections/shelf", {"title": "Renamed", "options": {"chunk_size": 64}})

@@ -28,15 +28,15 @@ FIELDS = {
 }
 
 
-def test_a_file_is_taken_in_and_then_searchable(client, house):
+def test_a_file_is_taken_in_and_then_searchable(client, install):
     """202 says that it will be done; the workers of its lane are woken; then it answers questions."""
     client.collection()
     said = client.upload("collections/shelf/documents", b"The anchor holds fast.", "harbour.txt", lane="bulk")
     assert said.status == 202
     assert said.json["disposition"] == "accepted"
     assert said.json["run"]["status"] == "queued"
-    assert house.sender.lanes == {"bulk": 1}
-    house.work()
+    assert install.sender.lanes == {"bulk": 1}
+    install.work()
     found = client.get(f"documents/{said.json['document']['id']}")
     assert found.headers["etag"] == '"1"'
     assert set(found.json) > FIELDS
@@ -47,12 +47,12 @@ def test_a_file_is_taken_in_and_then_searchable(client, house):
     assert "holds fast" in hits[0]["text"]
 
 
-def test_the_same_bytes_are_the_same_document(client, house):
+def test_the_same_bytes_are_the_same_document(client, install):
     """200 and `duplicate` while it runs, `unchanged` when it is done; no second document either way."""
     made = client.text("The same words.")
     again = client.post("collections/shelf/documents", {"text": "The same words."})
     assert (again.status, again.json["disposition"]) == (200, "duplicate")
-    house.work()
+    install.work()
     again = client.upload("collections/shelf/documents", b"The same words.", "other.txt")
     assert (again.status, again.json["disposition"]) == (200, "unchanged")
     assert again.json["document"]["id"] == made["id"]
@@ -76,13 +76,13 @@ def test_of_eight_simultaneous_uploads_one_makes_the_document(client):
 
 
 @pytest.mark.g6
-def test_asking_for_what_is_under_way_is_refused_with_a_sentence(client, house):
+def test_asking_for_what_is_under_way_is_refused_with_a_sentence(client, install):
     """409 names the run, its generation and how far it is; the journal has it."""
     made = client.text("Some words.")
     said = client.post(f"documents/{made['id']}/index", {"mode": "retry"})
     assert (said.status, said.code) == (409, "duplicate")
     assert said.message == "A title is already in progress (queued)"
-    house.begun()
+    install.begun()
     said = client.post(f"documents/{made['id']}/index", {"mode": "force"})
     assert said.message == "A title is already in progress (indexing, 0 %)"
     active = said.json["error"]["active"]
@@ -91,7 +91,7 @@ def test_asking_for_what_is_under_way_is_refused_with_a_sentence(client, house):
     assert client.get("bill").json["refused_duplicates"] == 2
 
 
-def test_the_three_ways_to_ask_again(client, house):
+def test_the_three_ways_to_ask_again(client, install):
     """`retry` leaves success alone, `force` does not, and `replace` ends what is under way."""
     made = client.indexed("Some words.")
     path = f"documents/{made['id']}/index"
@@ -104,7 +104,7 @@ def test_the_three_ways_to_ask_again(client, house):
     assert [one["status"] for one in runs] == ["queued", "cancelled", "success"]
 
 
-def test_new_content_supersedes_and_the_old_answers_until_then(client, house):
+def test_new_content_supersedes_and_the_old_answers_until_then(client, install):
     """A reader sees the old generation, whole, until the new one is published."""
     made = client.indexed("Old words.")
     said = client.put(f"documents/{made['id']}/content", {"text": "New words."})
@@ -112,7 +112,7 @@ def test_new_content_supersedes_and_the_old_answers_until_then(client, house):
     before = client.get(f"documents/{made['id']}").json
     assert (before["index_generation"], before["published_generation"], before["ready"]) == (2, 1, True)
     assert client.get(f"documents/{made['id']}/chunks").json["chunks"][0]["text"] == "Old words."
-    house.work()
+    install.work()
     assert client.get(f"documents/{made['id']}/chunks").json["chunks"][0]["text"] == "New words."
 
 
@@ -141,7 +141,7 @@ def test_a_generation_that_has_moved_stops_a_request(client):
     assert client.put(f"{path}/content", {"text": "x"}, headers={"If-Match": "soon"}).code == "bad_if_match"
 
 
-def test_a_run_is_cancelled_once(client, house):
+def test_a_run_is_cancelled_once(client, install):
     """What was published stays; there is nothing to cancel a second time."""
     made = client.indexed("Some words.")
     client.post(f"documents/{made['id']}/index", {"mode": "force"})
@@ -170,7 +170,7 @@ def test_documents_are_listed_page_by_page(client):
     assert sorted(made) == seen
 
 
-def test_a_failed_document_says_why(client, house):
+def test_a_failed_document_says_why(client, install):
     """Code and message are those of the run."""
     found = client.indexed(" \n ")
     assert (found["index_status"], found["error"]["code"]) == ("failed", "no_text")
@@ -192,14 +192,14 @@ class Page(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_a_document_may_come_from_an_address_and_be_fetched_again(client, house, monkeypatch):
+def test_a_document_may_come_from_an_address_and_be_fetched_again(client, install, monkeypatch):
     """What is there now is what it wants; nothing happens if that is as it was."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as site:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{site.server_port}/page.txt"
         client.collection()
         made = client.post("collections/shelf/documents", {"url": url}).json["document"]
-        house.work()
+        install.work()
         assert client.post(f"documents/{made['id']}/refresh").json["disposition"] == "unchanged"
         monkeypatch.setattr(Page, "text", b"It has changed.")
         assert client.post(f"documents/{made['id']}/refresh").json["disposition"] == "superseding"
@@ -227,11 +227,11 @@ def test_of_eight_who_saw_the_same_generation_one_may_change_it(client):
     assert (found["digest"], found["index_generation"]) == (winner.json["document"]["digest"], 2)
 
 
-def test_over_budget_is_refused_before_anything_is_spent(client, house):
+def test_over_budget_is_refused_before_anything_is_spent(client, install):
     """402 says whose budget it is, and names the document."""
     client.collection()
     used_up = {"tenant": "default", "scope": "tenant", "hard_limit": 0}
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
     said = client.post("collections/shelf/documents", {"text": "Some words."})
     assert (said.status, said.code) == (402, "over_budget")
     assert said.message == "the budget of the tenant is used up; raise it, then retry"
@@ -259,14 +259,14 @@ def test_a_defect_is_told_without_its_inside(client, monkeypatch):
     assert said.headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_documents_options_are_changed_and_it_is_indexed_anew(client, house):
+def test_a_documents_options_are_changed_and_it_is_indexed_anew(client, install):
     """202 and a new generation; a title alone is 200; what cannot be followed is refused."""
     made = client.text("Words of copper. " * 200)
-    house.work()
+    install.work()
     path = f"documents/{made['id']}"
     said = client.call("PATCH", path, {"options": {"chunk_size": 32}})
     assert (said.status, said.json["disposition"]) == (202, "superseding")
-    house.work()
+    install.work()
     assert client.get(path).json["options"] == {"chunk_size": 32}
     said = client.call("PATCH", path, {"title": "Copper"})
     assert (said.status, said.json["document"]["title"]) == (200, "Copper")

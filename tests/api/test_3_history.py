@@ -48,7 +48,7 @@ def test_the_journal_is_read_on_from_where_the_last_page_ended(client):
     assert "publish" in verbs
 
 
-def test_chunks_are_read_page_by_page_of_one_generation(client, house):
+def test_chunks_are_read_page_by_page_of_one_generation(client, install):
     """A cursor of a generation that was replaced since is refused, not mixed up."""
     client.post("collections", {"id": "shelf", "options": {"chunk_size": 16}})
     made = client.indexed("\n\n".join(f"Paragraph {n} has its own few words to say." for n in range(6)))
@@ -58,7 +58,7 @@ def test_chunks_are_read_page_by_page_of_one_generation(client, house):
     assert len(first["chunks"]) == 2
     assert len(first["chunks"]) + len(rest["chunks"]) == made["chunks"]
     client.put(f"documents/{made['id']}/content", {"text": "All new."})
-    house.work()
+    install.work()
     assert client.get(f"{path}?cursor={first['next']}").code == "stale_cursor"
     assert client.get(f"{path}?cursor=1").code == "bad_cursor"
 
@@ -69,24 +69,24 @@ def picture_of(client, made):
     return said.raw
 
 
-def test_a_thumbnail_is_drawn_when_somebody_first_looks(client, house):
+def test_a_thumbnail_is_drawn_when_somebody_first_looks(client, install):
     """It is kept from then on; what is not published yet has none."""
     queued = client.text("Some words of a page.")
     assert client.get(f"documents/{queued['id']}/thumbnail").code == "no_thumbnail"
-    house.work()
+    install.work()
     picture = picture_of(client, queued)
     assert Image.open(io.BytesIO(picture)).size == (320, 452)
-    found = documents.document(house.runtime.db, "default", queued["id"])
+    found = documents.document(install.runtime.db, "default", queued["id"])
     assert found.thumbnail == hashlib.sha256(picture).hexdigest()
     assert picture_of(client, queued) == picture
 
 
-def test_a_thumbnail_is_of_the_published_generation(client, house):
+def test_a_thumbnail_is_of_the_published_generation(client, install):
     """While a new content waits it shows the old one, and afterwards the new; its address says how long."""
     made = client.indexed("Some words of a page.")
     client.put(f"documents/{made['id']}/content", {"text": "# All new\n\nAnd more of it than before."})
     before = picture_of(client, made)
-    house.work()
+    install.work()
     after = picture_of(client, made)
     assert before != after
     kept = [
@@ -96,27 +96,27 @@ def test_a_thumbnail_is_of_the_published_generation(client, house):
     assert kept == ["no-store", "private, max-age=604800"]
 
 
-def test_a_picture_of_a_text_that_was_replaced_meanwhile_is_not_kept(client, house):
+def test_a_picture_of_a_text_that_was_replaced_meanwhile_is_not_kept(client, install):
     """A publication between drawing and keeping: the next one who looks sees the new text."""
     made = client.indexed("Some words of a page.")
-    old = documents.document(house.runtime.db, "default", made["id"])
+    old = documents.document(install.runtime.db, "default", made["id"])
     client.put(f"documents/{made['id']}/content", {"text": "All new."})
-    house.work()
-    assert not thumbnails.keep(house.runtime.db, old, "0" * 64)
-    assert documents.document(house.runtime.db, "default", made["id"]).thumbnail is None
+    install.work()
+    assert not thumbnails.keep(install.runtime.db, old, "0" * 64)
+    assert documents.document(install.runtime.db, "default", made["id"]).thumbnail is None
 
 
-def test_what_cannot_be_drawn_is_shown_as_a_plain_sheet(client, house):
+def test_what_cannot_be_drawn_is_shown_as_a_plain_sheet(client, install):
     """Its drawing is not tried again for everybody who looks."""
     made = client.indexed("Some words of a page.")
     change = schema.documents.update().values(format="docx")
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(change))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(change))
     picture = picture_of(client, made)
-    assert picture == house.runtime.parser.placeholder(Format.DOCX)
-    assert documents.document(house.runtime.db, "default", made["id"]).thumbnail is not None
+    assert picture == install.runtime.parser.placeholder(Format.DOCX)
+    assert documents.document(install.runtime.db, "default", made["id"]).thumbnail is not None
 
 
-def test_why_tells_the_whole_story(client, house):
+def test_why_tells_the_whole_story(client, install):
     """Each generation with its tasks, and the journal."""
     made = client.indexed("Some words.")
     told = client.get(f"documents/{made['id']}/why").json
@@ -125,7 +125,7 @@ def test_why_tells_the_whole_story(client, house):
     assert next(one["verb"] for one in told["journal"]) == "request"
 
 
-def an_order(house, order_id, tenant="default", state="parked"):
+def an_order(install, order_id, tenant="default", state="parked"):
     """An order that waits for a person."""
     values = {
         "id": order_id,
@@ -146,12 +146,12 @@ def an_order(house, order_id, tenant="default", state="parked"):
         "deadline": 1.0,
         "deadline_at": 1.0,
     }
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(orders), values))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(insert(orders), values))
 
 
-def test_an_order_in_doubt_is_listed_and_resolved(client, house):
+def test_an_order_in_doubt_is_listed_and_resolved(client, install):
     """Once: then there is nothing to resolve any more."""
-    an_order(house, "o1")
+    an_order(install, "o1")
     (found,) = client.get("orders?state=parked").json["orders"]
     assert (found["id"], found["estimate"], found["calls"]) == ("o1", 2.0, 1)
     assert client.get("orders?state=in_doubt").json["orders"] == []
@@ -186,7 +186,7 @@ def test_health_readiness_status_and_metrics(client):
         "follow-up": 0,
     }
     assert standing["installation"]["lanes"][0]["queued"] == 1
-    with socket.create_connection(("127.0.0.1", client.house.port)):  # it says nothing, and is counted
+    with socket.create_connection(("127.0.0.1", client.install.port)):  # it says nothing, and is counted
         until(lambda: _connections(client) == 2, 20, "both are counted, this one and the one that asks")
     told = client.get("/metrics").raw.decode()
     assert 'holdfast_lane_tasks{lane="interactive",state="queued"} 1.0' in told

@@ -10,7 +10,7 @@ from holdfast.api import server
 from holdfast.api.access import COOKIE
 from holdfast.store.base.schema import api_keys, charges
 from holdfast.testing.meter import Meter
-from tests.api.house import PREFIX, House
+from tests.api.install import PREFIX, ApiInstall
 
 
 def test_from_the_first_key_on_nobody_comes_in_without_one(small):
@@ -101,17 +101,17 @@ def test_without_keys_no_page_of_another_site_is_served(small, headers):
 LINK = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
 
-def charged(house):
+def charged(install):
     """The questions that were paid for."""
-    return house.runtime.db.read(lambda tx: tx.all(charges.select()))
+    return install.runtime.db.read(lambda tx: tx.all(charges.select()))
 
 
 @pytest.fixture
 def paying(sqlite_url, tmp_path):
-    """A house whose questions cost something."""
+    """An installation whose questions cost something."""
     with Meter() as meter:
         provider = {"embedding_provider": "openai", "embedding_base_url": meter.base_url}
-        made = House(sqlite_url, tmp_path / "data", embedding_api_key="key", **provider)
+        made = ApiInstall(sqlite_url, tmp_path / "data", embedding_api_key="key", **provider)
         made.client.collection()
         yield made
         made.close()
@@ -145,9 +145,9 @@ def test_a_link_to_a_question_waits_for_enter(paying):
     assert len(charged(paying)) == 1
 
 
-def page(house, path, headers):
+def page(install, path, headers):
     """The status of the answer to a browser, where it sends that to, and its text."""
-    with contextlib.closing(HTTPConnection("127.0.0.1", house.port, timeout=60)) as line:
+    with contextlib.closing(HTTPConnection("127.0.0.1", install.port, timeout=60)) as line:
         line.request("GET", path, headers=headers)
         answer = line.getresponse()
         return answer.status, answer.getheader("Location"), answer.read().decode()

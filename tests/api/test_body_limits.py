@@ -4,16 +4,16 @@ import contextlib
 import socket
 
 from holdfast.api.limits import AROUND, MOST_PLAIN
-from tests.api.house import PREFIX
+from tests.api.install import PREFIX
 
 HUGE = 20 * 1024**3
 JSON, FORM = "application/json", "multipart/form-data; boundary=b"
 
 
-def begun(house, method, path, *, key=None, size=HUGE, sort=JSON):
+def begun(install, method, path, *, key=None, size=HUGE, sort=JSON):
     """A connection on which the head of a request was sent, and nothing of the body that it tells of."""
-    line = socket.create_connection(("127.0.0.1", house.port), timeout=30)
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{house.port}\r\nContent-Type: {sort}\r\n"
+    line = socket.create_connection(("127.0.0.1", install.port), timeout=30)
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{install.port}\r\nContent-Type: {sort}\r\n"
     head += f"X-API-Key: {key}\r\n" if key else ""
     line.sendall(f"{head}Content-Length: {size}\r\n\r\n".encode())
     return line
@@ -28,10 +28,10 @@ def answer(line):
     return int(said.split(b" ", 2)[1]), said.decode()
 
 
-def with_body(house):
+def with_body(install):
     """The routes that read a body: method and path of each."""
-    for method, path in house.routes():
-        if "requestBody" in house.openapi["paths"][path][method.lower()]:
+    for method, path in install.routes():
+        if "requestBody" in install.openapi["paths"][path][method.lower()]:
             yield method, path
 
 

@@ -17,26 +17,26 @@ CROWD = callers.CROWD
 ASKING = {"keep", "add_documents", "ask_document", "request"}
 
 
-def passed(house):
+def passed(install):
     """Every fault point that the requests pass in peace, refused ones and repeated ones among them."""
     met = {}
-    house.client.indexed("A job needs something that can be read.")
+    install.client.indexed("A job needs something that can be read.")
     with faults.armed(met.setdefault):
         for _ in range(2):
             for step in callers.STEPS:
-                callers.ask(house.client, step, -1, f"peace-{step}")
+                callers.ask(install.client, step, -1, f"peace-{step}")
         for step in callers.STEPS:
-            callers.ask(house.client, step, -1, f"later-{step}")
+            callers.ask(install.client, step, -1, f"later-{step}")
     return list(met)
 
 
 @pytest.mark.timeout(600)  # dozens of processes are started, however busy the machine is
 @pytest.mark.parametrize("where", ["asking", "anywhere"])
-def test_of_eight_who_ask_at_once_one_is_taken_whoever_dies(house, database_url, tmp_path, where):
+def test_of_eight_who_ask_at_once_one_is_taken_whoever_dies(install, database_url, tmp_path, where):
     """One document and one run for the same bytes; whoever was refused was told of that run, and is in the
     journal; whoever was not answered asks again with the same key and is.
     """
-    points = passed(house)
+    points = passed(install)
     verbs = {point.partition(".")[0] for point in points}
     assert {"begin_once", "settle_once", *ASKING} <= verbs
     if where == "asking":
@@ -51,17 +51,17 @@ def test_of_eight_who_ask_at_once_one_is_taken_whoever_dies(house, database_url,
         ]
         heard += [(each.number, each.end()) for each in some]
     told = [(step, turn, *answer) for _, answers in heard for step, turn, answer in answers if answer]
-    one_winner(house, told, deaths)
-    asked_again(house, heard)
-    house.work()
-    house.work()
-    found = house.runtime.db.look(select(heads.c.status))
+    one_winner(install, told, deaths)
+    asked_again(install, heard)
+    install.work()
+    install.work()
+    found = install.runtime.db.look(select(heads.c.status))
     assert {row.status for row in found} == {Status.SUCCESS}
 
 
-def one_winner(house, told, deaths):
+def one_winner(install, told, deaths):
     """All were told of the same run of the same work, and nothing is in the journal that did not happen."""
-    db = house.runtime.db
+    db = install.runtime.db
     kept = {row.id: row for row in db.look(select(runs))}
     assert {row.generation for row in kept.values()} == {1}
     assert len({row.digest for row in db.look(select(documents.c.digest))}) == len(
@@ -84,18 +84,18 @@ def one_winner(house, told, deaths):
     assert len(kept) <= became["accepted"] + deaths
 
 
-def asked_again(house, heard):
+def asked_again(install, heard):
     """Requests that nobody answered: the key is free when its time is up, and then answers once for all.
 
     A duplicate is no such answer: it is true as long as the work is under way.
     """
-    house.runtime.db.write("test", lambda tx: tx.execute(update(idempotency).values(open_until=0.0)))
+    install.runtime.db.write("test", lambda tx: tx.execute(update(idempotency).values(open_until=0.0)))
     for number, answers in heard:
         step, turn, answer = answers[-1]
         assert answer is None
         key = f"{number}-{turn}-{step}"
-        first = callers.ask(house.client, step, turn, key)
+        first = callers.ask(install.client, step, turn, key)
         assert first.status in {200, 202, 409}
-        again = callers.ask(house.client, step, turn, key)
+        again = callers.ask(install.client, step, turn, key)
         assert callers.told(again) == callers.told(first)
         assert ("idempotency-replayed" in again.headers) is (first.status < 300)

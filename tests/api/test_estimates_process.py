@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.house import PREFIX
+from tests.api.install import PREFIX
 from tests.api.test_process import call, environment, holdfast, process  # noqa: F401 - fixtures
 
 HOSTILE = {

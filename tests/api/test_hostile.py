@@ -8,19 +8,19 @@ import time
 
 import pytest
 
-from tests.api.house import PREFIX, House, form
+from tests.api.install import PREFIX, ApiInstall, form
 
 
 @pytest.fixture(scope="module")
 def hall(sqlite_template, tmp_path_factory):
-    """One house for all stories here, with low limits: what is refused must leave it as it was."""
+    """One installation for all stories here, with low limits: what is refused must leave it as it was."""
     folder = tmp_path_factory.mktemp("hall")
     shutil.copyfile(sqlite_template, folder / "holdfast.db")
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
             patch.delenv(name)
         limits = {"most_bytes": 200_000, "most_json": 20_000, "body_pause": 1.0}
-        made = House(f"sqlite:///{folder}/holdfast.db", folder / "data", **limits)
+        made = ApiInstall(f"sqlite:///{folder}/holdfast.db", folder / "data", **limits)
     yield made
     made.close()
 
@@ -191,10 +191,10 @@ def test_a_body_over_the_limit_is_refused_whether_it_says_so_or_not(hall):
         assert answer(line) == 413
 
 
-def talking(house, header, path="collections/shelf/documents", sort="multipart/form-data; boundary=b"):
+def talking(install, header, path="collections/shelf/documents", sort="multipart/form-data; boundary=b"):
     """A connection on which a request has been begun."""
-    line = socket.create_connection(("127.0.0.1", house.port), timeout=10)
-    head = f"POST {PREFIX}/{path} HTTP/1.1\r\nHost: 127.0.0.1:{house.port}\r\nContent-Type: {sort}\r\n"
+    line = socket.create_connection(("127.0.0.1", install.port), timeout=10)
+    head = f"POST {PREFIX}/{path} HTTP/1.1\r\nHost: 127.0.0.1:{install.port}\r\nContent-Type: {sort}\r\n"
     line.sendall(f"{head}{header}\r\n\r\n".encode())
     return line
 

@@ -17,15 +17,15 @@ from starlette.exceptions import HTTPException
 from holdfast.api import limits
 from holdfast.chaos.waiting import until
 from holdfast.documents import addresses
-from tests.api.house import PREFIX, House
+from tests.api.install import PREFIX, ApiInstall
 from tests.documents import files
 
 MIB = 1024 * 1024
 OUTSIDE, INSIDE = "127.0.0.2", "127.0.0.1"
 
 
-def connected(house):
-    return socket.create_connection(("127.0.0.1", house.port), timeout=30)
+def connected(install):
+    return socket.create_connection(("127.0.0.1", install.port), timeout=30)
 
 
 def heard(line):
@@ -195,13 +195,13 @@ def test_what_counts_is_how_much_came_in_the_time_that_was_waited(monkeypatch, p
     assert asyncio.run(taken()) == (pieces, 408 if pieces < 100 else None)
 
 
-def test_a_client_that_goes_away_in_a_large_upload_leaves_nothing(house, client):
+def test_a_client_that_goes_away_in_a_large_upload_leaves_nothing(install, client):
     """What had come of it is on the disk already, and goes with the connection."""
     client.collection()
-    partial = house.settings.data_dir / "blobs" / "partial"
-    head = f"POST {PREFIX}/collections/shelf/documents HTTP/1.1\r\nHost: 127.0.0.1:{house.port}\r\n"
+    partial = install.settings.data_dir / "blobs" / "partial"
+    head = f"POST {PREFIX}/collections/shelf/documents HTTP/1.1\r\nHost: 127.0.0.1:{install.port}\r\n"
     more = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {50 * MIB}\r\n\r\n"
-    with connected(house) as line:
+    with connected(install) as line:
         line.sendall(f"{head}{more}".encode())
         line.sendall(b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n')
         line.sendall(b"x" * (3 * MIB))
@@ -211,7 +211,7 @@ def test_a_client_that_goes_away_in_a_large_upload_leaves_nothing(house, client)
 
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="NO /proc: what is written cannot be counted")
-def test_an_upload_is_written_to_the_disk_once(house, client):
+def test_an_upload_is_written_to_the_disk_once(install, client):
     """Neither a spool beside it nor a copy, with and without a key; the limit holds all the same."""
     client.collection()
     size = 20 * MIB
@@ -224,7 +224,7 @@ def test_an_upload_is_written_to_the_disk_once(house, client):
 
 
 def bytes_written():
-    """By this process, which the house is in; what goes over a socket is not counted."""
+    """By this process, which the installation is in; what goes over a socket is not counted."""
     told = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(told["wchar"])
 
@@ -264,7 +264,7 @@ class Site:
 
 @pytest.fixture
 def wary(sqlite_url, tmp_path, monkeypatch):
-    """A house that fetches from the public internet only; names are answered by nobody but the test."""
+    """An installation that fetches from the public internet only; names are answered by nobody but the test."""
     real_public, real_names = addresses.is_public, socket.getaddrinfo
     known = {"outside.example": [OUTSIDE], "inside.example": [INSIDE], "both.example": [INSIDE, OUTSIDE]}
 
@@ -275,7 +275,7 @@ def wary(sqlite_url, tmp_path, monkeypatch):
 
     monkeypatch.setattr(addresses, "is_public", lambda text: text == OUTSIDE or real_public(text))
     monkeypatch.setattr(addresses.socket, "getaddrinfo", named)
-    made = House(sqlite_url, tmp_path / "data", fetch_private=False, most_bytes=200_000)
+    made = ApiInstall(sqlite_url, tmp_path / "data", fetch_private=False, most_bytes=200_000)
     made.client.collection()
     yield made
     made.close()
@@ -325,14 +325,14 @@ def test_a_page_that_expands_without_end_is_refused(wary):
     assert list(wary.runtime.shelf.older(-60.0)) == []
 
 
-def test_an_archive_that_is_a_bomb_fails_and_leaves_nothing_to_find(house, client):
+def test_an_archive_that_is_a_bomb_fails_and_leaves_nothing_to_find(install, client):
     """It looks like any upload, so it is taken; who looks is told why it came to nothing."""
     bomb = files.replaced(files.word(), "word/zeros.bin", b"\0" * (200 * MIB))
     assert len(bomb) < MIB
     client.collection()
     made = client.upload("collections/shelf/documents", bomb, "plan.docx")
     assert made.status == 202
-    house.work()
+    install.work()
     found = client.get(f"documents/{made.json['document']['id']}").json
     assert (found["index_status"], found["error"]["code"]) == ("failed", "archive_bomb")
     assert (found["published_generation"], found["chunks"]) == (0, None)

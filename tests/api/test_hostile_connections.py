@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.api import connections, http_headers
 from holdfast.chaos.waiting import until
-from tests.api.house import PREFIX, House
+from tests.api.install import PREFIX, ApiInstall
 from tests.api.test_hostile_clients import heard_or_cut
 from tests.api.test_stream import listening
 
@@ -20,18 +20,18 @@ ROOM = 4
 
 @pytest.fixture
 def narrow(sqlite_url, tmp_path):
-    """A house with room for few."""
-    made = House(sqlite_url, tmp_path / "data", api_clients=ROOM)
+    """An installation with room for few."""
+    made = ApiInstall(sqlite_url, tmp_path / "data", api_clients=ROOM)
     yield made
     made.close()
 
 
-def deaf(house):
+def deaf(install):
     """A connection of somebody who reads nothing; the system takes as little for them as it can."""
     line = socket.socket()
     line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     line.settimeout(30)
-    line.connect(("127.0.0.1", house.port))
+    line.connect(("127.0.0.1", install.port))
     return line
 
 
@@ -46,9 +46,9 @@ def is_reset(line):
     return any(what & select.POLLERR for _, what in looked.poll(0))
 
 
-def taken(house):
+def taken(install):
     """The connections that the server keeps."""
-    return list(house.server.server_state.connections)
+    return list(install.server.server_state.connections)
 
 
 def test_answers_that_nobody_takes_are_not_kept(small):

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast.store.base import schema
-from tests.api.house import PREFIX, House
-from tests.api.taken import TAKEN
+from tests.api.accepted_requests import TAKEN
+from tests.api.install import PREFIX, ApiInstall
 from tests.api.test_3_history import an_order
 
 # What no field of ours is, and what some might be.
@@ -44,7 +44,7 @@ ADDRESSES = [
 
 
 @pytest.fixture(scope="module")
-def house(sqlite_template, tmp_path_factory):
+def install(sqlite_template, tmp_path_factory):
     """One for all stories here, with something of everything; the addresses of its network are forbidden."""
     folder = tmp_path_factory.mktemp("house")
     shutil.copyfile(sqlite_template, folder / "holdfast.db")
@@ -52,26 +52,26 @@ def house(sqlite_template, tmp_path_factory):
         for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
             patch.delenv(name)
         url = f"sqlite:///{folder}/holdfast.db"
-        made = House(url, folder / "data", fetch_private=False, most_json=20_000, api_rate=100_000.0)
+        made = ApiInstall(url, folder / "data", fetch_private=False, most_json=20_000, api_rate=100_000.0)
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
-def names(house):
+def names(install):
     """The ids of what is there."""
-    an_order(house, "an-order")
-    document = house.client.indexed("All is ready here.", to="shelf")
+    an_order(install, "an-order")
+    document = install.client.indexed("All is ready here.", to="shelf")
     return {"collection_id": "shelf", "document_id": document["id"], "order_id": "an-order"}
 
 
-def left(house):
+def left(install):
     """How many rows there are in each table, and every file."""
     counts = [
         select(func.count()).select_from(each).scalar_subquery() for each in schema.metadata.sorted_tables
     ]
-    rows = house.runtime.db.read(lambda tx: tx.one(select(*counts)))
-    return tuple(rows), {path for path in (house.settings.data_dir / "blobs").rglob("*") if path.is_file()}
+    rows = install.runtime.db.read(lambda tx: tx.one(select(*counts)))
+    return tuple(rows), {path for path in (install.settings.data_dir / "blobs").rglob("*") if path.is_file()}
 
 
 def astray(body, path=()):
@@ -86,30 +86,30 @@ def astray(body, path=()):
 
 
 @pytest.mark.parametrize("route", [name for name in TAKEN if not name.startswith("GET")])
-def test_a_field_that_is_wrong_is_refused(house, names, route):
+def test_a_field_that_is_wrong_is_refused(install, names, route):
     """Never a 5xx; what is refused has changed nothing, and is told of in few words."""
     method, _, template = route.partition(" ")
     path = template.removeprefix("/").format(**names)
     for body in TAKEN[route]:
         for where, wrong, sent in astray(body):
-            before = left(house)
-            said = house.client.call(method, path, sent)
+            before = left(install)
+            said = install.client.call(method, path, sent)
             told = (route, where, str(wrong)[:40], said.status, said.raw[:300])
             assert said.status < 500, told
             if any(wrong is each for each in NEVER):
                 assert said.status in {400, 404, 409}, told
             if said.status in {400, 404, 413}:
-                assert left(house) == before, told
+                assert left(install) == before, told
                 assert len(said.raw) < 3000, told
                 assert "x-evil" not in said.headers, told
 
 
 @pytest.mark.parametrize("route", [name for name in TAKEN if not name.startswith("GET")])
-def test_a_body_that_is_no_object_is_refused(house, names, route):
+def test_a_body_that_is_no_object_is_refused(install, names, route):
     """Too deep, too large, another sort of thing, or nothing at all."""
     method, _, template = route.partition(" ")
     path = template.removeprefix("/").format(**names)
-    before = left(house)
+    before = left(install)
     deep = b'{"params":' * 5000 + b"1" + b"}" * 5000
     for raw in (
         b"",
@@ -123,25 +123,25 @@ def test_a_body_that_is_no_object_is_refused(house, names, route):
         deep,
         b'{"a":' + b"1" * 90_000 + b"}",
     ):
-        said = house.client.call(method, path, raw=raw, headers={"Content-Type": "application/json"})
+        said = install.client.call(method, path, raw=raw, headers={"Content-Type": "application/json"})
         assert said.status in {400, 413}, (raw[:20], said.raw)
-    assert left(house) == before
+    assert left(install) == before
 
 
 @pytest.mark.parametrize("url", ADDRESSES)
-def test_an_address_that_is_none_is_refused_wherever_one_is_asked_for(house, names, url):
+def test_an_address_that_is_none_is_refused_wherever_one_is_asked_for(install, names, url):
     """Of a document, of a webhook, of a callback."""
-    before = left(house)
+    before = left(install)
     bodies = {
         "documents": {"url": url},
         "actions": {"sort": "webhook", "params": {"url": url}},
         "jobs": {"kind": "qa", "callback": {"url": url}},
     }
     for name, body in bodies.items():
-        said = house.client.post(f"collections/shelf/{name}", body)
+        said = install.client.post(f"collections/shelf/{name}", body)
         assert said.status == 400, (name, url, said.raw)
         assert "x-evil" not in said.headers
-    assert left(house) == before
+    assert left(install) == before
 
 
 @pytest.mark.parametrize(
@@ -157,25 +157,25 @@ def test_an_address_that_is_none_is_refused_wherever_one_is_asked_for(house, nam
         "[::ffff:10.0.0.1]",
     ],
 )
-def test_a_document_of_this_network_is_not_fetched(house, names, host):
+def test_a_document_of_this_network_is_not_fetched(install, names, host):
     """Whatever its address is written like; nobody is even asked."""
-    before = left(house)
+    before = left(install)
     with socket.create_server(("127.0.0.1", 0)) as site:
         site.settimeout(0.0)
         port = site.getsockname()[1]
-        said = house.client.post("collections/shelf/documents", {"url": f"http://{host}:{port}/"})
+        said = install.client.post("collections/shelf/documents", {"url": f"http://{host}:{port}/"})
         assert (said.status, said.code) == (400, "url_forbidden"), said.raw
         with pytest.raises(BlockingIOError):
             site.accept()
-    assert left(house) == before
+    assert left(install) == before
 
 
 @pytest.mark.parametrize(
     "junk", ["..%2f..", "%00", "%0d%0aX-Evil:%20yes", "x" * 300, "%ed%a0%80", "1e5", "-1"]
 )
-def test_an_id_that_nothing_can_have_is_not_found_on_any_route(house, junk):
+def test_an_id_that_nothing_can_have_is_not_found_on_any_route(install, junk):
     """404 with the same words on all of them, and nothing of it in a header."""
-    for method, template in house.routes():
+    for method, template in install.routes():
         if "{" not in template:
             continue
         path = template
@@ -183,16 +183,16 @@ def test_an_id_that_nothing_can_have_is_not_found_on_any_route(house, junk):
             head, _, rest = path.partition("{")
             path = head + junk + rest.partition("}")[2]
         body = TAKEN.get(f"{method} {template.removeprefix(PREFIX)}", [{}])[0] if method != "GET" else None
-        said = house.client.call(method, path, body)
+        said = install.client.call(method, path, body)
         assert said.status == 404, (method, path, said.raw)
         assert "x-evil" not in said.headers
 
 
-def test_ten_gigabytes_are_refused_before_they_are_sent(house, names):
+def test_ten_gigabytes_are_refused_before_they_are_sent(install, names):
     """By what the client says of them."""
-    head = f"POST {PREFIX}/collections/shelf/documents HTTP/1.1\r\nHost: 127.0.0.1:{house.port}\r\n"
+    head = f"POST {PREFIX}/collections/shelf/documents HTTP/1.1\r\nHost: 127.0.0.1:{install.port}\r\n"
     more = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {10 * 2**30}\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", house.port), timeout=30) as line:
+    with socket.create_connection(("127.0.0.1", install.port), timeout=30) as line:
         line.sendall(f"{head}{more}".encode())
         said = line.recv(65536)
     assert said.split(b" ", 2)[1] == b"413"

@@ -11,11 +11,11 @@ from holdfast.store.base.schema import idempotency as table
 KEY = {"Idempotency-Key": "b1946ac9"}
 
 
-def test_the_same_request_gets_the_same_answer_and_does_nothing(client, house):
+def test_the_same_request_gets_the_same_answer_and_does_nothing(client, install):
     """Word for word, also of a form, whose boundary is new each time; and it says that it is a repetition."""
     client.collection()
     first = client.upload("collections/shelf/documents", b"Once.", headers=KEY)
-    house.work()
+    install.work()
     again = client.upload("collections/shelf/documents", b"Once.", headers=KEY)
     assert (first.status, first.raw) == (again.status, again.raw)
     assert "idempotency-replayed" not in first.headers
@@ -34,12 +34,12 @@ def test_another_request_under_the_same_key_is_a_conflict(client):
         assert (said.status, said.code) == (409, "idempotency_conflict")
 
 
-def test_a_duplicate_is_no_answer_for_a_day(client, house):
+def test_a_duplicate_is_no_answer_for_a_day(client, install):
     """When the work that was in the way has ended, the same request under the same key is carried out."""
     made = client.text("Some words.")
     first = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=KEY)
     assert (first.status, first.code) == (409, "duplicate")
-    house.work()
+    install.work()
     again = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=KEY)
     assert (again.status, again.json["disposition"]) == (202, "accepted")
     assert "idempotency-replayed" not in again.headers
@@ -68,7 +68,7 @@ def test_what_was_missing_or_malformed_may_be_mended_under_the_same_key(client):
     assert client.post(path, {"text": "Once."}, headers=KEY).status == 202
 
 
-def test_a_generation_that_is_over_stays_over(client, house):
+def test_a_generation_that_is_over_stays_over(client, install):
     """412 is kept: it can never turn out otherwise."""
     made = client.indexed("Some words.")
     headers = KEY | {"If-Match": '"7"'}
@@ -93,26 +93,26 @@ def test_of_eight_at_once_one_is_carried_out(client):
     assert len(client.get("collections").json["collections"]) == 1
 
 
-def test_a_request_that_nobody_will_answer_is_taken_over(client, house):
+def test_a_request_that_nobody_will_answer_is_taken_over(client, install):
     """Its process died; when its time is up the next one is carried out."""
     client.post("collections", {"title": "One"}, headers=KEY)
     lost = update(table).values(status=None, answer=None, token="dead")
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(lost))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(lost))
     assert client.post("collections", {"title": "One"}, headers=KEY).code == "idempotency_busy"
     late = update(table).values(open_until=1.0)
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(late))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(late))
     assert client.post("collections", {"title": "One"}, headers=KEY).status == 201
 
 
-def test_an_answer_is_forgotten_after_a_day(client, house):
+def test_an_answer_is_forgotten_after_a_day(client, install):
     """Then the key is free for anything."""
     client.post("collections", {"id": "one"}, headers=KEY)
     long_ago = update(table).values(created_at=1.0)
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(long_ago))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(long_ago))
     assert client.post("collections", {"id": "two"}, headers=KEY).status == 201
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(long_ago))
-    idempotency.forget(house.runtime.db)
-    assert house.runtime.db.read(lambda tx: tx.all(table.select())) == []
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(long_ago))
+    idempotency.forget(install.runtime.db)
+    assert install.runtime.db.read(lambda tx: tx.all(table.select())) == []
 
 
 def test_a_key_has_a_form(client):

@@ -10,9 +10,9 @@ ROWS = [("10", True, "Harbour rules"), ("11", False, "Tide tables")]
 
 
 @pytest.fixture
-def imported(house):
-    imports.import_documents(house.runtime.db, ROWS, tenant="default", collection="old")
-    return house
+def imported(install):
+    imports.import_documents(install.runtime.db, ROWS, tenant="default", collection="old")
+    return install
 
 
 def test_imported_documents_are_listed_with_their_titles(imported, client):
@@ -49,16 +49,16 @@ def test_indexing_without_content_is_refused_until_it_is_uploaded(imported, clie
     assert client.post(f"documents/{document}/index", {"mode": "force"}).status == 202
 
 
-def test_one_with_a_url_is_fetched_when_it_is_asked_for(house, client):
+def test_one_with_a_url_is_fetched_when_it_is_asked_for(install, client):
     """Indexing fetches the content first; nothing is asked for when that fails."""
     site = Site()
     try:
         site.show("Gulls nest on the mole.", '"1"')
         rows = [("10", True, "News", site.url), ("11", False, "Gone", "http://127.0.0.1:1/gone")]
-        imports.import_documents(house.runtime.db, rows, tenant="default", collection="old")
+        imports.import_documents(install.runtime.db, rows, tenant="default", collection="old")
         assert client.get("documents/10/why").json["next_step"] == "index"
         assert client.post("documents/10/index", {}).status == 202
-        house.work()
+        install.work()
         assert client.get("documents/10").json["chunks"] == 1
         assert client.post("documents/11/index", {}).code == "url_failed"
         assert client.get("documents/11").json["index_status"] == "not_indexed"
@@ -85,9 +85,9 @@ def test_other_options_move_and_copy_ask_for_nothing_that_is_not_there(imported,
     assert client.get("documents/10").json["index_generation"] == 1
 
 
-def test_an_import_counts_against_the_quota(house):
+def test_an_import_counts_against_the_quota(install):
     """What does not fit is refused, and nothing of that batch is there."""
-    quotas.set_limits(house.runtime.db, "default", Quota(documents=1))
+    quotas.set_limits(install.runtime.db, "default", Quota(documents=1))
     with pytest.raises(quotas.QuotaExceededError):
-        imports.import_documents(house.runtime.db, ROWS, tenant="default", collection="old")
-    assert house.client.get("collections/old/documents").json["documents"] == []
+        imports.import_documents(install.runtime.db, ROWS, tenant="default", collection="old")
+    assert install.client.get("collections/old/documents").json["documents"] == []

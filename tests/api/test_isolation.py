@@ -8,8 +8,8 @@ from http.client import HTTPConnection
 import pytest
 
 from holdfast.api.access import COOKIE
-from tests.api.house import PREFIX
-from tests.api.taken import TAKEN
+from tests.api.accepted_requests import TAKEN
+from tests.api.install import PREFIX
 from tests.api.test_3_history import an_order
 
 MARK = "quicksilver"
@@ -24,16 +24,16 @@ MEANT |= {"unknown_action"}
 
 
 @pytest.fixture
-def owner(house):
+def owner(install):
     """A tenant with something of everything."""
-    made = house.key("owner", "read", "write", "admin")
+    made = install.key("owner", "read", "write", "admin")
     made.collection("shelf")
     hook = {"sort": "webhook", "params": {"url": f"http://127.0.0.1:9/{MARK}"}}
     assert made.post("collections/shelf/actions", hook).status == 201
     made.indexed(f"Only the owner knows of {MARK}.", to="shelf", title=MARK)
-    an_order(house, "owners-order", tenant="owner")
+    an_order(install, "owners-order", tenant="owner")
     assert made.post("collections/shelf/jobs", {"kind": "qa", "params": {"notes": MARK}}).status == 202
-    house.work()
+    install.work()
     return made
 
 
@@ -68,14 +68,14 @@ def ask(client, method, template, names):
     return client.call(method, filled(template, names) + query, body)
 
 
-def test_every_route_hides_what_belongs_to_another_tenant(house, owner):
+def test_every_route_hides_what_belongs_to_another_tenant(install, owner):
     """404 wherever one names it, nothing of it wherever one does not; and the same words as for nothing."""
     theirs = followed(owner)
     document = owner.get(f"documents/{theirs['document_id']}").json
     nothing = {name: f"no-such-{name}" for name in theirs}
-    stranger = house.key("stranger", "admin")
+    stranger = install.key("stranger", "admin")
     before = owner.get(f"documents/{document['id']}").json
-    for method, template in house.routes():
+    for method, template in install.routes():
         if template in STREAMS:
             continue
         said = ask(stranger, method, template, theirs)
@@ -93,10 +93,10 @@ def test_every_route_hides_what_belongs_to_another_tenant(house, owner):
     assert owner.get(f"documents/{document['id']}").json == before
 
 
-def test_the_same_requests_reach_what_they_name_when_the_owner_makes_them(house, owner):
+def test_the_same_requests_reach_what_they_name_when_the_owner_makes_them(install, owner):
     """Otherwise the test above would prove nothing: each would be refused for its form."""
     theirs = followed(owner)
-    taken = [(method, path) for method, path in house.routes() if path not in STREAMS | FORMS]
+    taken = [(method, path) for method, path in install.routes() if path not in STREAMS | FORMS]
     # What ends things comes last, and the collection that holds the others last of all.
     for method, template in sorted(taken, key=lambda one: (one[0] == "DELETE", one[1] == SHELF)):
         said = ask(owner, method, template, theirs)
@@ -104,27 +104,27 @@ def test_the_same_requests_reach_what_they_name_when_the_owner_makes_them(house,
         assert said.status < 400 or said.code in MEANT | {"duplicate", "same_content"}, told
 
 
-def test_a_key_that_may_only_read_learns_no_more(house, owner):
+def test_a_key_that_may_only_read_learns_no_more(install, owner):
     """403 would say that it is there."""
     names = followed(owner)
-    stranger = house.key("stranger", "read")
-    for method, template in house.routes():
+    stranger = install.key("stranger", "read")
+    for method, template in install.routes():
         if "{" in template:
             assert ask(stranger, method, template, names).status == 404, (method, template)
 
 
-def test_two_tenants_may_use_the_same_names(house, owner):
+def test_two_tenants_may_use_the_same_names(install, owner):
     """A name that another has taken is free, and leads to one's own."""
-    stranger = house.key("stranger")
+    stranger = install.key("stranger")
     stranger.indexed("Something else entirely.", to="shelf")
     hits = stranger.get("search?collection=shelf&q=quicksilver").json["hits"]
     assert MARK not in json.dumps(hits)
     assert len(stranger.get("collections/shelf/documents").json["documents"]) == 1
 
 
-def test_the_same_words_are_paid_and_counted_apart(house, owner):
+def test_the_same_words_are_paid_and_counted_apart(install, owner):
     """Neither bill, journal nor counts tell of another's work."""
-    stranger = house.key("stranger")
+    stranger = install.key("stranger")
     assert stranger.get("events").json["events"] == []
     assert stranger.get("orders").json["orders"] == []
     bill = stranger.get("bill").json
@@ -133,33 +133,33 @@ def test_the_same_words_are_paid_and_counted_apart(house, owner):
     assert all(lane["queued"] == 0 for lane in stranger.get("status").json["lanes"])
 
 
-def test_an_estimate_does_not_tell_what_another_has_paid_for(house, owner):
+def test_an_estimate_does_not_tell_what_another_has_paid_for(install, owner):
     """The same words cost a stranger as much as anybody, and are known to the owner."""
     text = {"text": f"Only the owner knows of {MARK}."}
-    known, new = owner.post("estimate", text).json, house.key("stranger").post("estimate", text).json
+    known, new = owner.post("estimate", text).json, install.key("stranger").post("estimate", text).json
     assert (known["calls"], known["reused_calls"]) == (0, 1)
     assert (new["calls"], new["reused_calls"]) == (1, 0)
 
 
-def test_an_idempotency_key_of_another_tenant_is_free(house, owner):
+def test_an_idempotency_key_of_another_tenant_is_free(install, owner):
     """Its answer is not given away."""
-    stranger = house.key("stranger")
+    stranger = install.key("stranger")
     same = {"Idempotency-Key": "the-same"}
     owner.post("collections", {"id": "one", "title": MARK}, headers=same)
     said = stranger.post("collections", {"id": "one", "title": "Mine"}, headers=same)
     assert (said.status, said.json["title"]) == (201, "Mine")
 
 
-def test_operations_tell_no_names_of_others(house):
+def test_operations_tell_no_names_of_others(install):
     """An admin's page shows that another tenant's work is held, not on which collection or document."""
-    theirs = house.key("theirs")
+    theirs = install.key("theirs")
     made = theirs.indexed("Their words.", to="secret-plans")
     assert theirs.post("collections/secret-plans/jobs", {"kind": "qa"}).status == 202
-    house.begun()
+    install.begun()
     theirs.text("Other words.", to="secret-plans")
-    house.begun()
-    session = house.access.sign_in(house.key("mine", "admin").key)
-    connection = HTTPConnection("127.0.0.1", house.port, timeout=30)
+    install.begun()
+    session = install.access.sign_in(install.key("mine", "admin").key)
+    connection = HTTPConnection("127.0.0.1", install.port, timeout=30)
     with contextlib.closing(connection):
         connection.request("GET", "/operations", headers={"Cookie": f"{COOKIE}={session}"})
         text = connection.getresponse().read().decode()

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from holdfast.testing.meter import Meter
-from tests.api.house import PREFIX, House
+from tests.api.install import PREFIX, ApiInstall
 
 TEXTS = (
     "",
@@ -81,31 +81,31 @@ AT_A_TIME = 8
 PAGES = ("/", "/search", "/sign-in", "/bill", "/operations", "/jobs", "/documents/x", "/collections/shelf")
 
 
-def status(house, method, path, headers=()):
+def status(install, method, path, headers=()):
     """What is answered to these very bytes; None when the connection is closed without a word."""
-    sent = {"Host": f"127.0.0.1:{house.port}".encode(), "Connection": b"close"} | dict(headers)
+    sent = {"Host": f"127.0.0.1:{install.port}".encode(), "Connection": b"close"} | dict(headers)
     head = b"".join(name.encode() + b": " + value + b"\r\n" for name, value in sent.items())
-    line = socket.create_connection(("127.0.0.1", house.port), timeout=SECONDS)
+    line = socket.create_connection(("127.0.0.1", install.port), timeout=SECONDS)
     with contextlib.closing(line):
         line.sendall(f"{method} {path} HTTP/1.1\r\n".encode() + head + b"\r\n")
         said = line.recv(65536)
     return int(said.split(b" ", 2)[1]) if said else None
 
 
-def answered(house, requests):
+def answered(install, requests):
     """What is answered to each of these requests: (method, path, headers). Several are sent at a time.
 
     Some are answered only after the pause that a body may have; the others need not wait for them.
     """
     requests = list(requests)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        yield from zip(requests, pool.map(lambda one: status(house, *one), requests), strict=True)
+        yield from zip(requests, pool.map(lambda one: status(install, *one), requests), strict=True)
 
 
-def parameters(house):
+def parameters(install):
     """Every query parameter of every route: method, path and name."""
-    for method, path in house.routes():
-        for each in house.openapi["paths"][path][method.lower()].get("parameters", ()):
+    for method, path in install.routes():
+        for each in install.openapi["paths"][path][method.lower()].get("parameters", ()):
             if each["in"] == "query":
                 yield method, path.format_map(Known()), each["name"]
 
@@ -117,31 +117,31 @@ class Known(dict):
         return "shelf" if name == "collection_id" else self.get(name, "x")
 
 
-def test_no_query_makes_a_500(house):
+def test_no_query_makes_a_500(install):
     """Every parameter of every route with each text, beside the others that the route needs."""
-    client = house.client
+    client = install.client
     made = client.indexed("Some words.")
-    for method, path, name in parameters(house):
+    for method, path, name in parameters(install):
         where = path.replace("documents/x", f"documents/{made['id']}")
         rest = {"collection": "shelf", "q": "words"} if path.endswith("/search") else {}
         rest |= {"by": "day"} if path.endswith("/bill") else {}
         beside = "".join(f"&{key}={value}" for key, value in rest.items() if key != name)
         for text in TEXTS:
             if method == "GET":
-                found = status(house, method, f"{where}?{name}={text}{beside}")
+                found = status(install, method, f"{where}?{name}={text}{beside}")
                 assert found is not None, (path, name, text)
                 assert found < 500, (path, name, text)
 
 
-def test_no_sort_takes_a_cursor_of_another(house):
+def test_no_sort_takes_a_cursor_of_another(install):
     """Cursors are texts of ours that anybody can change."""
-    house.client.indexed("Some words.")
+    install.client.indexed("Some words.")
     sorts = ("id", "title", "-title", "status", "updated", "-updated", "pages", "cost", "-cost")
     for sort, text in itertools.product(sorts, TEXTS):
         path = f"{PREFIX}/collections/shelf/documents?sort={sort}&cursor={text}"
-        assert status(house, "GET", path) < 500, (sort, text)
+        assert status(install, "GET", path) < 500, (sort, text)
     for by, text in itertools.product(("model", "day", "document", "run", "collection"), TEXTS):
-        assert status(house, "GET", f"{PREFIX}/bill?by={by}&cursor={text}") < 500, (by, text)
+        assert status(install, "GET", f"{PREFIX}/bill?by={by}&cursor={text}") < 500, (by, text)
 
 
 ROUTES = (
@@ -173,9 +173,9 @@ def test_with_keys_no_header_makes_a_500_either(small):
     assert client.get("collections").status == 200
 
 
-def test_no_page_makes_a_500(house):
+def test_no_page_makes_a_500(install):
     """Their parameters, and the parts of their paths."""
-    made = house.client.indexed("Some words.")
+    made = install.client.indexed("Some words.")
     pages = (
         f"/documents/{made['id']}",
         "/collections/shelf",
@@ -187,9 +187,9 @@ def test_no_page_makes_a_500(house):
     )
     names = ("q", "cursor", "at", "status", "sort", "page", "collection", "suggest", "by", "state", "kind")
     for page, name, text in itertools.product(pages, names, TEXTS):
-        assert status(house, "GET", f"{page}?{name}={text}") < 500, (page, name, text)
+        assert status(install, "GET", f"{page}?{name}={text}") < 500, (page, name, text)
     for start, text in itertools.product(("/documents/", "/collections/", "/jobs/", "/static/x/"), TEXTS):
-        assert status(house, "GET", f"{start}{text}") < 500, (start, text)
+        assert status(install, "GET", f"{start}{text}") < 500, (start, text)
 
 
 @pytest.mark.parametrize("words", ["\x00", "\ud800", "[", "a" * 9999, "\x1b[31m"])
@@ -197,7 +197,7 @@ def test_no_question_makes_a_500_where_it_is_paid_for(sqlite_url, tmp_path, word
     """What goes to a provider and into the ledger is text of a stranger, too."""
     with Meter() as meter:
         provider = {"embedding_provider": "openai", "embedding_base_url": meter.base_url}
-        made = House(sqlite_url, tmp_path / "data", embedding_api_key="key", **provider)
+        made = ApiInstall(sqlite_url, tmp_path / "data", embedding_api_key="key", **provider)
         made.client.collection()
         text = quote(words, errors="surrogatepass")
         assert status(made, "GET", f"{PREFIX}/search?collection=shelf&q={text}") < 500

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast import bootstrap, cli
 from holdfast.api import server
-from tests.api.house import PREFIX
+from tests.api.install import PREFIX
 
 MIB = 1024 * 1024
 

@@ -10,14 +10,14 @@ from holdfast.core.states import Status
 from holdfast.store.base.schema import documents, journal, runs
 from holdfast.store.library import quotas
 from holdfast.store.library.quotas import Quota
-from tests.api.house import House
+from tests.api.install import ApiInstall
 from tests.api.test_waiting import page
 
 
 @pytest.fixture
 def narrow(database_url, tmp_path):
     """An installation whose tenants may hold three documents of 1,000 bytes together."""
-    made = House(database_url, tmp_path / "data", quota_documents=3, quota_bytes=1000)
+    made = ApiInstall(database_url, tmp_path / "data", quota_documents=3, quota_bytes=1000)
     yield made
     made.close()
 
@@ -29,10 +29,10 @@ def held(client):
     return said["documents"]["used"], said["bytes"]["used"]
 
 
-def counted(house, tenant="default"):
+def counted(install, tenant="default"):
     """What the tenant holds, counted row by row."""
     mine = select(func.count(), func.coalesce(func.sum(documents.c.size), 0))
-    row = house.runtime.db.look(mine.where(documents.c.tenant == tenant, ~documents.c.deleted))[0]
+    row = install.runtime.db.look(mine.where(documents.c.tenant == tenant, ~documents.c.deleted))[0]
     return int(row[0]), int(row[1])
 
 
@@ -138,10 +138,10 @@ def test_a_large_file_without_room_is_refused_before_it_is_sent(narrow):
     assert list((narrow.settings.data_dir / "blobs").glob("partial/*")) == []
 
 
-def test_tenants_have_limits_of_their_own(house):
+def test_tenants_have_limits_of_their_own(install):
     """Without any there is none; one tenant's are not another's."""
-    one, other = house.key("one"), house.key("other")
-    quotas.set_limits(house.runtime.db, "one", Quota(documents=1))
+    one, other = install.key("one"), install.key("other")
+    quotas.set_limits(install.runtime.db, "one", Quota(documents=1))
     assert one.get("quota").json["documents"] == {"used": 0, "allowed": 1}
     assert other.get("quota").json["documents"] == {"used": 0, "allowed": None}
     one.text("Some words.")
@@ -149,7 +149,7 @@ def test_tenants_have_limits_of_their_own(house):
     assert one.post("collections/shelf/documents", {"text": "Others."}).code == "quota_exceeded"
     other.text("Some words.")
     other.text("Others.")
-    quotas.set_limits(house.runtime.db, "one", quotas.UNLIMITED)
+    quotas.set_limits(install.runtime.db, "one", quotas.UNLIMITED)
     one.text("Others.")
 
 

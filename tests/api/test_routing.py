@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from holdfast.api import routing
 from holdfast.api.dependencies import resolve
 from holdfast.service.access import Scope
-from tests.api.house import Client, House
+from tests.api.install import ApiInstall, Client
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sent
 
 
-def test_a_request_visits_a_thread_once(small: House, visits: list[str]) -> None:
+def test_a_request_visits_a_thread_once(small: ApiInstall, visits: list[str]) -> None:
     """Whatever is found first, however the answer is checked; with a body twice, which is read in between."""
     client = small.client
     made = client.text("Some words.")
@@ -45,7 +45,7 @@ def test_a_request_visits_a_thread_once(small: House, visits: list[str]) -> None
 
 
 @pytest.mark.parametrize("raw", [b'{"mode": 7}', b"{", b""])
-def test_who_may_not_ask_is_told_that_and_not_the_form(small: House, raw: bytes) -> None:
+def test_who_may_not_ask_is_told_that_and_not_the_form(small: ApiInstall, raw: bytes) -> None:
     """Without a key 401, of another's document 404, with too small a scope 403: malformed or not."""
     made = small.key("default").text("Some words.")
     path, json = f"documents/{made['id']}/index", {"Content-Type": "application/json"}
@@ -56,7 +56,7 @@ def test_who_may_not_ask_is_told_that_and_not_the_form(small: House, raw: bytes)
     assert small.client.get("search?k=none").status == 401
 
 
-def test_a_malformed_request_counts_against_the_limit(small: House) -> None:
+def test_a_malformed_request_counts_against_the_limit(small: ApiInstall) -> None:
     """Once, as any other does."""
     made = small.access.make(tenant="default", name="slow", scopes=[Scope.READ], rate=0.001)
     client = Client(small, made.token)

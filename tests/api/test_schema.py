@@ -21,8 +21,8 @@ from schemathesis.specs.openapi import checks
 from holdfast.api import app
 from holdfast.core.states import LIVE
 from holdfast.store.base.schema import runs
-from tests.api.house import PREFIX, House
-from tests.api.taken import TAKEN
+from tests.api.accepted_requests import TAKEN
+from tests.api.install import PREFIX, ApiInstall
 from tests.api.test_3_history import an_order
 
 EXAMPLES = 15
@@ -40,8 +40,8 @@ STREAMS = {"/api/v1/events/stream"}
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
-def hall(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """One house for all routes: what one of them leaves is what the next one finds."""
+def hall(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiInstall]:
+    """One installation for all routes: what one of them leaves is what the next one finds."""
     folder = tmp_path_factory.mktemp("hall")
     if request.param == "sqlite":
         shutil.copyfile(request.getfixturevalue("sqlite_template"), folder / "holdfast.db")
@@ -51,19 +51,19 @@ def hall(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
             patch.delenv(name)
-        made = House(url, folder / "data", api_rate=100_000.0, webhook_private=True)
+        made = ApiInstall(url, folder / "data", api_rate=100_000.0, webhook_private=True)
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
-def shelves(hall: House) -> dict[str, list[str]]:
+def shelves(hall: ApiInstall) -> dict[str, list[str]]:
     """What `stock` found; empty when it may be there no more."""
     return {}
 
 
 @pytest.fixture
-def stock(hall: House, shelves: dict[str, list[str]], method: str) -> Iterator[dict[str, list[str]]]:
+def stock(hall: ApiInstall, shelves: dict[str, list[str]], method: str) -> Iterator[dict[str, list[str]]]:
     """Ids of things that are there, whatever was deleted before; who only reads leaves them as they were."""
     if not shelves:
         shelves.update(_stocked(hall))
@@ -72,7 +72,7 @@ def stock(hall: House, shelves: dict[str, list[str]], method: str) -> Iterator[d
         shelves.clear()
 
 
-def _stocked(hall: House) -> dict[str, list[str]]:
+def _stocked(hall: ApiInstall) -> dict[str, list[str]]:
     """Ids of new things, in every state that is easy to be had."""
     client = hall.client
     client.collection("shelf")
@@ -108,7 +108,7 @@ def operations() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def schema(hall: House) -> Any:
+def schema(hall: ApiInstall) -> Any:
     """What the API says of itself; without its keys, for a key that is made up answers 401 to everything."""
     told = copy.deepcopy(hall.openapi)
     for methods in told["paths"].values():

@@ -16,14 +16,14 @@ from holdfast.chaos.waiting import until
 from holdfast.store.base.schema import api_keys
 from holdfast.store.protocol import tasks as fenced
 from holdfast.store.views import events
-from tests.api.house import PREFIX
+from tests.api.install import PREFIX
 
 
 class Stream:
     """An open event stream."""
 
     def __init__(self, client, last=None, cookie=None):
-        self.connection = HTTPConnection("127.0.0.1", client.house.port, timeout=30)
+        self.connection = HTTPConnection("127.0.0.1", client.install.port, timeout=30)
         headers = {"X-API-Key": client.key} if client.key else {}
         headers |= {"Cookie": f"{COOKIE}={cookie}"} if cookie else {}
         headers |= {"Last-Event-ID": str(last)} if last is not None else {}
@@ -63,17 +63,17 @@ def number(event):
 
 @contextlib.contextmanager
 def listening(client, last=None, cookie=None):
-    house = client.house
-    before = house.built.feed.listeners
+    install = client.install
+    before = install.built.feed.listeners
     stream = Stream(client, last, cookie)
-    until(lambda: house.built.feed.listeners != before, 30, "nobody listens", every=0.01)
+    until(lambda: install.built.feed.listeners != before, 30, "nobody listens", every=0.01)
     try:
         yield stream
     finally:
         stream.close()
 
 
-def test_a_listener_hears_what_happens_within_a_second(client, house):
+def test_a_listener_hears_what_happens_within_a_second(client, install):
     """Each entry of the journal, in order, with its number; nothing of what was before."""
     client.text("Before anybody listened.")
     assert event_feed.EVERY < 0.75  # what it waits by itself; the rest is work
@@ -93,7 +93,7 @@ def test_a_listener_hears_what_happens_within_a_second(client, house):
     assert min(waits) < 1.0
 
 
-def test_a_listener_that_comes_back_misses_nothing_and_hears_nothing_twice(client, house):
+def test_a_listener_that_comes_back_misses_nothing_and_hears_nothing_twice(client, install):
     """It says which entry it had last."""
     client.text("One.")
     with listening(client, last=0) as stream:
@@ -108,12 +108,12 @@ def test_a_listener_that_comes_back_misses_nothing_and_hears_nothing_twice(clien
     assert [number((first,)), *numbers] == journal()
 
 
-def test_progress_is_told_when_it_changes(client, house):
+def test_progress_is_told_when_it_changes(client, install):
     """Without a number, so that coming back goes on from the journal."""
     made = client.text("Some words.")
     with listening(client) as stream:
-        claim = house.begun()
-        fenced.advance(house.worker.db, claim, fenced.Report(done=2, total=5, unit="pages"))
+        claim = install.begun()
+        fenced.advance(install.worker.db, claim, fenced.Report(done=2, total=5, unit="pages"))
         while True:
             number, name, data = stream.next()
             if name == "progress" and data["progress"]["done"] == 2:
@@ -123,9 +123,9 @@ def test_progress_is_told_when_it_changes(client, house):
         assert (data["progress"]["total"], data["progress"]["unit"]) == (5, "pages")
 
 
-def test_a_listener_hears_of_its_own_tenant_alone(house):
+def test_a_listener_hears_of_its_own_tenant_alone(install):
     """What others do is silence."""
-    mine, theirs = house.key("mine"), house.key("theirs")
+    mine, theirs = install.key("mine"), install.key("theirs")
     with listening(mine) as stream:
         theirs.text("Their words.")
         made = mine.text("My words.")
@@ -133,9 +133,9 @@ def test_a_listener_hears_of_its_own_tenant_alone(house):
         assert data["subject"] == f"document:{made['id']}"
 
 
-def test_nobody_looks_while_nobody_listens(client, house):
+def test_nobody_looks_while_nobody_listens(client, install):
     """The watch ends with its last listener."""
-    fed = house.built.feed
+    fed = install.built.feed
     with listening(client):
         assert fed.listeners == 1
         watching = until(lambda: fed._watching, 10, "nobody looks")
@@ -148,15 +148,15 @@ def test_nobody_looks_while_nobody_listens(client, house):
     assert fed.listeners == 0
 
 
-def test_the_server_ends_while_others_listen(client, house):
+def test_the_server_ends_while_others_listen(client, install):
     """Streams end first, and at once: nobody waits as long as an open request may be waited for."""
-    house.server.config.timeout_graceful_shutdown = 60
+    install.server.config.timeout_graceful_shutdown = 60
     with listening(client) as stream:
-        house.server.end()
+        install.server.end()
         while stream.next() is not None:
             pass
-        house._thread.join(30)
-        assert not house._thread.is_alive()
+        install._thread.join(30)
+        assert not install._thread.is_alive()
 
 
 def test_a_listener_that_lags_behind_is_let_go(monkeypatch):
@@ -170,7 +170,7 @@ def test_a_listener_that_lags_behind_is_let_go(monkeypatch):
     assert listener.waiting.empty()
 
 
-def test_a_stream_ends_rather_than_fall_silent(client, house, monkeypatch):
+def test_a_stream_ends_rather_than_fall_silent(client, install, monkeypatch):
     """When the watch itself goes wrong, whoever listens is cut off, and may come back."""
     with listening(client) as stream, monkeypatch.context() as patch:
         patch.setattr(events, "running", Mock(side_effect=ValueError("a defect")))
@@ -180,58 +180,58 @@ def test_a_stream_ends_rather_than_fall_silent(client, house, monkeypatch):
         assert stream.next()[1] == "request"
 
 
-def revoked(house, _session):
-    for key in house.access.every():
-        house.access.revoke(key.id)
+def revoked(install, _session):
+    for key in install.access.every():
+        install.access.revoke(key.id)
 
 
-def run_out(house, _session):
+def run_out(install, _session):
     past = update(api_keys).values(expires_at=1.0)
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(past))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(past))
 
 
-def signed_out(house, session):
-    house.access.sign_out(session)
+def signed_out(install, session):
+    install.access.sign_out(session)
 
 
 @pytest.mark.parametrize(
     ("end", "by_session"),
     [(revoked, False), (run_out, False), (revoked, True), (run_out, True), (signed_out, True)],
 )
-def test_a_stream_ends_with_the_key_that_opened_it(house, end, by_session):
+def test_a_stream_ends_with_the_key_that_opened_it(install, end, by_session):
     """Revoked, run out or signed out: with the next beat nothing more is told, however much happens."""
-    house.built.feed.beat = 0.2
-    other = house.key("default")
-    client = house.key("default")
-    session = house.access.sign_in(client.key) if by_session else None
-    shown = house.client if by_session else client
+    install.built.feed.beat = 0.2
+    other = install.key("default")
+    client = install.key("default")
+    session = install.access.sign_in(client.key) if by_session else None
+    shown = install.client if by_session else client
     with listening(shown, cookie=session) as stream:
         other.text("Heard.")
         stream.until("request")
-        end(house, session)
+        end(install, session)
         while stream.next() is not None:
             pass
 
 
-def test_a_stream_without_a_key_ends_with_the_first_key(client, house):
+def test_a_stream_without_a_key_ends_with_the_first_key(client, install):
     """From then on nobody listens without one; the others go on."""
-    house.built.feed.beat = 0.2
+    install.built.feed.beat = 0.2
     with listening(client) as stream:
-        keyed = house.key("default")
+        keyed = install.key("default")
         while stream.next() is not None:
             pass
     with listening(keyed) as stream:
-        beats = house.built.feed.beat * 3
+        beats = install.built.feed.beat * 3
         began = time.monotonic()
         until(lambda: time.monotonic() - began > beats, 10, "some beats have passed", every=0.05)
         keyed.text("Still heard.")
         stream.until("request")
 
 
-def test_one_tenant_leaves_places_for_others(house, monkeypatch):
+def test_one_tenant_leaves_places_for_others(install, monkeypatch):
     """It holds no more streams than are left free; a place that it gives back is its own again."""
     monkeypatch.setattr(event_feed, "MOST_LISTENERS", 6)
-    greedy, other = house.key("greedy"), house.key("other")
+    greedy, other = install.key("greedy"), install.key("other")
     with contextlib.ExitStack() as streams:
         open_ = [streams.enter_context(listening(greedy)) for _ in range(3)]
         said = greedy.get("events/stream")
@@ -241,7 +241,7 @@ def test_one_tenant_leaves_places_for_others(house, monkeypatch):
 
         def made_room():
             assert greedy.text(f"Told at {time.monotonic()}.")
-            return house.built.feed.listeners == 3
+            return install.built.feed.listeners == 3
 
         until(made_room, 30, "a place gets free", every=0.1)
         streams.enter_context(listening(other))

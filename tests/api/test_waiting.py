@@ -12,7 +12,7 @@ import pytest
 from holdfast.chaos.waiting import until
 from holdfast.testing.meter import Meter
 from holdfast.web import slow_requests
-from tests.api.house import House
+from tests.api.install import ApiInstall
 
 THREADS = 2
 
@@ -63,9 +63,9 @@ def asked(work):
     return threads
 
 
-def status_of(house, path):
+def status_of(install, path):
     """What is answered to a browser that asks for a page."""
-    with contextlib.closing(HTTPConnection("127.0.0.1", house.port, timeout=60)) as line:
+    with contextlib.closing(HTTPConnection("127.0.0.1", install.port, timeout=60)) as line:
         line.request("GET", path)
         return line.getresponse().status
 
@@ -73,8 +73,8 @@ def status_of(house, path):
 @pytest.mark.g6
 def test_slow_addresses_do_not_stop_the_others(sqlite_url, tmp_path):
     """More of them than there are threads: documents are added, found and refused as ever."""
-    house = House(sqlite_url, tmp_path / "data", api_threads=THREADS, fetch_private=True)
-    client = house.client
+    install = ApiInstall(sqlite_url, tmp_path / "data", api_threads=THREADS, fetch_private=True)
+    client = install.client
     made = client.text("Some words.")
     said = []
     with silent() as (port, come):
@@ -91,13 +91,13 @@ def test_slow_addresses_do_not_stop_the_others(sqlite_url, tmp_path):
     for one in waiting:
         one.join(60)
     assert [one.code for one in said] == ["url_failed"] * len(waiting)
-    house.close()
+    install.close()
 
 
 def test_a_slow_provider_of_embeddings_does_not_stop_the_others(sqlite_url, tmp_path):
     """More questions wait for it than there are threads, over the API and on the page."""
     with Meter() as meter:
-        house = House(
+        install = ApiInstall(
             sqlite_url,
             tmp_path / "data",
             api_threads=THREADS,
@@ -105,14 +105,14 @@ def test_a_slow_provider_of_embeddings_does_not_stop_the_others(sqlite_url, tmp_
             embedding_base_url=meter.base_url,
             embedding_api_key="key",
         )
-        client = house.client
+        client = install.client
         made = client.text("Some words.")
         meter.hold("after")
         said = []
         paths = [f"search?collection=shelf&q=word{number}" for number in range(THREADS + 2)]
         pages = [f"/search?collection=shelf&q=other{number}" for number in range(THREADS + 2)]
         waiting = asked([lambda path=path: said.append(client.get(path).status) for path in paths])
-        waiting += asked([lambda path=path: said.append(status_of(house, path)) for path in pages])
+        waiting += asked([lambda path=path: said.append(status_of(install, path)) for path in pages])
         meter.wait_open(len(waiting), 30.0)
         assert client.get("/healthz").status == 200
         assert client.get(f"documents/{made['id']}").status == 200
@@ -121,7 +121,7 @@ def test_a_slow_provider_of_embeddings_does_not_stop_the_others(sqlite_url, tmp_
         for one in waiting:
             one.join(60)
         assert said == [200] * len(waiting)
-        house.close()
+        install.close()
 
 
 PLENTY = 45
@@ -131,7 +131,7 @@ PLENTY = 45
 def test_slow_addresses_of_one_tenant_hold_up_no_other(sqlite_url, tmp_path):
     """Another's question is embedded and another's URL is fetched while 45 wait, and more wait in line."""
     with Meter() as meter, silent() as (port, come):
-        house = House(
+        install = ApiInstall(
             sqlite_url,
             tmp_path / "data",
             api_threads=THREADS,
@@ -139,7 +139,7 @@ def test_slow_addresses_of_one_tenant_hold_up_no_other(sqlite_url, tmp_path):
             embedding_base_url=meter.base_url,
             embedding_api_key="key",
         )
-        greedy, other = house.key("greedy"), house.key("other")
+        greedy, other = install.key("greedy"), install.key("other")
         greedy.collection()
         other.text("Some words.")
         url, said = f"http://127.0.0.1:{port}/slow", []
@@ -155,20 +155,20 @@ def test_slow_addresses_of_one_tenant_hold_up_no_other(sqlite_url, tmp_path):
     for one in waiting:
         one.join(60)
     assert [one.code for one in said] == ["url_failed"] * PLENTY
-    house.close()
+    install.close()
 
 
 def test_slow_questions_of_one_tenant_hold_up_no_other(sqlite_url, tmp_path):
     """Another's is sent to the provider though the first tenant asks more than there is room for."""
     with Meter() as meter:
-        house = House(
+        install = ApiInstall(
             sqlite_url,
             tmp_path / "data",
             embedding_provider="openai",
             embedding_base_url=meter.base_url,
             embedding_api_key="key",
         )
-        greedy, other = house.key("greedy"), house.key("other")
+        greedy, other = install.key("greedy"), install.key("other")
         greedy.collection()
         other.collection()
         meter.hold("after")
@@ -183,7 +183,7 @@ def test_slow_questions_of_one_tenant_hold_up_no_other(sqlite_url, tmp_path):
             meter.release()
         for one in waiting:
             one.join(120)
-        house.close()
+        install.close()
 
 
 def test_a_place_that_gets_free_goes_to_whoever_holds_the_fewest():

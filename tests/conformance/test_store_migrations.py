@@ -19,7 +19,7 @@ from holdfast.settings import Settings
 from holdfast.store.base import dialect, migrate
 from holdfast.store.base.schema import metadata
 from holdfast.store.search import vector_tables
-from tests.api.house import House
+from tests.api.install import ApiInstall
 
 
 @pytest.fixture
@@ -287,15 +287,15 @@ def test_api_and_worker_live_in_a_schema_beside_another_installation(empty_postg
                     data_dir=tmp_path / str(number), database_url=empty_postgresql, database_schema=schema
                 )
             )
-            houses.append(House(empty_postgresql, tmp_path / str(number), database_schema=schema))
+            houses.append(ApiInstall(empty_postgresql, tmp_path / str(number), database_schema=schema))
             undo.callback(houses[-1].close)
         usual, own = houses
         usual.client.indexed("The usual schema has a lighthouse.")
         own.client.indexed("A schema of its own has a harbour.")
-        for house, mine, theirs in ((usual, "lighthouse", "harbour"), (own, "harbour", "lighthouse")):
-            response = house.client.get(f"search?collection=shelf&q={mine}")
+        for install, mine, theirs in ((usual, "lighthouse", "harbour"), (own, "harbour", "lighthouse")):
+            response = install.client.get(f"search?collection=shelf&q={mine}")
             texts = [hit["text"] for hit in response.json["hits"]]
             assert mine in texts[0]
             assert not any(theirs in text for text in texts)
-            vector_tables.prepare(house.runtime.db)
-            assert house.runtime.db.read(vector_tables.are_there)
+            vector_tables.prepare(install.runtime.db)
+            assert install.runtime.db.read(vector_tables.are_there)

@@ -23,7 +23,7 @@ OTHER = RequestContext("other")
 
 
 @pytest.fixture
-def house(database_url, tmp_path, monkeypatch):
+def install(database_url, tmp_path, monkeypatch):
     """An installation with an empty collection."""
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", database_url)
     monkeypatch.setenv("HOLDFAST_DATA_DIR", str(tmp_path))
@@ -34,8 +34,8 @@ def house(database_url, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def indexed(house):
-    runtime, services = house
+def indexed(install):
+    runtime, services = install
     taking = services.documents.add(WISH, "books", [Upload(TEXT, "a.txt")])[0]
     runtime.engine.run_until_idle()
     return runtime, services, taking.document.id
@@ -123,16 +123,16 @@ def test_bytes_that_nobody_names_go_after_a_day(indexed):
     assert (runtime.shelf.exists(lost.digest), runtime.shelf.exists(in_use)) == (False, True)
 
 
-def test_the_sweep_does_both(house):
+def test_the_sweep_does_both(install):
     """The duties are among those that a sweeper wins."""
-    runtime, _ = house
+    runtime, _ = install
     won = runtime.engine.sweep().won
     assert {"drift", "shelf"} <= set(won)
 
 
-def test_halves_of_uploads_that_a_dead_process_left_go_after_a_day(house):
+def test_halves_of_uploads_that_a_dead_process_left_go_after_a_day(install):
     """One that is being written stays, however long the shelf has been there."""
-    runtime, _library = house
+    runtime, _library = install
     drafts = [runtime.shelf.draft() for _ in range(2)]
     for draft in drafts:
         draft.write(b"x" * 2_000_000)

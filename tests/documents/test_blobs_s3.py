@@ -16,7 +16,7 @@ from holdfast.core.errors import BadRequestError, StoreUnavailableError, WorkErr
 from holdfast.documents import blobs_s3
 from holdfast.documents.blobs import Blob
 from holdfast.documents.blobs_s3 import BucketLocation, S3Blobs
-from tests.documents import bucket
+from tests.documents import s3_server
 
 HELLO = Blob(hashlib.sha256(b"hello").hexdigest(), 5)
 DAY = 86_400.0
@@ -24,13 +24,13 @@ DAY = 86_400.0
 
 @pytest.fixture(scope="module")
 def endpoint():
-    with bucket.serving() as address:
+    with s3_server.serving() as address:
         yield address
 
 
 @pytest.fixture
 def where(endpoint):
-    return bucket.made(endpoint)
+    return s3_server.made(endpoint)
 
 
 class Time:

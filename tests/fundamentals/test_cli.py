@@ -32,7 +32,7 @@ def run(work):
 
 
 @pytest.fixture
-def house(database_url, monkeypatch, tmp_path):
+def install(database_url, monkeypatch, tmp_path):
     """An engine on a fresh database that the command line is pointed at."""
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", database_url)
     database = open_database(database_url)
@@ -117,14 +117,14 @@ def test_a_database_that_does_not_answer_is_one_line(holdfast, monkeypatch, tmp_
         (("dance",), 2, "No such command"),
     ],
 )
-def test_mistakes_have_their_exit_codes(house, holdfast, words, code, said):
+def test_mistakes_have_their_exit_codes(install, holdfast, words, code, said):
     """2 for usage, 5 for what is not there; the reason is on standard error, and nothing on the other."""
     got, out, err = holdfast(*words)
     assert (got, out) == (code, "")
     assert said in err
 
 
-def test_a_misspelt_setting_is_an_error_of_usage(house, holdfast, monkeypatch):
+def test_a_misspelt_setting_is_an_error_of_usage(install, holdfast, monkeypatch):
     """Exit code 2, and the closest name."""
     monkeypatch.setenv("HOLDFAST_LEASE_TLL", "3")
     code, _, err = holdfast("status")
@@ -132,9 +132,9 @@ def test_a_misspelt_setting_is_an_error_of_usage(house, holdfast, monkeypatch):
     assert "HOLDFAST_LEASE_TTL [bad_setting]" in err
 
 
-def test_status_tells_lanes_runs_orders_and_the_bill(house, holdfast):
+def test_status_tells_lanes_runs_orders_and_the_bill(install, holdfast):
     """For people in words, for scripts as one JSON document."""
-    asked = house.request(Ask("index", "document:1", content="a"))
+    asked = install.request(Ask("index", "document:1", content="a"))
     code, out, _ = holdfast("status")
     assert code == 0
     assert "document:1" in out
@@ -149,20 +149,20 @@ def test_status_tells_lanes_runs_orders_and_the_bill(house, holdfast):
 
 
 @pytest.mark.g6
-def test_why_tells_the_story_in_words(house, holdfast):
+def test_why_tells_the_story_in_words(install, holdfast):
     """Who asked, what was refused, who worked, what it cost, how it failed and what to do."""
-    house.request(Ask("index", "document:1", content="a", actor="anna"))
-    house.request(Ask("index", "document:1", content="a", actor="ben"))
-    house.run_until_idle()
-    house.request(Ask("index", "document:1", content="", actor="anna"))
-    house.run_until_idle()
+    install.request(Ask("index", "document:1", content="a", actor="anna"))
+    install.request(Ask("index", "document:1", content="a", actor="ben"))
+    install.run_until_idle()
+    install.request(Ask("index", "document:1", content="", actor="anna"))
+    install.run_until_idle()
     code, out, _ = holdfast("why", "document:1")
     assert code == 0
     for said in (
         "document:1 (index, tenant default) is failed; generation 1 stays searchable",
         "first indexing (requested by anna)",
         "rejected as a duplicate: the same work is already queued or running (requested by ben)",
-        f"{house.owner} published the generation",
+        f"{install.owner} published the generation",
         "paid 1 call",
         "no_text: there is no text; upload it again",
         "To continue: fix the cause, then holdfast retry document:1.",
@@ -172,19 +172,19 @@ def test_why_tells_the_story_in_words(house, holdfast):
     assert [run["run"]["generation"] for run in story["story"]["runs"]] == [2, 1]
 
 
-def test_several_kinds_of_one_subject_are_told_apart(house, holdfast):
+def test_several_kinds_of_one_subject_are_told_apart(install, holdfast):
     """`why` tells all of them; what changes something wants to know which."""
-    house.request(Ask("index", "document:1", content="a"))
-    house.request(Ask("qa", "document:1", content="a"))
+    install.request(Ask("index", "document:1", content="a"))
+    install.request(Ask("qa", "document:1", content="a"))
     assert "(qa, tenant default)" in holdfast("why", "document:1")[1]
     code, _, err = holdfast("cancel", "document:1")
     assert (code, "index, qa [several_kinds]" in err) == (2, True)
     assert holdfast("cancel", "document:1", "--kind", "qa")[0] == 0
 
 
-def test_cancel_ends_the_live_run_and_says_when_there_is_none(house, holdfast):
+def test_cancel_ends_the_live_run_and_says_when_there_is_none(install, holdfast):
     """0 and what stays published; the second time 3."""
-    house.request(Ask("index", "document:1", content="a"))
+    install.request(Ask("index", "document:1", content="a"))
     assert holdfast("cancel", "document:1")[:2] == (
         0,
         "cancelled generation 1 of document:1; nothing was published before\n",
@@ -194,23 +194,23 @@ def test_cancel_ends_the_live_run_and_says_when_there_is_none(house, holdfast):
 
 
 @pytest.mark.g6
-def test_retry_asks_again_and_refuses_a_duplicate(house, holdfast):
+def test_retry_asks_again_and_refuses_a_duplicate(install, holdfast):
     """Failed: accepted. Queued: duplicate, exit code 3. Succeeded: unchanged and 0, unless forced."""
-    house.request(Ask("index", "document:1", content=""))
-    house.run_until_idle()
+    install.request(Ask("index", "document:1", content=""))
+    install.run_until_idle()
     assert holdfast("retry", "document:1")[:2] == (0, "accepted: generation 2 of document:1 is queued\n")
     code, out, _ = holdfast("retry", "document:1", "--json")
     assert (code, json.loads(out)["disposition"]) == (3, "duplicate")
-    house.request(Ask("index", "document:1", content="a"))
-    house.run_until_idle()
+    install.request(Ask("index", "document:1", content="a"))
+    install.run_until_idle()
     code, out, _ = holdfast("retry", "document:1")
     assert (code, out.split(":")[0]) == (0, "unchanged")
     assert holdfast("retry", "document:1", "--force")[1].startswith("accepted: generation 4")
 
 
-def test_sweep_once_does_one_round(house, holdfast):
+def test_sweep_once_does_one_round(install, holdfast):
     """It says what it found, and ends."""
-    house.request(Ask("index", "document:1", content="a"))
+    install.request(Ask("index", "document:1", content="a"))
     assert holdfast("sweep", "--once")[:2] == (
         0,
         "swept: tasks due 1 in bulk; orders repaired 0; runs repaired 0\n",
@@ -219,11 +219,11 @@ def test_sweep_once_does_one_round(house, holdfast):
 
 
 @pytest.mark.g5
-def test_the_bill_shows_what_was_paid_saved_and_refused(house, holdfast):
+def test_the_bill_shows_what_was_paid_saved_and_refused(install, holdfast):
     """A duplicate is refused, a known text is free, and the sum is in dollars."""
     for subject in ("document:1", "document:1", "document:2"):
-        house.request(Ask("index", subject, content="a text"))
-    house.run_until_idle()
+        install.request(Ask("index", subject, content="a text"))
+    install.run_until_idle()
     bill = json.loads(holdfast("bill", "--json")[1])
     sums = bill["sums"]
     assert (sums["orders"], sums["calls"], sums["reused_calls"], sums["duplicates"]) == (1, 1, 1, 1)
@@ -234,11 +234,11 @@ def test_the_bill_shows_what_was_paid_saved_and_refused(house, holdfast):
 
 @pytest.mark.g5
 @pytest.mark.parametrize(("word", "state"), [("--charged", "in_doubt"), ("--not-charged", "void")])
-def test_a_parked_order_waits_until_a_person_resolves_it(house, holdfast, word, state):
+def test_a_parked_order_waits_until_a_person_resolves_it(install, holdfast, word, state):
     """`orders` shows it, `resolve` decides, a second decision is refused, and the work then ends."""
-    house.meter.plan(script=["charge_then_cut"])
-    house.request(Ask("index", "document:1", content="a text"))
-    house.work_off()
+    install.meter.plan(script=["charge_then_cut"])
+    install.request(Ask("index", "document:1", content="a text"))
+    install.work_off()
     (parked,) = json.loads(holdfast("orders", "--state", "parked", "--json")[1])
     assert (parked["subject"], parked["calls"]) == ("document:1", 1)
     assert "parked orders wait for you" in holdfast("orders")[1]
@@ -246,15 +246,15 @@ def test_a_parked_order_waits_until_a_person_resolves_it(house, holdfast, word, 
     code, out, _ = holdfast("orders", "resolve", parked["id"], word)
     assert (code, parked["id"] in out) == (0, True)
     assert holdfast("orders", "--json")[1].count(parked["id"]) == (state == "in_doubt")
-    house.run_until_idle()
-    assert reads.head(house.db, "default", "index", "document:1").status == "success"
+    install.run_until_idle()
+    assert reads.head(install.db, "default", "index", "document:1").status == "success"
     assert holdfast("orders", "resolve", parked["id"], word)[0] == 3
-    assert orders.recover(house.db, parked["id"]) is (
+    assert orders.recover(install.db, parked["id"]) is (
         CallState.SETTLED if state == "in_doubt" else CallState.VOID
     )
 
 
-def test_documents_of_another_system_are_taken_over(house, holdfast, tmp_path):
+def test_documents_of_another_system_are_taken_over(install, holdfast, tmp_path):
     """Active ones are published, the others not indexed, and a second import changes nothing."""
     with closing(sqlite3.connect(tmp_path / "old.db")) as old:
         old.execute("CREATE TABLE documents (id INTEGER, is_active INTEGER)")

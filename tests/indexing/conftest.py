@@ -1,4 +1,4 @@
-"""What the stories of indexing share: a house on each database, and an installation for the commands."""
+"""What the stories of indexing share: an installation on each database, and an installation for the commands."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from holdfast.documents.parse.parser import Parser
 from holdfast.testing.meter import Meter
 from tests.commands import caller
-from tests.indexing.house import House
+from tests.indexing.install import IndexingInstall
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +28,8 @@ def meter() -> Iterator[Meter]:
 
 
 @pytest.fixture
-def house(database_url: str, tmp_path: Path, meter: Meter, parser: Parser) -> Iterator[House]:
-    made = House(database_url, tmp_path / "data", meter, parser)
+def install(database_url: str, tmp_path: Path, meter: Meter, parser: Parser) -> Iterator[IndexingInstall]:
+    made = IndexingInstall(database_url, tmp_path / "data", meter, parser)
     yield made
     made.close()
 

@@ -10,159 +10,159 @@ from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
 from holdfast.store.library import documents
 from holdfast.store.protocol import claims
-from tests.indexing.house import WISH, endings
+from tests.indexing.install import WISH, endings
 
 STORY = "The lighthouse keeper counted the ships. Nobody answered the bell."
 OTHER = "A gardener planted seven quinces. The frost took none of them."
 
 
-def test_an_upload_is_queued_then_indexing_then_published(house):
+def test_an_upload_is_queued_then_indexing_then_published(install):
     """Nothing is visible before the publication; after it the words are found, on their page."""
-    taken = house.upload(STORY, "keeper.txt")
+    taken = install.upload(STORY, "keeper.txt")
     assert (taken.disposition, taken.document.status) == (Disposition.ACCEPTED, Status.QUEUED)
-    claim = house.open_claim()
-    assert house.document(taken.document.id).status is Status.RUNNING
-    assert house.find("lighthouse") == []
-    claims.release(house.db, claim, "by hand")
-    assert endings(house.work()) == ["published"]
-    found = house.document(taken.document.id)
+    claim = install.open_claim()
+    assert install.document(taken.document.id).status is Status.RUNNING
+    assert install.find("lighthouse") == []
+    claims.release(install.db, claim, "by hand")
+    assert endings(install.work()) == ["published"]
+    found = install.document(taken.document.id)
     assert (found.status, found.published_generation, found.visible) == (Status.SUCCESS, 1, True)
-    (hit,) = house.find("lighthouse")
+    (hit,) = install.find("lighthouse")
     assert (hit.document_id, hit.title, hit.generation) == (found.id, "keeper.txt", 1)
-    assert house.texts(found) == [STORY]
+    assert install.texts(found) == [STORY]
 
 
-def test_an_upload_wakes_the_workers_of_its_lane(house):
+def test_an_upload_wakes_the_workers_of_its_lane(install):
     """After the commit, a message says that there is work; an upload of known bytes sends none."""
-    house.upload(STORY)
-    assert house.sender.lanes == {"bulk": 1}
-    house.upload(STORY)
-    assert house.sender.lanes == {"bulk": 1}
+    install.upload(STORY)
+    assert install.sender.lanes == {"bulk": 1}
+    install.upload(STORY)
+    assert install.sender.lanes == {"bulk": 1}
 
 
 @pytest.mark.g6
-def test_the_same_bytes_again_are_unchanged(house):
+def test_the_same_bytes_again_are_unchanged(install):
     """The answer names the document that has them, under whatever name they come; nothing is paid."""
-    first = house.indexed(STORY, "keeper.txt")
-    paid = house.paid()
-    again = house.upload(STORY, "copy.txt")
+    first = install.indexed(STORY, "keeper.txt")
+    paid = install.paid()
+    again = install.upload(STORY, "copy.txt")
     assert (again.disposition, again.document.id) == (Disposition.UNCHANGED, first.id)
-    assert house.work() == []
-    assert house.paid(since=paid) == 0
+    assert install.work() == []
+    assert install.paid(since=paid) == 0
 
 
 @pytest.mark.g6
-def test_the_same_bytes_while_they_are_indexed_are_a_duplicate(house):
+def test_the_same_bytes_while_they_are_indexed_are_a_duplicate(install):
     """The answer names the run that is under way."""
-    first = house.upload(STORY)
-    house.open_claim()
-    again = house.upload(STORY)
+    first = install.upload(STORY)
+    install.open_claim()
+    again = install.upload(STORY)
     assert again.disposition is Disposition.DUPLICATE
     assert (again.document.id, again.answer.run_id) == (first.document.id, first.answer.run_id)
 
 
-def test_the_same_bytes_in_another_collection_are_another_document(house):
+def test_the_same_bytes_in_another_collection_are_another_document(install):
     """A document lives in one collection; a search in one never finds those of another."""
-    first = house.indexed(STORY)
-    second = house.indexed(STORY, to="attic")
+    first = install.indexed(STORY)
+    second = install.indexed(STORY, to="attic")
     assert first.id != second.id
-    assert [hit.document_id for hit in house.find("lighthouse")] == [first.id]
-    assert [hit.document_id for hit in house.find("lighthouse", where="attic")] == [second.id]
+    assert [hit.document_id for hit in install.find("lighthouse")] == [first.id]
+    assert [hit.document_id for hit in install.find("lighthouse", where="attic")] == [second.id]
 
 
 @pytest.mark.g3
-def test_new_content_supersedes_and_the_old_answers_until_it_is_there(house):
+def test_new_content_supersedes_and_the_old_answers_until_it_is_there(install):
     """PUT makes a new generation at once; a reader sees the old text, then the new one."""
-    found = house.indexed(STORY)
-    taken = house.put(found.id, OTHER)
+    found = install.indexed(STORY)
+    taken = install.put(found.id, OTHER)
     assert (taken.disposition, taken.answer.generation) == (Disposition.SUPERSEDING, 2)
-    assert house.texts(found) == [STORY]
-    assert len(house.find("lighthouse")) == 1
-    house.work()
-    assert house.texts(found) == [OTHER]
-    assert house.find("lighthouse") == []
-    assert [hit.generation for hit in house.find("quinces")] == [2]
+    assert install.texts(found) == [STORY]
+    assert len(install.find("lighthouse")) == 1
+    install.work()
+    assert install.texts(found) == [OTHER]
+    assert install.find("lighthouse") == []
+    assert [hit.generation for hit in install.find("quinces")] == [2]
 
 
 @pytest.mark.g1
-def test_new_content_while_the_old_is_indexed_makes_that_stale(house):
+def test_new_content_while_the_old_is_indexed_makes_that_stale(install):
     """Whoever works on the old one is fenced out; only the latest content is ever published."""
-    taken = house.upload(STORY)
-    house.open_claim()
-    again = house.put(taken.document.id, OTHER)
+    taken = install.upload(STORY)
+    install.open_claim()
+    again = install.put(taken.document.id, OTHER)
     assert again.disposition is Disposition.SUPERSEDING
-    house.work()
-    assert house.texts(house.document(taken.document.id)) == [OTHER]
-    assert house.document(taken.document.id).published_generation == 2
+    install.work()
+    assert install.texts(install.document(taken.document.id)) == [OTHER]
+    assert install.document(taken.document.id).published_generation == 2
 
 
 @pytest.mark.g6
-def test_content_that_another_document_has_is_refused_with_its_id(house):
+def test_content_that_another_document_has_is_refused_with_its_id(install):
     """A PUT cannot make two documents of a collection equal; both stay as they are."""
-    first, second = house.indexed(STORY), house.indexed(OTHER)
+    first, second = install.indexed(STORY), install.indexed(OTHER)
     with pytest.raises(BadRequestError) as caught:
-        house.put(second.id, STORY)
+        install.put(second.id, STORY)
     assert caught.value.code == "same_content"
     assert first.id in caught.value.message
-    assert house.texts(second) == [OTHER]
-    assert house.document(second.id).digest == second.digest
+    assert install.texts(second) == [OTHER]
+    assert install.document(second.id).digest == second.digest
 
 
-def test_the_content_of_a_deleted_document_may_come_again(house):
+def test_the_content_of_a_deleted_document_may_come_again(install):
     """The bytes are free again: an upload of them is a new document."""
-    first = house.indexed(STORY)
-    house.documents.delete(WISH, first.id)
-    second = house.indexed(STORY)
+    first = install.indexed(STORY)
+    install.documents.delete(WISH, first.id)
+    second = install.indexed(STORY)
     assert second.id != first.id
-    assert [hit.document_id for hit in house.find("lighthouse")] == [second.id]
+    assert [hit.document_id for hit in install.find("lighthouse")] == [second.id]
 
 
-def test_text_is_a_document_with_a_title(house):
+def test_text_is_a_document_with_a_title(install):
     """What was typed is indexed like a file."""
-    taken = house.documents.add(WISH, "shelf", [Upload(STORY.encode(), title="A note", source="text")])[0]
-    house.work()
-    found = house.document(taken.document.id)
+    taken = install.documents.add(WISH, "shelf", [Upload(STORY.encode(), title="A note", source="text")])[0]
+    install.work()
+    found = install.document(taken.document.id)
     assert (found.title, found.source, found.format) == ("A note", "text", "text")
-    assert [hit.title for hit in house.find("lighthouse")] == ["A note"]
+    assert [hit.title for hit in install.find("lighthouse")] == ["A note"]
 
 
-def test_a_search_by_words_and_meaning_pays_for_the_question_once(house):
+def test_a_search_by_words_and_meaning_pays_for_the_question_once(install):
     """Both legs take part; the same question again costs nothing."""
-    house.indexed(STORY)
-    before = house.paid()
+    install.indexed(STORY)
+    before = install.paid()
     for _ in range(2):
-        found = house.searching.search("default", "shelf", "lighthouse keeper")
+        found = install.searching.search("default", "shelf", "lighthouse keeper")
         assert found.legs == ("keyword", "vector")
         assert len(found.hits) == 1
-    assert house.paid(since=before) == 1
+    assert install.paid(since=before) == 1
 
 
 @pytest.mark.g6
-def test_nothing_can_be_empty(house):
+def test_nothing_can_be_empty(install):
     """Zero bytes are refused at the door, before anything is asked for."""
     with pytest.raises(BadRequestError) as caught:
-        house.upload(b"", "nothing.txt")
+        install.upload(b"", "nothing.txt")
     assert caught.value.code == "empty"
-    assert documents.page(house.db, "default", "shelf") == []
+    assert documents.page(install.db, "default", "shelf") == []
 
 
-def test_unknown_documents_and_collections_say_so(house):
+def test_unknown_documents_and_collections_say_so(install):
     """Each has its code, also for another tenant's."""
-    found = house.indexed(STORY)
+    found = install.indexed(STORY)
     with pytest.raises(NotFoundError) as caught:
-        house.documents.add(WISH, "nowhere", [Upload(b"text")])
+        install.documents.add(WISH, "nowhere", [Upload(b"text")])
     assert caught.value.code == "unknown_collection"
     with pytest.raises(NotFoundError) as caught:
-        house.documents.get("somebody", found.id)
+        install.documents.get("somebody", found.id)
     assert caught.value.code == "unknown_document"
     with pytest.raises(NotFoundError):
-        house.searching.search("somebody", "shelf", "lighthouse")
+        install.searching.search("somebody", "shelf", "lighthouse")
 
 
 @pytest.mark.g1
-def test_eight_uploads_of_the_same_bytes_at_once_are_one_document(house):
+def test_eight_uploads_of_the_same_bytes_at_once_are_one_document(install):
     """One is accepted, the others are told of it; one run, one charge."""
-    clients = [house.client() for _ in range(8)]
+    clients = [install.client() for _ in range(8)]
     barrier = threading.Barrier(8)
     answers = []
 
@@ -178,16 +178,16 @@ def test_eight_uploads_of_the_same_bytes_at_once_are_one_document(house):
     assert len({taken.document.id for taken in answers}) == 1
     said = sorted(taken.disposition.value for taken in answers)
     assert said == ["accepted"] + ["duplicate"] * 7
-    house.work()
-    assert len(documents.page(house.db, "default", "shelf")) == 1
-    assert house.paid() == 1
+    install.work()
+    assert len(documents.page(install.db, "default", "shelf")) == 1
+    assert install.paid() == 1
 
 
 @pytest.mark.g6
-def test_two_documents_given_the_same_content_at_once_do_not_become_equal(house):
+def test_two_documents_given_the_same_content_at_once_do_not_become_equal(install):
     """One PUT wins, the other is refused with the winner's id."""
-    first, second = house.indexed(STORY), house.indexed(OTHER)
-    clients = {first.id: house.client(), second.id: house.client()}
+    first, second = install.indexed(STORY), install.indexed(OTHER)
+    clients = {first.id: install.client(), second.id: install.client()}
     barrier = threading.Barrier(2)
     answers = {}
 
@@ -209,13 +209,13 @@ def test_two_documents_given_the_same_content_at_once_do_not_become_equal(house)
     assert winner in answers[loser]
 
 
-def test_many_uploads_at_once_are_answered_in_their_order(house):
+def test_many_uploads_at_once_are_answered_in_their_order(install):
     """Known, new and twice the same in one call: each upload has its own answer."""
-    known = house.indexed(STORY)
+    known = install.indexed(STORY)
     texts = [OTHER, STORY, OTHER, *(f"Tale number {number}." for number in range(40))]
-    answers = house.documents.add(WISH, "shelf", [Upload(text.encode()) for text in texts])
+    answers = install.documents.add(WISH, "shelf", [Upload(text.encode()) for text in texts])
     said = [taken.disposition.value for taken in answers]
     assert said == ["accepted", "unchanged", "duplicate", *["accepted"] * 40]
     assert answers[1].document.id == known.id
     assert answers[0].document.id == answers[2].document.id
-    assert len(house.work()) == 41
+    assert len(install.work()) == 41

@@ -9,7 +9,7 @@ from holdfast.core.errors import BadRequestError, WorkError
 from holdfast.core.states import Disposition
 from holdfast.documents.fetch import FetchLimits
 from holdfast.service.documents import Documents
-from tests.indexing.house import WISH
+from tests.indexing.install import WISH
 
 
 class Site:
@@ -57,82 +57,82 @@ def site():
 
 
 @pytest.fixture
-def news(house, site):
+def news(install, site):
     """A document from the site, published."""
     site.show("The harbour froze over.", '"1"')
-    taken = house.documents.add_url(WISH, "shelf", site.url)
-    house.work()
-    return house.document(taken.document.id)
+    taken = install.documents.add_url(WISH, "shelf", site.url)
+    install.work()
+    return install.document(taken.document.id)
 
 
-def test_what_is_at_an_address_is_a_document(house, site, news):
+def test_what_is_at_an_address_is_a_document(install, site, news):
     """It keeps where it came from and which version that was, and is found."""
     assert (news.source, news.url, news.etag, news.format) == ("url", site.url, '"1"', "html")
-    assert [hit.document_id for hit in house.find("harbour")] == [news.id]
+    assert [hit.document_id for hit in install.find("harbour")] == [news.id]
 
 
-def test_a_refresh_of_what_has_not_changed_does_nothing(house, site, news):
+def test_a_refresh_of_what_has_not_changed_does_nothing(install, site, news):
     """The server says 304: no generation, no charge."""
-    paid = house.paid()
-    taken = house.documents.refresh(WISH, news.id)
+    paid = install.paid()
+    taken = install.documents.refresh(WISH, news.id)
     assert site.answers == [200, 304]
     assert (taken.disposition, taken.document.generation) == (Disposition.UNCHANGED, 1)
-    assert house.work() == []
-    assert house.paid(since=paid) == 0
+    assert install.work() == []
+    assert install.paid(since=paid) == 0
 
 
-def test_a_refresh_with_the_same_content_under_a_new_tag_does_nothing_but_keep_the_tag(house, site, news):
+def test_a_refresh_with_the_same_content_under_a_new_tag_does_nothing_but_keep_the_tag(install, site, news):
     """No generation; the next refresh shows the tag that the server knows, and is told 304."""
     site.etag = '"2"'
-    assert house.documents.refresh(WISH, news.id).disposition is Disposition.UNCHANGED
-    assert house.documents.refresh(WISH, news.id).disposition is Disposition.UNCHANGED
+    assert install.documents.refresh(WISH, news.id).disposition is Disposition.UNCHANGED
+    assert install.documents.refresh(WISH, news.id).disposition is Disposition.UNCHANGED
     assert site.answers == [200, 200, 304]
-    assert house.document(news.id).generation == 1
+    assert install.document(news.id).generation == 1
 
 
-def test_a_refresh_of_what_has_changed_is_a_new_generation(house, site, news):
+def test_a_refresh_of_what_has_changed_is_a_new_generation(install, site, news):
     """The old text answers until the new one is published; the new version's tag is kept."""
     site.show("The harbour is open again.", '"2"')
-    taken = house.documents.refresh(WISH, news.id)
+    taken = install.documents.refresh(WISH, news.id)
     assert taken.disposition is Disposition.SUPERSEDING
-    assert len(house.find("froze")) == 1
-    house.work()
-    assert house.find("froze") == []
-    assert [hit.generation for hit in house.find("harbour open")] == [2]
-    assert house.document(news.id).etag == '"2"'
+    assert len(install.find("froze")) == 1
+    install.work()
+    assert install.find("froze") == []
+    assert [hit.generation for hit in install.find("harbour open")] == [2]
+    assert install.document(news.id).etag == '"2"'
 
 
-def test_a_refresh_that_becomes_equal_to_another_document_is_refused(house, site, news):
+def test_a_refresh_that_becomes_equal_to_another_document_is_refused(install, site, news):
     """The other's id is named, and the document stays as it is."""
     site.show("Twice told.", '"2"')
-    other = house.indexed(site.body, "told.html")
+    other = install.indexed(site.body, "told.html")
     with pytest.raises(BadRequestError) as caught:
-        house.documents.refresh(WISH, news.id)
+        install.documents.refresh(WISH, news.id)
     assert caught.value.code == "same_content"
     assert other.id in caught.value.message
-    assert len(house.find("froze")) == 1
+    assert len(install.find("froze")) == 1
 
 
-def test_an_address_inside_the_network_is_refused_by_default(house, site):
+def test_an_address_inside_the_network_is_refused_by_default(install, site):
     """A loopback address is not even asked, and no document is made."""
-    careful = Documents(house.engine, house.shelf, house.choices, fetching=FetchLimits())
+    careful = Documents(install.engine, install.shelf, install.choices, fetching=FetchLimits())
     with pytest.raises(WorkError) as caught:
         careful.add_url(WISH, "shelf", site.url)
     assert caught.value.code == "url_forbidden"
     assert site.answers == []
-    assert list(house.documents.walk("default", "shelf")) == []
+    assert list(install.documents.walk("default", "shelf")) == []
 
 
-def test_an_address_with_nothing_at_it_is_refused(house, site):
+def test_an_address_with_nothing_at_it_is_refused(install, site):
     """An empty answer is no document."""
     with pytest.raises(BadRequestError) as caught:
-        house.documents.add_url(WISH, "shelf", site.url)
+        install.documents.add_url(WISH, "shelf", site.url)
     assert caught.value.code == "empty"
 
 
-def test_only_what_came_from_an_address_can_be_refreshed(house):
+def test_only_what_came_from_an_address_can_be_refreshed(install):
     """An upload has none."""
-    found = house.indexed("Just words.")
+    found = install.indexed("Just words.")
     with pytest.raises(BadRequestError) as caught:
-        house.documents.refresh(WISH, found.id)
+        install.documents.refresh(WISH, found.id)
     assert caught.value.code == "no_url"

@@ -12,7 +12,7 @@ from holdfast.service.requests import RequestContext
 from holdfast.store.library import document_requests, documents
 from tests.documents import files, pdfs
 from tests.indexing import books
-from tests.indexing.house import WISH, endings
+from tests.indexing.install import WISH, endings
 
 OLD = "The old windmill turned all night."
 BAD = {
@@ -23,113 +23,113 @@ BAD = {
 }
 
 
-def test_a_cancelled_document_never_starts(house):
+def test_a_cancelled_document_never_starts(install):
     """Queued work is closed; a document that was never published is not indexed again by itself."""
-    taken = house.upload(OLD)
-    assert house.documents.cancel(WISH, taken.document.id) is True
-    assert house.work() == []
-    assert house.document(taken.document.id).status is Status.IDLE
-    assert house.documents.cancel(WISH, taken.document.id) is False
-    assert house.upload(OLD).disposition is Disposition.ACCEPTED
+    taken = install.upload(OLD)
+    assert install.documents.cancel(WISH, taken.document.id) is True
+    assert install.work() == []
+    assert install.document(taken.document.id).status is Status.IDLE
+    assert install.documents.cancel(WISH, taken.document.id) is False
+    assert install.upload(OLD).disposition is Disposition.ACCEPTED
 
 
 @pytest.mark.g3
-def test_a_cancel_in_the_middle_leaves_the_old_generation(house):
+def test_a_cancel_in_the_middle_leaves_the_old_generation(install):
     """Some slices are done when the new generation is cancelled; the old text answers and nothing is open."""
-    found = house.indexed(books.plain(30), "book.pdf")
-    old = house.texts(found)
-    house.put(found.id, books.plain(30, "leaf"))
-    assert endings(house.work(most=2)) == ["planned", "finished"]
-    assert house.documents.cancel(WISH, found.id)
-    assert house.work() == []
-    assert house.texts(found) == old
-    after = house.document(found.id)
+    found = install.indexed(books.plain(30), "book.pdf")
+    old = install.texts(found)
+    install.put(found.id, books.plain(30, "leaf"))
+    assert endings(install.work(most=2)) == ["planned", "finished"]
+    assert install.documents.cancel(WISH, found.id)
+    assert install.work() == []
+    assert install.texts(found) == old
+    after = install.document(found.id)
     assert (after.status, after.published_generation) == (Status.SUCCESS, 1)
-    house.tidy()
-    assert house.rows(found) == len(old)
+    install.tidy()
+    assert install.rows(found) == len(old)
 
 
 @pytest.mark.g3
 @pytest.mark.parametrize("code", sorted(BAD))
-def test_a_failure_has_a_code_and_the_old_generation_answers(house, code):
+def test_a_failure_has_a_code_and_the_old_generation_answers(install, code):
     """The reason reaches the document in words; the text of before is still found."""
-    found = house.indexed(OLD)
+    found = install.indexed(OLD)
     content, name = BAD[code]
-    house.put(found.id, content, name)
-    assert endings(house.work()) == ["failed"]
-    after = house.document(found.id)
-    run = house.run(after)
+    install.put(found.id, content, name)
+    assert endings(install.work()) == ["failed"]
+    after = install.document(found.id)
+    run = install.run(after)
     assert (after.status, run.error_code) == (Status.FAILED, code)
     assert len(run.error_message) > 20
-    assert (after.published_generation, house.texts(after)) == (1, [OLD])
-    assert len(house.find("windmill")) == 1
+    assert (after.published_generation, install.texts(after)) == (1, [OLD])
+    assert len(install.find("windmill")) == 1
 
 
 @pytest.mark.g3
-def test_a_failed_slice_fails_the_whole_and_a_retry_pays_only_the_rest(house):
+def test_a_failed_slice_fails_the_whole_and_a_retry_pays_only_the_rest(install):
     """The provider rejects one slice: nothing of the new generation is seen; asked again, it is published."""
-    found = house.indexed(OLD)
-    house.put(found.id, books.plain(36), "book.pdf")
-    house.meter.plan(script=["answer", {"do": "fail", "status": 400, "charge": False}])
-    assert "failed" in endings(house.work())
-    assert house.texts(found) == [OLD]
-    charged = house.paid()
-    assert house.documents.index(WISH, found.id).disposition is Disposition.ACCEPTED
-    house.work()
-    assert len(house.texts(found)) == 36
-    assert house.paid(since=charged) == 36 - 12
-    assert house.meter.totals().excess == 0
+    found = install.indexed(OLD)
+    install.put(found.id, books.plain(36), "book.pdf")
+    install.meter.plan(script=["answer", {"do": "fail", "status": 400, "charge": False}])
+    assert "failed" in endings(install.work())
+    assert install.texts(found) == [OLD]
+    charged = install.paid()
+    assert install.documents.index(WISH, found.id).disposition is Disposition.ACCEPTED
+    install.work()
+    assert len(install.texts(found)) == 36
+    assert install.paid(since=charged) == 36 - 12
+    assert install.meter.totals().excess == 0
 
 
-def test_a_failed_document_may_be_asked_for_again(house):
+def test_a_failed_document_may_be_asked_for_again(install):
     """The same bytes after a failure are accepted, not called unchanged."""
-    taken = house.upload(pdfs.scan(1), "scan.pdf")
-    house.work()
-    assert house.upload(pdfs.scan(1), "scan.pdf").disposition is Disposition.ACCEPTED
-    assert house.document(taken.document.id).generation == 2
+    taken = install.upload(pdfs.scan(1), "scan.pdf")
+    install.work()
+    assert install.upload(pdfs.scan(1), "scan.pdf").disposition is Disposition.ACCEPTED
+    assert install.document(taken.document.id).generation == 2
 
 
 @pytest.mark.g2
-def test_deleting_a_document_while_it_is_indexed_stops_the_work(house):
+def test_deleting_a_document_while_it_is_indexed_stops_the_work(install):
     """At once nothing of it is found, its worker is fenced out, and every chunk is pruned."""
-    found = house.indexed(books.plain(30), "book.pdf")
-    house.put(found.id, books.plain(30, "leaf"))
-    house.work(most=2)
-    house.documents.delete(WISH, found.id)
-    assert house.find("plain book") == []
-    assert house.texts(found) == []
-    assert house.work() == []
+    found = install.indexed(books.plain(30), "book.pdf")
+    install.put(found.id, books.plain(30, "leaf"))
+    install.work(most=2)
+    install.documents.delete(WISH, found.id)
+    assert install.find("plain book") == []
+    assert install.texts(found) == []
+    assert install.work() == []
     with pytest.raises(NotFoundError):
-        house.document(found.id)
-    house.tidy()
-    assert house.rows(found) == 0
+        install.document(found.id)
+    install.tidy()
+    assert install.rows(found) == 0
 
 
 @pytest.mark.g2
-def test_deleting_a_collection_while_it_is_indexed_takes_all_of_it(house):
+def test_deleting_a_collection_while_it_is_indexed_takes_all_of_it(install):
     """Published, queued and half done documents: none is found, none goes on, none is left."""
-    first = house.indexed(OLD, to="attic")
-    half = house.upload(books.plain(30), "book.pdf", to="attic").document
-    house.work(most=2)
-    house.upload("Never begun.", to="attic")
-    kept = house.indexed(OLD)
-    assert house.collections.delete(WISH, "attic").deleted == 3
-    assert house.work() == []
-    assert "attic" not in [each.id for each in house.collections.all("default")]
+    first = install.indexed(OLD, to="attic")
+    half = install.upload(books.plain(30), "book.pdf", to="attic").document
+    install.work(most=2)
+    install.upload("Never begun.", to="attic")
+    kept = install.indexed(OLD)
+    assert install.collections.delete(WISH, "attic").deleted == 3
+    assert install.work() == []
+    assert "attic" not in [each.id for each in install.collections.all("default")]
     with pytest.raises(NotFoundError):
-        house.find("windmill", where="attic")
-    house.tidy()
-    assert (house.rows(first), house.rows(half), house.rows(kept)) == (0, 0, 1)
+        install.find("windmill", where="attic")
+    install.tidy()
+    assert (install.rows(first), install.rows(half), install.rows(kept)) == (0, 0, 1)
 
 
-def test_a_collection_made_again_is_empty(house):
+def test_a_collection_made_again_is_empty(install):
     """Nothing of the deleted one comes back with its name, and the same bytes are a new document."""
-    old = house.indexed(OLD, to="attic")
-    house.collections.delete(WISH, "attic")
-    new = house.indexed("A new thing.", to="attic")
-    assert house.find("windmill", where="attic") == []
-    assert [each.id for each in house.documents.walk("default", "attic")] == [new.id]
-    assert house.indexed(OLD, to="attic").id != old.id
+    old = install.indexed(OLD, to="attic")
+    install.collections.delete(WISH, "attic")
+    new = install.indexed("A new thing.", to="attic")
+    assert install.find("windmill", where="attic") == []
+    assert [each.id for each in install.documents.walk("default", "attic")] == [new.id]
+    assert install.indexed(OLD, to="attic").id != old.id
 
 
 class CutOffError(Exception):
@@ -140,36 +140,36 @@ def cut_off(*_):
     raise CutOffError
 
 
-def test_a_deletion_that_was_cut_off_can_be_asked_for_again(house, monkeypatch):
+def test_a_deletion_that_was_cut_off_can_be_asked_for_again(install, monkeypatch):
     """After a crash between its two halves nothing is visible, and the document can still be deleted."""
-    found = house.indexed(OLD)
+    found = install.indexed(OLD)
     monkeypatch.setattr(documents, "remove", cut_off)
     with pytest.raises(CutOffError):
-        house.documents.delete(WISH, found.id)
+        install.documents.delete(WISH, found.id)
     monkeypatch.undo()
-    assert house.find("windmill") == []
-    house.documents.delete(WISH, found.id)
+    assert install.find("windmill") == []
+    install.documents.delete(WISH, found.id)
     with pytest.raises(NotFoundError):
-        house.document(found.id)
+        install.document(found.id)
 
 
-def test_a_collection_whose_deletion_was_cut_off_does_not_come_back_with_its_documents(house, monkeypatch):
+def test_a_collection_whose_deletion_was_cut_off_does_not_come_back_with_its_documents(install, monkeypatch):
     """A crash leaves documents in a collection that is gone; made again, it is empty."""
-    house.indexed(OLD, to="attic")
-    monkeypatch.setattr(house.collections.rounds, "begin", cut_off)
+    install.indexed(OLD, to="attic")
+    monkeypatch.setattr(install.collections.rounds, "begin", cut_off)
     with pytest.raises(CutOffError):
-        house.collections.delete(WISH, "attic")
+        install.collections.delete(WISH, "attic")
     monkeypatch.undo()
-    house.collections.make(WISH, "attic")
-    assert house.find("windmill", where="attic") == []
-    assert list(house.documents.walk("default", "attic")) == []
+    install.collections.make(WISH, "attic")
+    assert install.find("windmill", where="attic") == []
+    assert list(install.documents.walk("default", "attic")) == []
 
 
 @pytest.mark.g1
-def test_asking_for_a_document_that_is_being_deleted_does_not_bring_it_back(house, monkeypatch):
+def test_asking_for_a_document_that_is_being_deleted_does_not_bring_it_back(install, monkeypatch):
     """The document goes away between the look and the request: refused, and nothing is visible or queued."""
-    found = house.indexed(OLD)
-    other = house.client()
+    found = install.indexed(OLD)
+    other = install.client()
     genuine = document_requests.ask
 
     def late(db, about, request):
@@ -178,47 +178,47 @@ def test_asking_for_a_document_that_is_being_deleted_does_not_bring_it_back(hous
 
     monkeypatch.setattr(document_requests, "ask", late)
     with pytest.raises(NotFoundError) as caught:
-        house.documents.index(WISH, found.id, force=True)
+        install.documents.index(WISH, found.id, force=True)
     assert caught.value.code == "unknown_document"
-    assert house.work() == []
-    assert house.find("windmill") == []
+    assert install.work() == []
+    assert install.find("windmill") == []
 
 
 @pytest.mark.g1
-def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back(house, monkeypatch):
+def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back(install, monkeypatch):
     """As above, for a PUT."""
-    found = house.indexed(OLD)
+    found = install.indexed(OLD)
     genuine = document_requests.set_source
 
     def late(db, about, source, *rest):
-        house.client().delete(WISH, found.id)
+        install.client().delete(WISH, found.id)
         return genuine(db, about, source, *rest)
 
     monkeypatch.setattr(document_requests, "set_source", late)
     with pytest.raises(NotFoundError):
-        house.put(found.id, "Something new.")
-    assert house.work() == []
-    assert house.find("new") == []
+        install.put(found.id, "Something new.")
+    assert install.work() == []
+    assert install.find("new") == []
 
 
 @pytest.mark.g1
-def test_a_document_asked_for_between_the_halves_of_its_deletion_is_gone(house, monkeypatch):
+def test_a_document_asked_for_between_the_halves_of_its_deletion_is_gone(install, monkeypatch):
     """Its head was deleted, its row not yet, when a request came: the deletion looks once more."""
-    found = house.indexed(OLD)
+    found = install.indexed(OLD)
     genuine = documents.remove
 
     def late(db, tenant, document_id):
-        assert house.client().index(WISH, found.id).answer.created
+        assert install.client().index(WISH, found.id).answer.created
         return genuine(db, tenant, document_id)
 
     monkeypatch.setattr(documents, "remove", late)
-    house.documents.delete(WISH, found.id)
-    assert house.work() == []
-    assert house.find("windmill") == []
+    install.documents.delete(WISH, found.id)
+    assert install.work() == []
+    assert install.find("windmill") == []
 
 
 @pytest.mark.g1
-def test_uploads_and_deletions_of_the_same_bytes_at_once_leave_one_truth(house):
+def test_uploads_and_deletions_of_the_same_bytes_at_once_leave_one_truth(install):
     """Whatever the order, what is found afterwards is exactly what is listed, and it is published."""
     failures = []
 
@@ -233,7 +233,7 @@ def test_uploads_and_deletions_of_the_same_bytes_at_once_leave_one_truth(house):
         except Exception as error:  # noqa: BLE001  any other is the finding
             failures.append(error)
 
-    clients = [house.client() for _ in range(4)]
+    clients = [install.client() for _ in range(4)]
     threads = [
         threading.Thread(target=come_and_go, args=(client, number)) for number, client in enumerate(clients)
     ]
@@ -242,15 +242,15 @@ def test_uploads_and_deletions_of_the_same_bytes_at_once_leave_one_truth(house):
     for each in threads:
         each.join()
     assert failures == []
-    house.work()
-    listed = list(house.documents.walk("default", "shelf"))
+    install.work()
+    listed = list(install.documents.walk("default", "shelf"))
     assert len(listed) <= 1
-    assert [hit.document_id for hit in house.find("windmill")] == [each.id for each in listed]
+    assert [hit.document_id for hit in install.find("windmill")] == [each.id for each in listed]
 
 
 @pytest.mark.g4
 @pytest.mark.parametrize("place", ["add_documents.commit", "add_documents.committed"])
-def test_an_upload_that_is_cut_off_is_there_with_its_request_or_not_at_all(house, place):
+def test_an_upload_that_is_cut_off_is_there_with_its_request_or_not_at_all(install, place):
     """A crash around the commit: either nothing happened, or the document is queued."""
 
     def cut(point):
@@ -258,9 +258,9 @@ def test_an_upload_that_is_cut_off_is_there_with_its_request_or_not_at_all(house
             raise CutOffError
 
     with faults.armed(cut), pytest.raises(CutOffError):
-        house.upload(OLD)
-    listed = list(house.documents.walk("default", "shelf"))
+        install.upload(OLD)
+    listed = list(install.documents.walk("default", "shelf"))
     happened = place == "add_documents.committed"
     assert len(listed) == happened
-    assert len(house.work()) == happened
-    assert len(house.find("windmill")) == happened
+    assert len(install.work()) == happened
+    assert len(install.find("windmill")) == happened

@@ -8,7 +8,7 @@ from PIL import Image
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse.parser import Parser
 from tests.documents import files, pdfs
-from tests.indexing.house import endings
+from tests.indexing.install import endings
 
 FORMATS = {
     "pdf": (lambda: pdfs.make(["first", "the heron", "third"]), 3, 2),
@@ -26,35 +26,35 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_document_of_every_format_is_found_on_its_page(house, form):
+def test_a_document_of_every_format_is_found_on_its_page(install, form):
     """Format, pages and chunks are written with the publication; the name says nothing."""
     build, pages, page = FORMATS[form]
     endings_of = {"csv": "csv", "tsv": "tsv", "markdown": "md"}
-    found = house.indexed(build(), f"thing.{endings_of.get(form, 'bin')}")
+    found = install.indexed(build(), f"thing.{endings_of.get(form, 'bin')}")
     assert (found.format, found.pages) == (form, pages)
-    assert found.chunks == len(house.texts(found)) >= 1
-    (hit,) = house.find("heron")
+    assert found.chunks == len(install.texts(found)) >= 1
+    (hit,) = install.find("heron")
     assert (hit.document_id, hit.page) == (found.id, page)
 
 
-def test_facts_are_those_of_the_published_generation(house):
+def test_facts_are_those_of_the_published_generation(install):
     """While a new content is indexed, the numbers are the old one's; with the publication they change."""
-    found = house.indexed(pdfs.make(["one", "two", "three"]), "book.pdf")
+    found = install.indexed(pdfs.make(["one", "two", "three"]), "book.pdf")
     assert (found.format, found.pages, found.chunks) == ("pdf", 3, 3)
-    house.put(found.id, "A single text now.", "now.txt")
-    assert (house.document(found.id).format, house.document(found.id).pages) == ("pdf", 3)
-    house.work()
-    after = house.document(found.id)
+    install.put(found.id, "A single text now.", "now.txt")
+    assert (install.document(found.id).format, install.document(found.id).pages) == ("pdf", 3)
+    install.work()
+    after = install.document(found.id)
     assert (after.format, after.pages, after.chunks, after.thumbnail) == ("text", 1, 1, None)
 
 
-def test_a_pdf_has_a_picture_of_its_first_page(house):
+def test_a_pdf_has_a_picture_of_its_first_page(install):
     """It is kept with the publication, as a PNG of its own."""
-    found = house.indexed(pdfs.make(["the heron"] * 30), "book.pdf")
-    with house.shelf.open(found.thumbnail) as kept:
+    found = install.indexed(pdfs.make(["the heron"] * 30), "book.pdf")
+    with install.shelf.open(found.thumbnail) as kept:
         picture = Image.open(io.BytesIO(kept.read()))
     assert (picture.format, picture.width) == ("PNG", 320)
-    assert house.indexed("No picture of this.").thumbnail is None
+    assert install.indexed("No picture of this.").thumbnail is None
 
 
 class Blind(Parser):
@@ -64,12 +64,12 @@ class Blind(Parser):
         raise WorkError("it cannot be drawn", code="broken_file")
 
 
-def test_a_picture_that_fails_never_fails_the_run(house):
+def test_a_picture_that_fails_never_fails_the_run(install):
     """The document is published without one."""
     parser = Blind()
-    taken = house.upload(pdfs.make(["the heron"]), "book.pdf")
-    done = house.worker("blind", parser).work_off()
+    taken = install.upload(pdfs.make(["the heron"]), "book.pdf")
+    done = install.worker("blind", parser).work_off()
     parser.close()
     assert endings(done) == ["published"]
-    found = house.document(taken.document.id)
+    found = install.document(taken.document.id)
     assert (found.thumbnail, found.chunks) == (None, 1)

@@ -12,12 +12,12 @@ from holdfast.service import blob_identity
 from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
 from holdfast.store.features import open_database
-from tests.documents import bucket
+from tests.documents import s3_server
 
 
 @pytest.fixture(scope="module")
 def server():
-    with bucket.serving() as endpoint:
+    with s3_server.serving() as endpoint:
         yield endpoint
 
 
@@ -29,7 +29,7 @@ def store(request, tmp_path, server):
     def named(name):
         if request.param == "folder":
             return LocalBlobs(tmp_path / name)
-        where = places.setdefault(name, bucket.made(server))
+        where = places.setdefault(name, s3_server.made(server))
         return S3Blobs(where, tmp_path / name)
 
     return named

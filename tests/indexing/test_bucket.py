@@ -10,21 +10,21 @@ from holdfast.documents import blobs_s3
 from holdfast.service import maintenance
 from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
-from tests.documents import bucket
+from tests.documents import s3_server
 
 WISH = RequestContext()
 
 
 @pytest.fixture(scope="module")
 def endpoint():
-    with bucket.serving() as address:
+    with s3_server.serving() as address:
         yield address
 
 
 @pytest.fixture
 def machines(endpoint, database_url, tmp_path, monkeypatch):
     """Two machines, each with a data folder of its own; they share the database and a bucket."""
-    place = bucket.made(endpoint, "")
+    place = s3_server.made(endpoint, "")
     with contextlib.ExitStack() as undo:
 
         def machine(name):

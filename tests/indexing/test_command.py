@@ -21,12 +21,12 @@ from holdfast.store.features import open_database
 from holdfast.store.library import documents
 from holdfast.store.views import run_summaries
 from tests.documents import pdfs
-from tests.indexing.staff import Staff
+from tests.indexing.background_worker import BackgroundWorker
 
 
 @pytest.fixture
 def staff(installed):
-    working = Staff()
+    working = BackgroundWorker()
     yield working
     working.close()
 
@@ -232,7 +232,7 @@ def test_a_pass_waits_for_runs_that_are_under_way_already(installed, shelf, inde
 
     def then_work(*words, **more):
         intake = genuine(*words, **more)
-        working.append(Staff())
+        working.append(BackgroundWorker())
         return intake
 
     monkeypatch.setattr(folder.Folders, "take_in", then_work)
@@ -357,7 +357,7 @@ def test_a_command_that_is_told_to_stop_ends_its_worker(installed, shelf, meter,
 
 def test_numbers_are_of_the_runs_of_this_pass(installed, shelf, index):
     """What an earlier pass paid is not counted again."""
-    working = Staff()
+    working = BackgroundWorker()
     try:
         index(shelf)
         (shelf / "more.txt").write_text("One more.")

@@ -4,7 +4,7 @@ import contextlib
 import json
 
 from holdfast.chaos.waiting import until
-from tests.indexing.staff import Staff
+from tests.indexing.background_worker import BackgroundWorker
 from tests.indexing.test_command import index, shelf, staff  # noqa: F401 - fixtures
 
 
@@ -58,7 +58,7 @@ def test_index_and_retry_take_a_limit(staff, shelf, holdfast):  # noqa: F811
 def test_calls_without_a_price_are_counted_and_said(installed, shelf, holdfast, monkeypatch):  # noqa: F811
     """The last line says unpriced instead of $0.00, and scripts get the number."""
     monkeypatch.setenv("HOLDFAST_EMBEDDING_MODEL", "a-model-of-the-house")
-    with contextlib.closing(Staff()):
+    with contextlib.closing(BackgroundWorker()):
         code, out, _ = holdfast("index", str(shelf))
         assert (code, "4 paid, 0 reused" in out) == (0, True)
         assert "tokens, unpriced, $0.00 saved" in out

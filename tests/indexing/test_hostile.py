@@ -11,8 +11,8 @@ from holdfast.chaos.worker_processes import PROGRAM
 from holdfast.core.errors import BadRequestError
 from holdfast.service import folder
 from holdfast.service.documents import Upload
-from tests.indexing.house import WISH, endings
-from tests.indexing.staff import Staff
+from tests.indexing.background_worker import BackgroundWorker
+from tests.indexing.install import WISH, endings
 
 NAMES = [
     "../../etc/passwd",
@@ -29,26 +29,26 @@ NAMES = [
 ]
 
 
-def test_a_name_is_only_a_name(house):
+def test_a_name_is_only_a_name(install):
     """It is kept as it was given, leads nowhere, and the title is one line of it."""
     for number, name in enumerate(NAMES):
-        found = house.indexed(f"Content number{number}x.", name)
+        found = install.indexed(f"Content number{number}x.", name)
         assert found.name == name
         assert not set(found.title) & set("\n/")
         assert len(found.title) <= 500
-        assert [hit.document_id for hit in house.find(f"number{number}x")] == [found.id]
-        assert house.shelf.path(found.digest).is_relative_to(house.folder)
+        assert [hit.document_id for hit in install.find(f"number{number}x")] == [found.id]
+        assert install.shelf.path(found.digest).is_relative_to(install.folder)
 
 
 @pytest.mark.g6
-def test_a_name_that_cannot_be_kept_is_refused(house):
+def test_a_name_that_cannot_be_kept_is_refused(install):
     """Before its bytes are kept."""
     for name in ("nul\x00.txt", "lone\ud800.txt", "a" * 2001, "\u00e9" * 1500):
         with pytest.raises(BadRequestError) as caught:
-            house.documents.add(WISH, "shelf", [Upload(b"words", name)])
+            install.documents.add(WISH, "shelf", [Upload(b"words", name)])
         assert caught.value.code == "bad_name"
-    assert list(house.shelf.older(0.0)) == []
-    assert list(house.documents.walk("default", "shelf")) == []
+    assert list(install.shelf.older(0.0)) == []
+    assert list(install.documents.walk("default", "shelf")) == []
 
 
 TRAPS = {
@@ -61,9 +61,9 @@ TRAPS = {
 
 
 @pytest.mark.parametrize("name", TRAPS)
-def test_a_text_that_once_kept_every_process_busy_is_indexed(house, name):
+def test_a_text_that_once_kept_every_process_busy_is_indexed(install, name):
     """In time that grows with its length alone, in this process or in the child where limits hold."""
-    assert house.indexed(TRAPS[name], f"{name}.txt").chunks >= 1
+    assert install.indexed(TRAPS[name], f"{name}.txt").chunks >= 1
 
 
 GARBAGE = {
@@ -78,30 +78,30 @@ GARBAGE = {
 }
 
 
-def test_garbage_ends_as_a_failure_with_a_code_or_as_text(house):
+def test_garbage_ends_as_a_failure_with_a_code_or_as_text(install):
     """Never an exception of ours, never an empty success."""
     ends = {}
     for name, content in GARBAGE.items():
-        taken = house.upload(content, "thing.bin")
-        house.work()
-        found = house.document(taken.document.id)
-        ends[name] = f"{found.chunks} chunks" if found.visible else house.run(found).error_code
+        taken = install.upload(content, "thing.bin")
+        install.work()
+        found = install.document(taken.document.id)
+        ends[name] = f"{found.chunks} chunks" if found.visible else install.run(found).error_code
     codes = {"no_text", "unknown_format", "broken_file", "too_large", "parse_memory"}
     assert {name for name, end in ends.items() if end not in codes} <= {"surrogates"}, ends
     assert ends["blank"] == "no_text"
     assert "0 chunks" not in ends.values()
 
 
-def test_a_text_of_one_endless_word_is_cut(house):
+def test_a_text_of_one_endless_word_is_cut(install):
     """No chunk is larger than what was asked for."""
-    found = house.indexed(b"x" * 200_000, "word.txt")
+    found = install.indexed(b"x" * 200_000, "word.txt")
     assert found.chunks > 10
-    assert "".join(house.texts(found)) == "x" * 200_000
+    assert "".join(install.texts(found)) == "x" * 200_000
 
 
 @pytest.fixture
 def staff(installed):
-    working = Staff()
+    working = BackgroundWorker()
     yield working
     working.close()
 
@@ -150,7 +150,7 @@ def test_strange_names_do_not_end_the_program(staff, strange, tmp_path):
     assert b"lat" in told.stdout
 
 
-def test_a_file_that_changes_while_it_is_read_is_one_of_its_versions(house, tmp_path, monkeypatch):
+def test_a_file_that_changes_while_it_is_read_is_one_of_its_versions(install, tmp_path, monkeypatch):
     """Hashed, then written to, then kept: what is indexed is what was kept, and the next pass agrees."""
     path = tmp_path / "papers" / "moving.txt"
     path.parent.mkdir()
@@ -163,16 +163,16 @@ def test_a_file_that_changes_while_it_is_read_is_one_of_its_versions(house, tmp_
         return digest
 
     monkeypatch.setattr(folder, "_digest", hashed_too_early)
-    intake = folder.Folders(house.db, house.documents).take_in(WISH, "shelf", folder.files([path.parent]))
-    house.work()
+    intake = folder.Folders(install.db, install.documents).take_in(WISH, "shelf", folder.files([path.parent]))
+    install.work()
     monkeypatch.undo()
     assert (intake.new, intake.refused) == (1, {})
-    assert len(house.find("second version")) == 1
-    again = folder.Folders(house.db, house.documents).take_in(WISH, "shelf", folder.files([path.parent]))
+    assert len(install.find("second version")) == 1
+    again = folder.Folders(install.db, install.documents).take_in(WISH, "shelf", folder.files([path.parent]))
     assert (again.unchanged, again.new, again.changed) == (1, 0, 0)
 
 
-def test_a_file_that_vanishes_while_it_is_read_is_named(house, tmp_path, monkeypatch):
+def test_a_file_that_vanishes_while_it_is_read_is_named(install, tmp_path, monkeypatch):
     """It was hashed and is gone when it should be kept; its document is left alone."""
     path = tmp_path / "papers" / "gone.txt"
     path.parent.mkdir()
@@ -185,24 +185,24 @@ def test_a_file_that_vanishes_while_it_is_read_is_named(house, tmp_path, monkeyp
         return digest
 
     monkeypatch.setattr(folder, "_digest", then_vanish)
-    intake = folder.Folders(house.db, house.documents).take_in(WISH, "shelf", folder.files([path.parent]))
+    intake = folder.Folders(install.db, install.documents).take_in(WISH, "shelf", folder.files([path.parent]))
     assert (intake.new, list(intake.refused)) == (0, ["gone.txt"])
 
 
-def test_more_bytes_than_allowed_are_refused(house, monkeypatch):
+def test_more_bytes_than_allowed_are_refused(install, monkeypatch):
     """At the door, and nothing is kept of them."""
-    monkeypatch.setattr(house.documents, "_most_bytes", 1000)
+    monkeypatch.setattr(install.documents, "_most_bytes", 1000)
     with pytest.raises(BadRequestError) as caught:
-        house.documents.add(WISH, "shelf", [Upload(b"x" * 1001)])
+        install.documents.add(WISH, "shelf", [Upload(b"x" * 1001)])
     assert caught.value.code == "too_large"
 
 
-def test_bytes_that_are_missing_from_the_shelf_fail_with_a_code(house):
+def test_bytes_that_are_missing_from_the_shelf_fail_with_a_code(install):
     """Somebody cleaned up by hand: the run fails, and says why."""
-    taken = house.upload("Soon missing.")
-    house.shelf.delete(taken.document.digest)
-    assert endings(house.work()) == ["failed"]
-    assert house.run(house.document(taken.document.id)).error_code == "blob_missing"
+    taken = install.upload("Soon missing.")
+    install.shelf.delete(taken.document.digest)
+    assert endings(install.work()) == ["failed"]
+    assert install.run(install.document(taken.document.id)).error_code == "blob_missing"
 
 
 def test_the_settings_of_the_tests_are_their_own(installed):

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from holdfast.chaos.waiting import until
-from tests.api.house import House
+from tests.api.install import ApiInstall
 
 TEXT = "The ferry leaves the harbour at noon."
 
@@ -14,18 +14,18 @@ TEXT = "The ferry leaves the harbour at noon."
 @pytest.fixture
 def moved(database_url, tmp_path, meter):
     """An installation whose documents were embedded on board, and which uses a server now."""
-    before = House(database_url, tmp_path / "data")
+    before = ApiInstall(database_url, tmp_path / "data")
     before.client.indexed(TEXT)
     before.close()
     server = {"embedding_provider": "openai", "embedding_base_url": meter.base_url, "embedding_api_key": "k"}
-    house = House(database_url, tmp_path / "data", **server)
-    yield house
-    house.close()
+    install = ApiInstall(database_url, tmp_path / "data", **server)
+    yield install
+    install.close()
 
 
-def asked(house, **more):
+def asked(install, **more):
     words = "&".join(f"{name}={value}" for name, value in {"q": "boat", **more}.items())
-    return house.client.get(f"search?collection=shelf&{words}").json
+    return install.client.get(f"search?collection=shelf&{words}").json
 
 
 def test_documents_of_another_model_are_told_of_with_the_way_out(moved, meter):
@@ -46,12 +46,12 @@ def test_documents_of_another_model_are_told_of_with_the_way_out(moved, meter):
 
 def test_nothing_is_said_of_what_is_as_it_should_be(database_url, tmp_path):
     """Nor by somebody who looks for words alone."""
-    house = House(database_url, tmp_path / "data")
+    install = ApiInstall(database_url, tmp_path / "data")
     try:
-        house.client.indexed(TEXT)
-        assert (asked(house)["notices"], asked(house, mode="keyword")["notices"]) == ([], [])
+        install.client.indexed(TEXT)
+        assert (asked(install)["notices"], asked(install, mode="keyword")["notices"]) == ([], [])
     finally:
-        house.close()
+        install.close()
 
 
 def test_a_question_that_cannot_be_embedded_is_told_of(database_url, tmp_path):
@@ -60,15 +60,15 @@ def test_a_question_that_cannot_be_embedded_is_told_of(database_url, tmp_path):
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
     server = {"embedding_provider": "openai", "embedding_base_url": f"http://127.0.0.1:{port}/v1"}
-    house = House(database_url, tmp_path / "data", embedding_api_key="k", **server)
+    install = ApiInstall(database_url, tmp_path / "data", embedding_api_key="k", **server)
     try:
-        house.client.collection("shelf")
-        told = asked(house)
+        install.client.collection("shelf")
+        told = asked(install)
         (notice,) = told["notices"]
         assert (notice["code"], told["legs"]) == ("not_embedded", ["keyword"])
         assert f"openai@127.0.0.1:{port}" in notice["message"]
     finally:
-        house.close()
+        install.close()
 
 
 def test_the_command_line_says_it_and_indexes_again(installed, tmp_path, monkeypatch, holdfast):

@@ -13,7 +13,7 @@ import pytest
 from holdfast import faults
 from holdfast.core.states import Status
 from holdfast.store.base.database import Database
-from tests.indexing.house import House
+from tests.indexing.install import IndexingInstall
 
 TEXT = "\n\n".join(f"Paragraph {number} tells of harbour {number} and its light." * 8 for number in range(9))
 POINTS = [
@@ -97,7 +97,7 @@ def survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch, **choices)
     Answers how many inputs the provider was asked for, and how many are needed.
     """
     disk = Disk(sqlite_url, monkeypatch)
-    before = House(sqlite_url, tmp_path / "data", meter, parser, **choices)
+    before = IndexingInstall(sqlite_url, tmp_path / "data", meter, parser, **choices)
     document = before.upload(TEXT, "harbours.txt").document
 
     def cut(name: str) -> None:
@@ -107,7 +107,7 @@ def survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch, **choices)
 
     with pytest.raises(faults.Crash), faults.armed(cut):
         before.work()
-    after = House(disk.worst(tmp_path / "after"), tmp_path / "data", meter, parser, **choices)
+    after = IndexingInstall(disk.worst(tmp_path / "after"), tmp_path / "data", meter, parser, **choices)
     before.close()
     after.pass_time(3600.0)
     after.engine.run_until_idle()
@@ -163,8 +163,8 @@ def waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch, **choices):
         return write(db, name, noting, relaxed=relaxed)
 
     monkeypatch.setattr(Database, "write", watched)
-    house = House(sqlite_url, tmp_path / "data", meter, parser, **choices)
+    install = IndexingInstall(sqlite_url, tmp_path / "data", meter, parser, **choices)
     waited.clear()
-    house.indexed(TEXT, "harbours.txt")
-    house.close()
+    install.indexed(TEXT, "harbours.txt")
+    install.close()
     return waited

@@ -6,7 +6,7 @@ from holdfast import faults
 from holdfast.chaos.waiting import until
 from holdfast.core.states import Status
 from tests.indexing import books
-from tests.indexing.house import WISH, endings
+from tests.indexing.install import WISH, endings
 from tests.indexing.reading import Reader
 
 pytestmark = pytest.mark.g3
@@ -18,14 +18,14 @@ def texts(word, pages=PAGES):
 
 
 @pytest.fixture
-def found(house):
+def found(install):
     """A book of five slices, published."""
-    return house.indexed(books.plain(PAGES), "book.pdf")
+    return install.indexed(books.plain(PAGES), "book.pdf")
 
 
 @pytest.fixture
-def reader(house, found):
-    with Reader(house.url, found.head_id, texts("page")) as reading:
+def reader(install, found):
+    with Reader(install.url, found.head_id, texts("page")) as reading:
         yield reading
     assert reading.faults == []
 
@@ -38,59 +38,59 @@ def seen(reader, generation, more=3):
     assert reader.faults == []
 
 
-def test_while_it_is_replaced(house, found, reader):
+def test_while_it_is_replaced(install, found, reader):
     """Slice after slice of the new one is done; the old one is seen until the last, then the new one."""
     reader.whole[2] = texts("leaf", 40)
     seen(reader, 1)
-    house.put(found.id, books.plain(40, "leaf"))
-    while house.document(found.id).published_generation == 1:
+    install.put(found.id, books.plain(40, "leaf"))
+    while install.document(found.id).published_generation == 1:
         seen(reader, 1, more=1)
-        assert house.work(most=1)
+        assert install.work(most=1)
     seen(reader, 2)
-    house.tidy()
+    install.tidy()
     seen(reader, 2)
 
 
-def test_while_a_part_of_it_is_taken_over(house, found, reader):
+def test_while_a_part_of_it_is_taken_over(install, found, reader):
     """Copied rows belong to the new generation, and are pruned with the old one only from the old one."""
     reader.whole[2] = [*texts("page", 24), *(text.replace("page", "leaf") for text in texts("page")[24:])]
     content = books.mixed(PAGES, 24)
-    house.put(found.id, content)
-    house.work()
+    install.put(found.id, content)
+    install.work()
     seen(reader, 2)
-    house.tidy()
+    install.tidy()
     seen(reader, 2)
-    assert house.paid() == PAGES + 36
+    assert install.paid() == PAGES + 36
 
 
-def test_while_the_new_one_fails(house, found, reader):
+def test_while_the_new_one_fails(install, found, reader):
     """Three slices are done when the provider refuses the fourth."""
-    house.put(found.id, books.plain(PAGES, "leaf"))
-    house.meter.plan(script=["answer", "answer", {"do": "fail", "status": 400, "charge": False}])
-    assert "failed" in endings(house.work())
+    install.put(found.id, books.plain(PAGES, "leaf"))
+    install.meter.plan(script=["answer", "answer", {"do": "fail", "status": 400, "charge": False}])
+    assert "failed" in endings(install.work())
     seen(reader, 1)
-    house.tidy()
+    install.tidy()
     seen(reader, 1)
-    assert house.document(found.id).status is Status.FAILED
+    assert install.document(found.id).status is Status.FAILED
 
 
-def test_while_the_new_one_is_cancelled(house, found, reader):
+def test_while_the_new_one_is_cancelled(install, found, reader):
     """In the middle of its slices; what they left is pruned."""
-    house.put(found.id, books.plain(PAGES, "leaf"))
-    house.work(most=3)
-    house.documents.cancel(WISH, found.id)
-    house.tidy()
+    install.put(found.id, books.plain(PAGES, "leaf"))
+    install.work(most=3)
+    install.documents.cancel(WISH, found.id)
+    install.tidy()
     seen(reader, 1)
-    assert house.rows(found) == PAGES
+    assert install.rows(found) == PAGES
 
 
-def test_while_newer_content_overtakes_the_new_one(house, found, reader):
+def test_while_newer_content_overtakes_the_new_one(install, found, reader):
     """Generation 2 never appears; 3 does, whole."""
     reader.whole[3] = texts("folio")
-    house.put(found.id, books.plain(PAGES, "leaf"))
-    house.work(most=3)
-    house.put(found.id, books.plain(PAGES, "folio"))
-    house.work()
+    install.put(found.id, books.plain(PAGES, "leaf"))
+    install.work(most=3)
+    install.put(found.id, books.plain(PAGES, "folio"))
+    install.work()
     seen(reader, 3)
     assert reader.saw(2) == 0
 
@@ -98,10 +98,10 @@ def test_while_newer_content_overtakes_the_new_one(house, found, reader):
 @pytest.mark.g4
 @pytest.mark.g5
 @pytest.mark.parametrize("point", ["finish.commit", "finish.committed", "settle.commit", "send.answered"])
-def test_while_workers_die_at(house, found, reader, point):
+def test_while_workers_die_at(install, found, reader, point):
     """Two workers die when they come by for the second time; another goes on, and nothing is paid twice."""
     reader.whole[2] = texts("leaf")
-    house.put(found.id, books.plain(PAGES, "leaf"))
+    install.put(found.id, books.plain(PAGES, "leaf"))
     for number in range(2):
         came = 0
 
@@ -111,12 +111,12 @@ def test_while_workers_die_at(house, found, reader, point):
             if name == point and came == 2:
                 raise faults.Crash
 
-        engine = house.worker(f"mortal{number}")
+        engine = install.worker(f"mortal{number}")
         with faults.armed(die), pytest.raises(faults.Crash):
             engine.work_off()
         seen(reader, 1, more=1)
-        house.pass_time(30.0)
-    house.engine.run_until_idle()
+        install.pass_time(30.0)
+    install.engine.run_until_idle()
     seen(reader, 2)
-    assert house.document(found.id).status is Status.SUCCESS
-    assert house.meter.totals().excess == 0
+    assert install.document(found.id).status is Status.SUCCESS
+    assert install.meter.totals().excess == 0

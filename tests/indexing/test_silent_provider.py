@@ -19,7 +19,7 @@ from holdfast.store.library import documents
 from holdfast.store.money import provider_troubles
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
-from tests.api.house import House
+from tests.api.install import ApiInstall
 
 SOON = 5.0
 
@@ -65,31 +65,31 @@ def test_index_says_who_refuses(wrong, office, tmp_path, holdfast):
 
 
 @pytest.fixture
-def house(database_url, tmp_path):
+def install(database_url, tmp_path):
     address = f"http://127.0.0.1:{closed_port()}/v1"
     wrong = {"embedding_provider": "openai", "embedding_base_url": address, "embedding_api_key": "key"}
-    made = House(database_url, tmp_path / "data", **wrong)
+    made = ApiInstall(database_url, tmp_path / "data", **wrong)
     yield made
     made.worker.engine.drain()
     made.close()
 
 
-def test_the_api_says_what_a_document_waits_for(house):
+def test_the_api_says_what_a_document_waits_for(install):
     """`/status`, the document and its story tell of it within seconds of the first try."""
-    made = house.client.text("Alpha begins the alphabet.")
-    thread = threading.Thread(target=house.work)
+    made = install.client.text("Alpha begins the alphabet.")
+    thread = threading.Thread(target=install.work)
     began = time.monotonic()
     thread.start()
     try:
-        until(lambda: house.client.get("status").json["providers"], SOON, "the status says nothing")
-        waiting = house.client.get(f"documents/{made['id']}").json["waiting"]
+        until(lambda: install.client.get("status").json["providers"], SOON, "the status says nothing")
+        waiting = install.client.get(f"documents/{made['id']}").json["waiting"]
         assert time.monotonic() - began < SOON
         assert waiting["reason"] == "provider"
         assert "connection refused, 1 attempt" in waiting["sentence"]
-        why = house.client.get(f"documents/{made['id']}/why").json
+        why = install.client.get(f"documents/{made['id']}/why").json
         assert why["sentence"].startswith("Waiting for the embedding provider openai@127.0.0.1")
     finally:
-        house.worker.engine.drain()
+        install.worker.engine.drain()
         thread.join()
 
 
@@ -97,16 +97,16 @@ def test_a_provider_that_answers_again_is_told_of_no_more(database_url, tmp_path
     """The first answer clears it, whoever had written it down."""
     with Meter() as meter:
         right = {"embedding_provider": "openai", "embedding_base_url": meter.base_url}
-        house = House(database_url, tmp_path / "data", embedding_api_key="key", **right)
+        install = ApiInstall(database_url, tmp_path / "data", embedding_api_key="key", **right)
         try:
-            (name,) = (each for each in house.runtime.providers if each.startswith("openai@"))
+            (name,) = (each for each in install.runtime.providers if each.startswith("openai@"))
             note = {"reason": "connect: [Errno 111] Connection refused", "status": None, "tries": 3}
-            provider_troubles.note(house.runtime.db, name, "embeddings", **note)
-            assert house.client.get("status").json["providers"][0]["tries"] == 3
-            house.client.indexed("Alpha begins the alphabet.")
-            assert house.client.get("status").json["providers"] == []
+            provider_troubles.note(install.runtime.db, name, "embeddings", **note)
+            assert install.client.get("status").json["providers"][0]["tries"] == 3
+            install.client.indexed("Alpha begins the alphabet.")
+            assert install.client.get("status").json["providers"] == []
         finally:
-            house.close()
+            install.close()
 
 
 @pytest.fixture
@@ -127,20 +127,20 @@ def test_a_host_that_swallows_connections_is_told_of_while_it_is_waited_for(
 ):
     """Within seconds of the order, long before the attempt to connect is given up."""
     there = {"embedding_provider": "openai", "embedding_base_url": f"http://127.0.0.1:{swallowing}/v1"}
-    house = House(database_url, tmp_path / "data", embedding_api_key="key", **there)
-    made = house.client.text("Alpha begins the alphabet.")
-    thread = threading.Thread(target=house.work)
+    install = ApiInstall(database_url, tmp_path / "data", embedding_api_key="key", **there)
+    made = install.client.text("Alpha begins the alphabet.")
+    thread = threading.Thread(target=install.work)
     thread.start()
     try:
-        until(lambda: house.client.get("status").json["providers"], 60, "the status says nothing")
-        db = house.runtime.db
+        until(lambda: install.client.get("status").json["providers"], 60, "the status says nothing")
+        db = install.runtime.db
         (trouble,) = provider_troubles.all_of(db)
         (order,) = db.look(select(orders.c.created_at))
         assert reads.moment(db) - trouble.since - order.created_at < SOON
         assert trouble.what == f"waiting for 127.0.0.1:{swallowing} to accept a connection"
-        waiting = house.client.get(f"documents/{made['id']}").json["waiting"]
+        waiting = install.client.get(f"documents/{made['id']}").json["waiting"]
         assert (waiting["reason"], trouble.what in waiting["sentence"]) == ("provider", True)
     finally:
-        house.worker.engine.drain()
+        install.worker.engine.drain()
         thread.join()
-        house.close()
+        install.close()

@@ -1,4 +1,4 @@
-"""A house on each database, with a meter for a model."""
+"""An installation on each database, with a meter for a model."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.meter import Meter
-from tests.jobs.house import Author, House
+from tests.jobs.install import Author, JobsInstall
 
 
 @pytest.fixture
@@ -21,15 +21,15 @@ def meter(author: Author) -> Iterator[Meter]:
 
 
 @pytest.fixture
-def house(database_url: str, tmp_path: Path, meter: Meter, author: Author) -> Iterator[House]:
-    made = House(database_url, tmp_path / "data", meter, author)
+def install(database_url: str, tmp_path: Path, meter: Meter, author: Author) -> Iterator[JobsInstall]:
+    made = JobsInstall(database_url, tmp_path / "data", meter, author)
     yield made
     made.close()
 
 
 @pytest.fixture
-def small(sqlite_url: str, tmp_path: Path, meter: Meter, author: Author) -> Iterator[House]:
-    """A house for what no database decides."""
-    made = House(sqlite_url, tmp_path / "data", meter, author)
+def small(sqlite_url: str, tmp_path: Path, meter: Meter, author: Author) -> Iterator[JobsInstall]:
+    """An installation for what no database decides."""
+    made = JobsInstall(sqlite_url, tmp_path / "data", meter, author)
     yield made
     made.close()

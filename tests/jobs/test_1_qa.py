@@ -4,17 +4,17 @@ import csv
 import io
 import json
 
-from tests.jobs.house import ask, done, job, kept_rows, paragraphs, results
-from tests.jobs.house import chunks as chunks_of
+from tests.jobs.install import ask, done, job, kept_rows, paragraphs, results
+from tests.jobs.install import chunks as chunks_of
 
 
-def test_a_job_asks_about_each_chunk_once_and_says_where_answers_stand(house):
+def test_a_job_asks_about_each_chunk_once_and_says_where_answers_stand(install):
     """State, counters, cost and results agree with the provider's own book."""
-    (book,) = house.shelf(paragraphs("alpha", 3))
-    made = done(house, per_chunk=2)
+    (book,) = install.shelf(paragraphs("alpha", 3))
+    made = done(install, per_chunk=2)
     chunks = book["chunks"]
     assert (made["state"], made["stage"], made["kind"]) == ("success", None, "qa")
-    assert (house.paid, made["cost"]["paid_calls"]) == (chunks, chunks)
+    assert (install.paid, made["cost"]["paid_calls"]) == (chunks, chunks)
     assert made["progress"]["stages"] == {
         "reading": [chunks, chunks],
         "asking": [chunks, chunks],
@@ -32,148 +32,148 @@ def test_a_job_asks_about_each_chunk_once_and_says_where_answers_stand(house):
     )
     assert made["cost"]["paid"] > 0
     assert (made["model"], made["stand_in"]) == ("gpt-4o-mini", False)
-    found = results(house.client, made["job_id"], limit=2)
+    found = results(install.client, made["job_id"], limit=2)
     assert len(found) == 2 * chunks
     assert {one["document_id"] for one in found} == {book["id"]}
     assert sorted({one["chunk"] for one in found}) == list(range(chunks))
-    texts = chunks_of(house.client, book["id"])
+    texts = chunks_of(install.client, book["id"])
     assert all(one["answer"] == texts[one["chunk"]] for one in found)
 
 
-def test_the_limit_is_exact_and_no_more_is_paid_than_it_needs(house):
+def test_the_limit_is_exact_and_no_more_is_paid_than_it_needs(install):
     """Seven questions of three to a chunk are three calls, spread over the documents."""
-    shelf = house.shelf(*(paragraphs(name, 4) for name in ("alpha", "beta", "gamma")))
-    made = done(house, limit=7, per_chunk=3)
-    found = results(house.client, made["job_id"])
-    assert (len(found), made["results"], house.paid) == (7, 7, 3)
+    shelf = install.shelf(*(paragraphs(name, 4) for name in ("alpha", "beta", "gamma")))
+    made = done(install, limit=7, per_chunk=3)
+    found = results(install.client, made["job_id"])
+    assert (len(found), made["results"], install.paid) == (7, 7, 3)
     assert {one["document_id"] for one in found} == {one["id"] for one in shelf}
 
 
-def test_the_same_question_twice_is_one_result(house):
+def test_the_same_question_twice_is_one_result(install):
     """However it is spelt, and in whichever slice; chunks in reserve make up for it as far as they can."""
-    house.shelf(paragraphs("alpha", 14), paragraphs("beta", 14))
-    house.author.say = lambda messages: {
+    install.shelf(paragraphs("alpha", 14), paragraphs("beta", 14))
+    install.author.say = lambda messages: {
         "pairs": [
             {"question": "What is this?", "answer": "A text."},
             {"question": "  what IS this ", "answer": "Something else."},
         ]
     }
-    made = done(house, limit=500, per_chunk=2)
+    made = done(install, limit=500, per_chunk=2)
     assert made["state"] == "success"
-    assert [one["question"] for one in results(house.client, made["job_id"])] == ["What is this?"]
+    assert [one["question"] for one in results(install.client, made["job_id"])] == ["What is this?"]
     assert made["counters"]["duplicates"] == 2 * made["counters"]["asked"] - 1
 
 
-def test_an_answer_that_gives_too_little_is_made_up_for(house):
+def test_an_answer_that_gives_too_little_is_made_up_for(install):
     """A chunk in reserve is asked about, and no more of them than it takes."""
-    house.shelf(paragraphs("alpha", 6))
+    install.shelf(paragraphs("alpha", 6))
     empty = iter([True])
-    usual = house.author.pairs
-    house.author.say = lambda messages: {"pairs": []} if next(empty, False) else usual(messages)
-    made = done(house, limit=2, per_chunk=1)
-    assert (made["results"], made["counters"]["asked"], house.paid) == (2, 3, 3)
+    usual = install.author.pairs
+    install.author.say = lambda messages: {"pairs": []} if next(empty, False) else usual(messages)
+    made = done(install, limit=2, per_chunk=1)
+    assert (made["results"], made["counters"]["asked"], install.paid) == (2, 3, 3)
 
 
-def test_asking_again_changes_nothing_until_a_document_does(house):
+def test_asking_again_changes_nothing_until_a_document_does(install):
     """The same is `unchanged`; after a change only what is new is paid for."""
     text = paragraphs("alpha", 4)
-    (book,) = house.shelf(text)
-    first = done(house)
-    paid, before = house.paid, chunks_of(house.client, book["id"])
-    again = ask(house.client)
+    (book,) = install.shelf(text)
+    first = done(install)
+    paid, before = install.paid, chunks_of(install.client, book["id"])
+    again = ask(install.client)
     assert (again.status, again.json["disposition"], again.json["job_id"]) == (
         200,
         "unchanged",
         first["job_id"],
     )
-    house.client.put(f"documents/{book['id']}/content", {"text": f"{text}\n\n{paragraphs('omega', 1)}"})
-    house.work()
-    second = ask(house.client)
+    install.client.put(f"documents/{book['id']}/content", {"text": f"{text}\n\n{paragraphs('omega', 1)}"})
+    install.work()
+    second = ask(install.client)
     assert (second.status, second.json["disposition"]) == (202, "superseding")
-    house.work()
-    made = job(house.client, second.json["job_id"])
+    install.work()
+    made = job(install.client, second.json["job_id"])
     assert made["state"] == "success"
-    fresh = set(chunks_of(house.client, book["id"])) - set(before)
-    assert 0 < house.paid - paid == len(fresh) < len(before)
+    fresh = set(chunks_of(install.client, book["id"])) - set(before)
+    assert 0 < install.paid - paid == len(fresh) < len(before)
     assert made["cost"]["reused_calls"] > 0
 
 
-def test_notes_are_part_of_the_question(house):
+def test_notes_are_part_of_the_question(install):
     """Other notes are another job, and other calls."""
-    house.shelf(paragraphs("alpha", 2))
-    done(house)
-    paid = house.paid
-    made = done(house, notes="For children, please.")
-    assert house.paid == 2 * paid
+    install.shelf(paragraphs("alpha", 2))
+    done(install)
+    paid = install.paid
+    made = done(install, notes="For children, please.")
+    assert install.paid == 2 * paid
     assert made["params"]["notes"] == "For children, please."
-    assert "For children, please." in house.author.heard[-1][0]["content"]
+    assert "For children, please." in install.author.heard[-1][0]["content"]
 
 
-def test_only_the_named_documents_are_read(house):
+def test_only_the_named_documents_are_read(install):
     """One that is not there is not found, and nothing is spent."""
-    first, _second = house.shelf(paragraphs("alpha", 2), paragraphs("beta", 2))
-    made = done(house, documents=[first["id"]])
-    assert {one["document_id"] for one in results(house.client, made["job_id"])} == {first["id"]}
-    paid = house.paid
-    assert ask(house.client, documents=["nobody"]).code == "unknown_document"
-    assert house.paid == paid
+    first, _second = install.shelf(paragraphs("alpha", 2), paragraphs("beta", 2))
+    made = done(install, documents=[first["id"]])
+    assert {one["document_id"] for one in results(install.client, made["job_id"])} == {first["id"]}
+    paid = install.paid
+    assert ask(install.client, documents=["nobody"]).code == "unknown_document"
+    assert install.paid == paid
 
 
-def test_a_job_on_one_document(house):
+def test_a_job_on_one_document(install):
     """Its subject is the document; the collection may have a job of its own meanwhile."""
-    first, _second = house.shelf(paragraphs("alpha", 2), paragraphs("beta", 2))
-    said = ask(house.client, to=f"documents/{first['id']}")
-    other = ask(house.client)
+    first, _second = install.shelf(paragraphs("alpha", 2), paragraphs("beta", 2))
+    said = ask(install.client, to=f"documents/{first['id']}")
+    other = ask(install.client)
     assert (said.status, other.status) == (202, 202)
-    house.work()
-    made = job(house.client, said.json["job_id"])
+    install.work()
+    made = job(install.client, said.json["job_id"])
     assert (made["document_id"], made["collection"]) == (first["id"], "shelf")
-    assert {one["document_id"] for one in results(house.client, made["job_id"])} == {first["id"]}
+    assert {one["document_id"] for one in results(install.client, made["job_id"])} == {first["id"]}
 
 
-def test_results_stay_when_a_later_job_succeeds(house):
+def test_results_stay_when_a_later_job_succeeds(install):
     """They are read by the job's id, whatever was published since and pruned after it."""
-    house.shelf(paragraphs("alpha", 2))
-    first = done(house, limit=2)
-    before = results(house.client, first["job_id"])
-    second = done(house, limit=3)
-    house.tidy()
-    assert results(house.client, first["job_id"]) == before
-    assert len(results(house.client, second["job_id"])) == 3
+    install.shelf(paragraphs("alpha", 2))
+    first = done(install, limit=2)
+    before = results(install.client, first["job_id"])
+    second = done(install, limit=3)
+    install.tidy()
+    assert results(install.client, first["job_id"]) == before
+    assert len(results(install.client, second["job_id"])) == 3
 
 
-def test_what_was_read_out_of_a_document_goes_with_it(house):
+def test_what_was_read_out_of_a_document_goes_with_it(install):
     """At once for readers, and from the tables when the deletion is pruned; the collection takes all."""
-    first, second = house.shelf(paragraphs("alpha", 2), paragraphs("beta", 2))
-    made = done(house)
-    house.client.call("DELETE", f"documents/{first['id']}")
-    assert {one["document_id"] for one in results(house.client, made["job_id"])} == {second["id"]}
-    house.tidy()
-    assert kept_rows(house) == len(results(house.client, made["job_id"]))
-    house.client.call("DELETE", "collections/shelf")
-    assert house.client.get(f"jobs/{made['job_id']}").status == 404
-    house.tidy()
-    assert kept_rows(house) == 0
-    house.client.collection("shelf")
-    assert house.client.get("jobs").json["jobs"] == []
+    first, second = install.shelf(paragraphs("alpha", 2), paragraphs("beta", 2))
+    made = done(install)
+    install.client.call("DELETE", f"documents/{first['id']}")
+    assert {one["document_id"] for one in results(install.client, made["job_id"])} == {second["id"]}
+    install.tidy()
+    assert kept_rows(install) == len(results(install.client, made["job_id"]))
+    install.client.call("DELETE", "collections/shelf")
+    assert install.client.get(f"jobs/{made['job_id']}").status == 404
+    install.tidy()
+    assert kept_rows(install) == 0
+    install.client.collection("shelf")
+    assert install.client.get("jobs").json["jobs"] == []
 
 
-def test_a_document_replaced_after_the_plan_is_left_out_and_counted(house):
+def test_a_document_replaced_after_the_plan_is_left_out_and_counted(install):
     """Half of the old version and half of the new one would be neither."""
-    shelf = house.shelf(paragraphs("alpha", 8), paragraphs("beta", 8))
-    said = ask(house.client, limit=16, per_chunk=1)
-    house.worker.engine.work_off(most=1)  # the plan
-    house.client.put(f"documents/{shelf[0]['id']}/content", {"text": paragraphs("omega", 8)})
-    house.work()
-    made = job(house.client, said.json["job_id"])
+    shelf = install.shelf(paragraphs("alpha", 8), paragraphs("beta", 8))
+    said = ask(install.client, limit=16, per_chunk=1)
+    install.worker.engine.work_off(most=1)  # the plan
+    install.client.put(f"documents/{shelf[0]['id']}/content", {"text": paragraphs("omega", 8)})
+    install.work()
+    made = job(install.client, said.json["job_id"])
     assert made["state"] == "success"
     assert made["counters"]["replaced"] >= 1
-    assert {one["document_id"] for one in results(house.client, said.json["job_id"])} <= {shelf[1]["id"]}
+    assert {one["document_id"] for one in results(install.client, said.json["job_id"])} <= {shelf[1]["id"]}
 
 
-def test_a_model_that_answers_rubbish_cannot_hurt(house):
+def test_a_model_that_answers_rubbish_cannot_hurt(install):
     """Characters that no database keeps, numbers that no JSON has, depth, length, wrong shapes."""
-    house.shelf(paragraphs("alpha", 9))
+    install.shelf(paragraphs("alpha", 9))
     rubbish = iter(
         [
             {"pairs": [{"question": "A\x00\ud800?", "answer": "B\x00"}]},
@@ -185,22 +185,22 @@ def test_a_model_that_answers_rubbish_cannot_hurt(house):
             [],
         ]
     )
-    usual = house.author.pairs
-    house.author.say = lambda messages: next(rubbish, None) or usual(messages)
-    made = done(house, limit=100, per_chunk=2)
+    usual = install.author.pairs
+    install.author.say = lambda messages: next(rubbish, None) or usual(messages)
+    made = done(install, limit=100, per_chunk=2)
     assert made["state"] == "success"
-    found = results(house.client, made["job_id"])
+    found = results(install.client, made["job_id"])
     assert ("A\ufffd\ufffd?", "B\ufffd") in [(one["question"], one["answer"]) for one in found]
     assert [len(one["answer"]) for one in found if one["question"].startswith("Number")] == [8000, 8000]
     assert made["counters"]["unusable"] >= 3
 
 
-def test_results_as_a_table(house):
+def test_results_as_a_table(install):
     """A row for each; what a spreadsheet would run is only text."""
-    house.shelf(paragraphs("alpha", 1))
-    house.author.say = lambda messages: {"pairs": [{"question": '=1+1, "x"?', "answer": "Líne\nbreak"}]}
-    made = done(house)
-    said = house.client.get(f"jobs/{made['job_id']}/results?format=csv")
+    install.shelf(paragraphs("alpha", 1))
+    install.author.say = lambda messages: {"pairs": [{"question": '=1+1, "x"?', "answer": "Líne\nbreak"}]}
+    made = done(install)
+    said = install.client.get(f"jobs/{made['job_id']}/results?format=csv")
     rows = list(csv.DictReader(io.StringIO(said.raw.decode(), newline="")))
     assert said.headers["content-type"].startswith("text/csv")
     assert [(row["question"], row["answer"], row["chunk"]) for row in rows] == [
@@ -208,36 +208,36 @@ def test_results_as_a_table(house):
     ]
 
 
-def test_all_results_in_one_download(house):
+def test_all_results_in_one_download(install):
     """The JSON that a person downloads has every result, also beyond the largest page."""
-    house.shelf(paragraphs("alpha", 30))
-    made = done(house, per_chunk=20, limit=600)
+    install.shelf(paragraphs("alpha", 30))
+    made = done(install, per_chunk=20, limit=600)
     assert made["results"] > 500
-    said = house.client.get(f"jobs/{made['job_id']}/results?all=true")
+    said = install.client.get(f"jobs/{made['job_id']}/results?all=true")
     told = json.loads(said.raw)
-    assert told["results"] == results(house.client, made["job_id"])
+    assert told["results"] == results(install.client, made["job_id"])
     assert (told["job_id"], told["next"], len(told["results"])) == (made["job_id"], None, made["results"])
     assert f"qa-{made['job_id']}.json" in said.headers["content-disposition"]
 
 
-def test_the_list_of_jobs_is_read_page_by_page(house):
+def test_the_list_of_jobs_is_read_page_by_page(install):
     """The newest first, by collection, kind and state."""
-    house.shelf(paragraphs("alpha", 1))
-    house.shelf(paragraphs("beta", 1), to="other")
+    install.shelf(paragraphs("alpha", 1))
+    install.shelf(paragraphs("beta", 1), to="other")
     made = [
-        done(house, limit=1)["job_id"],
-        done(house, limit=2)["job_id"],
-        done(house, to="collections/other")["job_id"],
+        done(install, limit=1)["job_id"],
+        done(install, limit=2)["job_id"],
+        done(install, to="collections/other")["job_id"],
     ]
     seen, cursor = [], ""
     while True:
-        page = house.client.get(f"jobs?limit=2{cursor}").json
+        page = install.client.get(f"jobs?limit=2{cursor}").json
         seen += [one["job_id"] for one in page["jobs"]]
         if page["next"] is None:
             break
         cursor = f"&cursor={page['next']}"
     assert seen == made[::-1]
-    only = house.client.get("jobs?collection=other&kind=qa&state=success").json["jobs"]
+    only = install.client.get("jobs?collection=other&kind=qa&state=success").json["jobs"]
     assert [one["job_id"] for one in only] == [made[2]]
-    assert house.client.get("jobs?state=failed").json["jobs"] == []
-    assert house.client.get("jobs?kind=extract").json["jobs"] == []
+    assert install.client.get("jobs?state=failed").json["jobs"] == []
+    assert install.client.get("jobs?kind=extract").json["jobs"] == []

@@ -7,7 +7,7 @@ from typing import Annotated
 import pydantic
 
 from holdfast.kinds import extract
-from tests.jobs.house import ask, done, paragraphs, results
+from tests.jobs.install import ask, done, paragraphs, results
 
 SCHEMA = {
     "type": "object",
@@ -25,47 +25,47 @@ def invoice(number, total):
     return f"Invoice {number}\n\nThe total of this invoice is {total} euros, to be paid soon by the customer."
 
 
-def test_each_document_gives_its_fields_and_where_they_stand(house):
+def test_each_document_gives_its_fields_and_where_they_stand(install):
     """One call for each; a value that stands in the text has its place."""
-    shelf = house.shelf(invoice("A-17", 12.5), invoice("B-20", 7))
-    house.author.say = lambda messages: {
-        "number": house.author.passage(messages).split()[1],
-        "total": 12.5 if "A-17" in house.author.passage(messages) else 7,
+    shelf = install.shelf(invoice("A-17", 12.5), invoice("B-20", 7))
+    install.author.say = lambda messages: {
+        "number": install.author.passage(messages).split()[1],
+        "total": 12.5 if "A-17" in install.author.passage(messages) else 7,
         "due": None,
     }
-    made = done(house, "extract", schema=SCHEMA, instruction="Amounts in euros.")
-    assert (made["state"], house.paid, made["results"], made["failed_results"]) == ("success", 2, 2, 0)
+    made = done(install, "extract", schema=SCHEMA, instruction="Amounts in euros.")
+    assert (made["state"], install.paid, made["results"], made["failed_results"]) == ("success", 2, 2, 0)
     assert made["progress"]["stages"]["collecting"] == [2, 2]
-    found = {one["document_id"]: one for one in results(house.client, made["job_id"])}
+    found = {one["document_id"]: one for one in results(install.client, made["job_id"])}
     assert found[shelf[0]["id"]]["fields"] == GOOD
     assert found[shelf[1]["id"]]["fields"] == {"number": "B-20", "total": 7}
     assert found[shelf[0]["id"]]["sources"]["number"]["chunk"] == 0
-    assert "Amounts in euros." in house.author.heard[0][0]["content"]
+    assert "Amounts in euros." in install.author.heard[0][0]["content"]
 
 
-def test_an_answer_that_fails_is_sent_back_once_with_what_is_wrong(house):
+def test_an_answer_that_fails_is_sent_back_once_with_what_is_wrong(install):
     """Two calls, each paid once, also when the job is done again by force."""
-    house.shelf(invoice("A-17", 12.5))
-    house.author.say = lambda messages: {"number": "A-17"} if len(messages) == 2 else GOOD
-    made = done(house, "extract", schema=SCHEMA)
-    assert (made["state"], house.paid) == ("success", 2)
-    complaint = house.author.heard[1]
+    install.shelf(invoice("A-17", 12.5))
+    install.author.say = lambda messages: {"number": "A-17"} if len(messages) == 2 else GOOD
+    made = done(install, "extract", schema=SCHEMA)
+    assert (made["state"], install.paid) == ("success", 2)
+    complaint = install.author.heard[1]
     assert [message["role"] for message in complaint] == ["system", "user", "assistant", "user"]
     assert "answer.total is required" in complaint[3]["content"]
-    assert results(house.client, made["job_id"])[0]["fields"] == GOOD
-    again = done(house, "extract", schema=SCHEMA, mode="force")
-    assert (again["state"], house.paid, again["cost"]["reused_calls"]) == ("success", 2, 2)
+    assert results(install.client, made["job_id"])[0]["fields"] == GOOD
+    again = done(install, "extract", schema=SCHEMA, mode="force")
+    assert (again["state"], install.paid, again["cost"]["reused_calls"]) == ("success", 2, 2)
 
 
-def test_a_document_that_fails_twice_is_recorded_and_the_others_stay(house):
+def test_a_document_that_fails_twice_is_recorded_and_the_others_stay(install):
     """Its reason stands in the results; there is no third try."""
-    shelf = house.shelf(invoice("A-17", 12.5), invoice("B-20", 7))
-    house.author.say = lambda messages: (
-        GOOD if "A-17" in house.author.passage(messages) else "I would rather not."
+    shelf = install.shelf(invoice("A-17", 12.5), invoice("B-20", 7))
+    install.author.say = lambda messages: (
+        GOOD if "A-17" in install.author.passage(messages) else "I would rather not."
     )
-    made = done(house, "extract", schema=SCHEMA)
-    assert (made["state"], made["results"], made["failed_results"], house.paid) == ("success", 1, 1, 3)
-    bad = next(one for one in results(house.client, made["job_id"]) if one["document_id"] == shelf[1]["id"])
+    made = done(install, "extract", schema=SCHEMA)
+    assert (made["state"], made["results"], made["failed_results"], install.paid) == ("success", 1, 1, 3)
+    bad = next(one for one in results(install.client, made["job_id"]) if one["document_id"] == shelf[1]["id"])
     assert (bad["fields"], bad["error"]["code"]) == (None, "bad_answer")
     assert made["counters"] == {
         "asked": 2,
@@ -78,48 +78,48 @@ def test_a_document_that_fails_twice_is_recorded_and_the_others_stay(house):
     }
 
 
-def test_the_job_fails_when_no_document_gives_anything(house):
+def test_the_job_fails_when_no_document_gives_anything(install):
     """With the reason of the first, in the category of content; nothing is left to read."""
-    house.shelf(invoice("A-17", 12.5))
-    house.author.say = lambda messages: {"number": 3, "total": -1}
-    made = done(house, "extract", schema=SCHEMA)
+    install.shelf(invoice("A-17", 12.5))
+    install.author.say = lambda messages: {"number": 3, "total": -1}
+    made = done(install, "extract", schema=SCHEMA)
     assert (made["state"], made["error"]["code"], made["error"]["category"]) == (
         "failed",
         "invalid_answer",
         "content",
     )
     assert "answer.number must be of type string" in made["error"]["message"]
-    assert results(house.client, made["job_id"]) == []
+    assert results(install.client, made["job_id"]) == []
 
 
-def test_a_long_document_is_shown_in_windows_until_every_field_has_a_value(house, monkeypatch):
+def test_a_long_document_is_shown_in_windows_until_every_field_has_a_value(install, monkeypatch):
     """The first value of each counts; windows after the last field are not paid for."""
     monkeypatch.setattr(extract, "WINDOW", 1500)
-    house.shelf(paragraphs("alpha", 12))
+    install.shelf(paragraphs("alpha", 12))
     shown = []
 
     def say(messages):
-        shown.append(house.author.passage(messages))
+        shown.append(install.author.passage(messages))
         assert len(shown[-1]) <= 1500
         return [{"number": "A-17"}, {}, {"number": "Z-99", "total": 3}, {}][min(len(shown) - 1, 3)]
 
-    house.author.say = say
+    install.author.say = say
     schema = {
         "type": "object",
         "properties": {name: SCHEMA["properties"][name] for name in ("number", "total")},
     }
-    made = done(house, "extract", schema={**schema, "required": ["number", "total"]})
+    made = done(install, "extract", schema={**schema, "required": ["number", "total"]})
     assert made["state"] == "success"
-    assert results(house.client, made["job_id"])[0]["fields"] == {"number": "A-17", "total": 3}
-    assert house.paid == len(shown) == 3
+    assert results(install.client, made["job_id"])[0]["fields"] == {"number": "A-17", "total": 3}
+    assert install.paid == len(shown) == 3
 
 
-def test_fields_as_a_table(house):
+def test_fields_as_a_table(install):
     """A column for each field, and one for the reason where there is none."""
-    house.shelf(invoice("A-17", 12.5))
-    house.author.say = lambda messages: GOOD
-    made = done(house, "extract", schema=SCHEMA)
-    said = house.client.get(f"jobs/{made['job_id']}/results?format=csv").raw.decode().splitlines()
+    install.shelf(invoice("A-17", 12.5))
+    install.author.say = lambda messages: GOOD
+    made = done(install, "extract", schema=SCHEMA)
+    said = install.client.get(f"jobs/{made['job_id']}/results?format=csv").raw.decode().splitlines()
     assert said[0] == "number,total,due,document_id,generation,page,chunk,error"
     assert said[1].startswith("A-17,12.5,,")
 
@@ -172,18 +172,18 @@ class Invoice(pydantic.BaseModel):
     earlier: list["Invoice"] = []
 
 
-def test_the_schema_of_a_pydantic_model_is_taken_as_it_is_written(house):
+def test_the_schema_of_a_pydantic_model_is_taken_as_it_is_written(install):
     """References, anyOf and patterns hold for the answer, and the model reads the fields."""
-    house.shelf(invoice("A-17", 12.5))
+    install.shelf(invoice("A-17", 12.5))
     answers = iter(["1", "00184"])
-    house.author.say = lambda messages: {
+    install.author.say = lambda messages: {
         "number": "A-17",
         "total": None,
         "seller": {"city": "Rome", "postcode": next(answers)},
         "earlier": [{"number": "A-16", "seller": {"city": "Rome"}}],
     }
-    job = done(house, "extract", schema=Invoice.model_json_schema())
-    assert (job["state"], house.paid) == ("success", 2)
-    assert "answer.seller.postcode must match the pattern" in house.author.heard[1][3]["content"]
-    fields = Invoice.model_validate(results(house.client, job["job_id"])[0]["fields"])
+    job = done(install, "extract", schema=Invoice.model_json_schema())
+    assert (job["state"], install.paid) == ("success", 2)
+    assert "answer.seller.postcode must match the pattern" in install.author.heard[1][3]["content"]
+    fields = Invoice.model_validate(results(install.client, job["job_id"])[0]["fields"])
     assert (fields.seller.postcode, fields.earlier[0].number, fields.total) == ("00184", "A-16", None)

@@ -9,49 +9,49 @@ from sqlalchemy import select
 from holdfast.chaos.waiting import until
 from holdfast.store.base.schema import deliveries
 from holdfast.store.protocol import requests
-from tests.api.house import Client
-from tests.jobs.house import ask, done, job, kept_rows, paragraphs, results
+from tests.api.install import Client
+from tests.jobs.install import ask, done, job, kept_rows, paragraphs, results
 
 
 @pytest.mark.g6
-def test_a_second_request_is_told_what_is_under_way(house):
+def test_a_second_request_is_told_what_is_under_way(install):
     """409 with a sentence for a person and the active run; also if it asks for something else."""
-    house.shelf(paragraphs("alpha", 2))
-    first = ask(house.client).json["job_id"]
+    install.shelf(paragraphs("alpha", 2))
+    first = ask(install.client).json["job_id"]
     for params in ({}, {"limit": 7}, {"notes": "Others."}):
-        said = ask(house.client, **params)
+        said = ask(install.client, **params)
         assert (said.status, said.code) == (409, "duplicate")
         assert said.message == "Question and answer pairs of shelf: already in progress (queued)"
         active = said.json["error"]["active"]
         assert (active["run_id"], active["status"], active["generation"]) == (first, "queued", 1)
-    assert house.paid == 0
+    assert install.paid == 0
 
     def noted():
-        told = house.client.get("events?limit=500").json["events"]
+        told = install.client.get("events?limit=500").json["events"]
         return sum(event["reason"] == "duplicate:in_progress" for event in told) == 3
 
     until(noted, 30, "the journal does not tell of the refusals")
 
 
 @pytest.mark.g6
-def test_the_sentence_says_how_far_it_is(house):
+def test_the_sentence_says_how_far_it_is(install):
     """The stage and the share of a job that is running."""
-    house.shelf(paragraphs("alpha", 2))
-    ask(house.client)
-    house.begun()
-    said = ask(house.client, limit=3)
+    install.shelf(paragraphs("alpha", 2))
+    ask(install.client)
+    install.begun()
+    said = ask(install.client, limit=3)
     assert said.message == "Question and answer pairs of shelf: already in progress (reading, 0 %)"
     assert said.json["error"]["active"]["status"] == "running"
 
 
 @pytest.mark.g1
-def test_of_many_at_once_exactly_one_wins(house):
+def test_of_many_at_once_exactly_one_wins(install):
     """Eight clicks with different parameters are one job, paid once."""
-    house.shelf(paragraphs("alpha", 2))
+    install.shelf(paragraphs("alpha", 2))
     gate, said = threading.Barrier(8), []
 
     def click(number):
-        client = Client(house)
+        client = Client(install)
         gate.wait()
         said.append(ask(client, limit=3 + number % 2))
 
@@ -61,72 +61,72 @@ def test_of_many_at_once_exactly_one_wins(house):
     for thread in threads:
         thread.join()
     assert sorted(one.status for one in said) == [202] + 7 * [409]
-    house.work()
-    assert len(house.client.get("jobs").json["jobs"]) == 1
-    assert house.meter.totals().excess == 0
+    install.work()
+    assert len(install.client.get("jobs").json["jobs"]) == 1
+    assert install.meter.totals().excess == 0
 
 
 @pytest.mark.g1
-def test_replace_ends_what_is_under_way(house):
+def test_replace_ends_what_is_under_way(install):
     """The same job or another one: the old run is superseded or cancelled, and only the new one succeeds."""
-    house.shelf(paragraphs("alpha", 2))
-    first = ask(house.client).json["job_id"]
-    other = ask(house.client, mode="replace", limit=5).json
+    install.shelf(paragraphs("alpha", 2))
+    first = ask(install.client).json["job_id"]
+    other = ask(install.client, mode="replace", limit=5).json
     assert other["disposition"] == "superseding"
-    same = ask(house.client, mode="replace", limit=5).json
-    house.work()
-    states = {one["job_id"]: one["state"] for one in house.client.get("jobs").json["jobs"]}
+    same = ask(install.client, mode="replace", limit=5).json
+    install.work()
+    states = {one["job_id"]: one["state"] for one in install.client.get("jobs").json["jobs"]}
     assert states == {first: "superseded", other["job_id"]: "cancelled", same["job_id"]: "success"}
 
 
-def test_a_cancelled_job_stops_and_leaves_what_was_there(house):
+def test_a_cancelled_job_stops_and_leaves_what_was_there(install):
     """Its results are none; those of the job before stay; asked again, it is done."""
-    house.shelf(paragraphs("alpha", 2))
-    first = done(house, limit=2)
-    second = ask(house.client, limit=4).json["job_id"]
-    paid = house.paid
-    said = house.client.post(f"jobs/{second}/cancel")
+    install.shelf(paragraphs("alpha", 2))
+    first = done(install, limit=2)
+    second = ask(install.client, limit=4).json["job_id"]
+    paid = install.paid
+    said = install.client.post(f"jobs/{second}/cancel")
     assert (said.status, said.json["cancelled"], said.json["job"]["state"]) == (200, True, "cancelled")
-    house.work()
-    assert (house.paid, results(house.client, second)) == (paid, [])
-    assert len(results(house.client, first["job_id"])) == 2
-    again = house.client.post(f"jobs/{second}/cancel")
+    install.work()
+    assert (install.paid, results(install.client, second)) == (paid, [])
+    assert len(results(install.client, first["job_id"])) == 2
+    again = install.client.post(f"jobs/{second}/cancel")
     assert (again.status, again.code) == (409, "nothing_to_cancel")
-    assert done(house, limit=4)["state"] == "success"
+    assert done(install, limit=4)["state"] == "success"
 
 
 @pytest.mark.g2
-def test_a_job_cancelled_in_the_middle_writes_nothing_more(house):
+def test_a_job_cancelled_in_the_middle_writes_nothing_more(install):
     """The worker that holds a slice is fenced out at its end; what was paid is kept for the next."""
-    house.shelf(paragraphs("alpha", 14), paragraphs("beta", 14))
-    said = ask(house.client, limit=28, per_chunk=1)
-    house.worker.engine.work_off(most=1)
+    install.shelf(paragraphs("alpha", 14), paragraphs("beta", 14))
+    said = ask(install.client, limit=28, per_chunk=1)
+    install.worker.engine.work_off(most=1)
     calls = []
 
     def say(messages):
         calls.append(messages)
         if len(calls) == 13:
-            assert house.client.post(f"jobs/{said.json['job_id']}/cancel").status == 200
-        return house.author.pairs(messages)
+            assert install.client.post(f"jobs/{said.json['job_id']}/cancel").status == 200
+        return install.author.pairs(messages)
 
-    house.author.say = say
-    house.work()
-    made = job(house.client, said.json["job_id"])
+    install.author.say = say
+    install.work()
+    made = job(install.client, said.json["job_id"])
     assert (made["state"], made["results"]) == ("cancelled", 0)
-    assert house.paid < 28
-    paid = house.paid
-    house.author.say = house.author.pairs
-    again = done(house, limit=28, per_chunk=1)
-    assert (again["state"], house.paid, house.meter.totals().excess) == ("success", 28, 0)
+    assert install.paid < 28
+    paid = install.paid
+    install.author.say = install.author.pairs
+    again = done(install, limit=28, per_chunk=1)
+    assert (again["state"], install.paid, install.meter.totals().excess) == ("success", 28, 0)
     assert again["cost"]["reused_calls"] == paid
-    house.tidy()
-    assert kept_rows(house) == 28
+    install.tidy()
+    assert kept_rows(install) == 28
 
 
 @pytest.mark.g2
-def test_a_job_cannot_slip_in_beside_a_deletion(house, monkeypatch):
+def test_a_job_cannot_slip_in_beside_a_deletion(install, monkeypatch):
     """Asked for while its document is being deleted, it is ended by the deletion, not forgotten by it."""
-    (book,) = house.shelf(paragraphs("alpha", 1))
+    (book,) = install.shelf(paragraphs("alpha", 1))
     inside, go_on, said = threading.Event(), threading.Event(), []
     latest = requests.latest
 
@@ -137,100 +137,100 @@ def test_a_job_cannot_slip_in_beside_a_deletion(house, monkeypatch):
         return latest(tx, head)
 
     monkeypatch.setattr(requests, "latest", slowly)
-    asking = threading.Thread(target=lambda: said.append(ask(Client(house), to=f"documents/{book['id']}")))
+    asking = threading.Thread(target=lambda: said.append(ask(Client(install), to=f"documents/{book['id']}")))
     asking.start()
     assert inside.wait(60)
-    deleting = threading.Thread(target=lambda: house.client.call("DELETE", f"documents/{book['id']}"))
+    deleting = threading.Thread(target=lambda: install.client.call("DELETE", f"documents/{book['id']}"))
     deleting.start()
     deleting.join(0.3)
     assert deleting.is_alive()
     go_on.set()
     asking.join(60)
     deleting.join(60)
-    house.work()
+    install.work()
     assert said[0].status in {202, 404}
-    assert house.client.get("jobs").json["jobs"] == []
-    assert house.paid == 0
+    assert install.client.get("jobs").json["jobs"] == []
+    assert install.paid == 0
 
 
-def test_an_idempotency_key_gives_the_same_answer_again(house):
+def test_an_idempotency_key_gives_the_same_answer_again(install):
     """Not a duplicate, but the very answer; with another body it is a conflict."""
-    house.shelf(paragraphs("alpha", 1))
+    install.shelf(paragraphs("alpha", 1))
     key = {"Idempotency-Key": "one"}
-    first, second = ask(house.client, headers=key), ask(house.client, headers=key)
+    first, second = ask(install.client, headers=key), ask(install.client, headers=key)
     assert (first.status, first.raw) == (second.status, second.raw) == (202, first.raw)
-    assert ask(house.client, headers=key, limit=9).code == "idempotency_conflict"
+    assert ask(install.client, headers=key, limit=9).code == "idempotency_conflict"
 
 
-def test_a_job_waits_for_documents_that_are_not_ready_yet(house):
+def test_a_job_waits_for_documents_that_are_not_ready_yet(install):
     """With `wait_for_ready` it is accepted, says what it waits for, and reads them once they are there."""
-    house.client.text(paragraphs("alpha", 1), to="shelf")
-    assert ask(house.client).code == "nothing_ready"
-    said = ask(house.client, wait_for_ready=True, lane="interactive", priority=0)
+    install.client.text(paragraphs("alpha", 1), to="shelf")
+    assert ask(install.client).code == "nothing_ready"
+    said = ask(install.client, wait_for_ready=True, lane="interactive", priority=0)
     assert said.status == 202
-    house.worker.engine.work_off(most=1)
-    waiting = job(house.client, said.json["job_id"])["waiting"]
+    install.worker.engine.work_off(most=1)
+    waiting = job(install.client, said.json["job_id"])["waiting"]
     assert (waiting["reason"], waiting["sentence"]) == (
         "documents",
         "Waiting for documents that are not ready yet.",
     )
-    house.work()
+    install.work()
 
     def ended():
-        house.worker.engine.sweep()
-        house.work()
-        return job(house.client, said.json["job_id"])["state"] == "success"
+        install.worker.engine.sweep()
+        install.work()
+        return job(install.client, said.json["job_id"])["state"] == "success"
 
     until(ended, 60, "the job did not go on")
 
 
-def told_of(house, **params):
+def told_of(install, **params):
     """A job that was carried out to its end, and what its callback says of it."""
-    made = done(house, callback={"url": "https://example.org/told"}, **params)
-    (row,) = house.runtime.db.read(lambda tx: tx.all(select(deliveries.c.body)))
+    made = done(install, callback={"url": "https://example.org/told"}, **params)
+    (row,) = install.runtime.db.read(lambda tx: tx.all(select(deliveries.c.body)))
     return made, json.loads(bytes(row.body))["job"]
 
 
-def test_a_callback_tells_counts_cost_and_where_to_look(house):
+def test_a_callback_tells_counts_cost_and_where_to_look(install):
     """So that a program need not ask again: what came out, what it cost, and a link for a person."""
-    house.shelf(paragraphs("alpha", 3))
-    made, told = told_of(house, per_chunk=1)
+    install.shelf(paragraphs("alpha", 3))
+    made, told = told_of(install, per_chunk=1)
     assert (told["results"], told["failed_results"]) == (made["results"], 0) == (3, 0)
     assert told["counts"]["asked"] == 3
     assert told["cost"] == made["cost"]
-    assert told["cost"]["paid_calls"] == house.paid == 3
-    assert told["link"] == f"http://127.0.0.1:{house.port}/jobs/{made['job_id']}"
+    assert told["cost"]["paid_calls"] == install.paid == 3
+    assert told["link"] == f"http://127.0.0.1:{install.port}/jobs/{made['job_id']}"
 
 
-def test_a_callback_of_a_failed_job_tells_its_category(house):
+def test_a_callback_of_a_failed_job_tells_its_category(install):
     """And what had been paid before it failed."""
-    house.shelf(paragraphs("alpha", 12))
+    install.shelf(paragraphs("alpha", 12))
     body = '{"error": {"message": "No.", "code": "refused"}}'
     refused = {"do": "fail", "status": 401, "charge": False, "times": 99, "body": body}
-    house.meter.plan(script=[{"do": "answer", "times": 4}, refused])
-    made, told = told_of(house, per_chunk=1)
+    install.meter.plan(script=[{"do": "answer", "times": 4}, refused])
+    made, told = told_of(install, per_chunk=1)
     error = told["error"]
     assert (told["status"], error["code"], error["category"]) == ("failed", "provider_auth", "auth")
-    assert told["cost"]["paid_calls"] == made["cost"]["paid_calls"] == house.paid > 0
+    assert told["cost"]["paid_calls"] == made["cost"]["paid_calls"] == install.paid > 0
 
 
-def test_a_callback_is_no_part_of_what_is_done(house):
+def test_a_callback_is_no_part_of_what_is_done(install):
     """Whoever asks for the same with another address gets the same job."""
-    house.shelf(paragraphs("alpha", 1))
-    made = done(house, callback={"url": "https://example.org/one", "secret": "s" * 20})
-    said = ask(house.client, callback={"url": "https://example.org/two"})
+    install.shelf(paragraphs("alpha", 1))
+    made = done(install, callback={"url": "https://example.org/one", "secret": "s" * 20})
+    said = ask(install.client, callback={"url": "https://example.org/two"})
     assert (said.status, said.json["job_id"]) == (200, made["job_id"])
     assert "s" * 20 not in str(made)
 
 
-def test_a_collection_with_nothing_ready_is_refused(house):
+def test_a_collection_with_nothing_ready_is_refused(install):
     """409 until a document answers queries; nothing is queued."""
-    house.client.text("Not indexed yet.")
-    said = ask(house.client)
+    install.client.text("Not indexed yet.")
+    said = ask(install.client)
     assert (said.status, said.code) == (409, "nothing_ready")
-    assert house.client.get("jobs").json["jobs"] == []
-    house.work()
-    assert ask(house.client).status == 202
+    assert install.client.get("jobs").json["jobs"] == []
+    install.work()
+    assert ask(install.client).status == 202
 
 
 NONSENSE = [
@@ -283,9 +283,9 @@ def test_cursors_and_ids_that_are_none_of_ours(small):
     assert small.client.get(f"jobs/{index_run}").status == 404
 
 
-def test_documents_of_another_tenant_cannot_be_named(house):
+def test_documents_of_another_tenant_cannot_be_named(install):
     """Not by a job, not by a cursor: the same words as for nothing."""
-    owner, stranger = house.key("owner"), house.key("stranger")
+    owner, stranger = install.key("owner"), install.key("stranger")
     theirs = owner.indexed(paragraphs("alpha", 1))
     made = ask(owner).json["job_id"]
     stranger.indexed(paragraphs("beta", 1))

@@ -7,7 +7,7 @@ from sqlalchemy import insert, update
 from holdfast.core import categories
 from holdfast.core.retry import Backoff
 from holdfast.store.base.schema import budgets, tasks, throttles
-from tests.jobs.house import ask, done, job, paragraphs, results
+from tests.jobs.install import ask, done, job, paragraphs, results
 
 
 def refusal(status, code="refused", **more):
@@ -35,43 +35,43 @@ def test_a_provider_that_refuses_for_good(small):
         assert (small.paid, made["cost"]["paid"]) == (0, 0.0)
 
 
-def test_a_job_that_failed_tells_what_it_paid(house):
+def test_a_job_that_failed_tells_what_it_paid(install):
     """What was paid before the refusal is counted in calls and in money, as in the provider's own book."""
-    house.shelf(paragraphs("alpha", 12))
-    house.meter.plan(script=[{"do": "answer", "times": 4}, refusal(401)])
-    made = done(house, per_chunk=1, limit=12)
-    assert (made["state"], house.paid) == ("failed", 4)
+    install.shelf(paragraphs("alpha", 12))
+    install.meter.plan(script=[{"do": "answer", "times": 4}, refusal(401)])
+    made = done(install, per_chunk=1, limit=12)
+    assert (made["state"], install.paid) == ("failed", 4)
     assert made["cost"]["paid_calls"] == 4
     assert made["cost"]["paid"] > 0
-    told = house.client.get(f"runs/{made['job_id']}/log").json
+    told = install.client.get(f"runs/{made['job_id']}/log").json
     assert told["cost"] == made["cost"]
 
 
-def test_a_job_that_was_cancelled_tells_what_it_paid_and_reused(house):
+def test_a_job_that_was_cancelled_tells_what_it_paid_and_reused(install):
     """Calls that the ledger had are told as reused, those of the cancelled run as paid."""
-    house.shelf(paragraphs("alpha", 12))
-    done(house, per_chunk=1, limit=4)
-    before = house.paid
-    house.meter.plan(script=[{"do": "answer", "times": 4}, "rate_limit"], retry_after=30.0)
-    said = ask(house.client, per_chunk=1, limit=12)
-    house.work()
-    house.client.post(f"jobs/{said.json['job_id']}/cancel")
-    made = job(house.client, said.json["job_id"])
-    assert (made["state"], made["cost"]["paid_calls"]) == ("cancelled", house.paid - before)
+    install.shelf(paragraphs("alpha", 12))
+    done(install, per_chunk=1, limit=4)
+    before = install.paid
+    install.meter.plan(script=[{"do": "answer", "times": 4}, "rate_limit"], retry_after=30.0)
+    said = ask(install.client, per_chunk=1, limit=12)
+    install.work()
+    install.client.post(f"jobs/{said.json['job_id']}/cancel")
+    made = job(install.client, said.json["job_id"])
+    assert (made["state"], made["cost"]["paid_calls"]) == ("cancelled", install.paid - before)
     assert made["cost"]["reused_calls"] > 0
 
 
-def test_one_input_that_is_refused_does_not_bar_the_others(house):
+def test_one_input_that_is_refused_does_not_bar_the_others(install):
     """It is counted; the rest is asked, paid once and kept."""
-    house.shelf(paragraphs("alpha", 3))
+    install.shelf(paragraphs("alpha", 3))
     refused = refusal(400, "content_filter", times=1)
     # A call that was refused in a group is tried once more alone; then it is left out.
-    house.meter.plan(script=[refused, "answer", "answer", refused])
-    made = done(house, limit=1000)
+    install.meter.plan(script=[refused, "answer", "answer", refused])
+    made = done(install, limit=1000)
     assert made["state"] == "success"
-    assert house.meter.totals().excess == 0
+    assert install.meter.totals().excess == 0
     assert made["counters"]["refused"] <= 1
-    assert len(results(house.client, made["job_id"])) == made["results"] > 0
+    assert len(results(install.client, made["job_id"])) == made["results"] > 0
 
 
 def test_an_answer_that_the_filter_withheld(small):
@@ -86,32 +86,32 @@ def test_an_answer_that_the_filter_withheld(small):
     assert (made["error"]["code"], made["error"]["category"]) == ("content_filtered", "content")
 
 
-def test_a_provider_that_is_too_busy_is_waited_for(house):
+def test_a_provider_that_is_too_busy_is_waited_for(install):
     """The job shows what it waits for, is still live (409), and then ends well, paid once."""
-    house.shelf(paragraphs("alpha", 1))
-    house.meter.plan(retry_after=30.0, script=["rate_limit"])
-    said = ask(house.client)
-    house.work()
-    made = job(house.client, said.json["job_id"])
+    install.shelf(paragraphs("alpha", 1))
+    install.meter.plan(retry_after=30.0, script=["rate_limit"])
+    said = ask(install.client)
+    install.work()
+    made = job(install.client, said.json["job_id"])
     assert (made["state"], made["waiting"]["reason"], made["waiting"]["category"]) == (
         "running",
         "rate",
         "rate_limit",
     )
-    assert ask(house.client).code == "duplicate"
-    pass_time(house, 60.0)
-    house.worker.engine.sweep()
-    house.work()
-    assert job(house.client, said.json["job_id"])["state"] == "success"
-    assert house.meter.totals().excess == 0
+    assert ask(install.client).code == "duplicate"
+    pass_time(install, 60.0)
+    install.worker.engine.sweep()
+    install.work()
+    assert job(install.client, said.json["job_id"])["state"] == "success"
+    assert install.meter.totals().excess == 0
 
 
-def pass_time(house, seconds):
+def pass_time(install, seconds):
     def body(tx):
         for column in (tasks.c.due_at, throttles.c.not_before):
             tx.execute(update(column.table).where(column > seconds).values({column: column - seconds}))
 
-    house.runtime.db.write("by_hand", body)
+    install.runtime.db.write("by_hand", body)
 
 
 def test_a_provider_that_only_fails(small, monkeypatch):
@@ -132,18 +132,18 @@ def quick(policy):
     return dataclasses.replace(policy, most_sends=2, backoff=Backoff(first=0.01, most=0.02))
 
 
-def test_a_budget_that_is_used_up(house):
+def test_a_budget_that_is_used_up(install):
     """402 before anything is queued."""
-    house.shelf(paragraphs("alpha", 1))
-    exhaust(house)
-    said = ask(house.client)
+    install.shelf(paragraphs("alpha", 1))
+    exhaust(install)
+    said = ask(install.client)
     assert (said.status, said.code) == (402, "over_budget")
-    assert house.paid == 0
+    assert install.paid == 0
 
 
-def exhaust(house):
+def exhaust(install):
     row = {"tenant": "default", "scope": "tenant", "hard_limit": 0, "spent": 0, "reserved": 0}
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), row))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), row))
 
 
 def test_every_category_has_a_way_to_come_about():

@@ -10,7 +10,7 @@ from holdfast.service.jobs import JobRequest
 from holdfast.service.requests import RequestContext
 from holdfast.store.views import reads
 from holdfast.testing.meter import Meter
-from tests.jobs.house import Author, paragraphs
+from tests.jobs.install import Author, paragraphs
 from tests.live_install import in_flight
 from tests.live_install import mill as running
 

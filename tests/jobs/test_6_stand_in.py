@@ -6,9 +6,9 @@ import os
 import pytest
 
 from holdfast.chaos.worker_processes import WorkerProcess
-from tests.api.house import House as ApiHouse
+from tests.api.install import ApiInstall
 from tests.commands import caller
-from tests.jobs.house import ask, job, results
+from tests.jobs.install import ask, job, results
 
 TOWER = "The Eiffel Tower is a wrought-iron tower in Paris. It is 330 metres high and was completed in 1889."
 INVOICE = "Invoice: A-17\nDate: 3 March 2024\nTotal: EUR 1,234.50\nContact: bob@example.org\n"
@@ -25,8 +25,8 @@ SCHEMA = {
 
 @pytest.fixture
 def plain(database_url, tmp_path):
-    """A house as it comes: nothing is set up."""
-    made = ApiHouse(database_url, tmp_path / "data")
+    """An installation as it comes: nothing is set up."""
+    made = ApiInstall(database_url, tmp_path / "data")
     yield made
     made.close()
 

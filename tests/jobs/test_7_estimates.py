@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.cli import costs, terminal
-from tests.jobs.house import ask, done, paragraphs
+from tests.jobs.install import ask, done, paragraphs
 
 SUM_UP = {"sort": "prompt", "params": {"instruction": "Sum this up.", "answer_tokens": 50}}
 FIELDS = {
@@ -13,63 +13,63 @@ FIELDS = {
 HOOK = {"sort": "webhook", "params": {"url": "https://example.org/told"}}
 
 
-def estimated(house, **what):
-    return house.client.post("estimate", {"collection": "shelf", **what}).json
+def estimated(install, **what):
+    return install.client.post("estimate", {"collection": "shelf", **what}).json
 
 
 @pytest.mark.parametrize("action", [SUM_UP, FIELDS])
-def test_an_action_is_priced_before_it_runs_on_what_is_ready(house, action):
+def test_an_action_is_priced_before_it_runs_on_what_is_ready(install, action):
     """So many documents, so many calls, at a price that the charge stays below; nothing is paid for it."""
-    house.author.say = lambda messages: '{"name": "x"}'
-    house.shelf(paragraphs("alpha", 1), paragraphs("beta", 1), paragraphs("gamma", 1))
-    told = estimated(house, action=action)
-    assert (told["documents"], told["calls"], told["exact"], house.paid) == (3, 3, True, 0)
-    added = house.client.post("collections/shelf/actions", {**action, "estimate": told["fingerprint"]})
+    install.author.say = lambda messages: '{"name": "x"}'
+    install.shelf(paragraphs("alpha", 1), paragraphs("beta", 1), paragraphs("gamma", 1))
+    told = estimated(install, action=action)
+    assert (told["documents"], told["calls"], told["exact"], install.paid) == (3, 3, True, 0)
+    added = install.client.post("collections/shelf/actions", {**action, "estimate": told["fingerprint"]})
     assert (added.status, added.json["existing_documents"]) == (201, 3)
-    house.work()
-    assert house.paid == 3
-    assert 0 < house.client.get("bill").json["paid"] <= told["cost"]
-    assert estimated(house, action=action)["calls"] == 0
+    install.work()
+    assert install.paid == 3
+    assert 0 < install.client.get("bill").json["paid"] <= told["cost"]
+    assert estimated(install, action=action)["calls"] == 0
 
 
 @pytest.mark.g5
-def test_questions_about_each_document_are_an_action(house):
+def test_questions_about_each_document_are_an_action(install):
     """It is priced before, asks about each new version, and what a job has asked costs it nothing."""
-    (book,) = house.shelf(paragraphs("alpha", 2))
-    done(house, limit=6)
+    (book,) = install.shelf(paragraphs("alpha", 2))
+    done(install, limit=6)
     action = {"sort": "qa", "params": {"limit": 4, "notes": ""}}
-    estimate, paid = estimated(house, action=action), house.paid
+    estimate, paid = estimated(install, action=action), install.paid
     assert (estimate["documents"], estimate["calls"], estimate["reused_calls"], estimate["exact"]) == (
         1,
         0,
         2,
         True,
     )
-    house.client.post("collections/shelf/actions", {**action, "estimate": estimate["fingerprint"]})
-    house.work()
-    assert house.paid == paid
-    (follow_up,) = house.client.get(f"documents/{book['id']}/actions").json["follow_ups"]
+    install.client.post("collections/shelf/actions", {**action, "estimate": estimate["fingerprint"]})
+    install.work()
+    assert install.paid == paid
+    (follow_up,) = install.client.get(f"documents/{book['id']}/actions").json["follow_ups"]
     assert (follow_up["status"], len(follow_up["result"]["pairs"])) == ("success", 4)
     assert follow_up["cost"]["reused_calls"] == 2
-    house.client.put(f"documents/{book['id']}/content", {"text": paragraphs("beta", 1)})
-    house.work()
-    assert house.paid == paid + 1
+    install.client.put(f"documents/{book['id']}/content", {"text": paragraphs("beta", 1)})
+    install.work()
+    assert install.paid == paid + 1
 
 
-def test_an_action_may_leave_what_is_ready_alone(house):
+def test_an_action_may_leave_what_is_ready_alone(install):
     """With `existing: skip` it runs on documents that become ready afterwards, till it is told otherwise."""
-    house.author.say = lambda messages: "It is about words."
-    house.shelf(paragraphs("alpha", 1))
-    added = house.client.post("collections/shelf/actions", {**SUM_UP, "existing": "skip"}).json
-    house.work()
-    assert (added["existing_documents"], house.paid) == (0, 0)
-    house.shelf(paragraphs("beta", 1))
-    house.work()
-    assert house.paid == 1
-    again = house.client.post("collections/shelf/actions", SUM_UP)
+    install.author.say = lambda messages: "It is about words."
+    install.shelf(paragraphs("alpha", 1))
+    added = install.client.post("collections/shelf/actions", {**SUM_UP, "existing": "skip"}).json
+    install.work()
+    assert (added["existing_documents"], install.paid) == (0, 0)
+    install.shelf(paragraphs("beta", 1))
+    install.work()
+    assert install.paid == 1
+    again = install.client.post("collections/shelf/actions", SUM_UP)
     assert (again.status, again.json["action"]["id"]) == (200, added["action"]["id"])
-    house.work()
-    assert house.paid == 2
+    install.work()
+    assert install.paid == 2
 
 
 def test_a_webhook_costs_nothing_but_says_on_how_many_it_runs(small):

@@ -6,8 +6,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.api.house import House
-from tests.jobs.house import Author
+from tests.api.install import ApiInstall
+from tests.jobs.install import Author
 
 TEXT = "The ferry leaves the harbour at noon."
 
@@ -52,17 +52,19 @@ def strict():
 
 def ended(database_url, folder, table):
     """The job of an installation whose model is at this server."""
-    house = House(database_url, folder, providers={"house": table}, llm_provider="house", llm_model="thinker")
+    install = ApiInstall(
+        database_url, folder, providers={"house": table}, llm_provider="house", llm_model="thinker"
+    )
     try:
-        house.client.collection()
-        house.client.post("collections/shelf/documents", {"text": TEXT})
-        house.work()
+        install.client.collection()
+        install.client.post("collections/shelf/documents", {"text": TEXT})
+        install.work()
         asked = {"kind": "qa", "params": {"limit": 1, "per_chunk": 1}}
-        job_id = house.client.post("collections/shelf/jobs", asked).json["job_id"]
-        house.work()
-        return house.client.get(f"jobs/{job_id}").json["job"]
+        job_id = install.client.post("collections/shelf/jobs", asked).json["job_id"]
+        install.work()
+        return install.client.get(f"jobs/{job_id}").json["job"]
     finally:
-        house.close()
+        install.close()
 
 
 def test_a_refused_parameter_is_named_with_its_setting(database_url, tmp_path, strict):

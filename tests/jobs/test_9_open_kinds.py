@@ -7,13 +7,13 @@ import pytest
 from holdfast import settings
 from holdfast.engine.models import Model
 from holdfast.kinds import extract, qa
-from tests.api.house import House as ApiHouse
-from tests.jobs.house import ask, job, results
+from tests.api.install import ApiInstall
+from tests.jobs.install import ask, job, results
 
 TEXT = "Anna and Ada saw a banana.\n\nAn ape ate it."
 
 
-class OwnHouse(ApiHouse):
+class OwnKindsInstall(ApiInstall):
     """An installation with the kinds of a user."""
 
     def described(self):
@@ -27,16 +27,16 @@ class OwnHouse(ApiHouse):
 
 @pytest.fixture
 def own(database_url, tmp_path):
-    house = OwnHouse(database_url, tmp_path / "data", kinds="tests.jobs.own_kinds:KINDS")
-    yield house
-    house.close()
+    install = OwnKindsInstall(database_url, tmp_path / "data", kinds="tests.jobs.own_kinds:KINDS")
+    yield install
+    install.close()
 
 
-def done(house, kind, **params):
-    said = ask(house.client, kind, **params)
+def done(install, kind, **params):
+    said = ask(install.client, kind, **params)
     assert said.status == 202, said.raw
-    house.work()
-    return job(house.client, said.json["job_id"])
+    install.work()
+    return job(install.client, said.json["job_id"])
 
 
 def test_what_is_frozen_and_what_is_paid_for_is_as_it_was(own):
@@ -131,7 +131,7 @@ def test_a_job_outlives_its_package(own, database_url, tmp_path):
     """Where the kind is not installed any more its jobs are listed, and their results read, all the same."""
     own.shelf(TEXT)
     finished = done(own, "letters", letter="a")
-    plain = ApiHouse(database_url, tmp_path / "data")
+    plain = ApiInstall(database_url, tmp_path / "data")
     try:
         (listed,) = plain.client.get("jobs").json["jobs"]
         assert (listed["job_id"], listed["kind"]) == (finished["job_id"], "letters")

@@ -7,12 +7,11 @@ import pytest
 
 from holdfast.documents.parse.parser import Parser
 from holdfast.testing.meter import Meter
-from tests.api.house import Client
-from tests.api.house import House as ApiHouse
+from tests.api.install import ApiInstall, Client
 
 
 @pytest.fixture
-def house(database_url: str, tmp_path: Path, meter: Meter) -> Iterator[ApiHouse]:
+def install(database_url: str, tmp_path: Path, meter: Meter) -> Iterator[ApiInstall]:
     """An API whose documents are embedded by a provider that charges."""
     made = priced(database_url, tmp_path, meter)
     yield made
@@ -20,15 +19,15 @@ def house(database_url: str, tmp_path: Path, meter: Meter) -> Iterator[ApiHouse]
 
 
 @pytest.fixture
-def small(sqlite_url: str, tmp_path: Path, meter: Meter) -> Iterator[ApiHouse]:
+def small(sqlite_url: str, tmp_path: Path, meter: Meter) -> Iterator[ApiInstall]:
     """The same on the embedded database alone, with low limits per key."""
     made = priced(sqlite_url, tmp_path, meter, api_rate=5.0, api_concurrency=2, api_listeners=1)
     yield made
     made.close()
 
 
-def priced(url: str, folder: Path, meter: Meter, **more: object) -> ApiHouse:
-    return ApiHouse(
+def priced(url: str, folder: Path, meter: Meter, **more: object) -> ApiInstall:
+    return ApiInstall(
         url,
         folder / "data",
         embedding_provider="openai",
@@ -38,8 +37,8 @@ def priced(url: str, folder: Path, meter: Meter, **more: object) -> ApiHouse:
 
 
 @pytest.fixture
-def client(house: ApiHouse) -> Client:
-    return house.client
+def client(install: ApiInstall) -> Client:
+    return install.client
 
 
 @pytest.fixture

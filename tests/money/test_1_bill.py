@@ -15,12 +15,12 @@ ONE_TEXT = "A first sentence that is paid for."
 
 
 @pytest.fixture
-def story(house, client):
+def story(install, client):
     """One document paid, and asked for twice more while it was queued; its text again elsewhere, for free."""
     made = client.text(ONE_TEXT)
     for _ in range(2):
         assert client.post(f"documents/{made['id']}/index", {}).status == 409
-    house.work()
+    install.work()
     client.indexed(ONE_TEXT, to="other")
     return client.get(f"documents/{made['id']}").json
 
@@ -79,16 +79,16 @@ def test_events_and_the_bill_say_the_same_of_refused_duplicates(client, story):
     assert sum(one["would_cost"] or 0 for one in of_shelf) == pytest.approx(2 * story["cost"]["paid"])
 
 
-def test_a_refusal_notes_what_is_known_at_that_moment(house, client, story):
+def test_a_refusal_notes_what_is_known_at_that_moment(install, client, story):
     """Of work done before: the price of the published generation, before the new one paid anything."""
     asked = client.post(f"documents/{story['id']}/index", {"mode": "force"})
     assert asked.status == 202
     assert client.post(f"documents/{story['id']}/index", {}).status == 409
-    row = house.runtime.db.read(lambda tx: tx.all(journal.select().order_by(journal.c.id)))[-1]
+    row = install.runtime.db.read(lambda tx: tx.all(journal.select().order_by(journal.c.id)))[-1]
     assert row.data["would_cost"] == round(story["cost"]["paid"] * 1e9)
 
 
-def test_a_span_of_time_bounds_the_bill(house, client, story):
+def test_a_span_of_time_bounds_the_bill(install, client, story):
     """From then on, and before then; each source by its own time."""
     old = time.time() - 10 * 86_400
 
@@ -96,24 +96,24 @@ def test_a_span_of_time_bounds_the_bill(house, client, story):
         tx.execute(update(charges).values(at=old))
         tx.execute(update(journal).values(at=old))
 
-    house.runtime.db.write("by_hand", age)
+    install.runtime.db.write("by_hand", age)
     day = time.strftime("%Y-%m-%d", time.gmtime(old + 86_400))
     recent = client.get(f"bill?from={day}").json
     assert (recent["paid"], recent["refused_duplicates"], recent["reused_calls"]) == (0, 0, 1)
     before = client.get(f"bill?to={day}").json
     assert (before["orders"], before["refused_duplicates"], before["reused_calls"]) == (1, 2, 0)
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(update(tasks).values(signed_at=old)))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(update(tasks).values(signed_at=old)))
     assert client.get(f"bill?from={day}T00:00:00Z").json["lines"] == []
     assert client.get(f"bill?from={day}&to={day}").code == "bad_span"
     for wrong in ("from=yesterday", "by=colour", "by=day&cursor=x", "cursor=%00"):
         assert client.get(f"bill?{wrong}").status == 400, wrong
 
 
-def test_a_long_bill_comes_in_pages(house, client, monkeypatch):
+def test_a_long_bill_comes_in_pages(install, client, monkeypatch):
     """The sums are of all pages; each line comes once."""
     for number in range(5):
         client.text(f"Text number {number} of five.")
-    house.work()
+    install.work()
     monkeypatch.setattr("holdfast.store.money.billing.bill.__kwdefaults__", {"after": None, "limit": 2})
     seen, cursor = [], ""
     while cursor is not None:
@@ -124,7 +124,7 @@ def test_a_long_bill_comes_in_pages(house, client, monkeypatch):
     assert len(seen) == len(set(seen)) == 5
 
 
-def test_what_is_in_doubt_and_charged_twice_is_in_the_bill(house, client, meter):
+def test_what_is_in_doubt_and_charged_twice_is_in_the_bill(install, client, meter):
     """A cut after the charge: the resend is charged again, and both are told."""
     meter.plan(script=["charge_then_cut"])
     made = client.indexed("Words whose answer was cut off.")
@@ -134,9 +134,9 @@ def test_what_is_in_doubt_and_charged_twice_is_in_the_bill(house, client, meter)
     assert bill["total"] == pytest.approx(bill["paid"] + bill["charged_twice"] + bill["in_doubt"])
 
 
-def test_the_command_line_and_the_api_show_one_bill(house, client, story, monkeypatch, capsys):
+def test_the_command_line_and_the_api_show_one_bill(install, client, story, monkeypatch, capsys):
     """`holdfast bill --by` reads what `GET /bill?by=` reads, over all tenants or one."""
-    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: house.settings)
+    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: install.settings)
     money.bill("default", "collection", None, None, as_json=True)
     told = json.loads(capsys.readouterr().out)
     shown = client.get("bill?by=collection").json

@@ -18,14 +18,14 @@ from holdfast.store.money import budgets
 CENTS = 0.02 / 1e6  # what a token costs in dollars
 
 
-def verbs(house, verb):
+def verbs(install, verb):
     query = journal.select().where(journal.c.verb == verb).order_by(journal.c.id)
-    return house.runtime.db.read(lambda tx: tx.all(query))
+    return install.runtime.db.read(lambda tx: tx.all(query))
 
 
-def waiting(house):
+def waiting(install):
     query = tasks.select().where(tasks.c.state == TaskState.WAITING.value)
-    return house.runtime.db.read(lambda tx: tx.all(query))
+    return install.runtime.db.read(lambda tx: tx.all(query))
 
 
 def test_a_budget_is_set_shown_and_removed(client):
@@ -79,75 +79,75 @@ def test_a_senseless_budget_is_refused(small, body, status, code):
     assert small.client.get("budgets").json["budgets"] == []
 
 
-def test_a_tenant_without_the_scope_admin_cannot_raise_its_own_limit(house):
+def test_a_tenant_without_the_scope_admin_cannot_raise_its_own_limit(install):
     """Reading is free."""
-    writer = house.key("acme", "write")
+    writer = install.key("acme", "write")
     assert writer.get("budgets").status == 200
     assert writer.put("budgets", {"scope": "tenant", "hard": 1}).code == "scope_missing"
-    stranger = house.key("other", "admin")
+    stranger = install.key("other", "admin")
     stranger.put("budgets", {"scope": "tenant", "hard": 1})
     assert writer.get("budgets").json["budgets"] == []
 
 
-def test_crossing_the_soft_limit_is_noted_once(house, client):
+def test_crossing_the_soft_limit_is_noted_once(install, client):
     """In the journal, in the status and with the bill; a new limit may be crossed anew."""
     client.put("budgets", {"scope": "tenant", "soft": 1 * CENTS})
     client.indexed("Some words that cost more than that.")
     client.indexed("And some more of them.")
-    (noted,) = verbs(house, "warn")
+    (noted,) = verbs(install, "warn")
     assert noted.reason == "soft_limit:tenant"
     (over,) = client.get("status").json["budgets"]
     assert (over["over_soft"], over["over_hard"]) == (True, False)
     client.put("budgets", {"scope": "tenant", "soft": 1.0})
     assert client.get("status").json["budgets"] == []
     client.put("budgets", {"scope": "tenant", "soft": 1 * CENTS})
-    assert len(verbs(house, "warn")) == 2  # the new limit is crossed as it is set
+    assert len(verbs(install, "warn")) == 2  # the new limit is crossed as it is set
 
 
-def test_at_the_hard_limit_work_waits_visibly_and_goes_on_when_it_is_raised(house, client, meter):
+def test_at_the_hard_limit_work_waits_visibly_and_goes_on_when_it_is_raised(install, client, meter):
     """A running document stops before the next order; new requests are refused; raising resumes at once."""
     client.put("budgets", {"scope": "tenant", "hard": 3 * CENTS})
     made = client.text("Far more words than three tokens could ever pay for.")
-    house.work()
-    (task,) = waiting(house)
+    install.work()
+    (task,) = waiting(install)
     assert (task.waiting_for, meter.totals().charges) == ("budget", 0)
     why = client.get(f"documents/{made['id']}/why").json
     assert why["generations"][0]["tasks"][0]["waiting_for"] == "budget"
     client.put("budgets", {"scope": "tenant", "hard": 0})
     refused = client.post("collections/shelf/documents", {"text": "Another document."})
     assert (refused.status, refused.code) == (402, "over_budget")
-    house.sender.lanes.clear()
+    install.sender.lanes.clear()
     said = client.put("budgets", {"scope": "tenant", "hard": 1})
-    assert (said.json["resumed"], dict(house.sender.lanes)) == (1, {"interactive": 1})
-    house.work()
+    assert (said.json["resumed"], dict(install.sender.lanes)) == (1, {"interactive": 1})
+    install.work()
     shown = client.get(f"documents/{made['id']}").json
     assert (shown["index_status"], meter.totals().charges) == ("success", 1)
     assert client.get("budgets").json["budgets"][0]["spent"] == shown["cost"]["paid"]
 
 
-def test_a_collection_and_its_tenant_both_hold(house, client, meter):
+def test_a_collection_and_its_tenant_both_hold(install, client, meter):
     """An order needs room in both; raising one wakes what waits, and the other still holds it back."""
     client.collection("shelf")
     client.put("budgets", {"scope": "tenant", "hard": 1})
     client.put("budgets", {"scope": "collection:shelf", "hard": 1 * CENTS})
     client.text("These words do not fit into it.")
     client.text("But those of another collection do.", to="other")
-    house.work()
-    assert (len(waiting(house)), meter.totals().charges) == (1, 1)
+    install.work()
+    assert (len(waiting(install)), meter.totals().charges) == (1, 1)
     assert client.put("budgets", {"scope": "tenant", "hard": 2}).json["resumed"] == 1
-    house.work()
-    assert (len(waiting(house)), meter.totals().charges) == (1, 1)
+    install.work()
+    assert (len(waiting(install)), meter.totals().charges) == (1, 1)
     assert client.put("budgets", {"scope": "collection:other", "hard": 2}).json["resumed"] == 0
     assert client.put("budgets", {"scope": "collection:shelf", "hard": None}).json["resumed"] == 1
-    house.work()
-    assert (waiting(house), meter.totals().charges) == ([], 2)
+    install.work()
+    assert (waiting(install), meter.totals().charges) == ([], 2)
     spent = {each["scope"]: each["spent"] for each in client.get("budgets").json["budgets"]}
     assert spent["tenant"] > spent["collection:other"] > 0
 
 
-def test_the_command_line_sets_what_the_api_shows(house, client, monkeypatch, capsys):
+def test_the_command_line_sets_what_the_api_shows(install, client, monkeypatch, capsys):
     """`holdfast budget set`, and the list of all tenants."""
-    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: house.settings)
+    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: install.settings)
     money.set_budget("default", None, hard=2.5, soft=None, as_json=True)
     assert json.loads(capsys.readouterr().out)["budget"]["hard_limit"] == 2_500_000_000
     money.set_budget("default", "anything", hard=None, soft=1.0, as_json=False)
@@ -158,9 +158,9 @@ def test_the_command_line_sets_what_the_api_shows(house, client, monkeypatch, ca
     assert client.get("budgets").json["budgets"][1]["hard"] == 2.5
 
 
-def test_the_command_line_removes_a_limit_only_when_it_is_told_to(house, monkeypatch, capsys):
+def test_the_command_line_removes_a_limit_only_when_it_is_told_to(install, monkeypatch, capsys):
     """`--soft` leaves the hard limit in force; `--no-hard` takes it away; neither is a mistake."""
-    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: house.settings)
+    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: install.settings)
     runner = CliRunner()
 
     def limits(*arguments):
@@ -175,19 +175,19 @@ def test_the_command_line_removes_a_limit_only_when_it_is_told_to(house, monkeyp
     assert runner.invoke(app, ["budget", "set", "--hard", "1", "--no-hard"]).exit_code != 0
 
 
-def test_a_budget_of_a_day_starts_anew_at_midnight(house, client, meter):
+def test_a_budget_of_a_day_starts_anew_at_midnight(install, client, meter):
     """What was spent yesterday does not count today; the total still has it, and the day's end is told."""
     client.put("budgets", {"scope": "tenant", "period": "day", "hard": 15 * CENTS})
     client.put("budgets", {"scope": "tenant", "hard": 1})
     client.indexed("Words that are worth ten tokens or so.")
     client.text("And others for which today has no room left.")
-    house.work()
-    assert (len(waiting(house)), meter.totals().charges) == (1, 1)
+    install.work()
+    assert (len(waiting(install)), meter.totals().charges) == (1, 1)
     days = {
         "window_start": budget_table.c.window_start - 86_400,
         "window_end": budget_table.c.window_end - 86_400,
     }
-    house.runtime.db.write("test", lambda tx: tx.execute(update(budget_table).values(**days)))
+    install.runtime.db.write("test", lambda tx: tx.execute(update(budget_table).values(**days)))
     shown = {each["period"]: each for each in client.get("budgets").json["budgets"]}
     assert (shown["day"]["spent"], shown["day"]["over_hard"]) == (0, False)
     assert shown["day"]["resets_at"].endswith("T00:00:00Z")
@@ -209,7 +209,7 @@ def test_a_model_without_a_price_is_shown_as_such_everywhere(client, meter):
     assert (refused.status, refused.code, meter.totals().charges) == (402, "unpriced", 1)
 
 
-def test_a_lost_answer_leaves_one_note(house):
+def test_a_lost_answer_leaves_one_note(install):
     """The transaction is tried again after its COMMIT was answered by silence."""
     lost = []
 
@@ -219,5 +219,5 @@ def test_a_lost_answer_leaves_one_note(house):
             raise exc.OperationalError("COMMIT", {}, sqlite3.OperationalError("database is locked"))
 
     with faults.armed(lose):
-        budgets.set_budget(house.runtime.db, "default", "tenant", hard=1)
-    assert len(verbs(house, "set_budget")) == len(lost) == 1
+        budgets.set_budget(install.runtime.db, "default", "tenant", hard=1)
+    assert len(verbs(install, "set_budget")) == len(lost) == 1

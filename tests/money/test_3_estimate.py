@@ -10,21 +10,21 @@ from holdfast.store.base.schema import metadata
 TEXT = "\n\n".join(f"Paragraph {n} says something of its own about harbour {n * 7}." for n in range(40))
 
 
-def picture(house):
+def picture(install):
     """How many rows every table has."""
     tables = metadata.sorted_tables
-    return house.runtime.db.read(
+    return install.runtime.db.read(
         lambda tx: {each.name: tx.execute(select(func.count()).select_from(each)).scalar() for each in tables}
     )
 
 
 @pytest.mark.parametrize("options", [{}, {"chunk_size": 32}])
-def test_the_estimate_of_a_text_is_what_it_costs_afterwards(house, client, meter, options):
+def test_the_estimate_of_a_text_is_what_it_costs_afterwards(install, client, meter, options):
     """The same calls to the same model, at a price that is never below the charge."""
     client.collection("shelf")
-    before = picture(house)
+    before = picture(install)
     told = client.post("estimate", {"text": TEXT, "collection": "shelf", "options": options}).json
-    assert (picture(house), meter.totals().charges) == (before, 0)
+    assert (picture(install), meter.totals().charges) == (before, 0)
     assert (told["documents"], told["exact"], told["reused_calls"]) == (1, True, 0)
     made = client.indexed(TEXT, **({"options": options} if options else {}))
     bill = client.get("bill").json
@@ -34,7 +34,7 @@ def test_the_estimate_of_a_text_is_what_it_costs_afterwards(house, client, meter
     assert (again["calls"], again["cost"], again["reused_calls"]) == (0, 0, told["calls"])
 
 
-def test_a_change_of_options_is_priced_before_it_is_made(house, client):
+def test_a_change_of_options_is_priced_before_it_is_made(install, client):
     """Of other chunks all are to be paid, of the same chunks none; the collection is as it was."""
     client.indexed(TEXT)
     same = client.post("estimate", {"collection": "shelf"}).json
@@ -44,13 +44,13 @@ def test_a_change_of_options_is_priced_before_it_is_made(house, client):
     assert client.get("collections/shelf").json["options"] == {}
     before = client.get("bill").json
     client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 32}})
-    house.work()
+    install.work()
     after = client.get("bill").json
     assert other["calls"] == after["calls"] - before["calls"]
     assert after["paid"] - before["paid"] <= other["cost"]
 
 
-def test_another_model_pays_for_every_chunk_as_it_is(house, client):
+def test_another_model_pays_for_every_chunk_as_it_is(install, client):
     """The chunks of the published generation are the inputs, so no text need be read again."""
     made = client.indexed(TEXT, options={"chunk_size": 32})
     told = client.post("estimate", {"collection": "shelf", "options": {"model": "text-embedding-3-large"}})
@@ -59,22 +59,22 @@ def test_another_model_pays_for_every_chunk_as_it_is(house, client):
     assert told.json["cost"] > client.get("bill").json["paid"]
 
 
-def test_what_is_not_published_yet_and_no_text_is_counted_as_unknown(house, client):
+def test_what_is_not_published_yet_and_no_text_is_counted_as_unknown(install, client):
     """Nothing is parsed inside a request."""
     client.collection("shelf")
     client.upload("collections/shelf/documents", b"a,b,c\n1,2,3\n4,5,6\n7,8,9\n", "rows.csv")
     told = client.post("estimate", {"collection": "shelf"}).json
     assert (told["documents"], told["unknown"], told["calls"], told["exact"]) == (1, 1, 0, False)
-    house.work()
+    install.work()
     told = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 16}}).json
     assert (told["documents"], told["unknown"]) == (1, 0)
 
 
-def test_a_large_collection_is_estimated_from_a_sample(house, client, monkeypatch):
+def test_a_large_collection_is_estimated_from_a_sample(install, client, monkeypatch):
     """And says so; the sample stands for the whole."""
     for number in range(6):
         client.text(f"Document {number}. " + TEXT)
-    house.work()
+    install.work()
     whole = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 32}}).json
     assert whole["estimated_from"] == "6 documents"
     monkeypatch.setattr(estimates, "MOST_DOCUMENTS", 3)
@@ -84,9 +84,9 @@ def test_a_large_collection_is_estimated_from_a_sample(house, client, monkeypatc
     assert told["cost"] > 0
 
 
-def test_an_estimate_knows_nothing_of_other_tenants(house):
+def test_an_estimate_knows_nothing_of_other_tenants(install):
     """Neither their collections nor what they have paid for: else it would tell what they hold."""
-    owner, stranger = house.key("owner"), house.key("stranger")
+    owner, stranger = install.key("owner"), install.key("stranger")
     owner.indexed(TEXT)
     assert stranger.post("estimate", {"collection": "shelf"}).status == 404
     assert stranger.post("estimate", {"text": TEXT, "collection": "shelf"}).status == 404
@@ -118,7 +118,7 @@ def job(kind, **params):
     return {"collection": "shelf", "kind": kind, "params": params}
 
 
-def test_a_job_is_estimated_by_the_calls_it_would_make(house, client):
+def test_a_job_is_estimated_by_the_calls_it_would_make(install, client):
     """Of published documents alone; what was asked before is not paid again, and a limit bounds it."""
     made = client.indexed(TEXT, options={"chunk_size": 32})
     client.text("Not published yet.")
@@ -129,7 +129,7 @@ def test_a_job_is_estimated_by_the_calls_it_would_make(house, client):
     nobody = client.post("estimate", job("qa", documents=["other"])).json
     assert (nobody["documents"], nobody["calls"]) == (0, 0)
     client.post("collections/shelf/jobs", {"kind": "qa", "params": {"limit": 1000, "per_chunk": 2}})
-    house.work()
+    install.work()
     again = client.post("estimate", job("qa", limit=1000, per_chunk=2)).json
     assert (again["calls"], again["reused_calls"]) == (0, made["chunks"] + 1)  # the other is published by now
     schema = {"type": "object", "properties": {"harbour": {"type": "string"}}}
@@ -147,9 +147,9 @@ def test_a_job_that_could_not_be_asked_for_is_not_estimated(client, params):
     assert said.status == 400
 
 
-def test_the_command_line_estimates_files_by_reading_them(house, client, tmp_path, monkeypatch, capsys):
+def test_the_command_line_estimates_files_by_reading_them(install, client, tmp_path, monkeypatch, capsys):
     """Any format, for no request waits for it; what cannot be read is told."""
-    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: house.settings)
+    monkeypatch.setattr("holdfast.cli.context.loaded", lambda: install.settings)
     folder = tmp_path / "papers"
     folder.mkdir()
     (folder / "a.txt").write_text(TEXT)

@@ -20,7 +20,7 @@ def _at_once(monkeypatch):
 
 
 def scrape(client):
-    settled = lambda: not events.here(client.house.runtime.db)[1]
+    settled = lambda: not events.here(client.install.runtime.db)[1]
     until(settled, 30, "a transaction of another database of this server has ended", every=0.01)
     text = client.get("/metrics").raw.decode()
     return {
@@ -30,12 +30,12 @@ def scrape(client):
     }
 
 
-def test_work_money_and_refusals_are_counted(house, client, meter):
+def test_work_money_and_refusals_are_counted(install, client, meter):
     """As the bill has them; each once, however often it is scraped."""
     scrape(client)
     made = client.text("A text that is paid for.")
     client.post(f"documents/{made['id']}/index", {})
-    house.work()
+    install.work()
     client.indexed("A text that is paid for.", to="other")
     found, bill = scrape(client), client.get("bill").json
     again = scrape(client)
@@ -57,27 +57,27 @@ def test_work_money_and_refusals_are_counted(house, client, meter):
 
 def test_calls_without_a_price_are_counted(database_url, tmp_path, meter):
     """By the metrics, the bill, the run and its tasks alike."""
-    house = priced(database_url, tmp_path, meter, embedding_model="nobody-knows")
+    install = priced(database_url, tmp_path, meter, embedding_model="nobody-knows")
     try:
-        scrape(house.client)
-        made = house.client.indexed("A text of unknown price.")
-        assert scrape(house.client)["holdfast_unpriced_calls_total", "nobody-knows"] == 1
-        assert (house.client.get("bill").json["unpriced_calls"], made["cost"]["unpriced_calls"]) == (1, 1)
-        (row,) = house.runtime.db.look(select(func.sum(tasks.c.unpriced_calls).label("number")))
+        scrape(install.client)
+        made = install.client.indexed("A text of unknown price.")
+        assert scrape(install.client)["holdfast_unpriced_calls_total", "nobody-knows"] == 1
+        assert (install.client.get("bill").json["unpriced_calls"], made["cost"]["unpriced_calls"]) == (1, 1)
+        (row,) = install.runtime.db.look(select(func.sum(tasks.c.unpriced_calls).label("number")))
         assert row.number == 1
     finally:
-        house.close()
+        install.close()
 
 
-def test_doubts_and_fenced_writes_are_counted(house, client, meter):
+def test_doubts_and_fenced_writes_are_counted(install, client, meter):
     """A doubt while it lasts, and what a worker that lost its task tried to write."""
     scrape(client)
     meter.plan(script=["charge_then_cut"])
     client.indexed("Words whose answer was cut off.")
     claim_of = client.text("Another text.")
-    claim = house.begun()
+    claim = install.begun()
     client.post(f"documents/{claim_of['id']}/cancel")
-    fenced.finish(house.worker.db, claim, spent=Spent())
+    fenced.finish(install.worker.db, claim, spent=Spent())
     found = scrape(client)
     assert found["holdfast_in_doubt",] == 1
     assert found["holdfast_in_doubt_dollars",] > 0
@@ -85,26 +85,26 @@ def test_doubts_and_fenced_writes_are_counted(house, client, meter):
     assert found["holdfast_decisions_total", "fenced_out", "finish"] == 1
 
 
-def test_a_scrape_counts_on_from_where_the_last_one_ended(house, client):
+def test_a_scrape_counts_on_from_where_the_last_one_ended(install, client):
     """Also when more is new than one look takes."""
     scrape(client)
     for number in range(4):
         client.text(f"Text {number}.")
-    newest = len(house.runtime.db.look(journal.select()))
+    newest = len(install.runtime.db.look(journal.select()))
     scrape(client)
-    place = event_counts.here(house.runtime.db)
-    assert event_counts.since(house.runtime.db, place).decisions == {}
-    first = event_counts.since(house.runtime.db, event_counts.CountPosition())
+    place = event_counts.here(install.runtime.db)
+    assert event_counts.since(install.runtime.db, place).decisions == {}
+    first = event_counts.since(install.runtime.db, event_counts.CountPosition())
     assert first.position.entry == place.entry
     assert sum(first.decisions.values()) == newest
 
 
-def test_a_duty_of_the_sweep_that_fails_is_shown(house, client):
+def test_a_duty_of_the_sweep_that_fails_is_shown(install, client):
     """Its lag and its failures are measured, and the status says what it said."""
-    duty_schedule.enrol(house.runtime.db, {"drift": 60.0})
-    duty_schedule.note_failure(house.runtime.db, "drift", 2, "it took longer than 30 s")
+    duty_schedule.enrol(install.runtime.db, {"drift": 60.0})
+    duty_schedule.note_failure(install.runtime.db, "drift", 2, "it took longer than 30 s")
     late = update(duties).values(enrolled_at=duties.c.enrolled_at - 500)
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(late))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(late))
     measured = scrape(client)
     assert measured["holdfast_duty_failures", "drift"] == 2
     assert 440 <= measured["holdfast_duty_lag_seconds", "drift"] < 700

@@ -10,39 +10,39 @@ from sqlalchemy import select, update
 from holdfast import bootstrap
 from holdfast.store.base.schema import ceilings, runs
 from holdfast.testing.meter import Meter
-from tests.api.house import House
+from tests.api.install import ApiInstall
 from tests.money.conftest import priced
 
 TEXT = "The ferry leaves the harbour at noon."
 
 
-def ended(house, document_id):
+def ended(install, document_id):
     """How the latest run of the document ended, after a worker had its turn."""
-    house.work()
-    document = house.client.get(f"documents/{document_id}").json
+    install.work()
+    document = install.client.get(f"documents/{document_id}").json
     return (document["error"] or {}).get("code", document["index_status"])
 
 
-def test_an_upload_may_cost_so_much_and_no_more(house, client, meter):
+def test_an_upload_may_cost_so_much_and_no_more(install, client, meter):
     """As JSON and as a form; nothing is sent, and asked again with more it is indexed."""
     made = client.text(TEXT, max_cost=0)
     client.collection()
     form = client.upload("collections/shelf/documents", b"Another text.", max_cost="0").json["document"]
-    assert [ended(house, each["id"]) for each in (made, form)] == ["over_max_cost"] * 2
+    assert [ended(install, each["id"]) for each in (made, form)] == ["over_max_cost"] * 2
     assert meter.totals().charges == 0
     again = client.post(f"documents/{made['id']}/index", {"max_cost": 1})
     assert again.status == 202, again.raw
-    assert (ended(house, made["id"]), meter.totals().charges) == ("success", 1)
+    assert (ended(install, made["id"]), meter.totals().charges) == ("success", 1)
 
 
-def test_new_content_may_cost_so_much_and_no_more(house, client, meter):
+def test_new_content_may_cost_so_much_and_no_more(install, client, meter):
     """The old generation answers on; a form says it like JSON."""
     made = client.indexed(TEXT)
     path = f"documents/{made['id']}/content"
     assert client.put(path, {"text": "Other words.", "max_cost": 0}).status == 202
-    assert ended(house, made["id"]) == "over_max_cost"
+    assert ended(install, made["id"]) == "over_max_cost"
     assert client.upload(path, b"More other words.", method="PUT", max_cost="0").status == 202
-    assert (ended(house, made["id"]), meter.totals().charges) == ("over_max_cost", 1)
+    assert (ended(install, made["id"]), meter.totals().charges) == ("over_max_cost", 1)
     assert client.get(f"documents/{made['id']}").json["published_generation"] == 1
 
 
@@ -70,21 +70,23 @@ def url():
 
 def test_a_url_and_its_refresh_may_cost_so_much_and_no_more(database_url, tmp_path, meter, url):
     """The first fetch and the next one each have a limit of their own."""
-    house = priced(database_url, tmp_path, meter, fetch_private=True)
+    install = priced(database_url, tmp_path, meter, fetch_private=True)
     try:
-        house.client.collection()
-        made = house.client.post("collections/shelf/documents", {"url": url, "max_cost": 0}).json["document"]
-        assert ended(house, made["id"]) == "over_max_cost"
-        said = house.client.post(f"documents/{made['id']}/refresh", {"max_cost": 0})
-        assert (said.status, ended(house, made["id"])) == (202, "over_max_cost")
+        install.client.collection()
+        made = install.client.post("collections/shelf/documents", {"url": url, "max_cost": 0}).json[
+            "document"
+        ]
+        assert ended(install, made["id"]) == "over_max_cost"
+        said = install.client.post(f"documents/{made['id']}/refresh", {"max_cost": 0})
+        assert (said.status, ended(install, made["id"])) == (202, "over_max_cost")
         assert meter.totals().charges == 0
-        assert house.client.post(f"documents/{made['id']}/refresh").status == 202
-        assert ended(house, made["id"]) == "success"
+        assert install.client.post(f"documents/{made['id']}/refresh").status == 202
+        assert ended(install, made["id"]) == "success"
     finally:
-        house.close()
+        install.close()
 
 
-def test_a_bulk_update_limits_the_run_of_each_document(house, client, meter, monkeypatch):
+def test_a_bulk_update_limits_the_run_of_each_document(install, client, meter, monkeypatch):
     """Those that are asked for at once, and those that the sweep asks for later."""
     monkeypatch.setattr("holdfast.service.bulk_updates.AT_ONCE", 1)
     ids = [client.indexed(f"{TEXT} Number {each}.")["id"] for each in range(3)]
@@ -92,51 +94,53 @@ def test_a_bulk_update_limits_the_run_of_each_document(house, client, meter, mon
     change = {"options": {"model": "text-embedding-3-large"}, "max_cost": 0}
     said = client.call("PATCH", "collections/shelf", change)
     assert (said.status, said.json["requested"], said.json["to_follow"]) == (200, 1, 2)
-    bootstrap.AppServices(house.runtime).collections.rounds()
-    assert [ended(house, each) for each in ids] == ["over_max_cost"] * 3
+    bootstrap.AppServices(install.runtime).collections.rounds()
+    assert [ended(install, each) for each in ids] == ["over_max_cost"] * 3
     assert meter.totals().charges == before
 
 
-def test_a_copy_a_move_and_changed_options_may_cost_so_much_and_no_more(house, client, meter):
+def test_a_copy_a_move_and_changed_options_may_cost_so_much_and_no_more(install, client, meter):
     """Whatever makes a generation takes a limit."""
     made = client.indexed(TEXT)
     other = {"id": "other", "options": {"model": "text-embedding-3-large"}}
     assert client.post("collections", other).status == 201
     said = client.put(f"collections/other/documents/{made['id']}", {"mode": "copy", "max_cost": 0})
-    assert ended(house, said.json["document"]["id"]) == "over_max_cost"
+    assert ended(install, said.json["document"]["id"]) == "over_max_cost"
     change = {"options": {"model": "text-embedding-ada-002"}, "max_cost": 0}
     assert client.call("PATCH", f"documents/{made['id']}", change).status == 202
-    assert (ended(house, made["id"]), meter.totals().charges) == ("over_max_cost", 1)
+    assert (ended(install, made["id"]), meter.totals().charges) == ("over_max_cost", 1)
 
 
-def test_asked_again_the_limit_of_the_request_stays_and_that_of_the_settings_is_the_one_of_now(house, client):
+def test_asked_again_the_limit_of_the_request_stays_and_that_of_the_settings_is_the_one_of_now(
+    install, client
+):
     """A retry by the engine carries what was asked for, and not what a setting said at the time."""
     made = client.text(TEXT, max_cost=0)
-    assert ended(house, made["id"]) == "over_max_cost"
+    assert ended(install, made["id"]) == "over_max_cost"
     subject = f"document:{made['id']}"
-    assert house.runtime.engine.again("default", "index", subject).created
-    assert ended(house, made["id"]) == "over_max_cost"
-    db = house.runtime.db
+    assert install.runtime.engine.again("default", "index", subject).created
+    assert ended(install, made["id"]) == "over_max_cost"
+    db = install.runtime.db
     db.write("settings", lambda tx: tx.execute(update(ceilings).values(requested=False)))
-    assert house.runtime.engine.again("default", "index", subject).created
-    assert ended(house, made["id"]) == "success"
+    assert install.runtime.engine.again("default", "index", subject).created
+    assert ended(install, made["id"]) == "success"
 
 
 def test_the_ceiling_of_the_settings_holds_for_follow_ups_too(database_url, tmp_path):
     """Nobody requests those: the limit is there from the first order on that costs something."""
     with Meter(chat=lambda _messages: "It is about a ferry.") as meter:
         llm = {"llm_provider": "openai", "llm_base_url": meter.base_url, "llm_api_key": "k"}
-        house = House(database_url, tmp_path / "data", max_run_cost=0, **llm)
+        install = ApiInstall(database_url, tmp_path / "data", max_run_cost=0, **llm)
         try:
-            house.client.indexed(TEXT)
+            install.client.indexed(TEXT)
             action = {"sort": "prompt", "params": {"instruction": "Sum up."}}
-            assert house.client.post("collections/shelf/actions", action).status == 201
-            house.work()
+            assert install.client.post("collections/shelf/actions", action).status == 201
+            install.work()
             failed = select(runs.c.error_code).where(runs.c.error_code.is_not(None))
-            assert [row.error_code for row in house.runtime.db.look(failed)] == ["over_max_cost"]
+            assert [row.error_code for row in install.runtime.db.look(failed)] == ["over_max_cost"]
             assert meter.totals().charges == 0
         finally:
-            house.close()
+            install.close()
 
 
 @pytest.mark.parametrize("wrong", [-1, "much", 1e12])

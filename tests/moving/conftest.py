@@ -1,21 +1,21 @@
-"""A house on each database."""
+"""An installation on each database."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.api.house import Client, House
+from tests.api.install import ApiInstall, Client
 
 
 @pytest.fixture
-def house(database_url: str, tmp_path: Path) -> Iterator[House]:
-    made = House(database_url, tmp_path / "data")
+def install(database_url: str, tmp_path: Path) -> Iterator[ApiInstall]:
+    made = ApiInstall(database_url, tmp_path / "data")
     yield made
     made.close()
 
 
 @pytest.fixture
-def client(house: House) -> Client:
+def client(install: ApiInstall) -> Client:
     """Somebody on this machine, while there are no keys."""
-    return house.client
+    return install.client

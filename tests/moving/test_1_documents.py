@@ -32,7 +32,7 @@ def found(client):
     return client.indexed(TEXT)
 
 
-def test_a_moved_document_is_found_there_and_no_longer_here(client, found, house):
+def test_a_moved_document_is_found_there_and_no_longer_here(client, found, install):
     """At once, in lists, by words and by title; nothing is indexed again."""
     assert hits(client, "shelf") == [found["id"]]
     assert hits(client, "attic") == []
@@ -42,11 +42,11 @@ def test_a_moved_document_is_found_there_and_no_longer_here(client, found, house
     assert (hits(client, "shelf"), hits(client, "attic")) == ([], [found["id"]])
     assert (listed(client, "shelf"), listed(client, "attic")) == ([], [found["id"]])
     assert said.json["document"]["updated_at"] > found["updated_at"]
-    house.work()
+    install.work()
     assert client.get(f"documents/{found['id']}").json["published_generation"] == 1
 
 
-def test_the_words_of_a_moved_document_weigh_where_it_is(client, found, house):
+def test_the_words_of_a_moved_document_weigh_where_it_is(client, found, install):
     """A word that is in every document of a collection weighs less; the one that left does not count."""
     client.indexed("A lighthouse on a rock.", to="attic")
     client.indexed("Something about gardens.", to="attic")
@@ -61,42 +61,42 @@ def test_the_words_of_a_moved_document_weigh_where_it_is(client, found, house):
     assert score() == before
 
 
-def test_a_move_into_other_options_makes_a_new_generation(client, found, house):
+def test_a_move_into_other_options_makes_a_new_generation(client, found, install):
     """It is searchable there at once by the old one, until the new one is published."""
     assert client.call("PATCH", "collections/attic", {"options": {"chunk_size": 32}}).status == 200
     said = put(client, found, "attic")
     assert (said.status, said.json["disposition"]) == (202, "superseding")
     assert hits(client, "attic") == [found["id"]]
-    house.work()
+    install.work()
     now = client.get(f"documents/{found['id']}").json
     assert (now["published_generation"], now["collection"]) == (2, "attic")
     assert hits(client, "attic") == [found["id"]]
 
 
-def test_a_document_that_is_being_indexed_can_be_moved(client, house):
+def test_a_document_that_is_being_indexed_can_be_moved(client, install):
     """Whoever works on it publishes it where it is by then, and its duplicate is not noted as refused."""
     client.collection("attic")
     made = client.text(TEXT)
     assert put(client, made, "attic").status == 200
-    house.work()
+    install.work()
     assert (hits(client, "shelf"), hits(client, "attic")) == ([], [made["id"]])
     assert client.get("bill").json["refused_duplicates"] == 0
 
 
-def test_a_copy_is_a_document_of_its_own_and_costs_nothing(client, found, house):
+def test_a_copy_is_a_document_of_its_own_and_costs_nothing(client, found, install):
     """The old one stays; what was embedded before is taken from the ledger."""
     said = put(client, found, "attic", "copy")
     assert said.status == 202
     made = said.json["document"]
     assert made["id"] != found["id"]
     assert (made["title"], made["digest"]) == (found["title"], found["digest"])
-    house.work()
+    install.work()
     assert (hits(client, "shelf"), hits(client, "attic")) == ([found["id"]], [made["id"]])
     cost = client.get(f"documents/{made['id']}").json["cost"]
     assert (cost["paid_calls"], cost["reused_calls"]) == (0, 1)
 
 
-def test_the_same_bytes_in_the_target(client, found, house):
+def test_the_same_bytes_in_the_target(client, found, install):
     """A copy answers with that document; a move is refused with its id, and moves nothing."""
     twin = client.indexed(TEXT, to="attic")
     said = put(client, found, "attic", "copy")
@@ -108,22 +108,22 @@ def test_the_same_bytes_in_the_target(client, found, house):
     assert listed(client, "shelf") == [found["id"]]
 
 
-def moves(house, document):
+def moves(install, document):
     """How often the journal says that the document was moved."""
     row = select(heads.c.id).where(heads.c.subject == f"document:{document['id']}", heads.c.kind == "index")
-    read = house.runtime.db.read
+    read = install.runtime.db.read
     noted = read(lambda tx: journal.of_head(tx, tx.execute(row).scalar_one()))
     return [each["verb"] for each in noted].count("move")
 
 
-def test_a_move_to_where_it_is_changes_nothing(client, found, house):
+def test_a_move_to_where_it_is_changes_nothing(client, found, install):
     """The second click, and a copy into its own collection."""
     assert put(client, found, "attic").status == 200
     again = put(client, found, "attic")
     assert (again.status, again.json["disposition"]) == (200, "unchanged")
     same = put(client, found, "attic", "copy")
     assert (same.status, same.json["document"]["id"]) == (200, found["id"])
-    assert moves(house, found) == 1
+    assert moves(install, found) == 1
 
 
 def test_conditions_and_keys_hold_as_everywhere(client, found):
@@ -147,20 +147,20 @@ def test_what_is_not_there_is_not_found(client, found):
     assert put(client, found, "attic", "link").status == 400
 
 
-def test_a_budget_that_is_used_up_stops_a_move_that_would_cost(client, found, house):
+def test_a_budget_that_is_used_up_stops_a_move_that_would_cost(client, found, install):
     """Other options would be paid from the new collection: 402, and it stays where it was."""
     client.call("PATCH", "collections/attic", {"options": {"chunk_size": 32}})
     used_up = {"tenant": "default", "scope": "collection:attic", "hard_limit": 0}
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
     said = put(client, found, "attic")
     assert (said.status, said.code) == (402, "over_budget")
     assert (listed(client, "shelf"), hits(client, "attic")) == ([found["id"]], [])
 
 
-def test_jobs_on_a_document_go_with_it(client, found, house):
+def test_jobs_on_a_document_go_with_it(client, found, install):
     """They are listed with the collection that it is in."""
     job = client.post(f"documents/{found['id']}/jobs", {"kind": "qa"}).json["job_id"]
-    house.work()
+    install.work()
     put(client, found, "attic")
     assert [each["job_id"] for each in client.get("jobs?collection=attic").json["jobs"]] == [job]
     assert client.get("jobs?collection=shelf").json["jobs"] == []
@@ -177,18 +177,18 @@ def fired(client, where):
     return client.get(f"collections/{where}/actions").json["actions"][0]["fired"]
 
 
-def test_a_ready_document_fires_the_actions_of_where_it_goes_once(client, found, house):
+def test_a_ready_document_fires_the_actions_of_where_it_goes_once(client, found, install):
     """At once, and not again when it comes back in the same generation."""
     prompt(client, "attic")
     put(client, found, "attic")
     assert fired(client, "attic") == 1
-    house.work()
+    install.work()
     put(client, found, "shelf")
     put(client, found, "attic")
     assert fired(client, "attic") == 1
 
 
-def test_a_document_that_is_not_ready_fires_them_when_it_is(client, house):
+def test_a_document_that_is_not_ready_fires_them_when_it_is(client, install):
     """Moved or copied while it waits: the actions wait with it."""
     client.collection("attic")
     prompt(client, "attic")
@@ -196,12 +196,12 @@ def test_a_document_that_is_not_ready_fires_them_when_it_is(client, house):
     put(client, made, "attic")
     put(client, client.text("Another text."), "attic", "copy")
     assert fired(client, "attic") == 0
-    house.work()
+    install.work()
     assert fired(client, "attic") == 2
 
 
 @pytest.mark.parametrize("point", ["finish.commit", "finish.committed"])
-def test_a_move_while_it_is_published_misses_no_action_and_fires_none_twice(client, house, point):
+def test_a_move_while_it_is_published_misses_no_action_and_fires_none_twice(client, install, point):
     """Whichever comes second at the head sees the other."""
     client.collection("attic")
     prompt(client, "attic")
@@ -214,9 +214,9 @@ def test_a_move_while_it_is_published_misses_no_action_and_fires_none_twice(clie
                 moves.append(mover.submit(put, client, made, "attic"))
 
         with faults.armed(meanwhile):
-            house.work()
+            install.work()
         assert moves[0].result(30).status == 200
-    house.work()
+    install.work()
     assert fired(client, "attic") == 1
     assert (hits(client, "shelf"), hits(client, "attic")) == ([], [made["id"]])
 
@@ -234,7 +234,7 @@ def test_two_who_move_it_at_once_leave_it_in_one_place(client, found):
         assert hits(client, each) == ([found["id"]] if each == where else [])
 
 
-def test_equal_documents_that_move_into_one_collection_at_once_do_not_both_arrive(client, house):
+def test_equal_documents_that_move_into_one_collection_at_once_do_not_both_arrive(client, install):
     """One is moved, the other is refused with the first one's id."""
     for name in ("a", "b", "attic"):
         client.collection(name)
@@ -245,19 +245,19 @@ def test_equal_documents_that_move_into_one_collection_at_once_do_not_both_arriv
     assert len(hits(client, "attic")) == 1
 
 
-def test_a_move_whose_answer_was_lost_is_one_move(client, found, house):
+def test_a_move_whose_answer_was_lost_is_one_move(client, found, install):
     """The transaction runs again, finds its own entry in the journal, and fires nothing twice."""
     prompt(client, "attic")
     with failing_once("move.committed") as met:
         assert put(client, found, "attic").status == 200
     assert met.count("move.committed") == 2
-    assert (moves(house, found), fired(client, "attic")) == (1, 1)
+    assert (moves(install, found), fired(client, "attic")) == (1, 1)
     assert hits(client, "attic") == [found["id"]]
 
 
-def test_the_bytes_of_a_copy_are_its_own(client, found, house):
+def test_the_bytes_of_a_copy_are_its_own(client, found, install):
     """The original is deleted before the copy is indexed."""
     made = put(client, found, "attic", "copy").json["document"]
     assert client.call("DELETE", f"documents/{found['id']}").status == 204
-    house.work()
+    install.work()
     assert hits(client, "attic") == [made["id"]]

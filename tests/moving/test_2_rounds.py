@@ -14,74 +14,74 @@ COUNT = 5
 
 
 @pytest.fixture
-def shelf(house, client, monkeypatch):
+def shelf(install, client, monkeypatch):
     """A collection that is larger than what is done at once, or at a turn."""
     monkeypatch.setattr(service, "AT_ONCE", 2)
     monkeypatch.setattr(service, "PER_TURN", dict.fromkeys(service.PER_TURN, 2))
     made = [client.text(f"Copper kettle number {number}.") for number in range(COUNT)]
-    house.work()
+    install.work()
     return made
 
 
-def turn(house):
+def turn(install):
     """A turn of the sweep, in a worker's process."""
-    return house.worker.engine.parts.duties[-1].run()
+    return install.worker.engine.parts.duties[-1].run()
 
 
-def under_way(house):
-    return house.runtime.db.read(lambda tx: tx.execute(select(table)).all())
+def under_way(install):
+    return install.runtime.db.read(lambda tx: tx.execute(select(table)).all())
 
 
-def live(house):
+def live(install):
     """How many documents are at work or visible."""
     found = select(heads.c.id).where(heads.c.kind == "index", ~heads.c.deleted)
-    return len(house.runtime.db.read(lambda tx: tx.execute(found).all()))
+    return len(install.runtime.db.read(lambda tx: tx.execute(found).all()))
 
 
 def generations(client):
     return [each["index_generation"] for each in client.get("collections/shelf/documents").json["documents"]]
 
 
-def test_new_options_ask_for_some_documents_now_and_for_the_rest_later(house, client, shelf):
+def test_new_options_ask_for_some_documents_now_and_for_the_rest_later(install, client, shelf):
     """The answer says how many follow; each turn asks for some more, and the last ends the round."""
     said = client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 32}})
     assert (said.json["requested"], said.json["to_follow"]) == (2, 3)
     assert generations(client) == [2, 2, 1, 1, 1]
-    assert (turn(house), turn(house), turn(house)) == (2, 1, 0)
+    assert (turn(install), turn(install), turn(install)) == (2, 1, 0)
     assert generations(client) == [2] * COUNT
-    assert under_way(house) == []
+    assert under_way(install) == []
 
 
-def test_a_second_change_begins_the_round_anew(house, client, shelf):
+def test_a_second_change_begins_the_round_anew(install, client, shelf):
     """Whoever carries the old one on moves nothing of the new one; all documents have the last options."""
     client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 32}})
-    (old,) = bulk_updates.due(house.runtime.db, 5)
+    (old,) = bulk_updates.due(install.runtime.db, 5)
     client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 64}})
-    bulk_updates.step(house.runtime.db, old, "zzz")
-    bulk_updates.end(house.runtime.db, old)
-    while under_way(house):
-        turn(house)
-    house.work()
+    bulk_updates.step(install.runtime.db, old, "zzz")
+    bulk_updates.end(install.runtime.db, old)
+    while under_way(install):
+        turn(install)
+    install.work()
     assert client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 64}}).json["requested"] == 0
-    while under_way(house):
-        assert turn(house) == 0
+    while under_way(install):
+        assert turn(install) == 0
 
 
-def test_a_used_up_budget_makes_the_round_wait_and_not_forget(house, client, shelf):
+def test_a_used_up_budget_makes_the_round_wait_and_not_forget(install, client, shelf):
     """Nothing is left out: it goes on with the same document once there is money."""
     used_up = {"tenant": "default", "scope": "collection:shelf", "hard_limit": 0}
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
     said = client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 32}})
     assert (said.json["requested"], said.json["to_follow"]) == (0, COUNT)
-    assert turn(house) == 0
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(update(budgets).values(hard_limit=None)))
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(update(table).values(due_at=0.0)))
-    while under_way(house):
-        turn(house)
+    assert turn(install) == 0
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(update(budgets).values(hard_limit=None)))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(update(table).values(due_at=0.0)))
+    while under_way(install):
+        turn(install)
     assert generations(client) == [2] * COUNT
 
 
-def test_a_deleted_collection_is_invisible_at_once_whatever_is_left(house, client, shelf):
+def test_a_deleted_collection_is_invisible_at_once_whatever_is_left(install, client, shelf):
     """Search, lists, counts and every document by its id; the sweep ends the rest."""
     client.text("A kettle that nobody has begun with.")
     said = client.call("DELETE", "collections/shelf")
@@ -90,65 +90,65 @@ def test_a_deleted_collection_is_invisible_at_once_whatever_is_left(house, clien
         assert client.get(path).status == 404
     assert all(client.get(f"documents/{each['id']}").status == 404 for each in shelf)
     assert client.get("collections").json["collections"] == []
-    assert live(house) == COUNT - 1
-    while under_way(house):
-        turn(house)
-    assert live(house) == 0
-    house.work()
-    assert live(house) == 0
+    assert live(install) == COUNT - 1
+    while under_way(install):
+        turn(install)
+    assert live(install) == 0
+    install.work()
+    assert live(install) == 0
 
 
-def test_a_collection_made_again_before_its_deletion_is_over_is_empty(house, client, shelf, monkeypatch):
+def test_a_collection_made_again_before_its_deletion_is_over_is_empty(install, client, shelf, monkeypatch):
     """What is left goes first, or 409 while that is too much; then the new one is nobody's but its own."""
     monkeypatch.setattr(collections, "MADE_AGAIN", 2)
     client.call("DELETE", "collections/shelf")
-    (old,) = bulk_updates.due(house.runtime.db, 5)
+    (old,) = bulk_updates.due(install.runtime.db, 5)
     said = client.post("collections", {"id": "shelf"})
     assert (said.status, said.code) == (409, "collection_emptying")
     assert client.post("collections", {"id": "shelf"}).status == 201
     new = client.indexed("A new copper kettle.")
-    assert under_way(house) == []
-    house.worker.engine.parts.duties[-1].run()
-    bootstrap_library(house).rounds.go_on(old, 10)
+    assert under_way(install) == []
+    install.worker.engine.parts.duties[-1].run()
+    bootstrap_library(install).rounds.go_on(old, 10)
     hits = client.get("search?collection=shelf&q=kettle").json["hits"]
     assert [hit["document_id"] for hit in hits] == [new["id"]]
 
 
-def bootstrap_library(house):
-    return house.built.app.state.services.collections
+def bootstrap_library(install):
+    return install.built.app.state.services.collections
 
 
-def test_deleting_ends_a_round_of_options(house, client, shelf):
+def test_deleting_ends_a_round_of_options(install, client, shelf):
     """Nobody asks for what is gone."""
     client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 32}})
     client.call("DELETE", "collections/shelf")
-    assert [row.sort for row in under_way(house)] == ["delete"]
-    while under_way(house):
-        turn(house)
-    assert house.worker.engine.work_off() == []
+    assert [row.sort for row in under_way(install)] == ["delete"]
+    while under_way(install):
+        turn(install)
+    assert install.worker.engine.work_off() == []
 
 
-def test_options_that_contradict_a_documents_own_are_refused_before_anything_changes(house, client, shelf):
+def test_options_that_contradict_a_documents_own_are_refused_before_anything_changes(install, client, shelf):
     """The answer names the document; the collection keeps its options, and no round begins."""
     odd = client.text("A kettle cut with a wide overlap.", options={"overlap": 100})
-    house.work()
+    install.work()
     said = client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 64}})
     assert (said.status, said.code) == (409, "options_conflict")
     assert odd["id"] in said.json["error"]["message"]
     assert client.get("collections/shelf").json["options"] == {}
-    assert under_way(house) == []
+    assert under_way(install) == []
     assert client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 300}}).status == 200
 
 
-def test_a_document_that_cannot_be_asked_for_is_told_of_and_the_round_goes_on(house, client, shelf):
+def test_a_document_that_cannot_be_asked_for_is_told_of_and_the_round_goes_on(install, client, shelf):
     """Its own options contradict the collection's all the same: its journal says so, the others go on."""
     odd = min(each["id"] for each in shelf)
     client.call("PATCH", "collections/shelf", {"options": {"chunk_size": 64}})
     own = update(documents).where(documents.c.id == odd).values(options={"overlap": 100})
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(own))
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(update(table).values(after="", due_at=0.0)))
-    while under_way(house):
-        turn(house)
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(own))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(update(table).values(after="", due_at=0.0)))
+    while under_way(install):
+        turn(install)
     assert generations(client) == [2] * COUNT
     events = lambda: client.get(f"documents/{odd}/events").json["events"]
     until(lambda: "refused:bad_chunk_options" in [each["reason"] for each in events()], 10, "nothing is told")

@@ -10,7 +10,7 @@ from sqlalchemy import func, insert, select, update
 from holdfast.kinds import export as exporting
 from holdfast.store.base.schema import budgets, calls, charges, chunks, documents, heads, tasks
 from tests.documents import pdfs
-from tests.moving.carrying import brought, changed, exported, hits, listed, packed, pieces, told
+from tests.moving.bundle_files import brought, changed, exported, hits, listed, packed, pieces, told
 
 TEXTS = (
     "The lighthouse keeper oils the great lamp before dusk.",
@@ -19,28 +19,28 @@ TEXTS = (
 )
 
 
-def count(house, table, *where):
+def count(install, table, *where):
     query = select(func.count()).select_from(table).where(*where)
-    return house.runtime.db.read(lambda tx: tx.execute(query).scalar_one())
+    return install.runtime.db.read(lambda tx: tx.execute(query).scalar_one())
 
 
 @pytest.fixture
-def shelf(client, house):
+def shelf(client, install):
     """A collection with options, some documents, and one that is not ready."""
     options = {"chunk_size": 64}
     assert client.post("collections", {"id": "shelf", "title": "The shelf", "options": options}).status == 201
     for number, text in enumerate(TEXTS):
         client.text(text, title=f"Text {number}")
-    house.work()
+    install.work()
     never = client.text("Nobody has begun with this one.")
     assert client.post(f"documents/{never['id']}/cancel").status == 200
     return client
 
 
 @pytest.fixture
-def bundle(shelf, house):
+def bundle(shelf, install):
     got = exported(shelf)
-    house.work()
+    install.work()
     return got
 
 
@@ -63,11 +63,11 @@ def test_a_bundle_holds_what_is_published(bundle):
     assert content[8 : 8 + size].decode() in TEXTS
 
 
-def test_an_import_is_searchable_at_once_and_costs_nothing(bundle, house):
+def test_an_import_is_searchable_at_once_and_costs_nothing(bundle, install):
     """In another tenant: by words and by vectors, with the same ranking, and nothing was embedded again."""
-    other = house.key("other")
-    owner = house.key("default")
-    before = count(house, charges)
+    other = install.key("other")
+    owner = install.key("default")
+    before = count(install, charges)
     job = brought(other, bundle)
     assert job["state"] == "success"
     assert (job["totals"]["documents"], job["totals"]["chunks"], job["totals"]["vectors"]) == (3, 3, 3)
@@ -75,28 +75,28 @@ def test_an_import_is_searchable_at_once_and_costs_nothing(bundle, house):
     assert {each["index_status"] for each in listed(other, "shelf")} == {"success"}
     for words in ("lighthouse lamp", "a boat over the water"):
         assert hits(other, "shelf", words.replace(" ", "+")) == hits(owner, "shelf", words.replace(" ", "+"))
-    assert count(house, charges) == before
+    assert count(install, charges) == before
     again = other.post(f"documents/{listed(other, 'shelf')[0]['id']}/index", {"mode": "retry"})
     assert (again.status, again.json["disposition"]) == (200, "unchanged")
 
 
-def test_the_same_bundle_again_changes_nothing(bundle, house):
+def test_the_same_bundle_again_changes_nothing(bundle, install):
     """The same documents, not one twice, and none of what people did with them since is undone."""
-    other = house.key("other")
+    other = install.key("other")
     brought(other, bundle)
     first = listed(other, "shelf")
     other.call("PATCH", f"documents/{first[0]['id']}", {"title": "Mine now"})
-    rows = count(house, chunks)
+    rows = count(install, chunks)
     job = brought(other, bundle)
     assert (job["totals"]["documents"], job["totals"]["unchanged"]) == (0, 3)
     after = listed(other, "shelf")
     assert [each["id"] for each in after] == [each["id"] for each in first]
     assert [each["index_generation"] for each in after] == [1, 1, 1]
     assert after[0]["title"] == "Mine now"
-    assert count(house, chunks) == rows
+    assert count(install, chunks) == rows
 
 
-def test_into_its_own_collection_everything_is_unchanged(bundle, shelf, house):
+def test_into_its_own_collection_everything_is_unchanged(bundle, shelf, install):
     """And what was deleted since comes back."""
     gone = listed(shelf, "shelf")
     gone = next(each for each in gone if each["title"] == "Text 1")
@@ -106,9 +106,9 @@ def test_into_its_own_collection_everything_is_unchanged(bundle, shelf, house):
     assert hits(shelf, "shelf", "ferry")[0] == TEXTS[1]
 
 
-def test_into_a_collection_of_another_name(bundle, house):
+def test_into_a_collection_of_another_name(bundle, install):
     """One that is there keeps its own options; its documents are re-cut only when somebody asks."""
-    other = house.key("other")
+    other = install.key("other")
     other.collection("attic")
     job = brought(other, bundle, collection="attic")
     assert (job["collection"], job["totals"]["documents"]) == ("attic", 3)
@@ -116,18 +116,18 @@ def test_into_a_collection_of_another_name(bundle, house):
     found = listed(other, "attic")[0]
     asked = other.post(f"documents/{found['id']}/index", {"mode": "retry"})
     assert (asked.status, asked.json["disposition"]) == (202, "superseding")
-    house.work()
+    install.work()
     now = other.get(f"documents/{found['id']}").json
     assert (now["published_generation"], now["cost"]["paid_calls"]) == (2, 0)
 
 
-def test_actions_fire_for_what_arrives(bundle, house):
+def test_actions_fire_for_what_arrives(bundle, install):
     """A document that is brought becomes ready here."""
-    other = house.key("other")
+    other = install.key("other")
     other.collection("attic")
     other.post("collections/attic/actions", {"sort": "prompt", "params": {"instruction": "Sum it up."}})
     brought(other, bundle, collection="attic")
-    house.work()
+    install.work()
     assert other.get("collections/attic/actions").json["actions"][0]["fired"] == 3
 
 
@@ -140,29 +140,29 @@ def foreign(bundle):
     return changed(bundle, "parts/00001/documents.jsonl", another)
 
 
-def test_vectors_of_another_provider_answer_no_query_and_words_do(bundle, house):
+def test_vectors_of_another_provider_answer_no_query_and_words_do(bundle, install):
     """They are in the ledger under their own key; asked for, the documents are embedded here."""
-    other = house.key("other")
+    other = install.key("other")
     job = brought(other, foreign(bundle))
     assert (job["state"], job["totals"]["words_only"]) == ("success", 3)
     assert hits(other, "shelf", "ferry")[0] == TEXTS[1]
-    assert count(house, calls, calls.c.tenant == "other", calls.c.model == "their-model") == 3
-    assert count(house, calls, calls.c.tenant == "other") == 3
+    assert count(install, calls, calls.c.tenant == "other", calls.c.model == "their-model") == 3
+    assert count(install, calls, calls.c.tenant == "other") == 3
     found = listed(other, "shelf")[0]
     assert other.post(f"documents/{found['id']}/index", {"mode": "retry"}).status == 202
-    house.work()
+    install.work()
     assert other.get(f"documents/{found['id']}").json["index_status"] == "success"
 
 
-def test_a_bundle_changes_nothing_of_another_tenants_and_no_call_that_is_settled(bundle, house, shelf):
+def test_a_bundle_changes_nothing_of_another_tenants_and_no_call_that_is_settled(bundle, install, shelf):
     """Lying vectors are the importing tenant's own; what they had paid for stays as it was."""
-    owner, liar, honest = house.key("default"), house.key("liar"), house.key("honest")
+    owner, liar, honest = install.key("default"), install.key("liar"), install.key("honest")
     honest.post("collections", {"id": "shelf", "options": {"chunk_size": 64}})
     honest.indexed(TEXTS[0])
 
     def results(tenant):
         query = select(calls.c.key, calls.c.result).where(calls.c.tenant == tenant)
-        return dict(house.runtime.db.read(lambda tx: [tuple(row) for row in tx.all(query)]))
+        return dict(install.runtime.db.read(lambda tx: [tuple(row) for row in tx.all(query)]))
 
     before = results("default"), results("honest")
     found = pieces(bundle)
@@ -176,7 +176,7 @@ def test_a_bundle_changes_nothing_of_another_tenants_and_no_call_that_is_settled
     assert hits(owner, "shelf", "ferry")[0] == TEXTS[1]
 
 
-def test_an_export_shows_one_moment(shelf, house, monkeypatch):
+def test_an_export_shows_one_moment(shelf, install, monkeypatch):
     """What is published while the rows are read is not in it, neither whole nor in part."""
     done = []
     genuine = exporting.exports.chunks_of
@@ -186,7 +186,7 @@ def test_an_export_shows_one_moment(shelf, house, monkeypatch):
             done.append(1)
             found = next(each for each in listed(shelf, "shelf") if each["title"] == "Text 2")
             shelf.put(f"documents/{found['id']}/content", {"text": "Something else entirely."})
-            house.runtime.engine.work_off()
+            install.runtime.engine.work_off()
         return genuine(*args)
 
     monkeypatch.setattr(exporting.exports, "chunks_of", meanwhile)
@@ -197,27 +197,27 @@ def test_an_export_shows_one_moment(shelf, house, monkeypatch):
     assert "Something else" not in text
 
 
-def test_a_large_collection_is_many_parts(shelf, house, monkeypatch):
+def test_a_large_collection_is_many_parts(shelf, install, monkeypatch):
     """Each is a task of the import, and progress counts documents."""
     monkeypatch.setattr(exporting, "DOCUMENTS_PER_PART", 1)
     got = exported(shelf)
     assert json.loads(pieces(got)["manifest.json"])["parts"] == 3
-    other = house.key("other")
+    other = install.key("other")
     job = brought(other, got)
     assert (job["totals"]["documents"], job["progress"]["done"]) == (3, 3)
     assert hits(other, "shelf", "kettles")[0] == TEXTS[2]
 
 
-def test_pages_and_pictures_come_along(client, house):
+def test_pages_and_pictures_come_along(client, install):
     """A PDF: its bytes, its format, its pages, its thumbnail."""
     client.collection("shelf")
     made = client.upload(
         "collections/shelf/documents", pdfs.make(["One page.", "Another page."]), "a.pdf"
     ).json
-    house.work()
+    install.work()
     old = client.get(f"documents/{made['document']['id']}").json
-    other = house.key("other")
-    owner = house.key("default")
+    other = install.key("other")
+    owner = install.key("default")
     brought(other, exported(owner))
     (new,) = listed(other, "shelf")
     for name in ("title", "name", "digest", "size", "format", "pages", "chunks"):
@@ -227,13 +227,13 @@ def test_pages_and_pictures_come_along(client, house):
     )
 
 
-def test_an_empty_collection_is_a_bundle_too(client, house):
+def test_an_empty_collection_is_a_bundle_too(client, install):
     """It brings its title and options; and a budget that is used up keeps nobody's documents back."""
     used_up = {"tenant": "default", "scope": "tenant", "hard_limit": 0}
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(insert(budgets), used_up))
     client.post("collections", {"id": "shelf", "title": "Nothing yet"})
     got = exported(client)
-    other = house.key("other")
+    other = install.key("other")
     assert brought(other, got)["state"] == "success"
     assert other.get("collections/shelf").json["title"] == "Nothing yet"
 
@@ -251,27 +251,27 @@ def test_a_second_export_is_refused_while_one_is_under_way(shelf):
     assert [each["kind"] for each in shelf.get("jobs?kind=export").json["jobs"]] == ["export"]
 
 
-def test_a_file_that_was_thrown_away_is_told_as_such(shelf, house):
+def test_a_file_that_was_thrown_away_is_told_as_such(shelf, install):
     """It is kept for a day."""
     said = shelf.post("collections/shelf/export")
-    house.work()
-    with urlopen(f"http://127.0.0.1:{house.port}/jobs/{said.json['job_id']}") as page:
+    install.work()
+    with urlopen(f"http://127.0.0.1:{install.port}/jobs/{said.json['job_id']}") as page:
         assert b"Export" in page.read()
     found = shelf.get(f"jobs/{said.json['job_id']}/file")
     assert found.headers["content-disposition"] == 'attachment; filename="shelf.holdfast.zip"'
     assert int(found.headers["content-length"]) == len(found.raw)
-    gone = [each.digest for each in house.runtime.shelf.older(-10.0)]
+    gone = [each.digest for each in install.runtime.shelf.older(-10.0)]
     for digest in gone:
-        house.runtime.shelf.delete(digest)
+        install.runtime.shelf.delete(digest)
     assert shelf.get(f"jobs/{said.json['job_id']}/file").code == "no_file"
 
 
-def test_a_document_whose_bytes_are_gone_is_left_out_and_counted(bundle, shelf, house):
+def test_a_document_whose_bytes_are_gone_is_left_out_and_counted(bundle, shelf, install):
     """An import cannot make a document without its content."""
-    for each in house.runtime.shelf.older(-10.0):
-        house.runtime.shelf.delete(each.digest)
+    for each in install.runtime.shelf.older(-10.0):
+        install.runtime.shelf.delete(each.digest)
     got = exported(shelf)
-    other = house.key("other")
+    other = install.key("other")
     job = brought(other, got)
     assert job["totals"]["documents"] == 0
     assert job["totals"]["without_bytes"] >= 3
@@ -281,9 +281,9 @@ class DeadError(BaseException):
     """The process ended here."""
 
 
-def die_at(house, monkeypatch, number):
+def die_at(install, monkeypatch, number):
     """The worker dies in mid-import, when it is about to publish this document."""
-    kind = house.worker.engine.registry.get("import").run.__self__
+    kind = install.worker.engine.registry.get("import").run.__self__
     genuine, seen = kind._publish, []
 
     def die(*args):
@@ -295,41 +295,41 @@ def die_at(house, monkeypatch, number):
     with monkeypatch.context() as patch:
         patch.setattr(kind, "_publish", die)
         with pytest.raises(DeadError):
-            house.work()
+            install.work()
 
 
-def leases_ran_out(house, *where):
+def leases_ran_out(install, *where):
     ended = update(tasks).values(lease_until=0.0).where(tasks.c.state == "running", *where)
-    house.runtime.db.write("by_hand", lambda tx: tx.execute(ended))
-    house.worker.engine.sweep()
+    install.runtime.db.write("by_hand", lambda tx: tx.execute(ended))
+    install.worker.engine.sweep()
 
 
 @pytest.mark.g4
-def test_what_an_import_left_is_taken_up(bundle, house, monkeypatch):
+def test_what_an_import_left_is_taken_up(bundle, install, monkeypatch):
     """It died between two documents: the second was opened, and not published."""
-    other = house.key("other")
+    other = install.key("other")
     said = other.upload("imports", bundle, "shelf.zip")
-    die_at(house, monkeypatch, 2)
+    die_at(install, monkeypatch, 2)
     assert [each["index_status"] for each in listed(other, "shelf")].count("success") == 1
-    leases_ran_out(house, tasks.c.pipeline == "import@1")
-    house.work()
+    leases_ran_out(install, tasks.c.pipeline == "import@1")
+    install.work()
     job = told(other, said)
     assert (job["state"], job["totals"]["documents"], job["totals"]["unchanged"]) == ("success", 2, 1)
     assert [each["index_status"] for each in listed(other, "shelf")] == ["success"] * 3
-    assert count(house, charges, charges.c.tenant == "other") == 0
+    assert count(install, charges, charges.c.tenant == "other") == 0
 
 
 @pytest.mark.g4
-def test_a_document_that_an_import_left_for_good_is_indexed_by_others(bundle, house, monkeypatch):
+def test_a_document_that_an_import_left_for_good_is_indexed_by_others(bundle, install, monkeypatch):
     """Its claim runs out, and its bytes are there: nothing that was accepted is lost, or there twice."""
-    other = house.key("other")
+    other = install.key("other")
     said = other.upload("imports", bundle, "shelf.zip")
-    die_at(house, monkeypatch, 1)
+    die_at(install, monkeypatch, 1)
     assert other.post(f"jobs/{said.json['job_id']}/cancel").status == 200
-    leases_ran_out(house)
-    house.work()
+    leases_ran_out(install)
+    install.work()
     (found,) = listed(other, "shelf")
     assert (found["index_status"], found["chunks"], found["cost"]["paid_calls"]) == ("success", 1, 0)
     head = select(heads.c.id).where(heads.c.tenant == "other", heads.c.kind == "index").scalar_subquery()
-    assert count(house, chunks, chunks.c.head_id == head) == 1
-    assert count(house, documents, documents.c.tenant == "other") == 1
+    assert count(install, chunks, chunks.c.head_id == head) == 1
+    assert count(install, documents, documents.c.tenant == "other") == 1

@@ -9,27 +9,27 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast.store.base.schema import calls, documents, heads
-from tests.api.house import House
-from tests.moving.carrying import changed, exported, listed, packed, pieces, told
+from tests.api.install import ApiInstall
+from tests.moving.bundle_files import changed, exported, listed, packed, pieces, told
 
 PART = "parts/00001"
 
 
 @pytest.fixture
-def house(sqlite_url, tmp_path):
+def install(sqlite_url, tmp_path):
     """What is wrong with a file is found before any database is asked."""
-    made = House(sqlite_url, tmp_path / "data", most_import=1_000_000)
+    made = ApiInstall(sqlite_url, tmp_path / "data", most_import=1_000_000)
     yield made
     made.close()
 
 
 @pytest.fixture
-def bundle(house):
-    house.client.indexed("The lighthouse keeper oils the great lamp before dusk.")
-    return exported(house.client)
+def bundle(install):
+    install.client.indexed("The lighthouse keeper oils the great lamp before dusk.")
+    return exported(install.client)
 
 
-def left(house, tenant="other"):
+def left(install, tenant="other"):
     """What there is of the tenant: documents, calls, and documents at work."""
     tables = ((documents, documents.c.tenant), (calls, calls.c.tenant), (heads, heads.c.tenant))
     more = {heads: heads.c.kind == "index"}
@@ -42,7 +42,7 @@ def left(house, tenant="other"):
             for table, column in tables
         ]
 
-    return house.runtime.db.read(body)
+    return install.runtime.db.read(body)
 
 
 def later(found):
@@ -83,18 +83,18 @@ AT_ONCE = {
 }
 
 
-def test_what_plainly_is_no_bundle_is_refused_before_anything_is_kept(bundle, house):
+def test_what_plainly_is_no_bundle_is_refused_before_anything_is_kept(bundle, install):
     """400 with a code; no job, no collection, no blob."""
-    other = house.key("other")
-    shelf = len(list(house.runtime.shelf.older(-10.0)))
+    other = install.key("other")
+    shelf = len(list(install.runtime.shelf.older(-10.0)))
     for name, (spoil, code) in AT_ONCE.items():
         said = other.upload("imports", spoil(bundle), "shelf.zip")
         assert said.status == 400, (name, said.raw)
         assert code is None or said.code == code, (name, said.raw)
     assert other.get("collections").json["collections"] == []
     assert other.get("jobs").json["jobs"] == []
-    assert len(list(house.runtime.shelf.older(-10.0))) == shelf
-    assert left(house) == [0, 0, 0]
+    assert len(list(install.runtime.shelf.older(-10.0))) == shelf
+    assert left(install) == [0, 0, 0]
 
 
 def with_lines(member, change):
@@ -133,13 +133,13 @@ INSIDE = {
 }
 
 
-def test_what_is_wrong_inside_fails_the_job_and_leaves_nothing(bundle, house):
+def test_what_is_wrong_inside_fails_the_job_and_leaves_nothing(bundle, install):
     """It was read to its end before anything was written: no document, no call, and no empty collection."""
-    other = house.key("other")
+    other = install.key("other")
     for name, spoil in INSIDE.items():
         said = other.upload("imports", spoil(bundle), "shelf.zip")
         assert said.status == 202, (name, said.raw)
-        house.work()
+        install.work()
         job = told(other, said)
         assert job["state"] == "failed", name
         assert job["error"]["code"] in {"bad_bundle", "too_large", "bad_option", "bad_digest"}, (
@@ -148,60 +148,60 @@ def test_what_is_wrong_inside_fails_the_job_and_leaves_nothing(bundle, house):
         )
         assert job["error"]["category"] == "content", (name, job["error"])
         assert other.get("collections/shelf").status == 404, name
-        assert left(house) == [0, 0, 0], name
+        assert left(install) == [0, 0, 0], name
 
 
-def test_damage_that_the_checksum_finds(bundle, house):
+def test_damage_that_the_checksum_finds(bundle, install):
     """A byte was changed on the way."""
     at = bundle.index(b"The lighthouse keeper")
     damaged = bundle[:at] + b"X" + bundle[at + 1 :]
-    other = house.key("other")
+    other = install.key("other")
     said = other.upload("imports", damaged, "shelf.zip")
-    house.work()
-    assert (told(other, said)["error"]["code"], left(house)) == ("bad_bundle", [0, 0, 0])
+    install.work()
+    assert (told(other, said)["error"]["code"], left(install)) == ("bad_bundle", [0, 0, 0])
 
 
-def test_a_collection_that_was_there_stays_when_an_import_fails(bundle, house):
+def test_a_collection_that_was_there_stays_when_an_import_fails(bundle, install):
     """With what is in it."""
-    other = house.key("other")
+    other = install.key("other")
     other.indexed("Mine.", to="shelf")
     said = other.upload("imports", INSIDE["content cut off"](bundle), "shelf.zip")
-    house.work()
+    install.work()
     assert told(other, said)["state"] == "failed"
     assert len(listed(other, "shelf")) == 1
 
 
-def test_a_bundle_that_would_expand_without_end_is_refused(bundle, house):
+def test_a_bundle_that_would_expand_without_end_is_refused(bundle, install):
     """By its own directory, before a byte of it is unpacked."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in pieces(bundle).items():
             archive.writestr(name, b"\0" * (64 << 20) if name.endswith("vectors.bin") else content)
-    said = house.key("other").upload("imports", file.getvalue(), "bomb.zip")
+    said = install.key("other").upload("imports", file.getvalue(), "bomb.zip")
     assert (said.status, said.code) == (413, "too_large")
 
 
-def test_a_request_without_a_file_or_with_wrong_fields(bundle, house):
+def test_a_request_without_a_file_or_with_wrong_fields(bundle, install):
     """400 in the one shape, 401 and 403 before anything is read."""
-    other, reader = house.key("other"), house.key("other", "read")
+    other, reader = install.key("other"), install.key("other", "read")
     assert other.post("imports", {}).code == "bad_request"
     assert other.upload("imports", bundle, collection="a/b").status == 400
     assert other.upload("imports", bundle, priority="high").status == 400
     assert other.upload("imports", bundle, shell="rm").status == 400
     assert reader.upload("imports", bundle).status == 403
-    house.client.key = None
-    assert house.client.upload("imports", bundle).status == 401
+    install.client.key = None
+    assert install.client.upload("imports", bundle).status == 401
 
 
-def test_an_upload_that_is_larger_than_allowed(house):
+def test_an_upload_that_is_larger_than_allowed(install):
     """413 at the gate."""
-    said = house.client.upload("imports", b"x" * 1_200_000)
+    said = install.client.upload("imports", b"x" * 1_200_000)
     assert (said.status, said.code) == (413, "too_large")
 
 
-def test_the_same_key_gives_the_same_answer_and_another_file_a_conflict(bundle, house):
+def test_the_same_key_gives_the_same_answer_and_another_file_a_conflict(bundle, install):
     """As on every POST."""
-    other = house.key("other")
+    other = install.key("other")
     key = {"Idempotency-Key": "bring"}
     first = other.upload("imports", bundle, "a.zip", headers=key)
     again = other.upload("imports", bundle, "a.zip", headers=key)

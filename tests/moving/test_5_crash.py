@@ -15,7 +15,7 @@ from holdfast.service.documents import Upload
 from holdfast.service.requests import RequestContext
 from holdfast.store.base.schema import chunks, documents, heads
 from tests.live_install import mill as running
-from tests.moving.carrying import packed, pieces
+from tests.moving.bundle_files import packed, pieces
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(300)]
 PARTS, PER_PART = 6, 20

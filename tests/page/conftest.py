@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from scripts.services import packages
-from tests.api.house import House
-from tests.page.reader import Api, Reader
-from tests.page.stand import FLAGS, Stand
+from tests.api.install import ApiInstall
+from tests.page.browser_user import Api, Reader
+from tests.page.live_service import FLAGS, LiveService
 from tests.worker.programs import NURSERY
 
 
@@ -31,8 +31,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    made = Stand(tmp_path_factory.mktemp("page"))
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveService]:
+    made = LiveService(tmp_path_factory.mktemp("page"))
     try:
         made.serve()
         made.work()
@@ -43,14 +43,14 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 
 @pytest.fixture
-def api(stand: Stand) -> Api:
+def api(stand: LiveService) -> Api:
     return Api(stand.address)
 
 
 @pytest.fixture
-def house(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+def install(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiInstall]:
     """An API on each database, for what is asked without a browser."""
-    made = House(database_url, tmp_path / "data", webhook_private=True)
+    made = ApiInstall(database_url, tmp_path / "data", webhook_private=True)
     yield made
     made.close()
 
@@ -70,6 +70,6 @@ def look(browser: Browser) -> Iterator[Callable[..., Reader]]:
 
 
 @pytest.fixture
-def reader(look: Callable[..., Reader], stand: Stand) -> Reader:
+def reader(look: Callable[..., Reader], stand: LiveService) -> Reader:
     """Somebody who looks at the installation."""
     return look(stand.address)

@@ -20,9 +20,9 @@ from holdfast.chaos.waiting import until
 from holdfast.store.features import open_database
 from holdfast.testing.meter import Meter
 from scripts.services import packages
-from tests.page.reader import Api
-from tests.page.stand import FLAGS, Stand
-from tests.page.world import World, answers, prose
+from tests.page.browser_user import Api
+from tests.page.live_service import FLAGS, LiveService
+from tests.page.sample_data import World, answers, prose
 from tests.webhooks.receiver import Receiver
 from tests.worker.programs import NURSERY
 
@@ -116,7 +116,7 @@ def resting(hall: Gallery, world: World) -> None:
     )
 
 
-def busy(hall: Gallery, world: World, stand: Stand) -> None:
+def busy(hall: Gallery, world: World, stand: LiveService) -> None:
     """Two are worked on, others wait; somebody clicks twice."""
     stand.meter.plan(latency=0.4)
     running = world.api.text("harbour", "Logbook of the Albatross, volume 4", prose("volume 4", 1500))
@@ -142,7 +142,7 @@ def busy(hall: Gallery, world: World, stand: Stand) -> None:
     world.names["running"] = running
 
 
-def broken(hall: Gallery, world: World, stand: Stand) -> None:
+def broken(hall: Gallery, world: World, stand: LiveService) -> None:
     """A worker is killed with an order open; nobody is there to go on; then the API goes away."""
     assert stand.worker is not None
     stand.worker.tell(signal.SIGKILL, group=True)
@@ -177,7 +177,7 @@ def crew(api: Api) -> set[str]:
     return {one["state"] for one in api.get("status")["installation"]["workers"]}
 
 
-def last(hall: Gallery, stand: Stand) -> None:
+def last(hall: Gallery, stand: LiveService) -> None:
     """The stream drops; then keys are on."""
     assert stand.api is not None
     if not hall.words or any(word in "stream-dropped" for word in hall.words):
@@ -204,10 +204,10 @@ def last(hall: Gallery, stand: Stand) -> None:
 
 
 @contextlib.contextmanager
-def installation() -> Iterator[Stand]:
+def installation() -> Iterator[LiveService]:
     """A stand whose language model is metered as well."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Stand(Path(folder), meter=Meter(chat=answers), model=True)
+        made = LiveService(Path(folder), meter=Meter(chat=answers), model=True)
         made.changes |= {"order_deadline": "20", "in_doubt": "park"}
         try:
             made.serve()

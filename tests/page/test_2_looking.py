@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.chaos.waiting import until
-from tests.page.reader import Api
-from tests.page.world import World
+from tests.page.browser_user import Api
+from tests.page.sample_data import World
 
 PHONE = {"width": 390, "height": 844}
 

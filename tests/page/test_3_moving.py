@@ -8,8 +8,8 @@ from holdfast.chaos.waiting import until
 from holdfast.ledger.prices import NANO
 from holdfast.service import formatting
 from holdfast.store.features import open_database
-from tests.api.house import House
-from tests.page import crowd
+from tests.api.install import ApiInstall
+from tests.page import many_documents
 
 CROWD = 10_000
 MANY = 200
@@ -27,10 +27,10 @@ WATCH = """() => {
 def crowded(stand):
     """A collection of ten thousand, and the database that it is in."""
     with contextlib.closing(open_database(stand.premises.database_url)) as db:
-        from tests.page.reader import Api  # noqa: PLC0415 - the fixture `api` lives for one test
+        from tests.page.browser_user import Api  # noqa: PLC0415 - the fixture `api` lives for one test
 
         Api(stand.address).collection("crowd")
-        crowd.fill(db, "crowd", CROWD)
+        many_documents.fill(db, "crowd", CROWD)
         yield db
 
 
@@ -130,7 +130,7 @@ def test_after_the_stream_drops_and_returns_every_number_is_the_apis(reader, loo
 @pytest.fixture
 def still(sqlite_url, tmp_path):
     """An API without a worker: nothing happens there."""
-    made = House(sqlite_url, tmp_path / "data")
+    made = ApiInstall(sqlite_url, tmp_path / "data")
     made.client.collection("quiet")
     yield made
     made.close()
@@ -183,7 +183,7 @@ def test_two_hundred_that_move_at_once_do_not_hold_the_reader_up(reader, crowded
         page.wait_for_function("(n) => document.querySelectorAll('li.doc').length > n", arg=before)
     page.evaluate("() => scrollTo(0, 0)")
     page.evaluate(WATCH)
-    crowd.change(crowded, "crowd", MANY, "Moved")
+    many_documents.change(crowded, "crowd", MANY, "Moved")
     page.wait_for_function(
         "(n) => [...document.querySelectorAll('.doc-title a')]"
         ".filter((a) => a.textContent.startsWith('Moved')).length === n",

@@ -10,11 +10,11 @@ TITLES = ["Ropes", "anchors", "Ebb", "100 % sure", "Quay_1"]
 
 
 @pytest.fixture
-def client(house):
-    made = house.client
+def client(install):
+    made = install.client
     for title in TITLES[:4]:
         made.text(f"All about {title}.", title=title)
-    house.work()
+    install.work()
     made.text("Nobody has read this yet.", title=TITLES[4])
     return made
 
@@ -66,19 +66,19 @@ def test_a_cursor_of_another_list_is_refused(client):
         position_of(SortKey.ID, "a b")
 
 
-def test_why_is_a_sentence_with_what_is_safe_to_do(client, house):
+def test_why_is_a_sentence_with_what_is_safe_to_do(client, install):
     """The same for programs and for people: queued without a worker, being worked on, failed, done."""
     name = client.get("collections/shelf/documents?q=Quay").json["documents"][0]["id"]
     said = client.get(f"documents/{name}/why").json
     assert said["sentence"] == "Waiting for a worker, but none is online."
     assert said["next_step"] == "start_worker"
-    house.begun()
+    install.begun()
     said = client.get(f"documents/{name}/why").json
     assert said["sentence"].startswith("somebody is working on it (lease renewed")
     assert client.post(f"documents/{name}/cancel").status == 200
     assert client.get(f"documents/{name}/why").json["next_step"] == "retry"
     broken = client.upload("collections/shelf/documents", b"%PDF-1.4 no", "broken.pdf").json["document"]["id"]
-    house.work()
+    install.work()
     said = client.get(f"documents/{broken}/why").json
     assert (said["next_step"], said["sentence"][:7]) == ("retry", "Failed:")
     done = client.get("collections/shelf/documents?status=success").json["documents"][0]["id"]

@@ -12,26 +12,26 @@ from tests.webhooks.receiver import Receiver
 
 
 @pytest.fixture
-def seen(house):
+def seen(install):
     """`seen(path)` is what a page says, without its marks."""
 
     def text(path):
-        with urlopen(f"http://127.0.0.1:{house.port}{path}", timeout=30) as said:
+        with urlopen(f"http://127.0.0.1:{install.port}{path}", timeout=30) as said:
             main = said.read().decode().partition("<main")[2]
         return " ".join(html.unescape(re.sub("<[^>]*>", " ", main)).split())
 
     return text
 
 
-def test_a_lease_that_nobody_takes_is_told_with_its_document(house, seen):
+def test_a_lease_that_nobody_takes_is_told_with_its_document(install, seen):
     """Its holder is said not to respond, by the document as well; after the work there is nothing to say."""
-    document = house.client.text("Anchors hold.", title="Anchors")
-    house.begun()
+    document = install.client.text("Anchors hold.", title="Anchors")
+    install.begun()
     working = seen(f"/documents/{document['id']}").partition("Technical details")[0]
     assert "Status somebody is working on it." in working
     assert "lease" not in working
     late = update(tasks).values(lease_until=tasks.c.lease_until - 160.0)
-    house.runtime.db.write("late", lambda tx: tx.execute(late))
+    install.runtime.db.write("late", lambda tx: tx.execute(late))
     told = seen("/operations")
     assert "1 task lost its worker and no other worker has taken over. Start a worker" in told
     assert re.search(r"Anchors somebody interactive 1 0 expired \d\.\d min ago", told)
@@ -40,38 +40,38 @@ def test_a_lease_that_nobody_takes_is_told_with_its_document(house, seen):
         r"Why is it waiting\? somebody stopped responding more than \d\.\d min ago, and no worker", told
     )
     assert "somebody (lease expired)" in told.partition("Technical details")[2]
-    house.worker.engine.run_until_idle(patience=30.0)
+    install.worker.engine.run_until_idle(patience=30.0)
     assert "Needs attention" not in seen("/operations")
     assert "Ready. Version 1 is searchable." in seen(f"/documents/{document['id']}")
 
 
-def test_a_budget_is_told_when_it_is_used_up_and_not_before(house, seen):
+def test_a_budget_is_told_when_it_is_used_up_and_not_before(install, seen):
     """A removed one is not told of any more."""
-    house.client.collection()
+    install.client.collection()
     for hard, told in ((5, False), (0, True), (None, False)):
-        assert house.client.put("budgets", {"scope": "collection:shelf", "hard": hard}).status == 200
+        assert install.client.put("budgets", {"scope": "collection:shelf", "hard": hard}).status == 200
         assert ("The budget for collection shelf is used up. Raise it" in seen("/operations")) is told
 
 
-def test_events_that_did_not_arrive_are_told(house, seen):
+def test_events_that_did_not_arrive_are_told(install, seen):
     """With what the receiver said, and the way to send them again."""
-    client = house.client
+    client = install.client
     client.collection()
     with Receiver() as receiver:
         receiver.script = [410]
         made = client.post("collections/shelf/actions", {"sort": "webhook", "params": {"url": receiver.url}})
         client.post(f"collections/shelf/actions/{made.json['action']['id']}/test")
-        house.work()
+        install.work()
     told = seen("/operations")
     assert "1 webhook delivery failed permanently: the URL returned status 410. Fix the receiver" in told
     assert re.search(r"webhook\.test .* Failed HTTP 410 Send again", told)
 
 
-def test_the_same_refusal_many_times_is_one_line(house, seen):
+def test_the_same_refusal_many_times_is_one_line(install, seen):
     """With how often, and what all of them would have cost."""
-    document = house.client.text("Anchors hold.", title="Anchors")
+    document = install.client.text("Anchors hold.", title="Anchors")
     for _ in range(3):
-        assert house.client.post(f"documents/{document['id']}/index", {}).status == 409
+        assert install.client.post(f"documents/{document['id']}/index", {}).status == 409
     for path in ("/", "/operations", f"/documents/{document['id']}"):
         told = seen(path)
         assert told.lower().count("rejected as a duplicate") == 1

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from holdfast.chaos.waiting import until
-from tests.api.house import House
+from tests.api.install import ApiInstall
 from tests.documents import pdfs
 from tests.webhooks.receiver import Receiver
 
@@ -17,7 +17,7 @@ SOON = 22_000
 @pytest.fixture
 def quiet(sqlite_url, tmp_path):
     """An API whose worker works when it is told to."""
-    made = House(sqlite_url, tmp_path / "data", webhook_private=True)
+    made = ApiInstall(sqlite_url, tmp_path / "data", webhook_private=True)
     made.client.collection("shelf")
     yield made
     made.close()

@@ -2,7 +2,7 @@
 
 from holdfast.chaos.waiting import until
 from tests.documents import files
-from tests.page.world import World
+from tests.page.sample_data import World
 
 DRAWN = "(selector) => [...document.querySelectorAll(selector)].map((image) => image.naturalWidth)"
 CONTENTS = {

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from holdfast.chaos.waiting import until
-from tests.api.house import House
+from tests.api.install import ApiInstall
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
 
@@ -145,9 +145,9 @@ def test_a_folder_is_uploaded_with_what_is_in_it(reader, api, tmp_path):
     reader.shows("#said", "no files")
 
 
-def test_an_unknown_address_is_a_page_for_people_and_json_for_programs(house, look):
+def test_an_unknown_address_is_a_page_for_people_and_json_for_programs(install, look):
     """With the way home; a slash too many leads to the page that was meant."""
-    reader = look(f"http://127.0.0.1:{house.port}")
+    reader = look(f"http://127.0.0.1:{install.port}")
     page = reader.open("/no/such/page")
     assert reader.text("h1") == "Page not found"
     page.click(".empty >> text=Go to Home")
@@ -156,11 +156,11 @@ def test_an_unknown_address_is_a_page_for_people_and_json_for_programs(house, lo
     assert reader.text("h1") == "Operations"
     assert page.url.endswith("/operations")
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-    said = house.client.get("nothing", headers=browser)
+    said = install.client.get("nothing", headers=browser)
     assert (said.status, said.code) == (404, "not_found")
-    said = house.client.get("/no/such/page", headers={"Accept": "application/json"})
+    said = install.client.get("/no/such/page", headers={"Accept": "application/json"})
     assert (said.status, said.code) == (404, "not_found")
-    house.key("anna", "read")
+    install.key("anna", "read")
     reader.open("/no/such/page", live=False)
     assert reader.text("h1") == "Page not found"
     assert page.locator("nav").count() == 0
@@ -169,7 +169,7 @@ def test_an_unknown_address_is_a_page_for_people_and_json_for_programs(house, lo
 @pytest.fixture
 def shelves(sqlite_url, tmp_path):
     """An installation with some hundred documents that are queued."""
-    made = House(sqlite_url, tmp_path / "data")
+    made = ApiInstall(sqlite_url, tmp_path / "data")
     for number in range(230):
         made.client.text(f"Text number {number}.", title=f"Paper {number:03}")
     yield made
@@ -202,7 +202,7 @@ def test_back_leads_to_the_place_in_the_list(shelves, look):
 
 def test_a_webhook_to_a_forbidden_address_is_refused_when_it_is_added(sqlite_url, tmp_path, look):
     """Beside the field, with the reason and the setting that allows it; nothing is added."""
-    guarded = House(sqlite_url, tmp_path / "data")
+    guarded = ApiInstall(sqlite_url, tmp_path / "data")
     try:
         guarded.client.collection("shelf")
         reader = look(f"http://127.0.0.1:{guarded.port}")

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.store.library import imports
-from tests.api.house import House
+from tests.api.install import ApiInstall
 
 ROWS = [("10", True, "Harbour rules"), ("11", False, "Tide tables")]
 
@@ -11,7 +11,7 @@ ROWS = [("10", True, "Harbour rules"), ("11", False, "Tide tables")]
 @pytest.fixture
 def imported(sqlite_url, tmp_path):
     """An installation with documents of `import-documents`, and nothing else."""
-    made = House(sqlite_url, tmp_path / "data")
+    made = ApiInstall(sqlite_url, tmp_path / "data")
     imports.import_documents(made.runtime.db, ROWS, tenant="default", collection="old")
     yield made
     made.close()

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.testing.meter import Meter
-from tests.api.house import House
+from tests.api.install import ApiInstall
 
 MODEL = "nobody-knows"
 
@@ -13,7 +13,7 @@ def odd(sqlite_url, tmp_path):
     """An installation whose language model has no price, with one document that is ready."""
     with Meter(honour_keys=True) as meter:
         asked = {"llm_provider": "openai", "llm_base_url": meter.base_url, "llm_api_key": "test"}
-        made = House(sqlite_url, tmp_path / "data", **asked, llm_model=MODEL)
+        made = ApiInstall(sqlite_url, tmp_path / "data", **asked, llm_model=MODEL)
         made.client.indexed("Anchors hold in mud.", title="Anchors")
         yield made
         made.close()

@@ -16,7 +16,7 @@ import holdfast
 from holdfast.chaos.waiting import until
 from holdfast.testing.meter import Meter
 from tests.docs import howto
-from tests.page.reader import Api
+from tests.page.browser_user import Api
 from tests.worker.programs import PROGRAM
 
 PAGE = howto.ROOT / "docs/how-to/your-own-kind.md"

@@ -32,7 +32,7 @@ PRICES = PriceTable(
 )  # a token costs PRICE, and a short word is a token
 
 
-class Hand:
+class PayingWorker:
     """A holder whose lease is never in question: the fence alone decides."""
 
     def __init__(self, claim):
@@ -60,7 +60,7 @@ def ledger(arena, provider):
 
 
 def pay(ledger, claim, *words):
-    return ledger.pay(Hand(claim), [actor.call(word) for word in words])
+    return ledger.pay(PayingWorker(claim), [actor.call(word) for word in words])
 
 
 def overdue(arena):
@@ -322,7 +322,7 @@ def test_a_live_holders_order_is_left_alone_by_those_who_wait_for_it(arena, mete
     first = arena.start(lambda: pay(ledger, one, "word"))
     meter.wait_open(1, charged=True)
     waiting = threading.Event()
-    rival = Hand(two)
+    rival = PayingWorker(two)
     rival.waiting = lambda _waits: waiting.set()
     second = arena.start(lambda: ledger.pay(rival, [actor.call("word")]))
     assert waiting.wait(DEADLINE)

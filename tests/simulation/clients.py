@@ -9,8 +9,8 @@ from holdfast.store.follow_ups import actions
 from holdfast.store.money import budgets, orders
 from holdfast.store.views import reads
 from tests.simulation.kinds import chunks_of
-from tests.simulation.processes import Town
-from tests.simulation.scenario import Deed
+from tests.simulation.processes import Cluster
+from tests.simulation.scenario import ClientAction
 from tests.simulation.world import Process, Violation, World
 
 PRICE = 15_000  # of one call: three tokens of an unknown model, in nano-dollars
@@ -20,7 +20,7 @@ TIGHT, LOOSE = 2 * PRICE, 10_000 * PRICE
 class Clients:
     """Carries out the deeds of a scenario, each as an actor of a client process."""
 
-    def __init__(self, world: World, town: Town) -> None:
+    def __init__(self, world: World, town: Cluster) -> None:
         self.world = world
         self.town = town
         self.dispositions: Counter[str] = Counter()
@@ -35,7 +35,7 @@ class Clients:
             for _ in range(4):
                 world.after(world.rng.uniform(0.3, 15.0), self._stray_delivery)
 
-    def _begin(self, deed: Deed) -> None:
+    def _begin(self, deed: ClientAction) -> None:
         process = self._processes.get(deed.client)
         if process is None or process.dead:
             process = self._processes[deed.client] = self.town.client(deed.client)
@@ -52,7 +52,7 @@ class Clients:
         if process.role == "client":
             self.pending -= sum(1 for actor in process.actors if actor is not self.world.current)
 
-    def _carry_out(self, process: Process, deed: Deed) -> None:
+    def _carry_out(self, process: Process, deed: ClientAction) -> None:
         self.world.note(deed.what, deed.tenant, deed.subject, deed.content)
         try:
             getattr(self, f"_{deed.what}")(process, deed)
@@ -61,7 +61,7 @@ class Clients:
 
     # -- deeds ----------------------------------------------------------------------------------------
 
-    def _request(self, process: Process, deed: Deed) -> None:
+    def _request(self, process: Process, deed: ClientAction) -> None:
         self._asked += 1
         ask = Ask(
             kind="index",
@@ -76,7 +76,7 @@ class Clients:
         )
         self._judge(process.engine.request(ask), ask.actor, ask)
 
-    def _again(self, process: Process, deed: Deed) -> None:
+    def _again(self, process: Process, deed: ClientAction) -> None:
         self._asked += 1
         name = f"ask{self._asked}"
         answer = process.engine.again(deed.tenant, "index", deed.subject, force=deed.force, actor=name)
@@ -111,20 +111,20 @@ class Clients:
         if not right and not (pruned and not noted):
             raise Violation("G6", f"{actor} was told {answer.disposition}, the journal says {noted}")
 
-    def _head_of(self, process: Process, deed: Deed) -> Any:
+    def _head_of(self, process: Process, deed: ClientAction) -> Any:
         return reads.head(process.engine.db, deed.tenant, "index", deed.subject)
 
-    def _cancel(self, process: Process, deed: Deed) -> None:
+    def _cancel(self, process: Process, deed: ClientAction) -> None:
         head = self._head_of(process, deed)
         if head is not None:
             self.world.note("cancelled", str(process.engine.cancel(head.id, actor="a client")))
 
-    def _delete(self, process: Process, deed: Deed) -> None:
+    def _delete(self, process: Process, deed: ClientAction) -> None:
         process.engine.delete(deed.tenant, deed.subject, actor="a client")
         head = self._head_of(process, deed)
         self.world.note("deleted", head.generation if head else None)
 
-    def _look(self, process: Process, deed: Deed) -> None:
+    def _look(self, process: Process, deed: ClientAction) -> None:
         """G3, as a reader has it: two statements in one snapshot, anything between them."""
         head = self._head_of(process, deed)
         if head is None:
@@ -141,7 +141,7 @@ class Clients:
         ):
             raise Violation("G3", f"a reader of {deed.subject} saw generation {seen.generation} as {found}")
 
-    def _add_action(self, process: Process, deed: Deed) -> None:
+    def _add_action(self, process: Process, deed: ClientAction) -> None:
         token = process.host.token()
         made = actions.add_action(
             process.engine.db,
@@ -154,20 +154,20 @@ class Clients:
         )
         self.actions.append((deed.tenant, made))
 
-    def _remove_action(self, process: Process, deed: Deed) -> None:
+    def _remove_action(self, process: Process, deed: ClientAction) -> None:
         if self.actions:
             actions.remove_action(process.engine.db, *self.world.rng.choice(self.actions))
 
-    def _move(self, process: Process, deed: Deed) -> None:
+    def _move(self, process: Process, deed: ClientAction) -> None:
         head = self._head_of(process, deed)
         if head is not None:
             actions.move(process.engine.db, head.id, self.world.rng.choice(("col1", "col2")))
 
-    def _tighten(self, process: Process, deed: Deed) -> None:
+    def _tighten(self, process: Process, deed: ClientAction) -> None:
         scope = self.world.rng.choice((budgets.TENANT, "collection:col1"))
         budgets.set_budget(process.engine.db, deed.tenant, scope, hard=TIGHT)
 
-    def _loosen(self, process: Process, deed: Deed) -> None:
+    def _loosen(self, process: Process, deed: ClientAction) -> None:
         budgets.set_budget(process.engine.db, deed.tenant, budgets.TENANT, hard=LOOSE)
 
     # -- others ---------------------------------------------------------------------------------------

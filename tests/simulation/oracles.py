@@ -7,7 +7,7 @@ were just before. Whoever committed is known, so a write can be held against the
 import sqlite3
 from typing import Any
 
-from tests.simulation import table
+from tests.simulation import transition_checks
 from tests.simulation.kinds import chunks_of, key_of
 from tests.simulation.provider import Parcel, Service
 from tests.simulation.world import Actor, Violation, World
@@ -70,7 +70,7 @@ class Check:
                 before[name] = getattr(self, name)
                 setattr(self, name, {row[0]: row for row in self.reader.execute(READ[name])})
         old = {name: before.get(name, getattr(self, name)) for name in READ}
-        table.check(old, {name: getattr(self, name) for name in READ})
+        transition_checks.check(old, {name: getattr(self, name) for name in READ})
         if "heads" in before or "runs" in before:
             self._winners(old)
         if "tasks" in before:

@@ -95,7 +95,7 @@ class Host:
         return [child.answer for child in children]
 
 
-class Town:
+class Cluster:
     """Everybody in the world: it starts workers, replaces the dead ones and counts what they did."""
 
     def __init__(self, world: World, storage: Storage) -> None:

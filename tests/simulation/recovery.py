@@ -1,14 +1,14 @@
 """G7: how long a task of a dead or frozen holder waits until another worker has it."""
 
 from tests.simulation.oracles import OPEN, T_EPOCH, T_OWNER, T_STATE, Check, Row
-from tests.simulation.processes import Town
+from tests.simulation.processes import Cluster
 from tests.simulation.world import Process, Violation, World
 
 
 class Recovery:
     """Watches the tasks of lost holders. Time in which nobody could have helped is not counted."""
 
-    def __init__(self, world: World, check: Check, town: Town) -> None:
+    def __init__(self, world: World, check: Check, town: Cluster) -> None:
         self._world = world
         self._check = check
         self._town = town

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast import faults
-from tests.simulation import reckoning, scenario
+from tests.simulation import final_checks, scenario
 from tests.simulation.clients import Clients
+from tests.simulation.fault_injection import FaultInjector
 from tests.simulation.oracles import Check
-from tests.simulation.processes import Town
+from tests.simulation.processes import Cluster
 from tests.simulation.recovery import Recovery
 from tests.simulation.storage import Storage
-from tests.simulation.weather import Weather
 from tests.simulation.world import Process, Violation, World
 
 CALM = 600.0
@@ -45,9 +45,9 @@ def run_seed(storage: Storage, seed: int, *, story: bool = False, fingerprint: b
     """Live through one seed; a broken promise is in `failure`, with the end of its story."""
     world = World(scenario.draw(seed))
     check = world.check = Check(world, storage.reader)
-    weather = Weather(world)
+    weather = FaultInjector(world)
     storage.begin(world, check, weather)
-    town = weather.town = Town(world, storage)
+    town = weather.town = Cluster(world, storage)
     check.service = town.service
     clients = Clients(world, town)
     recovery = check.recovery = Recovery(world, check, town)
@@ -88,7 +88,7 @@ def run_seed(storage: Storage, seed: int, *, story: bool = False, fingerprint: b
     return result
 
 
-def _live(world: World, town: Town, clients: Clients, weather: Weather, check: Check) -> None:
+def _live(world: World, town: Cluster, clients: Clients, weather: FaultInjector, check: Check) -> None:
     for place in range(world.scenario.workers):
         town.worker(place)
     world.after(2.0, clients.help)
@@ -99,7 +99,7 @@ def _live(world: World, town: Town, clients: Clients, weather: Weather, check: C
     def done() -> bool:
         nonlocal known, answer
         if check.versions != known:
-            known, answer = check.versions, reckoning.quiet(check)
+            known, answer = check.versions, final_checks.quiet(check)
         return answer and world.time > last and clients.pending <= 0 and town.settled()
 
     world.run(max(last, world.scenario.span) + 5.0, done)
@@ -110,13 +110,15 @@ def _live(world: World, town: Town, clients: Clients, weather: Weather, check: C
     if not town.living():
         town.worker(0)
     if not world.run(world.time + CALM, done):
-        raise Violation("G4", f"not at rest {CALM:.0f} s after the last fault: {reckoning.unfinished(check)}")
-    reckoning.reckon(check, town.service)
-    reckoning.requests_kept(check, clients.accepted)
-    reckoning.followed_up(check, clients.actions)
+        raise Violation(
+            "G4", f"not at rest {CALM:.0f} s after the last fault: {final_checks.unfinished(check)}"
+        )
+    final_checks.reckon(check, town.service)
+    final_checks.requests_kept(check, clients.accepted)
+    final_checks.followed_up(check, clients.actions)
 
 
-def _fill(result: Result, world: World, town: Town, clients: Clients, recovery: Recovery) -> None:
+def _fill(result: Result, world: World, town: Cluster, clients: Clients, recovery: Recovery) -> None:
     result.steps = world.steps
     result.faults = world.faults
     result.points = tuple(world.points)

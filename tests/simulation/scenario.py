@@ -128,7 +128,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class ClientAction:
     """Something a client does at the moment `at`."""
 
     at: float
@@ -162,7 +162,7 @@ class Scenario:
     span: float
     moods: dict[str, float]
     loss: float
-    deeds: list[Deed] = field(default_factory=list)
+    deeds: list[ClientAction] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     lock_held_delay: float = 3.0
     history_retention: float | None = None
@@ -247,7 +247,7 @@ def _moods(rng: random.Random, features: set[str]) -> dict[str, float]:
 
 def _deeds(  # noqa: C901 - a feature per branch
     rng: random.Random, features: set[str], scenario: Scenario, target: str
-) -> list[Deed]:
+) -> list[ClientAction]:
     tenants = rng.choice((("t1",), ("t1", "t2")))
     places = [(rng.choice(tenants), f"document:{n}") for n in range(rng.choice((1, 1, 1, 2, 2, 3)))]
     collection = rng.choice((None, "col1", "col1"))
@@ -259,17 +259,19 @@ def _deeds(  # noqa: C901 - a feature per branch
     lane = rng.choice(("bulk", "bulk", "interactive"))
     if "rivals" in features:
         places = [(tenants[0], f"document:{n}") for n in range(3)]
-    deeds: list[Deed] = []
+    deeds: list[ClientAction] = []
 
     def add(what: str, at: float | None = None, **details: object) -> None:
         tenant, subject = rng.choice(places)
         when = at if at is not None else rng.choice((rng.uniform(0.0, scenario.span), 0.01, 2.0))
         values = {"lane": lane, "collection": collection} | details
-        deeds.append(Deed(when, rng.randrange(scenario.clients), what, tenant, subject, **values))
+        deeds.append(ClientAction(when, rng.randrange(scenario.clients), what, tenant, subject, **values))
 
     size = "sliced" if "sliced" in features else rng.choice(("one", "one", "one", "sliced"))
     for tenant, subject in places:
-        deeds.append(Deed(0.0, 0, "request", tenant, subject, f"{size}:a", lane=lane, collection=collection))
+        deeds.append(
+            ClientAction(0.0, 0, "request", tenant, subject, f"{size}:a", lane=lane, collection=collection)
+        )
     for flavour in flavours:
         add("request", content=f"{flavour}:{rng.choice('ab')}", at=rng.uniform(0.0, 3.0))
     for what in ("cancel", "delete"):

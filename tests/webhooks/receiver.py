@@ -14,7 +14,7 @@ Act = int | str
 
 
 @dataclass(frozen=True)
-class Came:
+class ReceivedRequest:
     """One request as it came."""
 
     path: str
@@ -36,10 +36,10 @@ class Receiver:
     """
 
     def __init__(self) -> None:
-        self.came: list[Came] = []
+        self.came: list[ReceivedRequest] = []
         self.script: list[Act] = []
-        self.look: Callable[[Came], None] = lambda came: None
-        self.choose: Callable[[Came], Act] = lambda came: 200
+        self.look: Callable[[ReceivedRequest], None] = lambda came: None
+        self.choose: Callable[[ReceivedRequest], Act] = lambda came: 200
         self.released = threading.Event()
         self._lock = threading.Lock()
         outer = self
@@ -50,7 +50,7 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                outer.take(self, Came(self.path, headers, body))
+                outer.take(self, ReceivedRequest(self.path, headers, body))
 
             def do_GET(self) -> None:
                 raise AssertionError("a redirect was followed")
@@ -83,7 +83,7 @@ class Receiver:
         """The event ids in the order of their arrival."""
         return [each.id for each in list(self.came)]
 
-    def take(self, handler: BaseHTTPRequestHandler, came: Came) -> None:
+    def take(self, handler: BaseHTTPRequestHandler, came: ReceivedRequest) -> None:
         """One arrival: looked at, remembered, answered by the script."""
         self.look(came)
         with self._lock:

@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast.store.base.schema import runs
-from tests.api.house import House
-from tests.moving.carrying import exported
+from tests.api.install import ApiInstall
+from tests.moving.bundle_files import exported
 
 INSIDE = {"url": "http://127.0.0.1:9/told"}
 
@@ -16,7 +16,7 @@ def houses(database_url, tmp_path):
     made = []
 
     def opened(*, private):
-        made.append(House(database_url, tmp_path / "data", webhook_private=private))
+        made.append(ApiInstall(database_url, tmp_path / "data", webhook_private=private))
         return made[-1]
 
     yield opened
@@ -33,30 +33,30 @@ def asked(client, bundle, callback):
     ]
 
 
-def count(house):
-    return house.runtime.db.read(lambda tx: tx.execute(select(func.count()).select_from(runs)).scalar_one())
+def count(install):
+    return install.runtime.db.read(lambda tx: tx.execute(select(func.count()).select_from(runs)).scalar_one())
 
 
 def test_a_callback_inside_the_network_is_refused_with_the_request(houses):
     """Of a job, of an export and of an import alike: 400 `url_forbidden`, and nothing is left behind."""
-    house = houses(private=False)
-    house.client.indexed("The lighthouse keeper oils the great lamp before dusk.")
-    bundle = exported(house.client)
-    before = count(house)
-    for said in asked(house.client, bundle, INSIDE):
+    install = houses(private=False)
+    install.client.indexed("The lighthouse keeper oils the great lamp before dusk.")
+    bundle = exported(install.client)
+    before = count(install)
+    for said in asked(install.client, bundle, INSIDE):
         assert (said.status, said.code) == (400, "url_forbidden"), said.raw
         assert "HOLDFAST_WEBHOOK_PRIVATE" in said.json["error"]["message"]
-    assert count(house) == before
-    assert house.client.get("collections/new").status == 404
+    assert count(install) == before
+    assert install.client.get("collections/new").status == 404
 
 
 def test_where_it_is_allowed_each_of_them_calls_back(houses, receiver):
     """A job, an export and an import tell the address that they were given."""
-    house = houses(private=True)
-    house.client.indexed("The lighthouse keeper oils the great lamp before dusk.")
-    bundle = exported(house.client)
-    for said in asked(house.client, bundle, {"url": receiver.url}):
+    install = houses(private=True)
+    install.client.indexed("The lighthouse keeper oils the great lamp before dusk.")
+    bundle = exported(install.client)
+    for said in asked(install.client, bundle, {"url": receiver.url}):
         assert said.status == 202, said.raw
-    house.work()
+    install.work()
     kinds = [came.event["job"]["kind"] for came in receiver.came]
     assert sorted(kinds) == ["export", "import", "qa"]

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import cli
 from holdfast.chaos.brokers import RabbitBroker, RedisBroker
-from tests.worker.premises import Premises
+from tests.worker.install import WorkerInstall
 from tests.worker.programs import NURSERY
 
 SORTS = ("embedded", "redis", "rabbitmq")
@@ -23,27 +23,27 @@ def _nursery() -> Iterator[None]:
 
 
 @pytest.fixture
-def premises(sqlite_url: str, tmp_path: Path) -> Iterator[Premises]:
+def premises(sqlite_url: str, tmp_path: Path) -> Iterator[WorkerInstall]:
     """SQLite and the embedded broker."""
-    made = Premises(tmp_path, sqlite_url)
+    made = WorkerInstall(tmp_path, sqlite_url)
     yield made
     made.clear()
 
 
 @pytest.fixture
-def on_postgresql(postgresql_url: str, tmp_path: Path) -> Iterator[Premises]:
+def on_postgresql(postgresql_url: str, tmp_path: Path) -> Iterator[WorkerInstall]:
     """PostgreSQL and the embedded broker."""
-    made = Premises(tmp_path, postgresql_url)
+    made = WorkerInstall(tmp_path, postgresql_url)
     yield made
     made.clear()
 
 
 @pytest.fixture(scope="module")
-def shared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Premises]:
+def shared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerInstall]:
     """SQLite and the embedded broker, for all tests of a file."""
     folder = tmp_path_factory.mktemp("shared")
     shutil.copyfile(sqlite_template, folder / "holdfast.db")
-    made = Premises(folder, f"sqlite:///{folder}/holdfast.db")
+    made = WorkerInstall(folder, f"sqlite:///{folder}/holdfast.db")
     yield made
     made.clear()
 
@@ -75,9 +75,9 @@ def broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def everywhere(sqlite_url: str, tmp_path: Path, broker_url: str) -> Iterator[Premises]:
+def everywhere(sqlite_url: str, tmp_path: Path, broker_url: str) -> Iterator[WorkerInstall]:
     """SQLite and a broker of each sort."""
-    made = Premises(tmp_path, sqlite_url, broker_url)
+    made = WorkerInstall(tmp_path, sqlite_url, broker_url)
     yield made
     made.clear()
 

@@ -20,7 +20,7 @@ PROGRAM = Path(sys.executable).with_name("holdfast")
 _HEALTH = re.compile(r"health: http://127\.0\.0\.1:(\d+)")
 
 
-class Nursery:
+class ProcessGroup:
     """The process that programs are forked from; it is started with the first and ends with this one."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Nursery:
             self._process = None
 
 
-NURSERY = Nursery()
+NURSERY = ProcessGroup()
 
 
 class Program:

@@ -12,7 +12,7 @@ from holdfast.core.states import Status
 from holdfast.store.protocol import workers
 from holdfast.worker import brokers, queues
 from holdfast.worker.brokers import Tuning
-from tests.worker.premises import Premises
+from tests.worker.install import WorkerInstall
 
 
 def celery_headers(task, **changes):
@@ -103,7 +103,7 @@ def test_a_queue_of_another_shape_does_not_become_a_crash_loop(rabbit_broker, sq
     name = queues.name("bulk")
     path = f"/api/queues/{rabbit_broker.vhost}/{name}"
     rabbit_broker._ask("PUT", path, {"durable": True, "arguments": {"x-queue-type": "classic"}})
-    premises = Premises(tmp_path, sqlite_url, rabbit_broker.url)
+    premises = WorkerInstall(tmp_path, sqlite_url, rabbit_broker.url)
     try:
         worker = premises.start("worker", "-c", "1")
         worker.says("PRECONDITION_FAILED(?s:.)*delete that queue(?s:.)*PRECONDITION_FAILED")

@@ -14,7 +14,7 @@ from holdfast.cli import worker_command
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.states import Status
 from holdfast.worker import preflight, run
-from tests.worker.premises import KINDS
+from tests.worker.install import KINDS
 
 USAGE, NOT_READY = 2, 4
 

@@ -14,7 +14,7 @@ from holdfast.core.records import Spent
 from holdfast.ledger.pay import Call
 from holdfast.store.base.schema import calls
 from holdfast.testing import meter_answers
-from tests.conformance.ledger.till import CENT, Hand, embed
+from tests.conformance.ledger.metered_ledger import CENT, PayingWorker, embed
 
 
 @pytest.mark.g5
@@ -195,7 +195,7 @@ def test_what_was_paid_is_kept_even_if_the_worker_was_superseded(unkeyed):
 
     with faults.armed(supersede):
         unkeyed.pay(hand, "chunk-01")
-    newer = unkeyed.pay(Hand(unkeyed.world.claim()), "chunk-01")
+    newer = unkeyed.pay(PayingWorker(unkeyed.world.claim()), "chunk-01")
     assert newer.spent == Spent(reused_calls=1, saved=CENT)
     assert unkeyed.meter.totals().charges == 1
 
@@ -211,7 +211,7 @@ def test_a_crash_after_settling_pays_nothing_again(unkeyed):
 @pytest.mark.g5
 def test_slices_that_share_a_text_count_it_as_paid_once(unkeyed):
     """The sums of a run add up to its bill: one slice paid, the other saved."""
-    one, two = (Hand(claim) for claim in unkeyed.world.sliced(2))
+    one, two = (PayingWorker(claim) for claim in unkeyed.world.sliced(2))
     spent = unkeyed.pay(one, "chunk-01").spent + unkeyed.pay(two, "chunk-01").spent
     assert spent == Spent(1, 1, 2, CENT, CENT)
     assert [row[2] for row in unkeyed.bill()] == [CENT]

@@ -13,7 +13,7 @@ from holdfast.ledger.pay import Call
 from holdfast.store.base.schema import budgets as budget_table
 from holdfast.store.base.schema import charges
 from holdfast.store.money import billing, budgets, orders
-from tests.conformance.ledger.till import CENT, embed
+from tests.conformance.ledger.metered_ledger import CENT, embed
 
 
 def test_a_budget_covers_exactly_what_it_says(till):

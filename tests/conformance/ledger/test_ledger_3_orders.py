@@ -10,7 +10,7 @@ from holdfast.core.errors import MustWaitError, ProviderRefusedError, WorkError
 from holdfast.store.base.schema import orders as order_table
 from holdfast.store.base.schema import throttles
 from holdfast.store.money import orders
-from tests.conformance.ledger.till import CENT
+from tests.conformance.ledger.metered_ledger import CENT
 
 
 @pytest.mark.g5

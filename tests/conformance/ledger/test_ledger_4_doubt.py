@@ -11,7 +11,7 @@ from holdfast.store.base.schema import calls
 from holdfast.store.base.schema import orders as order_table
 from holdfast.store.money import calls as call_rows
 from holdfast.store.money import orders
-from tests.conformance.ledger.till import CENT
+from tests.conformance.ledger.metered_ledger import CENT
 
 RECEIPT = orders.Receipt([b"late"], [2], [CENT], "test-1")
 

@@ -9,7 +9,7 @@ from holdfast.core.records import Spent
 from holdfast.store.base.schema import calls
 from holdfast.store.money import orders
 from tests.conformance.conftest import cut
-from tests.conformance.ledger.till import CENT
+from tests.conformance.ledger.metered_ledger import CENT
 
 
 def test_a_payment_on_board_is_two_transactions(on_board):

@@ -18,7 +18,7 @@ from holdfast.store.base.schema import calls, carriers, duties
 from holdfast.store.money import calls as call_rows
 from holdfast.store.money import orders
 from holdfast.store.protocol import claims
-from tests.conformance.ledger.till import CENT, Hand, embed
+from tests.conformance.ledger.metered_ledger import CENT, PayingWorker, embed
 
 pytestmark = pytest.mark.g5
 
@@ -54,7 +54,7 @@ def test_an_order_is_waited_for_though_its_task_was_let_go_of(afar):
     hand = afar.hand()
     order = in_flight(afar, hand)
     claims.release(afar.db, hand.claim, "draining")
-    assert waits(afar, Hand(afar.world.claim(owner="next")))
+    assert waits(afar, PayingWorker(afar.world.claim(owner="next")))
     assert orders.recover(afar.db, order) is CallState.SENT
     assert afar.meter.totals().exchanges == 0
 

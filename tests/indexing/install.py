@@ -1,4 +1,4 @@
-"""A house of documents: one database, one shelf, a metering provider, and engines that do the work."""
+"""An installation that indexes: one database, one shelf, a metering provider, and engines that do the work."""
 
 import contextlib
 import io
@@ -57,7 +57,7 @@ class Asking(Parser):
         return cut
 
 
-class House:
+class IndexingInstall:
     """Everything of an installation in one process. What was paid is what the meter says."""
 
     def __init__(self, url: str, folder: Path, meter: Meter, parser: Parser, **choices: Any) -> None:

@@ -13,8 +13,8 @@ from holdfast import bootstrap
 from holdfast.store.base.schema import job_results
 from holdfast.store.protocol import prune
 from holdfast.testing.meter import Meter
-from tests.api.house import Client
-from tests.api.house import House as ApiHouse
+from tests.api.install import Client
+from tests.api.install import JobsInstall as ApiInstall
 
 FINAL = {"success", "failed", "cancelled", "superseded"}
 
@@ -48,7 +48,7 @@ class Author:
         }
 
 
-class House(ApiHouse):
+class JobsInstall(ApiInstall):
     """An installation whose language model is a meter."""
 
     def __init__(self, url: str, folder: Path, meter: Meter, author: Author, **more: Any) -> None:
@@ -89,12 +89,12 @@ def ask(client: Client, kind: str = "qa", *, to: str = "collections/shelf", **pa
     return client.post(f"{to}/jobs", {"kind": kind, "params": params, **more}, headers=headers)
 
 
-def done(house: House, kind: str = "qa", **params: Any) -> Any:
+def done(install: JobsInstall, kind: str = "qa", **params: Any) -> Any:
     """The job, carried out to its end, with its results."""
-    said = ask(house.client, kind, **params)
+    said = ask(install.client, kind, **params)
     assert said.status == 202, said.raw
-    house.work()
-    return job(house.client, said.json["job_id"])
+    install.work()
+    return job(install.client, said.json["job_id"])
 
 
 def job(client: Client, job_id: str) -> Any:
@@ -128,7 +128,7 @@ def paragraphs(name: str, count: int) -> str:
     )
 
 
-def kept_rows(house: House) -> int:
+def kept_rows(install: JobsInstall) -> int:
     """How many results are in the table, whoever may read them."""
     count = select(func.count()).select_from(job_results)
-    return house.runtime.db.read(lambda tx: tx.execute(count).scalar_one())
+    return install.runtime.db.read(lambda tx: tx.execute(count).scalar_one())

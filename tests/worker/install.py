@@ -28,7 +28,7 @@ KINDS = "tests.worker.kinds:kinds"
 QUICK = {"HOLDFAST_SWEEP_INTERVAL": "0.3"}
 
 
-class Premises:
+class WorkerInstall:
     """Where a test lives. Everything that it started is gone at its end."""
 
     def __init__(self, folder: Path, database_url: str, broker_url: str | None = None) -> None:

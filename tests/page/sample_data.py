@@ -15,9 +15,9 @@ from sqlalchemy import select, update
 from holdfast.chaos.waiting import until
 from holdfast.store.base.database import Database
 from holdfast.store.base.schema import charges, tasks
-from tests.api.house import form
+from tests.api.install import form
 from tests.documents import pdfs
-from tests.page.reader import SECONDS, Api
+from tests.page.browser_user import SECONDS, Api
 
 SAMPLE = Path(__file__).parents[2] / "src/holdfast/cli/sample"
 THINGS = (

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from holdfast.testing.meter import Meter
-from tests.worker.premises import Premises
+from tests.worker.install import WorkerInstall
 from tests.worker.programs import Program
 
 FLAGS = (
@@ -13,12 +13,12 @@ FLAGS = (
 LEASE = {"lease_ttl": "3", "lease_renew_every": "0.7", "sweep_interval": "0.3"}
 
 
-class Stand:
+class LiveService:
     """An installation on the embedded default, as `holdfast api` and `holdfast worker` make it."""
 
     def __init__(self, folder: Path, *, meter: Meter | None = None, model: bool = False) -> None:
         self.meter = (meter or Meter(honour_keys=True)).start()
-        self.premises = Premises(folder, f"sqlite:///{folder}/data/holdfast.db")
+        self.premises = WorkerInstall(folder, f"sqlite:///{folder}/data/holdfast.db")
         provider = self.meter.base_url
         self.changes = {
             **LEASE,

@@ -27,7 +27,7 @@ PREFIX = "/api/v1"
 
 
 @dataclass(frozen=True)
-class Said:
+class ApiResponse:
     """An answer: its status, its headers, and its body as JSON if it is."""
 
     status: int
@@ -50,8 +50,8 @@ class Said:
 class Client:
     """Somebody who calls the API. Every answer is held against what OpenAPI says of its route."""
 
-    def __init__(self, house: "House", key: str | None = None) -> None:
-        self.house, self.key = house, key
+    def __init__(self, install: "ApiInstall", key: str | None = None) -> None:
+        self.install, self.key = install, key
 
     def call(
         self,
@@ -62,35 +62,35 @@ class Client:
         headers: dict[str, str] | None = None,
         raw: bytes | None = None,
         may_fail: bool = False,
-    ) -> Said:
+    ) -> ApiResponse:
         sent = dict(headers or {})
         if self.key is not None:
             sent.setdefault("X-API-Key", self.key)
         if body is not None:
             raw = json.dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
-        connection = HTTPConnection("127.0.0.1", self.house.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.install.port, timeout=30)
         with contextlib.closing(connection):
             connection.request(method, path if path.startswith("/") else f"{PREFIX}/{path}", raw, sent)
             answer = connection.getresponse()
             found = {name.lower(): value for name, value in answer.getheaders()}
-            said = Said(answer.status, found, answer.read())
+            said = ApiResponse(answer.status, found, answer.read())
         assert may_fail or said.status != 500, said.raw
-        self.house.hold_against_openapi(method, path, said)
+        self.install.hold_against_openapi(method, path, said)
         return said
 
-    def get(self, path: str, **more: Any) -> Said:
+    def get(self, path: str, **more: Any) -> ApiResponse:
         return self.call("GET", path, **more)
 
-    def post(self, path: str, body: Any = None, **more: Any) -> Said:
+    def post(self, path: str, body: Any = None, **more: Any) -> ApiResponse:
         return self.call("POST", path, body, **more)
 
-    def put(self, path: str, body: Any = None, **more: Any) -> Said:
+    def put(self, path: str, body: Any = None, **more: Any) -> ApiResponse:
         return self.call("PUT", path, body, **more)
 
     def upload(
         self, path: str, content: bytes, name: str = "a.txt", *, method: str = "POST", **more: Any
-    ) -> Said:
+    ) -> ApiResponse:
         headers = more.pop("headers", {})
         boundary = secrets.token_hex(8)
         head = {"Content-Type": f"multipart/form-data; boundary={boundary}", **headers}
@@ -111,7 +111,7 @@ class Client:
     def indexed(self, text: str, **more: Any) -> Any:
         """The document, published."""
         made = self.text(text, **more)
-        self.house.work()
+        self.install.work()
         return self.get(f"documents/{made['id']}").json
 
 
@@ -129,13 +129,13 @@ _DESCRIBED: dict[str, Any] = {}
 
 
 def _openapi(made: FastAPI) -> dict[str, Any]:
-    """The description of the API, made once: it is the same for every house, and takes a while."""
+    """The description of the API, made once: it is the same for every installation, and takes a while."""
     if not _DESCRIBED:
         _DESCRIBED.update(made.openapi())
     return _DESCRIBED
 
 
-class Prompt(server.ApiServer):
+class PromptServer(server.ApiServer):
     """Begins to end when it is told to: Uvicorn looks ten times a second, and hundreds of houses end."""
 
     _told: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
@@ -156,7 +156,7 @@ class Prompt(server.ApiServer):
                 loop.call_soon_threadsafe(told.set)
 
 
-class House:
+class ApiInstall:
     """One database, one API on a port of its own, one worker."""
 
     def __init__(self, url: str, folder: Path, **more: Any) -> None:
@@ -168,7 +168,7 @@ class House:
         self.access = Access(self.runtime.db)
         self.built = app.build(self.runtime)
         self.openapi = self.described()
-        self.server = Prompt(self.built)
+        self.server = PromptServer(self.built)
         self._listening = server.bound("127.0.0.1", 0)
         self.port = self._listening.getsockname()[1]
         self._thread = threading.Thread(target=self.server.run, args=([self._listening],))
@@ -219,7 +219,7 @@ class House:
             for method in methods:
                 yield method.upper(), path
 
-    def hold_against_openapi(self, method: str, path: str, said: Said) -> None:
+    def hold_against_openapi(self, method: str, path: str, said: ApiResponse) -> None:
         """An error has the one shape; any other answer is documented with its status and its fields."""
         if said.status >= 400:
             if not path.startswith("/readyz"):

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from tests.simulation.processes import Town
+from tests.simulation.processes import Cluster
 from tests.simulation.scenario import Fault
 from tests.simulation.storage import lost
 from tests.simulation.world import Actor, Process, World
@@ -10,12 +10,12 @@ from tests.simulation.world import Actor, Process, World
 FLAKY = 0.05
 
 
-class Weather:
+class FaultInjector:
     """Carries out the faults of a scenario until the world is calm."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.town: Town | None = None
+        self.town: Cluster | None = None
         self.down_until = 0.0
         self._at_points: dict[str, list[Fault]] = {}
         self._at_steps: dict[int, Fault] = {}

@@ -5,14 +5,14 @@ import json
 import zipfile
 from typing import Any
 
-from tests.api.house import Client, Said
+from tests.api.install import ApiResponse, Client
 
 
 def exported(client: Client, where: str = "shelf") -> bytes:
     """The bundle of a collection."""
     said = client.post(f"collections/{where}/export")
     assert said.status == 202, said.raw
-    client.house.work()
+    client.install.work()
     got = client.get(f"jobs/{said.json['job_id']}/file")
     assert got.status == 200, client.get(f"jobs/{said.json['job_id']}").raw
     return got.raw
@@ -22,11 +22,11 @@ def brought(client: Client, bundle: bytes, **fields: Any) -> Any:
     """The import of a bundle, carried out: the job with its totals."""
     said = client.upload("imports", bundle, "shelf.zip", **fields)
     assert said.status == 202, said.raw
-    client.house.work()
+    client.install.work()
     return told(client, said)
 
 
-def told(client: Client, said: Said) -> Any:
+def told(client: Client, said: ApiResponse) -> Any:
     found = client.get(f"jobs/{said.json['job_id']}").json
     return {**found["job"], "totals": found["totals"]}
 

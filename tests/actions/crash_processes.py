@@ -26,7 +26,7 @@ from tests.races import actor
 
 # There is one such server in a process; whoever asks last says what it has imported, so all of it is named.
 CONTEXT = actor.CONTEXT
-CONTEXT.set_forkserver_preload(["pytest", "tests.races.actor", "tests.actions.cast"])
+CONTEXT.set_forkserver_preload(["pytest", "tests.races.actor", "tests.actions.crash_processes"])
 TENANTS = ("one", "two")
 SECRET = "a secret of the receiver"
 DEADLINE = 120.0
@@ -83,7 +83,7 @@ def tell(db: Database, receiver: str) -> None:
         actions.add_action(db, kind="note", options={}, pipeline="note@1", token="note", **about)
 
 
-class Asker:
+class Requester:
     """Whoever asks for what there is to tell of: under names of its own, a little more in each turn."""
 
     def __init__(self, worker: Engine, receiver: str, number: int) -> None:
@@ -118,7 +118,7 @@ class Asker:
 
 def live(worker: Engine, receiver: str, number: int, turns: Sequence[int]) -> None:
     """In each turn: tell the collections what to do, ask for more, and work until nothing is due."""
-    asker = Asker(worker, receiver, number)
+    asker = Requester(worker, receiver, number)
     with worker:
         for turn in turns:
             tell(worker.db, receiver)

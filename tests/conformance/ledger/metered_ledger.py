@@ -24,7 +24,7 @@ PRICES = PriceTable("test-1", {"small": Price(10 * MILLION), "talker": Price(10 
 CENT = 20  # what each text of eight characters costs by PRICES: two tokens
 
 
-class Hand:
+class PayingWorker:
     """A worker's hold on its task, as the ledger sees it."""
 
     def __init__(self, claim):
@@ -64,7 +64,7 @@ def embed(text, model="small", **params):
     return Call("meter", "embeddings", model, text, params)
 
 
-class Till:
+class MeteredLedger:
     """Workers that pay at one meter."""
 
     def __init__(self, world, meter, stack, **profile):
@@ -84,7 +84,7 @@ class Till:
         return Ledger(self.db, ThreadHost(), {"meter": Witness(provider, self.sent)}, PRICES, rules)
 
     def hand(self, subject="document:1", **changes):
-        return Hand(self.world.start(subject=subject, **changes))
+        return PayingWorker(self.world.start(subject=subject, **changes))
 
     def pay(self, hand, *texts, ledger=None, counted=None):
         return (ledger or self.ledger()).pay(hand, [embed(text) for text in texts], counted)
@@ -107,7 +107,7 @@ class Till:
         self.world.lapse(hand.claim)
         self.fall_silent(12.0)
         duties.expire(self.db, cap=9)
-        return Hand(self.world.claim(owner="successor"))
+        return PayingWorker(self.world.claim(owner="successor"))
 
     def orders(self, *columns):
         found = self.world.rows(select(orders).order_by(orders.c.created_at))

@@ -8,7 +8,7 @@ from holdfast.store.protocol import workers
 from holdfast.store.protocol.workers import Worker, WorkerState
 
 
-class Staff:
+class BackgroundWorker:
     """Works off what is due until it is told to stop."""
 
     def __init__(self):
