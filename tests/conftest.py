@@ -188,22 +188,22 @@ class Slate:
     @staticmethod
     def _tables(connection: psycopg.Connection) -> list[str]:
         # Columns and revision too, so that a test of migrations cannot leave another shape behind.
-        found = connection.execute(
+        result = connection.execute(
             "SELECT table_name || '.' || column_name FROM information_schema.columns"
             " WHERE table_schema = 'public'"
             " UNION ALL SELECT version_num FROM holdfast_version ORDER BY 1"
         )
-        return [row[0] for row in found]
+        return [row[0] for row in result]
 
     @staticmethod
     def _wipe(connection: psycopg.Connection) -> None:
-        found = connection.execute(
+        result = connection.execute(
             "SELECT relname, pg_relation_size(oid) FROM pg_class"
             " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'holdfast_version'"
         ).fetchall()
         emptied = [
             f'TRUNCATE "{name}" CASCADE' if size > 1_000_000 else f'DELETE FROM "{name}"'
-            for name, size in found
+            for name, size in result
         ]
         with connection.transaction():
             connection.execute("SET LOCAL session_replication_role = replica")  # no foreign keys while wiping

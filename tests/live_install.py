@@ -36,8 +36,8 @@ def mill(
     """The runtime, and what starts a worker; the collection `shelf` holds the uploads, indexed. The settings
     given are those of its workers, too, whose leases run out soon.
     """
-    given = {"data_dir": folder / "data", "lease_ttl": 4, "sweep_interval": 1, **mine}
-    for name, value in given.items():
+    values = {"data_dir": folder / "data", "lease_ttl": 4, "sweep_interval": 1, **mine}
+    for name, value in values.items():
         monkeypatch.setenv(f"HOLDFAST_{name.upper()}", str(value))
     loaded = settings.load()
     with contextlib.ExitStack() as undo:

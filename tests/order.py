@@ -43,8 +43,8 @@ def spread(items: list[pytest.Item]) -> list[pytest.Item]:
         files.setdefault(item.nodeid.partition("::")[0], []).append(item)
     lengthy = [name for name in LENGTHY if name in files]
     others = sorted(files.keys() - set(lengthy), key=lambda name: (-len(files[name]), name))
-    found: list[str] = []
+    values: list[str] = []
     while lengthy or others:
-        found += [*lengthy[:1], *others[:BETWEEN]]
+        values += [*lengthy[:1], *others[:BETWEEN]]
         lengthy, others = lengthy[1:], others[BETWEEN:]
-    return [item for name in found for item in files[name]]
+    return [item for name in values for item in files[name]]

@@ -33,7 +33,7 @@ class Clients:
         self.broken: list[str] = []
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._live, args=(place,)) for place in range(number)]
+        self._threads = [threading.Thread(target=self._live, args=(position,)) for position in range(number)]
 
     def __enter__(self) -> Self:
         self.service.client.collection(self.to)
@@ -47,15 +47,15 @@ class Clients:
             thread.join(2 * LONGEST)
 
     def _live(self, place: int) -> None:
-        turn = 0
+        step = 0
         while not self._over.is_set():
-            turn += 1
-            text = f"Client {place} has written text number {turn}."
-            made = self._ask("upload", f"collections/{self.to}/documents", {"text": text, "title": text})
-            if made is not None:
+            step += 1
+            text = f"Client {place} has written text number {step}."
+            created = self._ask("upload", f"collections/{self.to}/documents", {"text": text, "title": text})
+            if created is not None:
                 with self._lock:
-                    self.accepted[text] = made["document"]["id"]
-                self._ask("again", f"documents/{made['document']['id']}/index", {"mode": "retry"})
+                    self.accepted[text] = created["document"]["id"]
+                self._ask("again", f"documents/{created['document']['id']}/index", {"mode": "retry"})
             self._over.wait(PACE)
 
     def _ask(self, what: str, path: str, body: dict[str, Any]) -> Any:

@@ -67,8 +67,8 @@ class RabbitMQ:
         self.entry = rabbitmq.start(self._folder, lambda _: None)
         self.url = self.entry["url"]
         self.management = self.entry["management"]
-        told = Path(f"/proc/{self.entry['pid']}/environ").read_bytes().decode().split("\0")
-        self._environment = dict(line.split("=", 1) for line in told if "=" in line)
+        folder = Path(f"/proc/{self.entry['pid']}/environ").read_bytes().decode().split("\0")
+        self._environment = dict(line.split("=", 1) for line in folder if "=" in line)
 
     def stop(self) -> None:
         """It is down, without a chance to put its queues in order; its data stays."""
@@ -80,9 +80,9 @@ class RabbitMQ:
         pidfile.unlink(missing_ok=True)
         spawn([program("rabbitmq-server")], log, self._environment)
         until(lambda: rabbitmq.healthy(self.entry), BACK_WITHIN, "RabbitMQ does not come back")
-        found = identify(int(pidfile.read_text()))
-        assert found is not None
-        self.entry |= _entry(found)
+        result = identify(int(pidfile.read_text()))
+        assert result is not None
+        self.entry |= _entry(result)
 
     def close(self) -> None:
         """It is down and its data is gone."""
@@ -121,9 +121,9 @@ class PostgreSQL:
             return postgresql._as(user, [programs / "pg_ctl", *words]).returncode == 0
 
         until(started, BACK_WITHIN, "PostgreSQL does not come back", every=0.5)
-        found = identify(int((data / "postmaster.pid").read_text().split()[0]))
-        assert found is not None
-        self._entry |= _entry(found)
+        result = identify(int((data / "postmaster.pid").read_text().split()[0]))
+        assert result is not None
+        self._entry |= _entry(result)
 
     def close(self) -> None:
         """It is down and its data is gone."""
@@ -133,9 +133,9 @@ class PostgreSQL:
 
 
 def _folder() -> Path:
-    made = Path(tempfile.mkdtemp(prefix="holdfast-acceptance-"))
-    made.chmod(0o711)  # PostgreSQL's user passes through
-    return made
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-acceptance-"))
+    folder.chmod(0o711)  # PostgreSQL's user passes through
+    return folder
 
 
 def _process(entry: dict[str, Any]) -> Process:

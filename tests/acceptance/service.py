@@ -59,27 +59,27 @@ class Service:
         return self._undo.enter_context(Proxy(*stacks.host_and_port(url)))
 
     def _places(self) -> dict[str, str]:
-        made = {}
+        created = {}
         if self.broker is not None:
-            made["HOLDFAST_BROKER_URL"] = stacks.through(self.stack.broker.url, self.broker.port)
+            created["HOLDFAST_BROKER_URL"] = stacks.through(self.stack.broker.url, self.broker.port)
         if self.database is not None:
-            made["HOLDFAST_DATABASE_URL"] = stacks.through(self.stack.database_url, self.database.port)
-        return made
+            created["HOLDFAST_DATABASE_URL"] = stacks.through(self.stack.database_url, self.database.port)
+        return created
 
     def _provider(self) -> dict[str, str]:
-        made = {"HOLDFAST_WEBHOOK_PRIVATE": "true", "HOLDFAST_EMBEDDING_MODEL": MODEL}
+        created = {"HOLDFAST_WEBHOOK_PRIVATE": "true", "HOLDFAST_EMBEDDING_MODEL": MODEL}
         for name in ("EMBEDDING", "LLM"):
-            made[f"HOLDFAST_{name}_PROVIDER"] = "openai"
-            made[f"HOLDFAST_{name}_BASE_URL"] = self.meter.base_url
-            made[f"HOLDFAST_{name}_API_KEY"] = "meter"
-            made[f"HOLDFAST_{name}_KEY_RETENTION"] = "86400" if self.meter.honour_keys else "0"
-        return made
+            created[f"HOLDFAST_{name}_PROVIDER"] = "openai"
+            created[f"HOLDFAST_{name}_BASE_URL"] = self.meter.base_url
+            created[f"HOLDFAST_{name}_API_KEY"] = "meter"
+            created[f"HOLDFAST_{name}_KEY_RETENTION"] = "86400" if self.meter.honour_keys else "0"
+        return created
 
     def _openapi(self) -> dict[str, Any]:
         with contextlib.closing(HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
             connection.request("GET", f"{PREFIX}/openapi.json")
-            found: dict[str, Any] = json.loads(connection.getresponse().read())
-        return found
+            body: dict[str, Any] = json.loads(connection.getresponse().read())
+        return body
 
     def __enter__(self) -> Self:
         return self
@@ -125,8 +125,8 @@ class Service:
         """The document, when its indexing has ended."""
 
         def shown() -> Any:
-            found = self.document(document_id)
-            return found if found["index_status"] in ENDED else None
+            document = self.document(document_id)
+            return document if document["index_status"] in ENDED else None
 
         return self.wait(shown, f"document {document_id} ends")
 
@@ -134,9 +134,9 @@ class Service:
         """A document whose one order is at the provider, and is held there until `meter.release`."""
         self.meter.wait_idle()
         self.meter.hold("before")
-        made = self.client.text(text, to=to)
+        response = self.client.text(text, to=to)
         self.meter.wait_open(timeout=DONE_WITHIN)
-        return made
+        return response
 
 
 def at_once(number: int, do: Callable[[int], ApiResponse]) -> Sequence[ApiResponse]:
@@ -148,11 +148,11 @@ def at_once(number: int, do: Callable[[int], ApiResponse]) -> Sequence[ApiRespon
         start.wait(30)
         answers[place] = do(place)
 
-    threads = [threading.Thread(target=ask, args=(place,)) for place in range(number)]
+    threads = [threading.Thread(target=ask, args=(position,)) for position in range(number)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    found = [each for each in answers if each is not None]
-    assert len(found) == number, "somebody was not answered"
-    return found
+    items = [each for each in answers if each is not None]
+    assert len(items) == number, "somebody was not answered"
+    return items

@@ -26,14 +26,14 @@ def faults(stack: Stack, meter: Meter, rng: random.Random, turns: int = TURNS) -
         else:
             ways += [lambda: _restart_broker(service, rng), lambda: _restart_database(service, rng)]
         with Clients(service) as clients:
-            for turn in range(turns):
+            for step in range(turns):
                 before = clients.count()
-                ways[turn % len(ways)]()
+                ways[step % len(ways)]()
                 service.wait(lambda: clients.count() > before + 9, "clients are answered")  # noqa: B023 - ends here
         clients.judge()
         taken = oracle.charges(meter.log())
-        told = f"{len(clients.accepted)} uploads, {clients.count(503)} times 503"
-        return Figures(taken.total(), len(taken), notes=(told,))
+        text = f"{len(clients.accepted)} uploads, {clients.count(503)} times 503"
+        return Figures(taken.total(), len(taken), notes=(text,))
 
 
 def _kill(service: Service, rng: random.Random) -> None:
@@ -57,7 +57,7 @@ def _restart_database(service: Service, rng: random.Random) -> None:
 
 
 def _pause(service: Service, rng: random.Random) -> None:
-    """A while in which a server is away; sometimes a worker goes as well."""
+    """A while in which a server is down; sometimes a worker goes as well."""
     if rng.random() < 0.5:
         _kill(service, rng)
     service.linger(rng.uniform(*AWAY))

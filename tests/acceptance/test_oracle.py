@@ -61,11 +61,11 @@ def but(**changes):
 
 def test_a_world_without_breach():
     """Nothing is said against a run that was accepted, paid once and published whole."""
-    asked = [ACCEPTED]
-    assert not oracle.lost(GOOD, asked)
-    assert not oracle.wrong(GOOD, asked)
+    items = [ACCEPTED]
+    assert not oracle.lost(GOOD, items)
+    assert not oracle.wrong(GOOD, items)
     assert not oracle.overcharged(GOOD, exact=True)
-    assert not oracle.unexplained(GOOD, asked)
+    assert not oracle.unexplained(GOOD, items)
     assert not oracle.left_over(GOOD, {"holdfast.bulk": oracle.MOST_OUTSTANDING})
 
 
@@ -174,8 +174,8 @@ def test_a_recovery_that_came_late():
 
 def test_a_refusal_without_a_reason():
     """Each refused request has its own line in the journal: one line for two refusals is not enough."""
-    told = noted(2, "request", "duplicate:in_progress")
-    world = but(journal=[*GOOD.journal, told])
+    output = noted(2, "request", "duplicate:in_progress")
+    world = but(journal=[*GOOD.journal, output])
     assert not oracle.unexplained(world, [ACCEPTED, DUPLICATE])
     assert oracle.unexplained(world, [ACCEPTED, DUPLICATE, DUPLICATE])
     assert oracle.unexplained(GOOD, [DUPLICATE])

@@ -27,10 +27,10 @@ def service(request, require):
     with (
         stacks.opened(all_servers(), request.param) as stack,
         Meter(honour_keys=True, chat=Author()) as meter,
-        Service(stack, meter) as made,
+        Service(stack, meter) as created,
     ):
-        made.worker().ready()
-        yield made
+        created.worker().ready()
+        yield created
 
 
 @pytest.fixture(autouse=True)
@@ -46,17 +46,17 @@ def test_what_is_uploaded_is_found(service):
     text = b"The lighthouse keeper counts the herons."
     said = client.upload("collections/found/documents", text, "lighthouse.txt")
     assert (said.status, said.json["disposition"]) == (202, "accepted")
-    made = service.ended(said.json["document"]["id"])
-    assert (made["index_status"], made["published_generation"], made["title"]) == (
+    created = service.ended(said.json["document"]["id"])
+    assert (created["index_status"], created["published_generation"], created["title"]) == (
         "success",
         1,
         "lighthouse.txt",
     )
     (hit,) = client.get("search?collection=found&q=herons").json["hits"]
-    assert hit["document_id"] == made["id"]
+    assert hit["document_id"] == created["id"]
     again = client.upload("collections/found/documents", text, "copy.txt")
     assert (again.status, again.json["disposition"]) == (200, "unchanged")
-    assert again.json["document"]["id"] == made["id"]
+    assert again.json["document"]["id"] == created["id"]
     assert service.meter.charges_of(text.decode()) == 1
 
 
@@ -66,19 +66,19 @@ def test_what_is_uploaded_is_found(service):
 def test_of_eight_who_click_at_once_one_is_taken(service):
     """The others are told what is under way; the work that was cancelled before is not paid again."""
     client, text = service.client, "Eight people want this at once."
-    made = service.held(text, to="clicks")
-    said = client.post(f"documents/{made['id']}/cancel")
+    created = service.held(text, to="clicks")
+    said = client.post(f"documents/{created['id']}/cancel")
     assert (said.status, said.json["document"]["index_status"]) == (200, "not_indexed")
-    told = at_once(8, lambda _: client.post(f"documents/{made['id']}/index", {"mode": "retry"}))
-    (taken,) = [each for each in told if each.status == 202]
-    refused = [each for each in told if each.status == 409]
+    output = at_once(8, lambda _: client.post(f"documents/{created['id']}/index", {"mode": "retry"}))
+    (taken,) = [each for each in output if each.status == 202]
+    refused = [each for each in output if each.status == 409]
     assert len(refused) == 7
     for each in refused:
         error = each.json["error"]
         assert (error["code"], error["active"]["run_id"]) == ("duplicate", taken.json["run"]["id"])
         assert "already in progress" in error["message"]
     service.meter.release()
-    assert service.ended(made["id"])["index_status"] == "success"
+    assert service.ended(created["id"])["index_status"] == "success"
     assert service.meter.charges_of(text) == 1
     line = client.get("bill?by=collection").json["lines"]
     assert [each["refused_duplicates"] for each in line if each["about"] == "clicks"] == [7]
@@ -88,9 +88,9 @@ def test_of_eight_who_click_at_once_one_is_taken(service):
 def test_of_eight_who_upload_the_same_one_document_comes(service):
     """All are told of the same one."""
     service.client.collection("same")
-    told = at_once(8, lambda _: service.client.upload("collections/same/documents", b"Eight times."))
-    assert sorted(each.status for each in told) == [200] * 7 + [202]
-    (one,) = {each.json["document"]["id"] for each in told}
+    output = at_once(8, lambda _: service.client.upload("collections/same/documents", b"Eight times."))
+    assert sorted(each.status for each in output) == [200] * 7 + [202]
+    (one,) = {each.json["document"]["id"] for each in output}
     assert service.ended(one)["index_status"] == "success"
     assert service.meter.charges_of("Eight times.") == 1
 
@@ -100,13 +100,13 @@ def test_of_eight_who_upload_the_same_one_document_comes(service):
 def test_what_is_deleted_while_it_is_indexed_never_comes_back(service):
     """Neither itself nor anything of it, though its order was at the provider."""
     client = service.client
-    made = service.held("A secret about walruses.", to="deleted")
-    assert client.call("DELETE", f"documents/{made['id']}").status == 204
+    created = service.held("A secret about walruses.", to="deleted")
+    assert client.call("DELETE", f"documents/{created['id']}").status == 204
     service.meter.release()
     service.meter.wait_idle()
     after = client.text("Something about walruses that may stay.", to="deleted")
     assert service.ended(after["id"])["index_status"] == "success"
-    assert client.get(f"documents/{made['id']}").status == 404
+    assert client.get(f"documents/{created['id']}").status == 404
     hits = client.get("search?collection=deleted&q=walruses").json["hits"]
     assert [each["document_id"] for each in hits] == [after["id"]]
 
@@ -114,13 +114,13 @@ def test_what_is_deleted_while_it_is_indexed_never_comes_back(service):
 @pytest.mark.g5
 def test_whoever_is_called_back_may_start_the_next_at_once(service):
     """The callback is signed, and comes when the job is over and its place is free."""
-    client, asked = service.client, []
+    client, requested = service.client, []
     service.ended(client.text("Herons eat fish. Walruses eat clams.", to="jobs")["id"])
     with Receiver() as receiver:
 
         def look(came):
             job = client.get(f"jobs/{came.event['job']['id']}").json["job"]
-            asked.append(
+            requested.append(
                 (job["state"], client.post("collections/jobs/jobs", {"kind": "qa", "mode": "force"}))
             )
 
@@ -129,7 +129,7 @@ def test_whoever_is_called_back_may_start_the_next_at_once(service):
         said = client.post("collections/jobs/jobs", {"kind": "qa", "callback": callback})
         assert said.status == 202
         service.wait(lambda: receiver.came, "the receiver is called")
-    (state, following) = asked[0]
+    (state, following) = requested[0]
     assert (state, following.status) == ("success", 202), following.raw
     names = {}
     exec(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0], names)
@@ -147,11 +147,11 @@ def test_work_over_its_budget_waits_and_ends_when_that_is_raised(service):
     client.collection("budget")
     scope = {"scope": "collection:budget"}
     assert client.put("budgets", scope | {"hard": 3 * TOKEN}).status == 200
-    made = client.text(text, to="budget")
+    response = client.text(text, to="budget")
 
     def waits():
-        told = client.get(f"documents/{made['id']}/why").json["generations"][0]["tasks"]
-        return any(task["waiting_for"] == "budget" for task in told)
+        tasks = client.get(f"documents/{response['id']}/why").json["generations"][0]["tasks"]
+        return any(task["waiting_for"] == "budget" for task in tasks)
 
     service.wait(waits, "the work waits for its budget")
     assert service.meter.charges_of(text) == 0
@@ -159,5 +159,5 @@ def test_work_over_its_budget_waits_and_ends_when_that_is_raised(service):
     refused = client.post("collections/budget/documents", {"text": "Another."})
     assert (refused.status, refused.code) == (402, "over_budget")
     client.put("budgets", scope | {"hard": 1})
-    assert service.ended(made["id"])["index_status"] == "success"
+    assert service.ended(response["id"])["index_status"] == "success"
     assert service.meter.charges_of(text) == 1

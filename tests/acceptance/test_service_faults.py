@@ -23,11 +23,11 @@ def service(request, require):
     with (
         stacks.opened(all_servers(), request.param) as stack,
         Meter(honour_keys=True) as meter,
-        Service(stack, meter, lease_ttl=6, sweep_interval=0.5) as made,
+        Service(stack, meter, lease_ttl=6, sweep_interval=0.5) as created,
     ):
-        for each in [made.worker(), made.worker()]:
+        for each in [created.worker(), created.worker()]:
             each.ready()
-        yield made
+        yield created
 
 
 @contextlib.contextmanager

@@ -23,11 +23,11 @@ def service(require):
     with (
         stacks.opened(all_servers(), stacks.RABBITMQ, frozenset({"database"})) as stack,
         Meter(honour_keys=True) as meter,
-        Service(stack, meter, lease_ttl=6, sweep_interval=0.5) as made,
+        Service(stack, meter, lease_ttl=6, sweep_interval=0.5) as created,
     ):
-        for each in [made.worker(), made.worker()]:
+        for each in [created.worker(), created.worker()]:
             each.ready()
-        yield made
+        yield created
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.long)])
@@ -39,9 +39,9 @@ def test_uploads_while_postgresql_is_restarted(service, times):
     with Clients(service) as clients:
         clients.more()
         for number in range(times):
-            told = clients.count(503)
+            output = clients.count(503)
             server.stop(signal.SIGQUIT)
-            service.wait(lambda told=told: clients.count(503) >= told + 3, "somebody is told to come again")
+            service.wait(lambda told=output: clients.count(503) >= told + 3, "somebody is told to come again")
             server.start()
             accepted = len(clients.accepted)
             service.wait(lambda known=accepted: len(clients.accepted) >= known + 4, "uploads are accepted")

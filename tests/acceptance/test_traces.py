@@ -91,8 +91,8 @@ def collector():
         if os.environ.get("CI", "").lower() == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    with Collector() as made:
-        yield made
+    with Collector() as created:
+        yield created
 
 
 @pytest.mark.parametrize("name", stacks.NAMES)
@@ -118,8 +118,8 @@ def test_a_collector_sees_one_trace_from_the_request_to_the_provider(name, requi
     assert request.parent_span_id.hex() == "b7ad6b7169203331"
     assert plan.parent_span_id == request.span_id
     assert order.parent_span_id == plan.span_id
-    told = {each.key: each.value.string_value for each in plan.attributes}
-    assert (told["run"], told["ending"]) == (said.json["run"]["id"], "published")
+    output = {each.key: each.value.string_value for each in plan.attributes}
+    assert (output["run"], output["ending"]) == (said.json["run"]["id"], "published")
     assert {service_name for service_name, _ in collector.spans} == {"holdfast"}
     assert collector.unread == []
     assert text not in str(collector.spans)

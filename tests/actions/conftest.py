@@ -17,9 +17,9 @@ def _house(url: str, folder: Path) -> ApiInstall:
 
 @pytest.fixture
 def install(database_url: str, tmp_path: Path) -> Iterator[ApiInstall]:
-    made = _house(database_url, tmp_path / "data")
-    yield made
-    made.close()
+    created = _house(database_url, tmp_path / "data")
+    yield created
+    created.close()
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def client(install: ApiInstall) -> Client:
 @pytest.fixture
 def small(sqlite_url: str, tmp_path: Path) -> Iterator[ApiInstall]:
     """An installation for what does not depend on the database."""
-    made = _house(sqlite_url, tmp_path / "data")
-    yield made
-    made.close()
+    created = _house(sqlite_url, tmp_path / "data")
+    yield created
+    created.close()
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as made:
-        yield made
+    with Receiver() as created:
+        yield created

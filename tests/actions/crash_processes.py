@@ -120,10 +120,10 @@ def live(worker: Engine, receiver: str, number: int, turns: Sequence[int]) -> No
     """In each turn: tell the collections what to do, ask for more, and work until nothing is due."""
     asker = Requester(worker, receiver, number)
     with worker:
-        for turn in turns:
+        for step in turns:
             tell(worker.db, receiver)
-            asker.document(turn)
-            asker.jobs(turn)
+            asker.document(step)
+            asker.jobs(step)
             worker.work_off()
             asker.again()
             worker.work_off()

@@ -19,10 +19,11 @@ SORTS = {
 }
 
 
-def added(client, sort, params=None, to="shelf", **more):
+def added(client, action_type, params=None, to="shelf", **more):
     client.collection(to)
     said = client.post(
-        f"collections/{to}/actions", {"sort": sort, "params": SORTS.get(sort, {}) | (params or {}), **more}
+        f"collections/{to}/actions",
+        {"sort": action_type, "params": SORTS.get(action_type, {}) | (params or {}), **more},
     )
     assert said.status in (200, 201), said.raw
     return said.json
@@ -32,13 +33,18 @@ def followed(client, document):
     return client.get(f"documents/{document['id']}/actions").json["follow_ups"]
 
 
-@pytest.mark.parametrize("sort", SORTS)
-def test_each_sort_of_action_is_done_with_a_document_that_becomes_ready(install, client, sort):
+@pytest.mark.parametrize("action_type", SORTS)
+def test_each_sort_of_action_is_done_with_a_document_that_becomes_ready(install, client, action_type):
     """Its result and cost are shown with the document, and counted with the action."""
-    action = added(client, sort, name="mine")["action"]
+    action = added(client, action_type, name="mine")["action"]
     document = client.indexed(TEXT)
     (done,) = followed(client, document)
-    assert (done["status"], done["sort"], done["name"], done["generation"]) == ("success", sort, "mine", 1)
+    assert (done["status"], done["sort"], done["name"], done["generation"]) == (
+        "success",
+        action_type,
+        "mine",
+        1,
+    )
     assert done["error"] is None
     assert done["result"]
     (listed,) = client.get("collections/shelf/actions").json["actions"]
@@ -63,8 +69,8 @@ def test_an_action_is_done_at_once_with_what_is_ready(install, client):
     install.work()
     client.put(f"documents/{document['id']}/content", {"text": TEXT + " Then he left."})
     install.work()
-    found = followed(client, document)
-    assert [(each["generation"], each["status"]) for each in found] == [(2, "success"), (1, "success")]
+    result = followed(client, document)
+    assert [(each["generation"], each["status"]) for each in result] == [(2, "success"), (1, "success")]
 
 
 def test_two_clicks_are_one_action(small):
@@ -167,8 +173,8 @@ def test_an_analyser_that_answers_nonsense_fails_its_follow_up_alone(small):
 
 def test_a_webhook_is_told_and_shown_and_its_secret_never_again(install, client, receiver):
     """A secret is drawn and shown once; neither lists nor deliveries have it."""
-    made = added(client, "webhook", {"url": receiver.url})
-    secret = made["secret"]
+    created = added(client, "webhook", {"url": receiver.url})
+    secret = created["secret"]
     assert len(secret) > 30
     assert added(client, "webhook", {"url": receiver.url})["secret"] is None
     document = client.indexed(TEXT)
@@ -223,16 +229,16 @@ def test_a_job_tells_whoever_asked_for_it_that_it_has_ended(small, receiver):
     """By the callback of the request; and an address that is none is refused."""
     client = small.client
     client.indexed(TEXT)
-    wanted = {"kind": "extract", "params": {"schema": SCHEMA}}
-    bad = client.post("collections/shelf/jobs", wanted | {"callback": {"url": "ftp://files.example"}})
+    expected = {"kind": "extract", "params": {"schema": SCHEMA}}
+    bad = client.post("collections/shelf/jobs", expected | {"callback": {"url": "ftp://files.example"}})
     assert (bad.status, bad.code) == (400, "url_forbidden")
     secret = "a secret of ours, long enough"
     callback = {"url": receiver.url, "secret": secret}
-    asked = client.post("collections/shelf/jobs", wanted | {"callback": callback})
-    assert asked.status == 202, asked.raw
+    response = client.post("collections/shelf/jobs", expected | {"callback": callback})
+    assert response.status == 202, response.raw
     small.work()
     (came,) = receiver.came
-    assert (came.event["event"], came.event["job"]["id"]) == ("job.succeeded", asked.json["job_id"])
+    assert (came.event["event"], came.event["job"]["id"]) == ("job.succeeded", response.json["job_id"])
     at, signed = (part.partition("=")[2] for part in came.headers["holdfast-signature"].split(","))
     assert webhook.signature(secret, came.body, int(at)).endswith(signed)
-    assert secret.encode() not in client.get(f"jobs/{asked.json['job_id']}").raw
+    assert secret.encode() not in client.get(f"jobs/{response.json['job_id']}").raw

@@ -53,10 +53,10 @@ class Study:
         self.searched.append((tenant, collection, question, count))
         return [{"document": "7", "title": "Found", "page": 1, "text": f"hit {len(self.searched)}"}]
 
-    def act(self, sort, **params):
+    def act(self, action_type, **params):
         registry = self.engine.registry
-        kind, pipeline = kinds.kind_of(registry, sort)
-        options = {"sort": sort, **parameters.checked(registry.action(sort)[1], params)}
+        kind, pipeline = kinds.kind_of(registry, action_type)
+        options = {"sort": action_type, **parameters.checked(registry.action(action_type)[1], params)}
         about = {"tenant": "default", "collection": "books", "kind": kind, "pipeline": pipeline}
         return actions.add_action(self.db, options=options, **about)
 
@@ -71,7 +71,7 @@ class Study:
 
 def read_aloud(work):
     passages = work.options["passages"]
-    work.stage([Chunk(place, text, page=place + 1) for place, text in enumerate(passages)])
+    work.stage([Chunk(position, text, page=position + 1) for position, text in enumerate(passages)])
 
 
 @pytest.fixture
@@ -84,12 +84,12 @@ def study(sqlite_url):
 
 def said(text=None, **calls):
     """An answer of the model: a text, or calls of tools by name."""
-    wanted = [
-        {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": given}}
-        for n, (name, given) in enumerate(calls.items())
+    items = [
+        {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": values}}
+        for n, (name, values) in enumerate(calls.items())
     ]
-    message = {"role": "assistant", "content": text, **({"tool_calls": wanted} if wanted else {})}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if wanted else "stop"}
+    message = {"role": "assistant", "content": text, **({"tool_calls": items} if items else {})}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if items else "stop"}
     usage = {"prompt_tokens": 100, "completion_tokens": 10}
     return {"body": json.dumps({"id": "x", "choices": [choice], "usage": usage})}
 
@@ -152,10 +152,10 @@ def test_an_agent_reads_and_searches_and_answers(study):
     assert done.result["answer"] == "It is there."
     assert (done.result["steps"], done.result["tools"]) == (3, ["search", "load_text", "rm", "search"])
     assert study.searched == [("default", "books", "where?", 10)]
-    asked = json.loads(study.meter.log()[-1]["inputs"][0])
-    told = [each["content"] for each in asked if each["role"] == "tool"]
-    assert "hit 1" in told[0]
-    assert told[1:] == [
+    body = json.loads(study.meter.log()[-1]["inputs"][0])
+    items = [each["content"] for each in body if each["role"] == "tool"]
+    assert "hit 1" in items[0]
+    assert items[1:] == [
         "Second page.",
         "There is no such tool; there are load_text and search.",
         "The arguments are not a JSON object.",
@@ -216,8 +216,8 @@ def test_a_follow_up_of_a_generation_that_is_gone_says_so(study):
     study.engine.request(Ask("index", "document:1", options={"passages": ["Two."]}, collection="elsewhere"))
     study.engine.work_off(lanes=["bulk"])
     study.engine.work_off()
-    found = follow_ups.of_document(study.db, "default", head.id)
-    assert [(each.action_id, each.generation, each.error_code) for each in found] == [
+    result = follow_ups.of_document(study.db, "default", head.id)
+    assert [(each.action_id, each.generation, each.error_code) for each in result] == [
         (action, 1, "generation_gone")
     ]
     assert study.meter.totals().charges == 0

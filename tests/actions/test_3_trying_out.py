@@ -7,8 +7,8 @@ URL = "collections/shelf/actions"
 
 def hook(client, url):
     client.collection("shelf")
-    made = client.post(URL, {"sort": "webhook", "name": "mine", "params": {"url": url}}).json
-    return made["action"]["id"], made["secret"]
+    body = client.post(URL, {"sort": "webhook", "name": "mine", "params": {"url": url}}).json
+    return body["action"]["id"], body["secret"]
 
 
 def test_a_test_is_signed_and_its_answer_is_shown(install, client, receiver):

@@ -13,22 +13,22 @@ URL = "collections/shelf/actions"
 @pytest.fixture
 def opened(database_url, tmp_path):
     """`opened(key)` is an installation on the one database, whose processes have this key."""
-    made = []
+    items = []
 
     def one(key):
-        made.append(ApiInstall(database_url, tmp_path / "data", webhook_private=True, webhook_key=key))
-        return made[-1]
+        items.append(ApiInstall(database_url, tmp_path / "data", webhook_private=True, webhook_key=key))
+        return items[-1]
 
     yield one
-    for each in made:
+    for each in items:
         each.close()
 
 
 def hook(client, receiver, **params):
     """A webhook on the shelf: its number, and the secret that was shown."""
     client.collection("shelf")
-    made = client.post(URL, {"sort": "webhook", "params": {"url": receiver.url, **params}}).json
-    return made["action"]["id"], made["secret"]
+    body = client.post(URL, {"sort": "webhook", "params": {"url": receiver.url, **params}}).json
+    return body["action"]["id"], body["secret"]
 
 
 def is_signed(came, secret):
@@ -77,13 +77,13 @@ def test_without_its_key_a_delivery_waits_and_says_why(opened, receiver):
 
 def test_secrets_from_before_and_secrets_that_were_given_sign_as_ever(opened, receiver):
     """The key concerns what is drawn from now on."""
-    before, given = hook(opened(None).client, receiver)[1], "a secret of mine, long enough"
+    before, values = hook(opened(None).client, receiver)[1], "a secret of mine, long enough"
     install = opened(KEY)
-    hook(install.client, receiver, secret=given)
+    hook(install.client, receiver, secret=values)
     install.client.text("Some words.")
     install.work()
     assert len(receiver.came) == 2
-    for secret in (before, given):
+    for secret in (before, values):
         assert [is_signed(came, secret) for came in receiver.came].count(True) == 1
     said = install.client.post(
         URL,

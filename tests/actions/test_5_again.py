@@ -10,10 +10,10 @@ BAD = {"sort": "analyse", "params": {"analyser": "tests.actions.analysers:bad"}}
 
 def failed(client):
     """A document whose follow-up has failed, and the action."""
-    made = client.indexed(TEXT)
+    document = client.indexed(TEXT)
     action = client.post("collections/shelf/actions", BAD).json["action"]["id"]
     client.install.work()
-    return made["id"], action
+    return document["id"], action
 
 
 def follow_up(client, document):
@@ -53,7 +53,7 @@ def test_the_command_line_knows_its_subject(install, client, monkeypatch, capsys
 
 
 def test_a_run_says_what_it_does(install, client):
-    """Indexing, a follow-up and its failure have lines in their logs, and the page shows them."""
+    """Indexing, a follow-up and its failure have lines in their logs, and the web UI shows them."""
     document, _action = failed(client)
     indexed = client.get(f"runs/{client.get(f'documents/{document}').json['run_id']}/log").json
     assert [line["text"] for line in indexed["lines"]] == [
@@ -61,8 +61,8 @@ def test_a_run_says_what_it_does(install, client):
         "1 of 1 chunk embedded: 1 paid, 0 reused",
     ]
     run_id = follow_up(client, document)["run_id"]
-    told = [line["text"] for line in client.get(f"runs/{run_id}/log").json["lines"]]
-    assert told[0] == "read 1 chunk of 1 page"
-    assert told[-1].startswith("failed: ")
+    items = [line["text"] for line in client.get(f"runs/{run_id}/log").json["lines"]]
+    assert items[0] == "read 1 chunk of 1 page"
+    assert items[-1].startswith("failed: ")
     with urllib.request.urlopen(f"http://127.0.0.1:{install.port}/runs/{run_id}") as page:
         assert "read 1 chunk of 1 page" in page.read().decode()

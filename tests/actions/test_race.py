@@ -77,9 +77,9 @@ class Moody(Receiver):
 
 @pytest.fixture
 def db(database_url):
-    found = open_database(database_url, pool_size=10)
-    yield found
-    found.close()
+    result = open_database(database_url, pool_size=10)
+    yield result
+    result.close()
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_the_life_of_an_event_passes_every_point_there_is(db, receiver):
 
 
 def ending(db):
-    found = db.look(select(deliveries.c.event).where(deliveries.c.event != made.READY))
-    return [row.event for row in found]
+    rows = db.look(select(deliveries.c.event).where(deliveries.c.event != made.READY))
+    return [row.event for row in rows]
 
 
 @pytest.mark.chaos
@@ -133,7 +133,8 @@ def kill(url, receiver, points, number):
     """Eight processes at once, each dead at its point; then a ninth has brought all to its end."""
     go = crash_processes.CONTEXT.Barrier(len(points))
     victims = [
-        crash_processes.started(url, receiver.url, go, at, number + place) for place, at in enumerate(points)
+        crash_processes.started(url, receiver.url, go, at, number + position)
+        for position, at in enumerate(points)
     ]
     for victim in victims:
         victim.join(crash_processes.DEADLINE)
@@ -156,8 +157,8 @@ def check(db, receiver):
 
 def fired_once(db):
     """Each action has one follow-up for the published generation of each document of its tenant."""
-    found = db.read(lambda tx: tx.all(select(follow_ups, actions.c.tenant, actions.c.kind).join(actions)))
-    assert len({(row.action_id, row.head_id, row.generation) for row in found}) == len(found)
+    result = db.read(lambda tx: tx.all(select(follow_ups, actions.c.tenant, actions.c.kind).join(actions)))
+    assert len({(row.action_id, row.head_id, row.generation) for row in result}) == len(result)
     published = {
         row.id: row
         for row in db.look(select(heads).where(heads.c.kind == "index"))
@@ -166,15 +167,15 @@ def fired_once(db):
     assert len(published) == len(db.look(select(heads.c.id).where(heads.c.kind == "index")))
     latest = {
         (row.action_id, row.head_id)
-        for row in found
+        for row in result
         if published[row.head_id].published_generation == row.generation
     }
-    told = db.look(select(actions))
+    rows = db.look(select(actions))
     assert latest == {
-        (each.id, row.id) for each in told for row in published.values() if row.tenant == each.tenant
+        (each.id, row.id) for each in rows for row in published.values() if row.tenant == each.tenant
     }
     notes = db.look(select(runs).where(runs.c.kind == "note"))
-    assert {row.id for row in notes} == {row.run_id for row in found if row.kind == "note"}
+    assert {row.id for row in notes} == {row.run_id for row in result if row.kind == "note"}
     assert {row.status for row in notes} <= {Status.SUCCESS, Status.SUPERSEDED}
 
 
@@ -182,8 +183,8 @@ def called_back(db):
     """Each job that anybody asked for has ended, and its end is one event."""
     jobs = {row.id: row for row in db.look(select(runs).where(runs.c.kind == "job"))}
     assert {row.status for row in jobs.values()} <= ENDED
-    told = db.look(select(deliveries.c.cause, deliveries.c.event).where(deliveries.c.event != made.READY))
-    assert sorted((row.cause, row.event) for row in told) == sorted(
+    rows = db.look(select(deliveries.c.cause, deliveries.c.event).where(deliveries.c.event != made.READY))
+    assert sorted((row.cause, row.event) for row in rows) == sorted(
         (row.id, made.ENDINGS[Status(row.status)]) for row in jobs.values()
     )
 
@@ -192,18 +193,18 @@ def arrived(db, receiver):
     """Every event arrived, each time with the same id and bytes, no more often than it was tried; and what is
     shown of it is what came of it.
     """
-    kept = db.look(select(deliveries))
+    rows = db.look(select(deliveries))
     shown = {
         each.id: each
         for tenant in crash_processes.TENANTS
         for each in delivery_attempts.page(db, tenant, state=None, limit=9999)
     }
-    bodies = {row.id: bytes(row.body) for row in kept}
+    bodies = {row.id: bytes(row.body) for row in rows}
     assert {came.id for came in receiver.came} == set(bodies) == set(shown)
     assert all(came.body == bodies[came.id] for came in receiver.came)
     arrivals = Counter(came.id for came in receiver.came)
     claimed, expired = noted(db, "claim"), noted(db, "expire")
-    for row in kept:
+    for row in rows:
         gone, now = row.url.endswith("/gone"), shown[row.id]
         assert now.state == ("failed" if gone else "delivered")
         assert (now.last_status, now.error_code) == ((410, "webhook_gone") if gone else (200, None))
@@ -216,5 +217,5 @@ def arrived(db, receiver):
 
 def noted(db, verb):
     """How often the journal has the verb, by head."""
-    found = select(journal.c.head_id, func.count().label("times")).where(journal.c.verb == verb)
-    return Counter({row.head_id: row.times for row in db.look(found.group_by(journal.c.head_id))})
+    result = select(journal.c.head_id, func.count().label("times")).where(journal.c.verb == verb)
+    return Counter({row.head_id: row.times for row in db.look(result.group_by(journal.c.head_id))})

@@ -22,7 +22,7 @@ MOST_TURNS = 50
 
 
 class Bare(ApiInstall):
-    """An installation whose answers nobody compares with its description: making that takes longer than a life."""
+    """An installation that does not check responses against OpenAPI, which is slow to build."""
 
     def described(self) -> dict[str, Any]:
         return {}
@@ -43,8 +43,8 @@ def ask(client: Client, step: str, turn: int, key: str) -> ApiResponse:
         return client.upload("collections/shelf/documents", content(turn), headers=headers)
     if step == "job":
         return client.post("collections/shelf/jobs", {"kind": "qa"}, headers=headers)
-    made = client.upload("collections/shelf/documents", content(turn)).json["document"]["id"]
-    return client.post(f"documents/{made}/index", {"mode": "retry"}, headers=headers)
+    response = client.upload("collections/shelf/documents", content(turn)).json["document"]["id"]
+    return client.post(f"documents/{response}/index", {"mode": "retry"}, headers=headers)
 
 
 def told(said: ApiResponse) -> tuple[str, str]:
@@ -69,12 +69,12 @@ def perform(url: str, folder: Path, go: Any, pipe: Connection, number: int, at: 
     begin = number // CROWD * MOST_TURNS  # no crowd hands in what one before it has
     with closing(Bare(url, folder)) as install:
         go.wait(DEADLINE)
-        for turn in range(begin, begin + MOST_TURNS):
-            faults.arm(die if turn > begin else None)
+        for round_no in range(begin, begin + MOST_TURNS):
+            faults.arm(die if round_no > begin else None)
             for step in STEPS:
-                pipe.send((step, turn, None))
-                key = f"{number}-{turn}-{step}" if turn > begin else ""
-                pipe.send((step, turn, told(ask(install.client, step, turn, key))))
+                pipe.send((step, round_no, None))
+                key = f"{number}-{round_no}-{step}" if round_no > begin else ""
+                pipe.send((step, round_no, told(ask(install.client, step, round_no, key))))
         faults.arm(None)
 
 

@@ -73,8 +73,8 @@ class Client:
         with contextlib.closing(connection):
             connection.request(method, path if path.startswith("/") else f"{PREFIX}/{path}", raw, sent)
             answer = connection.getresponse()
-            found = {name.lower(): value for name, value in answer.getheaders()}
-            said = ApiResponse(answer.status, found, answer.read())
+            result = {name.lower(): value for name, value in answer.getheaders()}
+            said = ApiResponse(answer.status, result, answer.read())
         assert may_fail or said.status != 500, said.raw
         self.install.hold_against_openapi(method, path, said)
         return said
@@ -110,9 +110,9 @@ class Client:
 
     def indexed(self, text: str, **more: Any) -> Any:
         """The document, published."""
-        made = self.text(text, **more)
+        created = self.text(text, **more)
         self.install.work()
-        return self.get(f"documents/{made['id']}").json
+        return self.get(f"documents/{created['id']}").json
 
 
 def form(boundary: str, content: bytes, name: str, fields: dict[str, Any]) -> bytes:
@@ -121,8 +121,8 @@ def form(boundary: str, content: bytes, name: str, fields: dict[str, Any]) -> by
         f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'.encode()
         for field, value in fields.items()
     ]
-    told = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
-    return b"".join([*parts, told.encode(), content, f"\r\n--{boundary}--\r\n".encode()])
+    text = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    return b"".join([*parts, text.encode(), content, f"\r\n--{boundary}--\r\n".encode()])
 
 
 _DESCRIBED: dict[str, Any] = {}
@@ -141,9 +141,9 @@ class PromptServer(server.ApiServer):
     _told: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
 
     async def main_loop(self) -> None:
-        _, told = self._told = asyncio.get_running_loop(), asyncio.Event()
+        _, output = self._told = asyncio.get_running_loop(), asyncio.Event()
         # After this line: who told it earlier only set what the first tick looks at.
-        both = [asyncio.ensure_future(each) for each in (super().main_loop(), told.wait())]
+        both = [asyncio.ensure_future(each) for each in (super().main_loop(), output.wait())]
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         for each in both:
             each.cancel()
@@ -151,9 +151,9 @@ class PromptServer(server.ApiServer):
     def end(self) -> None:
         super().end()
         if self._told is not None:
-            loop, told = self._told
+            loop, output = self._told
             with contextlib.suppress(RuntimeError):  # it has ended, and its loop is closed
-                loop.call_soon_threadsafe(told.set)
+                loop.call_soon_threadsafe(output.set)
 
 
 class ApiInstall:
@@ -193,8 +193,8 @@ class ApiInstall:
 
     def key(self, tenant: str, *scopes: str, days: float | None = None) -> Client:
         """Somebody of the tenant, with a key."""
-        wanted = [Scope(each) for each in scopes or ("read", "write")]
-        return Client(self, self.access.make(tenant=tenant, name=tenant, scopes=wanted, days=days).token)
+        items = [Scope(each) for each in scopes or ("read", "write")]
+        return Client(self, self.access.make(tenant=tenant, name=tenant, scopes=items, days=days).token)
 
     def work(self) -> None:
         """All that is due was done."""
@@ -228,10 +228,10 @@ class ApiInstall:
         full = (path if path.startswith("/") else f"{PREFIX}/{path}").partition("?")[0]
         for template, methods in self.openapi["paths"].items():
             if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), full) and method.lower() in methods:
-                found = methods[method.lower()]["responses"][str(said.status)].get("content", {})
-                told = found.get("application/json", {}).get("schema", {}).get("$ref")
-                if told is not None and "json" in said.headers.get("content-type", ""):
-                    shape = self.openapi["components"]["schemas"][told.rpartition("/")[2]]
+                result = methods[method.lower()]["responses"][str(said.status)].get("content", {})
+                output = result.get("application/json", {}).get("schema", {}).get("$ref")
+                if output is not None and "json" in said.headers.get("content-type", ""):
+                    shape = self.openapi["components"]["schemas"][output.rpartition("/")[2]]
                     assert set(said.json) == set(shape["properties"]), (method, path)
                 return
         assert full == f"{PREFIX}/openapi.json", f"{method} {full} is not in OpenAPI"

@@ -36,10 +36,10 @@ def test_changed_options_ask_for_every_document_again(client, install):
 
 def test_deleting_takes_the_documents_along(client):
     """Nothing of it can be found any more."""
-    made = client.indexed("Some words about anchors.")
+    document = client.indexed("Some words about anchors.")
     assert client.call("DELETE", "collections/shelf").json == {"deleted": 1, "to_follow": 0}
     assert client.get("collections/shelf").code == "unknown_collection"
-    assert client.get(f"documents/{made['id']}").code == "unknown_document"
+    assert client.get(f"documents/{document['id']}").code == "unknown_document"
 
 
 def test_what_can_never_be_an_option_is_refused(client):

@@ -37,11 +37,15 @@ def test_a_file_is_taken_in_and_then_searchable(client, install):
     assert said.json["run"]["status"] == "queued"
     assert install.sender.lanes == {"bulk": 1}
     install.work()
-    found = client.get(f"documents/{said.json['document']['id']}")
-    assert found.headers["etag"] == '"1"'
-    assert set(found.json) > FIELDS
-    assert (found.json["index_status"], found.json["chunks"], found.json["error"]) == ("success", 1, None)
-    assert (found.json["index_generation"], found.json["published_generation"]) == (1, 1)
+    response = client.get(f"documents/{said.json['document']['id']}")
+    assert response.headers["etag"] == '"1"'
+    assert set(response.json) > FIELDS
+    assert (response.json["index_status"], response.json["chunks"], response.json["error"]) == (
+        "success",
+        1,
+        None,
+    )
+    assert (response.json["index_generation"], response.json["published_generation"]) == (1, 1)
     hits = client.get("search?collection=shelf&q=anchor&k=3").json["hits"]
     assert [(hit["title"], hit["generation"]) for hit in hits] == [("harbour.txt", 1)]
     assert "holds fast" in hits[0]["text"]
@@ -49,13 +53,13 @@ def test_a_file_is_taken_in_and_then_searchable(client, install):
 
 def test_the_same_bytes_are_the_same_document(client, install):
     """200 and `duplicate` while it runs, `unchanged` when it is done; no second document either way."""
-    made = client.text("The same words.")
+    response = client.text("The same words.")
     again = client.post("collections/shelf/documents", {"text": "The same words."})
     assert (again.status, again.json["disposition"]) == (200, "duplicate")
     install.work()
     again = client.upload("collections/shelf/documents", b"The same words.", "other.txt")
     assert (again.status, again.json["disposition"]) == (200, "unchanged")
-    assert again.json["document"]["id"] == made["id"]
+    assert again.json["document"]["id"] == response["id"]
 
 
 @pytest.mark.g6
@@ -78,62 +82,62 @@ def test_of_eight_simultaneous_uploads_one_makes_the_document(client):
 @pytest.mark.g6
 def test_asking_for_what_is_under_way_is_refused_with_a_sentence(client, install):
     """409 names the run, its generation and how far it is; the journal has it."""
-    made = client.text("Some words.")
-    said = client.post(f"documents/{made['id']}/index", {"mode": "retry"})
+    response = client.text("Some words.")
+    said = client.post(f"documents/{response['id']}/index", {"mode": "retry"})
     assert (said.status, said.code) == (409, "duplicate")
     assert said.message == "A title is already in progress (queued)"
     install.begun()
-    said = client.post(f"documents/{made['id']}/index", {"mode": "force"})
+    said = client.post(f"documents/{response['id']}/index", {"mode": "force"})
     assert said.message == "A title is already in progress (indexing, 0 %)"
     active = said.json["error"]["active"]
-    assert (active["run_id"], active["status"], active["generation"]) == (made["run_id"], "indexing", 1)
+    assert (active["run_id"], active["status"], active["generation"]) == (response["run_id"], "indexing", 1)
     assert {"done", "total", "unit", "stages"} <= set(active["progress"])
     assert client.get("bill").json["refused_duplicates"] == 2
 
 
 def test_the_three_ways_to_ask_again(client, install):
     """`retry` leaves success alone, `force` does not, and `replace` ends what is under way."""
-    made = client.indexed("Some words.")
-    path = f"documents/{made['id']}/index"
+    document = client.indexed("Some words.")
+    path = f"documents/{document['id']}/index"
     assert client.post(path, {}).json["disposition"] == "unchanged"
     forced = client.post(path, {"mode": "force", "lane": "bulk", "priority": 0})
     assert (forced.status, forced.json["run"]["generation"]) == (202, 2)
     replaced = client.post(path, {"mode": "replace"})
     assert (replaced.status, replaced.json["run"]["generation"]) == (202, 3)
-    runs = client.get(f"documents/{made['id']}/runs").json["runs"]
+    runs = client.get(f"documents/{document['id']}/runs").json["runs"]
     assert [one["status"] for one in runs] == ["queued", "cancelled", "success"]
 
 
 def test_new_content_supersedes_and_the_old_answers_until_then(client, install):
     """A reader sees the old generation, whole, until the new one is published."""
-    made = client.indexed("Old words.")
-    said = client.put(f"documents/{made['id']}/content", {"text": "New words."})
+    document = client.indexed("Old words.")
+    said = client.put(f"documents/{document['id']}/content", {"text": "New words."})
     assert (said.status, said.json["disposition"]) == (202, "superseding")
-    before = client.get(f"documents/{made['id']}").json
+    before = client.get(f"documents/{document['id']}").json
     assert (before["index_generation"], before["published_generation"], before["ready"]) == (2, 1, True)
-    assert client.get(f"documents/{made['id']}/chunks").json["chunks"][0]["text"] == "Old words."
+    assert client.get(f"documents/{document['id']}/chunks").json["chunks"][0]["text"] == "Old words."
     install.work()
-    assert client.get(f"documents/{made['id']}/chunks").json["chunks"][0]["text"] == "New words."
+    assert client.get(f"documents/{document['id']}/chunks").json["chunks"][0]["text"] == "New words."
 
 
 def test_new_content_may_be_a_file_and_must_not_be_anothers(client):
     """Two documents of a collection never have the same bytes; the answer names the other."""
     other = client.text("Taken.")
-    made = client.text("Mine.")
-    said = client.upload(f"documents/{made['id']}/content", b"From a file.", method="PUT")
+    response = client.text("Mine.")
+    said = client.upload(f"documents/{response['id']}/content", b"From a file.", method="PUT")
     assert said.status == 202
-    said = client.put(f"documents/{made['id']}/content", {"text": "Taken."})
+    said = client.put(f"documents/{response['id']}/content", {"text": "Taken."})
     assert (said.status, said.code) == (409, "same_content")
     assert other["id"] in said.message
 
 
 def test_a_generation_that_has_moved_stops_a_request(client):
     """`If-Match` is compared inside the transaction; 412 changes nothing, and the journal counts it."""
-    made = client.text("Some words.")
-    path = f"documents/{made['id']}"
+    response = client.text("Some words.")
+    path = f"documents/{response['id']}"
     said = client.put(f"{path}/content", {"text": "Late."}, headers={"If-Match": '"7"'})
     assert (said.status, said.code) == (412, "generation_moved")
-    assert client.get(path).json["digest"] == made["digest"]
+    assert client.get(path).json["digest"] == response["digest"]
     reasons = [each["reason"] for each in client.get(f"{path}/events").json["events"]]
     assert reasons.count("refused:generation_mismatch") == 1
     assert client.post(f"{path}/cancel", headers={"If-Match": '"2"'}).status == 412
@@ -143,39 +147,39 @@ def test_a_generation_that_has_moved_stops_a_request(client):
 
 def test_a_run_is_cancelled_once(client, install):
     """What was published stays; there is nothing to cancel a second time."""
-    made = client.indexed("Some words.")
-    client.post(f"documents/{made['id']}/index", {"mode": "force"})
-    said = client.post(f"documents/{made['id']}/cancel")
+    document = client.indexed("Some words.")
+    client.post(f"documents/{document['id']}/index", {"mode": "force"})
+    said = client.post(f"documents/{document['id']}/cancel")
     assert (said.status, said.json["document"]["index_status"]) == (200, "success")
-    assert client.post(f"documents/{made['id']}/cancel").code == "nothing_to_cancel"
+    assert client.post(f"documents/{document['id']}/cancel").code == "nothing_to_cancel"
 
 
 def test_a_deleted_document_is_gone(client):
     """204, then 404, and no search finds it."""
-    made = client.indexed("Some words about anchors.")
-    assert client.call("DELETE", f"documents/{made['id']}").status == 204
-    assert client.get(f"documents/{made['id']}").status == 404
-    assert client.call("DELETE", f"documents/{made['id']}").status == 404
+    document = client.indexed("Some words about anchors.")
+    assert client.call("DELETE", f"documents/{document['id']}").status == 204
+    assert client.get(f"documents/{document['id']}").status == 404
+    assert client.call("DELETE", f"documents/{document['id']}").status == 404
     assert client.get("search?collection=shelf&q=anchors").json["hits"] == []
 
 
 def test_documents_are_listed_page_by_page(client):
     """The cursor leads through all of them, each once."""
-    made = {client.text(f"Text number {number}.")["id"] for number in range(5)}
+    created = {client.text(f"Text number {number}.")["id"] for number in range(5)}
     seen, cursor = [], ""
     while cursor is not None:
         page = client.get(f"collections/shelf/documents?limit=2{cursor}").json
         seen += [one["id"] for one in page["documents"]]
         cursor = f"&cursor={page['next']}" if page["next"] else None
-    assert sorted(made) == seen
+    assert sorted(created) == seen
 
 
 def test_a_failed_document_says_why(client, install):
     """Code and message are those of the run."""
-    found = client.indexed(" \n ")
-    assert (found["index_status"], found["error"]["code"]) == ("failed", "no_text")
-    assert found["error"]["message"]
-    assert client.post(f"documents/{found['id']}/index", {}).json["disposition"] == "accepted"
+    document = client.indexed(" \n ")
+    assert (document["index_status"], document["error"]["code"]) == ("failed", "no_text")
+    assert document["error"]["message"]
+    assert client.post(f"documents/{document['id']}/index", {}).json["disposition"] == "accepted"
 
 
 class Page(http.server.BaseHTTPRequestHandler):
@@ -198,11 +202,11 @@ def test_a_document_may_come_from_an_address_and_be_fetched_again(client, instal
         threading.Thread(target=site.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{site.server_port}/page.txt"
         client.collection()
-        made = client.post("collections/shelf/documents", {"url": url}).json["document"]
+        response = client.post("collections/shelf/documents", {"url": url}).json["document"]
         install.work()
-        assert client.post(f"documents/{made['id']}/refresh").json["disposition"] == "unchanged"
+        assert client.post(f"documents/{response['id']}/refresh").json["disposition"] == "unchanged"
         monkeypatch.setattr(Page, "text", b"It has changed.")
-        assert client.post(f"documents/{made['id']}/refresh").json["disposition"] == "superseding"
+        assert client.post(f"documents/{response['id']}/refresh").json["disposition"] == "superseding"
         site.shutdown()
     other = client.text("Not from an address.")
     assert client.post(f"documents/{other['id']}/refresh").code == "no_url"
@@ -211,20 +215,20 @@ def test_a_document_may_come_from_an_address_and_be_fetched_again(client, instal
 @pytest.mark.g1
 def test_of_eight_who_saw_the_same_generation_one_may_change_it(client):
     """The others are told that it has moved; what is wanted is what the one sent."""
-    made = client.text("Some words.")
+    response = client.text("Some words.")
     start = threading.Barrier(8)
 
     def put(number):
         start.wait()
         body = {"text": f"Version {number}."}
-        return client.put(f"documents/{made['id']}/content", body, headers={"If-Match": '"1"'})
+        return client.put(f"documents/{response['id']}/content", body, headers={"If-Match": '"1"'})
 
     with ThreadPoolExecutor(8) as crowd:
         said = list(crowd.map(put, range(8)))
     assert sorted(one.status for one in said) == [202] + [412] * 7
     winner = next(one for one in said if one.status == 202)
-    found = client.get(f"documents/{made['id']}").json
-    assert (found["digest"], found["index_generation"]) == (winner.json["document"]["digest"], 2)
+    payload = client.get(f"documents/{response['id']}").json
+    assert (payload["digest"], payload["index_generation"]) == (winner.json["document"]["digest"], 2)
 
 
 def test_over_budget_is_refused_before_anything_is_spent(client, install):
@@ -235,8 +239,8 @@ def test_over_budget_is_refused_before_anything_is_spent(client, install):
     said = client.post("collections/shelf/documents", {"text": "Some words."})
     assert (said.status, said.code) == (402, "over_budget")
     assert said.message == "the budget of the tenant is used up; raise it, then retry"
-    found = client.get(f"documents/{said.json['error']['document_id']}").json
-    assert (found["index_status"], found["index_generation"]) == ("not_indexed", 0)
+    body = client.get(f"documents/{said.json['error']['document_id']}").json
+    assert (body["index_status"], body["index_generation"]) == ("not_indexed", 0)
 
 
 def test_a_database_that_is_away_is_told_as_such(client, monkeypatch):
@@ -261,9 +265,9 @@ def test_a_defect_is_told_without_its_inside(client, monkeypatch):
 
 def test_a_documents_options_are_changed_and_it_is_indexed_anew(client, install):
     """202 and a new generation; a title alone is 200; what cannot be followed is refused."""
-    made = client.text("Words of copper. " * 200)
+    response = client.text("Words of copper. " * 200)
     install.work()
-    path = f"documents/{made['id']}"
+    path = f"documents/{response['id']}"
     said = client.call("PATCH", path, {"options": {"chunk_size": 32}})
     assert (said.status, said.json["disposition"]) == (202, "superseding")
     install.work()

@@ -17,9 +17,9 @@ from holdfast.store.library import documents, thumbnails
 
 def test_runs_and_their_logs_are_told(client):
     """The newest run first; its log has progress and cost."""
-    made = client.indexed("Some words.")
-    client.post(f"documents/{made['id']}/index", {"mode": "force"})
-    runs = client.get(f"documents/{made['id']}/runs").json["runs"]
+    document = client.indexed("Some words.")
+    client.post(f"documents/{document['id']}/index", {"mode": "force"})
+    runs = client.get(f"documents/{document['id']}/runs").json["runs"]
     assert [(one["generation"], one["status"]) for one in runs] == [(2, "queued"), (1, "success")]
     assert (runs[1]["disposition"], runs[1]["reason"], runs[1]["actor"]) == (
         "accepted",
@@ -33,17 +33,17 @@ def test_runs_and_their_logs_are_told(client):
 
 def test_the_journal_is_read_on_from_where_the_last_page_ended(client):
     """Of a document, of a collection, or of everything; `next` is good for later, too."""
-    made = client.indexed("Some words.")
+    document = client.indexed("Some words.")
     client.text("Elsewhere.", to="other")
-    told = lambda: {(one["verb"], one["collection"]) for one in client.get("events").json["events"]}
-    until(lambda: ("request", "other") in told(), 10, "the newest entry is held back for ever")
+    output = lambda: {(one["verb"], one["collection"]) for one in client.get("events").json["events"]}
+    until(lambda: ("request", "other") in output(), 10, "the newest entry is held back for ever")
     everything = client.get("events").json
     first = client.get("events?limit=2").json
     rest = client.get(f"events?cursor={first['next']}").json
     assert first["events"] + rest["events"] == everything["events"]
     assert client.get(f"events?cursor={everything['next']}").json["events"] == []
     assert {one["collection"] for one in client.get("events?collection=other").json["events"]} == {"other"}
-    verbs = [one["verb"] for one in client.get(f"documents/{made['id']}/events").json["events"]]
+    verbs = [one["verb"] for one in client.get(f"documents/{document['id']}/events").json["events"]]
     assert verbs[0] == "request"
     assert "publish" in verbs
 
@@ -51,13 +51,13 @@ def test_the_journal_is_read_on_from_where_the_last_page_ended(client):
 def test_chunks_are_read_page_by_page_of_one_generation(client, install):
     """A cursor of a generation that was replaced since is refused, not mixed up."""
     client.post("collections", {"id": "shelf", "options": {"chunk_size": 16}})
-    made = client.indexed("\n\n".join(f"Paragraph {n} has its own few words to say." for n in range(6)))
-    path = f"documents/{made['id']}/chunks"
+    document = client.indexed("\n\n".join(f"Paragraph {n} has its own few words to say." for n in range(6)))
+    path = f"documents/{document['id']}/chunks"
     first = client.get(f"{path}?limit=2").json
     rest = client.get(f"{path}?cursor={first['next']}").json
     assert len(first["chunks"]) == 2
-    assert len(first["chunks"]) + len(rest["chunks"]) == made["chunks"]
-    client.put(f"documents/{made['id']}/content", {"text": "All new."})
+    assert len(first["chunks"]) + len(rest["chunks"]) == document["chunks"]
+    client.put(f"documents/{document['id']}/content", {"text": "All new."})
     install.work()
     assert client.get(f"{path}?cursor={first['next']}").code == "stale_cursor"
     assert client.get(f"{path}?cursor=1").code == "bad_cursor"
@@ -76,53 +76,53 @@ def test_a_thumbnail_is_drawn_when_somebody_first_looks(client, install):
     install.work()
     picture = picture_of(client, queued)
     assert Image.open(io.BytesIO(picture)).size == (320, 452)
-    found = documents.document(install.runtime.db, "default", queued["id"])
-    assert found.thumbnail == hashlib.sha256(picture).hexdigest()
+    document = documents.document(install.runtime.db, "default", queued["id"])
+    assert document.thumbnail == hashlib.sha256(picture).hexdigest()
     assert picture_of(client, queued) == picture
 
 
 def test_a_thumbnail_is_of_the_published_generation(client, install):
     """While a new content waits it shows the old one, and afterwards the new; its address says how long."""
-    made = client.indexed("Some words of a page.")
-    client.put(f"documents/{made['id']}/content", {"text": "# All new\n\nAnd more of it than before."})
-    before = picture_of(client, made)
+    document = client.indexed("Some words of a page.")
+    client.put(f"documents/{document['id']}/content", {"text": "# All new\n\nAnd more of it than before."})
+    before = picture_of(client, document)
     install.work()
-    after = picture_of(client, made)
+    after = picture_of(client, document)
     assert before != after
-    kept = [
-        client.get(f"documents/{made['id']}/thumbnail?generation={number}").headers["cache-control"]
+    items = [
+        client.get(f"documents/{document['id']}/thumbnail?generation={number}").headers["cache-control"]
         for number in (1, 2)
     ]
-    assert kept == ["no-store", "private, max-age=604800"]
+    assert items == ["no-store", "private, max-age=604800"]
 
 
 def test_a_picture_of_a_text_that_was_replaced_meanwhile_is_not_kept(client, install):
     """A publication between drawing and keeping: the next one who looks sees the new text."""
-    made = client.indexed("Some words of a page.")
-    old = documents.document(install.runtime.db, "default", made["id"])
-    client.put(f"documents/{made['id']}/content", {"text": "All new."})
+    document = client.indexed("Some words of a page.")
+    old = documents.document(install.runtime.db, "default", document["id"])
+    client.put(f"documents/{document['id']}/content", {"text": "All new."})
     install.work()
     assert not thumbnails.keep(install.runtime.db, old, "0" * 64)
-    assert documents.document(install.runtime.db, "default", made["id"]).thumbnail is None
+    assert documents.document(install.runtime.db, "default", document["id"]).thumbnail is None
 
 
 def test_what_cannot_be_drawn_is_shown_as_a_plain_sheet(client, install):
     """Its drawing is not tried again for everybody who looks."""
-    made = client.indexed("Some words of a page.")
+    document = client.indexed("Some words of a page.")
     change = schema.documents.update().values(format="docx")
     install.runtime.db.write("by_hand", lambda tx: tx.execute(change))
-    picture = picture_of(client, made)
+    picture = picture_of(client, document)
     assert picture == install.runtime.parser.placeholder(Format.DOCX)
-    assert documents.document(install.runtime.db, "default", made["id"]).thumbnail is not None
+    assert documents.document(install.runtime.db, "default", document["id"]).thumbnail is not None
 
 
 def test_why_tells_the_whole_story(client, install):
     """Each generation with its tasks, and the journal."""
-    made = client.indexed("Some words.")
-    told = client.get(f"documents/{made['id']}/why").json
-    assert [one["run"]["generation"] for one in told["generations"]] == [1]
-    assert told["generations"][0]["tasks"][0]["state"] == "done"
-    assert next(one["verb"] for one in told["journal"]) == "request"
+    document = client.indexed("Some words.")
+    body = client.get(f"documents/{document['id']}/why").json
+    assert [one["run"]["generation"] for one in body["generations"]] == [1]
+    assert body["generations"][0]["tasks"][0]["state"] == "done"
+    assert next(one["verb"] for one in body["journal"]) == "request"
 
 
 def an_order(install, order_id, tenant="default", state="parked"):
@@ -152,8 +152,8 @@ def an_order(install, order_id, tenant="default", state="parked"):
 def test_an_order_in_doubt_is_listed_and_resolved(client, install):
     """Once: then there is nothing to resolve any more."""
     an_order(install, "o1")
-    (found,) = client.get("orders?state=parked").json["orders"]
-    assert (found["id"], found["estimate"], found["calls"]) == ("o1", 2.0, 1)
+    (result,) = client.get("orders?state=parked").json["orders"]
+    assert (result["id"], result["estimate"], result["calls"]) == ("o1", 2.0, 1)
     assert client.get("orders?state=in_doubt").json["orders"] == []
     said = client.post("orders/o1/resolve", {"charged": False})
     assert (said.status, said.json["state"]) == (200, "void")
@@ -188,11 +188,11 @@ def test_health_readiness_status_and_metrics(client):
     assert standing["installation"]["lanes"][0]["queued"] == 1
     with socket.create_connection(("127.0.0.1", client.install.port)):  # it says nothing, and is counted
         until(lambda: _connections(client) == 2, 20, "both are counted, this one and the one that asks")
-    told = client.get("/metrics").raw.decode()
-    assert 'holdfast_lane_tasks{lane="interactive",state="queued"} 1.0' in told
-    assert 'holdfast_api_requests_total{method="GET",route="/healthz",status="200"} 1.0' in told
+    response = client.get("/metrics").raw.decode()
+    assert 'holdfast_lane_tasks{lane="interactive",state="queued"} 1.0' in response
+    assert 'holdfast_api_requests_total{method="GET",route="/healthz",status="200"} 1.0' in response
 
 
 def _connections(client):
-    told = client.get("/metrics").raw.decode()
-    return float(re.search(r"^holdfast_api_connections (.+)$", told, re.MULTILINE)[1])
+    response = client.get("/metrics").raw.decode()
+    return float(re.search(r"^holdfast_api_connections (.+)$", response, re.MULTILINE)[1])

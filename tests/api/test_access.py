@@ -59,12 +59,12 @@ def test_the_token_is_kept_nowhere(small):
 def test_a_scope_includes_those_before_it_and_no_other(small):
     """403 is told of one's own things; admin is needed for what concerns the whole installation."""
     writer = small.key("default")
-    made = writer.text("Some words.")
+    created = writer.text("Some words.")
     reader = small.key("default", "read")
-    assert reader.get(f"documents/{made['id']}").status == 200
+    assert reader.get(f"documents/{created['id']}").status == 200
     for method, path in (
-        ("DELETE", f"documents/{made['id']}"),
-        ("POST", f"documents/{made['id']}/cancel"),
+        ("DELETE", f"documents/{created['id']}"),
+        ("POST", f"documents/{created['id']}/cancel"),
         ("DELETE", "collections/shelf"),
     ):
         said = reader.call(method, path)
@@ -111,10 +111,10 @@ def paying(sqlite_url, tmp_path):
     """An installation whose questions cost something."""
     with Meter() as meter:
         provider = {"embedding_provider": "openai", "embedding_base_url": meter.base_url}
-        made = ApiInstall(sqlite_url, tmp_path / "data", embedding_api_key="key", **provider)
-        made.client.collection()
-        yield made
-        made.close()
+        install = ApiInstall(sqlite_url, tmp_path / "data", embedding_api_key="key", **provider)
+        install.client.collection()
+        yield install
+        install.close()
 
 
 @pytest.mark.parametrize(

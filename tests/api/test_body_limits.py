@@ -40,8 +40,8 @@ def test_without_a_key_no_route_reads_a_body(small):
     small.key("default")
     for method, template in small.routes():
         path = template.replace("{", "").replace("}", "")
-        for sort in (JSON, FORM):
-            status, said = answer(begun(small, method, path, sort=sort))
+        for type_name in (JSON, FORM):
+            status, said = answer(begun(small, method, path, sort=type_name))
             expected = 200 if path in {"/healthz", "/readyz"} else 401
             assert status == expected, (method, path, said)
 
@@ -66,7 +66,7 @@ def test_a_key_over_its_rate_is_refused_before_its_body_is_read(small):
 def test_every_route_holds_its_own_limit(small):
     """One byte above is 413, and names the limit; the end of a path says nothing about it."""
     client = small.key("default", "admin")
-    made = client.text("Some words.")
+    response = client.text("Some words.")
     client.collection("imports")
     limits = small.settings
     large = {
@@ -77,10 +77,10 @@ def test_every_route_holds_its_own_limit(small):
     }
     seen = set()
     for method, template in with_body(small):
-        path = template.format_map({"collection_id": "imports", "document_id": made["id"]} | _OTHERS)
+        path = template.format_map({"collection_id": "imports", "document_id": response["id"]} | _OTHERS)
         limit = large.get((method, template), MOST_PLAIN)
-        sort = FORM if limit > limits.most_json and limit != MOST_PLAIN else JSON
-        status, said = answer(begun(small, method, path, key=client.key, size=limit + 1, sort=sort))
+        type_name = FORM if limit > limits.most_json and limit != MOST_PLAIN else JSON
+        status, said = answer(begun(small, method, path, key=client.key, size=limit + 1, sort=type_name))
         assert status == 413 or "{job_id}" in template, (method, path, said)
         assert status != 413 or f"{limit:,} bytes" in said, (method, path, said)
         seen.add((method, template))

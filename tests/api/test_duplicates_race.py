@@ -46,31 +46,33 @@ def test_of_eight_who_ask_at_once_one_is_taken_whoever_dies(install, database_ur
     for first in range(0, len(points), CROWD):
         go = callers.CONTEXT.Barrier(CROWD)
         some = [
-            callers.Caller(database_url, tmp_path / "data", go, first + place, at)
-            for place, at in enumerate(points[first : first + CROWD])
+            callers.Caller(database_url, tmp_path / "data", go, first + position, at)
+            for position, at in enumerate(points[first : first + CROWD])
         ]
         heard += [(each.number, each.end()) for each in some]
-    told = [(step, turn, *answer) for _, answers in heard for step, turn, answer in answers if answer]
-    one_winner(install, told, deaths)
+    items = [
+        (step, round_no, *answer) for _, answers in heard for step, round_no, answer in answers if answer
+    ]
+    one_winner(install, items, deaths)
     asked_again(install, heard)
     install.work()
     install.work()
-    found = install.runtime.db.look(select(heads.c.status))
-    assert {row.status for row in found} == {Status.SUCCESS}
+    rows = install.runtime.db.look(select(heads.c.status))
+    assert {row.status for row in rows} == {Status.SUCCESS}
 
 
 def one_winner(install, told, deaths):
     """All were told of the same run of the same work, and nothing is in the journal that did not happen."""
     db = install.runtime.db
-    kept = {row.id: row for row in db.look(select(runs))}
-    assert {row.generation for row in kept.values()} == {1}
+    saved = {row.id: row for row in db.look(select(runs))}
+    assert {row.generation for row in saved.values()} == {1}
     assert len({row.digest for row in db.look(select(documents.c.digest))}) == len(
         db.look(select(documents.c.id))
     )
     about = {}
-    for step, turn, _, run_id in told:
-        about.setdefault("job" if step == "job" else turn, set()).add(run_id)
-    assert all(len(each) == 1 and each <= set(kept) for each in about.values())
+    for step, round_no, _, run_id in told:
+        about.setdefault("job" if step == "job" else round_no, set()).add(run_id)
+    assert all(len(each) == 1 and each <= set(saved) for each in about.values())
     became = Counter(disposition for *_, disposition, _ in told)
     assert set(became) == {"accepted", "duplicate"}
     wins = Counter(run_id for *_, disposition, run_id in told if disposition == "accepted")
@@ -78,10 +80,10 @@ def one_winner(install, told, deaths):
     noted = Counter(
         row.reason for row in db.look(select(journal.c.reason).where(journal.c.verb == "request"))
     )
-    assert noted["accepted:never_done"] == len(kept)
+    assert noted["accepted:never_done"] == len(saved)
     # Whoever died may have been accepted or refused without having heard of it.
     assert noted["duplicate:in_progress"] >= became["duplicate"]
-    assert len(kept) <= became["accepted"] + deaths
+    assert len(saved) <= became["accepted"] + deaths
 
 
 def asked_again(install, heard):
@@ -91,11 +93,11 @@ def asked_again(install, heard):
     """
     install.runtime.db.write("test", lambda tx: tx.execute(update(idempotency).values(open_until=0.0)))
     for number, answers in heard:
-        step, turn, answer = answers[-1]
+        step, round_no, answer = answers[-1]
         assert answer is None
-        key = f"{number}-{turn}-{step}"
-        first = callers.ask(install.client, step, turn, key)
+        key = f"{number}-{round_no}-{step}"
+        first = callers.ask(install.client, step, round_no, key)
         assert first.status in {200, 202, 409}
-        again = callers.ask(install.client, step, turn, key)
+        again = callers.ask(install.client, step, round_no, key)
         assert callers.told(again) == callers.told(first)
         assert ("idempotency-replayed" in again.headers) is (first.status < 300)

@@ -35,8 +35,8 @@ def estimate(port, key, text, **more):
 
 def parsing(owner):
     """The processes that read texts for the API."""
-    found = subprocess.run(["pgrep", "-P", str(owner)], capture_output=True, text=True, check=False)
-    return {int(pid) for pid in found.stdout.split()}
+    result = subprocess.run(["pgrep", "-P", str(owner)], capture_output=True, text=True, check=False)
+    return {int(pid) for pid in result.stdout.split()}
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def test_hostile_texts_are_estimated(process):  # noqa: F811
     """Each of them once stopped the process, or took it from 200 MB to more than a gigabyte."""
     running, port = process
     for name, text in HOSTILE.items():
-        status, told = estimate(port, None, text)
-        assert status == 200, (name, told)
+        status, output = estimate(port, None, text)
+        assert status == 200, (name, output)
         assert call(port, "GET", "/healthz")[0] == 200
     status = Path(f"/proc/{running.pid}/status").read_text()
     assert int(status.split("VmHWM:")[1].split()[0]) < 500 * 1024
@@ -79,8 +79,8 @@ def test_a_text_that_does_not_end_holds_up_nobody_else(keys, process):  # noqa: 
         assert call(port, "GET", "/healthz")[0] == 200
         assert estimate(port, second, "three")[0] == 200
         assert not stuck.done()
-        status, told = stuck.result()
-    assert (status, told["error"]["code"]) == (422, "estimate_timeout")
+        status, output = stuck.result()
+    assert (status, output["error"]["code"]) == (422, "estimate_timeout")
     assert estimate(port, first, "four")[0] == 200
 
 

@@ -20,9 +20,9 @@ def hall(sqlite_template, tmp_path_factory):
         for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
             patch.delenv(name)
         limits = {"most_bytes": 200_000, "most_json": 20_000, "body_pause": 1.0}
-        made = ApiInstall(f"sqlite:///{folder}/holdfast.db", folder / "data", **limits)
-    yield made
-    made.close()
+        install = ApiInstall(f"sqlite:///{folder}/holdfast.db", folder / "data", **limits)
+    yield install
+    install.close()
 
 
 JUNK = [
@@ -260,16 +260,16 @@ def test_openapi_is_complete(hall):
     described = hall.client.get("openapi.json").json
     names = []
     for path, methods in described["paths"].items():
-        for method, told in methods.items():
-            names.append(told["operationId"])
-            assert told["description"], path
-            assert told["responses"]["default"]["content"]["application/json"], (method, path)
-            assert any(status.startswith("2") for status in told["responses"]), (method, path)
+        for method, output in methods.items():
+            names.append(output["operationId"])
+            assert output["description"], path
+            assert output["responses"]["default"]["content"]["application/json"], (method, path)
+            assert any(status.startswith("2") for status in output["responses"]), (method, path)
             assert (
                 method in {"get", "delete"}
                 or path.split("/")[-1] in {"refresh", "cancel", "resend", "retry", "test"}
-                or ("requestBody" in told)
+                or ("requestBody" in output)
             ), (method, path)
-            assert path in {"/healthz", "/readyz"} or told["security"], path
+            assert path in {"/healthz", "/readyz"} or output["security"], path
     assert len(set(names)) == len(names)
     assert json.dumps(described).count("HTTPValidationError") == 0

@@ -225,19 +225,19 @@ def test_an_upload_is_written_to_the_disk_once(install, client):
 
 def bytes_written():
     """By this process, which the installation is in; what goes over a socket is not counted."""
-    told = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
-    return int(told["wchar"])
+    output = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(output["wchar"])
 
 
 class Site:
     """A server outside, which leads inside: it stands on another loopback address that counts as public."""
 
     def __init__(self, host, pages):
-        self.asked = asked = []
+        self.asked = requested = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                asked.append(self.path)
+                requested.append(self.path)
                 status, headers, body = pages[self.path]
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(body)), **headers}.items():
@@ -264,7 +264,7 @@ class Site:
 
 @pytest.fixture
 def wary(sqlite_url, tmp_path, monkeypatch):
-    """An installation that fetches from the public internet only; names are answered by nobody but the test."""
+    """An installation that fetches from the public internet only; only the test resolves names."""
     real_public, real_names = addresses.is_public, socket.getaddrinfo
     known = {"outside.example": [OUTSIDE], "inside.example": [INSIDE], "both.example": [INSIDE, OUTSIDE]}
 
@@ -275,10 +275,10 @@ def wary(sqlite_url, tmp_path, monkeypatch):
 
     monkeypatch.setattr(addresses, "is_public", lambda text: text == OUTSIDE or real_public(text))
     monkeypatch.setattr(addresses.socket, "getaddrinfo", named)
-    made = ApiInstall(sqlite_url, tmp_path / "data", fetch_private=False, most_bytes=200_000)
-    made.client.collection()
-    yield made
-    made.close()
+    install = ApiInstall(sqlite_url, tmp_path / "data", fetch_private=False, most_bytes=200_000)
+    install.client.collection()
+    yield install
+    install.close()
 
 
 @pytest.mark.parametrize(
@@ -330,12 +330,12 @@ def test_an_archive_that_is_a_bomb_fails_and_leaves_nothing_to_find(install, cli
     bomb = files.replaced(files.word(), "word/zeros.bin", b"\0" * (200 * MIB))
     assert len(bomb) < MIB
     client.collection()
-    made = client.upload("collections/shelf/documents", bomb, "plan.docx")
-    assert made.status == 202
+    response = client.upload("collections/shelf/documents", bomb, "plan.docx")
+    assert response.status == 202
     install.work()
-    found = client.get(f"documents/{made.json['document']['id']}").json
-    assert (found["index_status"], found["error"]["code"]) == ("failed", "archive_bomb")
-    assert (found["published_generation"], found["chunks"]) == (0, None)
+    body = client.get(f"documents/{response.json['document']['id']}").json
+    assert (body["index_status"], body["error"]["code"]) == ("failed", "archive_bomb")
+    assert (body["published_generation"], body["chunks"]) == (0, None)
     assert client.get("search?collection=shelf&q=zeros").json["hits"] == []
-    assert client.call("DELETE", f"documents/{found['id']}").status == 204
+    assert client.call("DELETE", f"documents/{body['id']}").status == 204
     until(lambda: client.get("collections/shelf/documents").json["documents"] == [], 10, "it is gone")

@@ -21,9 +21,9 @@ ROOM = 4
 @pytest.fixture
 def narrow(sqlite_url, tmp_path):
     """An installation with room for few."""
-    made = ApiInstall(sqlite_url, tmp_path / "data", api_clients=ROOM)
-    yield made
-    made.close()
+    install = ApiInstall(sqlite_url, tmp_path / "data", api_clients=ROOM)
+    yield install
+    install.close()
 
 
 def deaf(install):
@@ -72,7 +72,7 @@ def test_answers_that_nobody_takes_are_not_kept(small):
 def test_a_listener_that_does_not_hear_is_let_go(small):
     """Its stream has ended on our side, and its place is another's."""
     client = small.client
-    made = client.collection()
+    created = client.collection()
     with deaf(small) as line:
         ask(line, f"{PREFIX}/events/stream?cursor=0")
         until(lambda: small.built.feed.listeners == 1, 20, "it listens")
@@ -80,7 +80,7 @@ def test_a_listener_that_does_not_hear_is_let_go(small):
 
         def cut():
             title = f"{next(number)} " + "t" * 200
-            client.post(f"collections/{made}/documents", {"text": title, "title": title})
+            client.post(f"collections/{created}/documents", {"text": title, "title": title})
             return is_reset(line)
 
         until(cut, 120, "it was cut", 0.0)
@@ -99,8 +99,8 @@ class Line(asyncio.Transport):
         self.high = high
 
     def get_write_buffer_size(self):
-        found, self.waiting = self.waiting, max(0, self.waiting - self.taken)
-        return found
+        result, self.waiting = self.waiting, max(0, self.waiting - self.taken)
+        return result
 
     def abort(self):
         self.aborted.set()
@@ -129,9 +129,9 @@ def test_whoever_takes_something_keeps_the_connection(taken, looks):
         await asyncio.wait_for(line.aborted.wait(), 30)
         return counted
 
-    found = asyncio.run(told())
-    assert found[-1] == found[-2]
-    assert len(found) >= looks
+    result = asyncio.run(told())
+    assert result[-1] == result[-2]
+    assert len(result) >= looks
 
 
 def test_connections_above_the_limit_are_told_to_come_back(narrow):
@@ -172,9 +172,9 @@ def test_a_flood_is_turned_away_before_it_asks(narrow, monkeypatch):
     assert len(taken(narrow)) == ROOM
     for line in [*lines, *flood]:
         line.close()
-    told = [each for each in heard if each]
-    assert 0 < len(told) <= 20
-    for each in told:
+    items = [each for each in heard if each]
+    assert 0 < len(items) <= 20
+    for each in items:
         head, _, body = each.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: 5" in head
@@ -184,9 +184,9 @@ def test_a_flood_is_turned_away_before_it_asks(narrow, monkeypatch):
 
 def test_the_system_has_the_last_word_on_how_many_there_can_be(monkeypatch):
     """A quarter of what may be open is kept for everything else."""
-    for allowed, found in ((1024, 736), (64, 16), (10, 1), (1_000_000, 4000), (-1, 4000)):
+    for allowed, result in ((1024, 736), (64, 16), (10, 1), (1_000_000, 4000), (-1, 4000)):
         monkeypatch.setattr(connections.resource, "getrlimit", lambda _, n=allowed: (n, n))
-        assert connections.most(4000) == found
+        assert connections.most(4000) == result
     monkeypatch.setattr(
         connections.resource, "getrlimit", lambda _: (connections.resource.RLIM_INFINITY,) * 2
     )
@@ -197,4 +197,4 @@ def test_what_is_put_before_a_protocol_has_names_of_its_own():
     """Both are one object: a timer of one name was stopped by the other."""
     own = {name for name in vars(connections.Bounded) if name.startswith("_") and not name.endswith("__")}
     assert own
-    assert not own & {name for sort in http_headers.HeaderDeadline.__mro__ for name in vars(sort)}
+    assert not own & {name for type_name in http_headers.HeaderDeadline.__mro__ for name in vars(type_name)}

@@ -52,9 +52,11 @@ def install(sqlite_template, tmp_path_factory):
         for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
             patch.delenv(name)
         url = f"sqlite:///{folder}/holdfast.db"
-        made = ApiInstall(url, folder / "data", fetch_private=False, most_json=20_000, api_rate=100_000.0)
-    yield made
-    made.close()
+        installation = ApiInstall(
+            url, folder / "data", fetch_private=False, most_json=20_000, api_rate=100_000.0
+        )
+    yield installation
+    installation.close()
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +96,14 @@ def test_a_field_that_is_wrong_is_refused(install, names, route):
         for where, wrong, sent in astray(body):
             before = left(install)
             said = install.client.call(method, path, sent)
-            told = (route, where, str(wrong)[:40], said.status, said.raw[:300])
-            assert said.status < 500, told
+            output = (route, where, str(wrong)[:40], said.status, said.raw[:300])
+            assert said.status < 500, output
             if any(wrong is each for each in NEVER):
-                assert said.status in {400, 404, 409}, told
+                assert said.status in {400, 404, 409}, output
             if said.status in {400, 404, 413}:
-                assert left(install) == before, told
-                assert len(said.raw) < 3000, told
-                assert "x-evil" not in said.headers, told
+                assert left(install) == before, output
+                assert len(said.raw) < 3000, output
+                assert "x-evil" not in said.headers, output
 
 
 @pytest.mark.parametrize("route", [name for name in TAKEN if not name.startswith("GET")])

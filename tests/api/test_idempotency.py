@@ -36,14 +36,14 @@ def test_another_request_under_the_same_key_is_a_conflict(client):
 
 def test_a_duplicate_is_no_answer_for_a_day(client, install):
     """When the work that was in the way has ended, the same request under the same key is carried out."""
-    made = client.text("Some words.")
-    first = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=KEY)
+    response = client.text("Some words.")
+    first = client.post(f"documents/{response['id']}/index", {"mode": "force"}, headers=KEY)
     assert (first.status, first.code) == (409, "duplicate")
     install.work()
-    again = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=KEY)
+    again = client.post(f"documents/{response['id']}/index", {"mode": "force"}, headers=KEY)
     assert (again.status, again.json["disposition"]) == (202, "accepted")
     assert "idempotency-replayed" not in again.headers
-    last = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=KEY)
+    last = client.post(f"documents/{response['id']}/index", {"mode": "force"}, headers=KEY)
     assert (last.raw, last.headers["idempotency-replayed"]) == (again.raw, "true")
 
 
@@ -70,10 +70,10 @@ def test_what_was_missing_or_malformed_may_be_mended_under_the_same_key(client):
 
 def test_a_generation_that_is_over_stays_over(client, install):
     """412 is kept: it can never turn out otherwise."""
-    made = client.indexed("Some words.")
+    document = client.indexed("Some words.")
     headers = KEY | {"If-Match": '"7"'}
-    first = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=headers)
-    again = client.post(f"documents/{made['id']}/index", {"mode": "force"}, headers=headers)
+    first = client.post(f"documents/{document['id']}/index", {"mode": "force"}, headers=headers)
+    again = client.post(f"documents/{document['id']}/index", {"mode": "force"}, headers=headers)
     assert (first.status, first.raw) == (412, again.raw)
     assert again.headers["idempotency-replayed"] == "true"
 

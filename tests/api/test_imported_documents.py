@@ -29,10 +29,10 @@ def test_imported_documents_are_listed_with_their_titles(imported, client):
 @pytest.mark.parametrize("document", ["10", "11"])
 def test_why_says_that_it_was_imported_and_what_is_missing(imported, client, document):
     """One sentence for what happened, one for what to do."""
-    told = client.get(f"documents/{document}/why").json
-    assert "Imported as" in told["sentence"]
-    assert "no content here yet" in told["sentence"]
-    assert (told["next_step"], f"PUT /documents/{document}/content" in told["advice"]) == ("upload", True)
+    body = client.get(f"documents/{document}/why").json
+    assert "Imported as" in body["sentence"]
+    assert "no content here yet" in body["sentence"]
+    assert (body["next_step"], f"PUT /documents/{document}/content" in body["advice"]) == ("upload", True)
 
 
 @pytest.mark.parametrize("document", ["10", "11"])

@@ -26,15 +26,15 @@ MEANT |= {"unknown_action"}
 @pytest.fixture
 def owner(install):
     """A tenant with something of everything."""
-    made = install.key("owner", "read", "write", "admin")
-    made.collection("shelf")
+    created = install.key("owner", "read", "write", "admin")
+    created.collection("shelf")
     hook = {"sort": "webhook", "params": {"url": f"http://127.0.0.1:9/{MARK}"}}
-    assert made.post("collections/shelf/actions", hook).status == 201
-    made.indexed(f"Only the owner knows of {MARK}.", to="shelf", title=MARK)
+    assert created.post("collections/shelf/actions", hook).status == 201
+    created.indexed(f"Only the owner knows of {MARK}.", to="shelf", title=MARK)
     an_order(install, "owners-order", tenant="owner")
-    assert made.post("collections/shelf/jobs", {"kind": "qa", "params": {"notes": MARK}}).status == 202
+    assert created.post("collections/shelf/jobs", {"kind": "qa", "params": {"notes": MARK}}).status == 202
     install.work()
-    return made
+    return created
 
 
 def followed(owner):
@@ -100,8 +100,8 @@ def test_the_same_requests_reach_what_they_name_when_the_owner_makes_them(instal
     # What ends things comes last, and the collection that holds the others last of all.
     for method, template in sorted(taken, key=lambda one: (one[0] == "DELETE", one[1] == SHELF)):
         said = ask(owner, method, template, theirs)
-        told = (method, template, said.raw[:300])
-        assert said.status < 400 or said.code in MEANT | {"duplicate", "same_content"}, told
+        output = (method, template, said.raw[:300])
+        assert said.status < 400 or said.code in MEANT | {"duplicate", "same_content"}, output
 
 
 def test_a_key_that_may_only_read_learns_no_more(install, owner):
@@ -153,7 +153,7 @@ def test_an_idempotency_key_of_another_tenant_is_free(install, owner):
 def test_operations_tell_no_names_of_others(install):
     """An admin's page shows that another tenant's work is held, not on which collection or document."""
     theirs = install.key("theirs")
-    made = theirs.indexed("Their words.", to="secret-plans")
+    document = theirs.indexed("Their words.", to="secret-plans")
     assert theirs.post("collections/secret-plans/jobs", {"kind": "qa"}).status == 202
     install.begun()
     theirs.text("Other words.", to="secret-plans")
@@ -166,4 +166,4 @@ def test_operations_tell_no_names_of_others(install):
     assert "another tenant's job" in html.unescape(text)
     assert "another tenant's document" in html.unescape(text)
     assert "secret-plans" not in text
-    assert made["id"] not in text
+    assert document["id"] not in text

@@ -120,26 +120,26 @@ class Known(dict):
 def test_no_query_makes_a_500(install):
     """Every parameter of every route with each text, beside the others that the route needs."""
     client = install.client
-    made = client.indexed("Some words.")
+    document = client.indexed("Some words.")
     for method, path, name in parameters(install):
-        where = path.replace("documents/x", f"documents/{made['id']}")
+        where = path.replace("documents/x", f"documents/{document['id']}")
         rest = {"collection": "shelf", "q": "words"} if path.endswith("/search") else {}
         rest |= {"by": "day"} if path.endswith("/bill") else {}
         beside = "".join(f"&{key}={value}" for key, value in rest.items() if key != name)
         for text in TEXTS:
             if method == "GET":
-                found = status(install, method, f"{where}?{name}={text}{beside}")
-                assert found is not None, (path, name, text)
-                assert found < 500, (path, name, text)
+                result = status(install, method, f"{where}?{name}={text}{beside}")
+                assert result is not None, (path, name, text)
+                assert result < 500, (path, name, text)
 
 
 def test_no_sort_takes_a_cursor_of_another(install):
     """Cursors are texts of ours that anybody can change."""
     install.client.indexed("Some words.")
     sorts = ("id", "title", "-title", "status", "updated", "-updated", "pages", "cost", "-cost")
-    for sort, text in itertools.product(sorts, TEXTS):
-        path = f"{PREFIX}/collections/shelf/documents?sort={sort}&cursor={text}"
-        assert status(install, "GET", path) < 500, (sort, text)
+    for type_name, text in itertools.product(sorts, TEXTS):
+        path = f"{PREFIX}/collections/shelf/documents?sort={type_name}&cursor={text}"
+        assert status(install, "GET", path) < 500, (type_name, text)
     for by, text in itertools.product(("model", "day", "document", "run", "collection"), TEXTS):
         assert status(install, "GET", f"{PREFIX}/bill?by={by}&cursor={text}") < 500, (by, text)
 
@@ -157,8 +157,8 @@ def test_no_header_makes_a_500(small, method, path):
     """Every header with each value, at a route, at one that changes something, and at each page."""
     small.client.collection()
     requests = ((method, path, [pair]) for pair in itertools.product(HEADERS, VALUES))
-    for request, found in answered(small, requests):
-        assert found is None or found < 500, request
+    for request, result in answered(small, requests):
+        assert result is None or result < 500, request
 
 
 def test_with_keys_no_header_makes_a_500_either(small):
@@ -168,16 +168,16 @@ def test_with_keys_no_header_makes_a_500_either(small):
     for name, value in itertools.product(HEADERS, VALUES):
         requests.append(("GET", f"{PREFIX}/collections", [(name, value)]))
         requests.append(("GET", "/", [("Cookie", b"holdfast_session=" + value), (name, value)]))
-    for request, found in answered(small, requests):
-        assert found is None or found < 500, request
+    for request, result in answered(small, requests):
+        assert result is None or result < 500, request
     assert client.get("collections").status == 200
 
 
 def test_no_page_makes_a_500(install):
     """Their parameters, and the parts of their paths."""
-    made = install.client.indexed("Some words.")
+    document = install.client.indexed("Some words.")
     pages = (
-        f"/documents/{made['id']}",
+        f"/documents/{document['id']}",
         "/collections/shelf",
         "/search",
         "/jobs",
@@ -197,8 +197,8 @@ def test_no_question_makes_a_500_where_it_is_paid_for(sqlite_url, tmp_path, word
     """What goes to a provider and into the ledger is text of a stranger, too."""
     with Meter() as meter:
         provider = {"embedding_provider": "openai", "embedding_base_url": meter.base_url}
-        made = ApiInstall(sqlite_url, tmp_path / "data", embedding_api_key="key", **provider)
-        made.client.collection()
+        install = ApiInstall(sqlite_url, tmp_path / "data", embedding_api_key="key", **provider)
+        install.client.collection()
         text = quote(words, errors="surrogatepass")
-        assert status(made, "GET", f"{PREFIX}/search?collection=shelf&q={text}") < 500
-        made.close()
+        assert status(install, "GET", f"{PREFIX}/search?collection=shelf&q={text}") < 500
+        install.close()

@@ -140,8 +140,8 @@ def test_sigterm_between_the_address_and_the_first_request_ends_it(environment):
 
 def memory(running):
     """The most memory that the process ever had, in bytes."""
-    told = Path(f"/proc/{running.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", told)[1]) * 1024
+    folder = Path(f"/proc/{running.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", folder)[1]) * 1024
 
 
 def test_an_upload_of_300_mb_is_refused_at_the_limit_and_takes_no_memory(process, tmp_path):

@@ -17,9 +17,9 @@ from tests.api.test_waiting import page
 @pytest.fixture
 def narrow(database_url, tmp_path):
     """An installation whose tenants may hold three documents of 1,000 bytes together."""
-    made = ApiInstall(database_url, tmp_path / "data", quota_documents=3, quota_bytes=1000)
-    yield made
-    made.close()
+    install = ApiInstall(database_url, tmp_path / "data", quota_documents=3, quota_bytes=1000)
+    yield install
+    install.close()
 
 
 def held(client):
@@ -39,13 +39,13 @@ def counted(install, tenant="default"):
 def test_a_tenant_adds_as_much_as_it_may(narrow):
     """Then 403 with how much that is; nothing of what is refused stays, and a deletion makes room."""
     client = narrow.client
-    made = [client.text("a" * 300 + str(number)) for number in range(3)]
+    items = [client.text("a" * 300 + str(number)) for number in range(3)]
     assert held(client) == counted(narrow) == (3, 903)
     said = client.post("collections/shelf/documents", {"text": "one more"})
     assert (said.status, said.code) == (403, "quota_exceeded")
     assert "3 documents" in said.message
     assert held(client) == counted(narrow) == (3, 903)
-    assert client.call("DELETE", f"documents/{made[0]['id']}").status == 204
+    assert client.call("DELETE", f"documents/{items[0]['id']}").status == 204
     said = client.upload("collections/shelf/documents", b"b" * 500)
     assert (said.status, said.code, "1,000 bytes" in said.message) == (403, "quota_exceeded", True)
     assert client.upload("collections/shelf/documents", b"b" * 398).status == 202
@@ -71,8 +71,8 @@ def test_of_two_that_do_not_fit_together_one_is_refused(narrow):
 def test_new_content_counts_by_what_it_adds(narrow):
     """It may shrink also above the limit, and grow to it; the same for what a URL gives."""
     client = narrow.client
-    made = client.text("a" * 900)
-    path = f"documents/{made['id']}/content"
+    response = client.text("a" * 900)
+    path = f"documents/{response['id']}/content"
     assert client.put(path, {"text": "b" * 1001}).code == "quota_exceeded"
     assert client.put(path, {"text": "b" * 1000}).status == 202
     quotas.set_limits(narrow.runtime.db, "default", Quota(bytes=10))
@@ -88,11 +88,11 @@ def test_a_refreshed_url_counts_too(narrow):
     client = narrow.client
     client.collection()
     with page("e" * 500) as url:
-        made = client.post("collections/shelf/documents", {"url": url}).json["document"]
+        response = client.post("collections/shelf/documents", {"url": url}).json["document"]
         quotas.set_limits(narrow.runtime.db, "default", Quota(bytes=500))
     port = url.rpartition(":")[2].partition("/")[0]
     with page("f" * 600, int(port)):
-        said = client.post(f"documents/{made['id']}/refresh")
+        said = client.post(f"documents/{response['id']}/refresh")
     assert (said.status, said.code) == (403, "quota_exceeded")
     assert held(client) == (1, 500)
 
@@ -100,14 +100,14 @@ def test_a_refreshed_url_counts_too(narrow):
 def test_a_copy_counts_and_a_move_does_not(narrow):
     """A copy is a document of its own; a collection that is deleted gives everything back at once."""
     client = narrow.client
-    made = client.indexed("a" * 400)
+    document = client.indexed("a" * 400)
     client.collection("other")
-    assert client.put(f"collections/other/documents/{made['id']}", {"mode": "copy"}).status == 202
+    assert client.put(f"collections/other/documents/{document['id']}", {"mode": "copy"}).status == 202
     assert held(client) == counted(narrow) == (2, 800)
     client.collection("third")
-    copied = client.put(f"collections/third/documents/{made['id']}", {"mode": "copy"})
+    copied = client.put(f"collections/third/documents/{document['id']}", {"mode": "copy"})
     assert (copied.status, copied.code) == (403, "quota_exceeded")
-    assert client.put(f"collections/third/documents/{made['id']}", {"mode": "move"}).status == 200
+    assert client.put(f"collections/third/documents/{document['id']}", {"mode": "move"}).status == 200
     assert client.call("DELETE", "collections/third").status == 200
     assert client.call("DELETE", "collections/other").status == 200
     assert held(client) == counted(narrow) == (0, 0)
@@ -157,12 +157,12 @@ def test_tenants_have_limits_of_their_own(install):
 def test_a_refusal_for_the_quota_is_in_the_journal(narrow):
     """Like every other: of an upload, of a large file before it is sent, of new content."""
     client = narrow.client
-    made = [client.text(f"text {number}") for number in range(3)]
+    items = [client.text(f"text {number}") for number in range(3)]
     big = b"b" * 2_000_000
     said = [
         client.post("collections/shelf/documents", {"text": "one more"}),
         client.upload("collections/shelf/documents", big),
-        client.put(f"documents/{made[0]['id']}/content", {"text": "c" * 2000}),
+        client.put(f"documents/{items[0]['id']}/content", {"text": "c" * 2000}),
     ]
     assert [each.code for each in said] == ["quota_exceeded"] * 3
     noted = select(journal.c.actor, journal.c.data).where(journal.c.reason == "refused:quota_exceeded")

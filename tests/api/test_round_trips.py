@@ -62,9 +62,9 @@ def test_a_page_of_documents_costs_no_more_statements_than_one_document(
     install: ApiInstall, client: Client
 ) -> None:
     """However many documents there are, and whatever they are doing; none of it opens a transaction."""
-    made = [client.text(f"Text number {number}.") for number in range(5)]
+    items = [client.text(f"Text number {number}.") for number in range(5)]
     with statements(install) as one:
-        assert client.get(f"documents/{made[0]['id']}").status == 200
+        assert client.get(f"documents/{items[0]['id']}").status == 200
     with statements(install) as many:
         assert len(client.get("collections/shelf/documents?limit=50").json["documents"]) == 5
     assert (len(one), len(many)) == (3, 4)

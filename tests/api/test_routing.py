@@ -28,15 +28,15 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_request_visits_a_thread_once(small: ApiInstall, visits: list[str]) -> None:
     """Whatever is found first, however the answer is checked; with a body twice, which is read in between."""
     client = small.client
-    made = client.text("Some words.")
+    response = client.text("Some words.")
     for method, path, body, most in (
         ("GET", "collections", None, 1),
         ("GET", "collections/shelf/documents", None, 1),
-        ("GET", f"documents/{made['id']}", None, 1),
+        ("GET", f"documents/{response['id']}", None, 1),
         ("GET", "search?collection=shelf&q=words", None, 1),
         ("GET", "jobs", None, 1),
-        ("POST", f"documents/{made['id']}/cancel", None, 1),
-        ("POST", f"documents/{made['id']}/index", {"mode": "retry"}, 2),
+        ("POST", f"documents/{response['id']}/cancel", None, 1),
+        ("POST", f"documents/{response['id']}/index", {"mode": "retry"}, 2),
         ("POST", "collections/shelf/documents", {"text": "Other words."}, 2),
     ):
         visits.clear()
@@ -47,8 +47,8 @@ def test_a_request_visits_a_thread_once(small: ApiInstall, visits: list[str]) ->
 @pytest.mark.parametrize("raw", [b'{"mode": 7}', b"{", b""])
 def test_who_may_not_ask_is_told_that_and_not_the_form(small: ApiInstall, raw: bytes) -> None:
     """Without a key 401, of another's document 404, with too small a scope 403: malformed or not."""
-    made = small.key("default").text("Some words.")
-    path, json = f"documents/{made['id']}/index", {"Content-Type": "application/json"}
+    created = small.key("default").text("Some words.")
+    path, json = f"documents/{created['id']}/index", {"Content-Type": "application/json"}
     assert small.client.post(path, raw=raw, headers=json).status == 401
     assert small.key("other").post(path, raw=raw, headers=json).status == 404
     assert small.key("default", "read").post(path, raw=raw, headers=json).status == 403
@@ -58,19 +58,19 @@ def test_who_may_not_ask_is_told_that_and_not_the_form(small: ApiInstall, raw: b
 
 def test_a_malformed_request_counts_against_the_limit(small: ApiInstall) -> None:
     """Once, as any other does."""
-    made = small.access.make(tenant="default", name="slow", scopes=[Scope.READ], rate=0.001)
-    client = Client(small, made.token)
+    created = small.access.make(tenant="default", name="slow", scopes=[Scope.READ], rate=0.001)
+    client = Client(small, created.token)
     assert [client.get("search?k=none").code for _ in range(2)] == ["bad_request", "rate_limited"]
 
 
 def test_what_is_found_is_found_once() -> None:
     """For one request; another asks anew."""
-    asked: list[Request] = []
+    items: list[Request] = []
     one, other = Request({"type": "http"}), Request({"type": "http"})
 
     def find(request: Request) -> int:
-        asked.append(request)
-        return len(asked)
+        items.append(request)
+        return len(items)
 
     assert [resolve(each, find) for each in (one, one, other, one)] == [1, 1, 2, 1]
 

@@ -51,9 +51,9 @@ def hall(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
             patch.delenv(name)
-        made = ApiInstall(url, folder / "data", api_rate=100_000.0, webhook_private=True)
-    yield made
-    made.close()
+        install = ApiInstall(url, folder / "data", api_rate=100_000.0, webhook_private=True)
+    yield install
+    install.close()
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +110,11 @@ def operations() -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def schema(hall: ApiInstall) -> Any:
     """What the API says of itself; without its keys, for a key that is made up answers 401 to everything."""
-    told = copy.deepcopy(hall.openapi)
-    for methods in told["paths"].values():
+    output = copy.deepcopy(hall.openapi)
+    for methods in output["paths"].values():
         for one in methods.values():
             one.pop("security", None)
-    return schemathesis.openapi.from_dict(told)
+    return schemathesis.openapi.from_dict(output)
 
 
 @pytest.mark.parametrize(("method", "path"), [one for one in operations() if one[1] not in STREAMS])
@@ -137,13 +137,13 @@ def test_every_answer_is_documented(hall, schema, stock, method, path):
         def judge(data):
             bad = data.draw(st.integers(0, 3)) == 3
             mode = GenerationMode.NEGATIVE if bad else GenerationMode.POSITIVE
-            given: dict[str, Any] = {}
+            values: dict[str, Any] = {}
             if data.draw(st.integers(0, 4)):
-                given["path_parameters"] = {name: data.draw(st.sampled_from(stock[name])) for name in names}
+                values["path_parameters"] = {name: data.draw(st.sampled_from(stock[name])) for name in names}
             if good and data.draw(st.booleans()):
-                given["query" if method == "GET" else "body"] = data.draw(st.sampled_from(good))
-                given |= {"media_type": "application/json"} if method != "GET" else {}
-            case = data.draw(operation.as_strategy(mode, **given))
+                values["query" if method == "GET" else "body"] = data.draw(st.sampled_from(good))
+                values |= {"media_type": "application/json"} if method != "GET" else {}
+            case = data.draw(operation.as_strategy(mode, **values))
             said = case.call(base_url=f"http://127.0.0.1:{hall.port}", session=session, timeout=30)
             case.validate_response(said, checks=CHECKS)
             if said.status_code >= 400:

@@ -35,13 +35,13 @@ class Stream:
 
     def next(self):
         """The next event: its id, its name and its data; None at the end."""
-        found = {}
+        result = {}
         while line := self.answer.readline():
             name, _, value = line.decode().rstrip("\n").partition(": ")
             if name:
-                found[name] = value
-            elif "event" in found:
-                return found.get("id"), found["event"], json.loads(found["data"])
+                result[name] = value
+            elif "event" in result:
+                return result.get("id"), result["event"], json.loads(result["data"])
         return None
 
     def until(self, verb):
@@ -80,13 +80,13 @@ def test_a_listener_hears_what_happens_within_a_second(client, install):
     waits = []
     with listening(client) as stream:
         while not waits or (waits[-1] >= 1.0 and len(waits) < 5):  # a busy machine may be late, not each time
-            made = client.text(f"Some words, {len(waits)}.")
+            response = client.text(f"Some words, {len(waits)}.")
             began = time.monotonic()
             number, verb, data = stream.next()
             waits.append(time.monotonic() - began)
             assert (verb, data["subject"], data["reason"]) == (
                 "request",
-                f"document:{made['id']}",
+                f"document:{response['id']}",
                 "accepted:never_done",
             )
             assert number.rpartition(".")[2] == str(data["id"])
@@ -110,7 +110,7 @@ def test_a_listener_that_comes_back_misses_nothing_and_hears_nothing_twice(clien
 
 def test_progress_is_told_when_it_changes(client, install):
     """Without a number, so that coming back goes on from the journal."""
-    made = client.text("Some words.")
+    response = client.text("Some words.")
     with listening(client) as stream:
         claim = install.begun()
         fenced.advance(install.worker.db, claim, fenced.Report(done=2, total=5, unit="pages"))
@@ -119,7 +119,7 @@ def test_progress_is_told_when_it_changes(client, install):
             if name == "progress" and data["progress"]["done"] == 2:
                 break
         assert number is None
-        assert (data["subject"], data["status"]) == (f"document:{made['id']}", "indexing")
+        assert (data["subject"], data["status"]) == (f"document:{response['id']}", "indexing")
         assert (data["progress"]["total"], data["progress"]["unit"]) == (5, "pages")
 
 
@@ -128,9 +128,9 @@ def test_a_listener_hears_of_its_own_tenant_alone(install):
     mine, theirs = install.key("mine"), install.key("theirs")
     with listening(mine) as stream:
         theirs.text("Their words.")
-        made = mine.text("My words.")
+        created = mine.text("My words.")
         _, _, data = stream.next()
-        assert data["subject"] == f"document:{made['id']}"
+        assert data["subject"] == f"document:{created['id']}"
 
 
 def test_nobody_looks_while_nobody_listens(client, install):

@@ -75,7 +75,7 @@ def test_slow_addresses_do_not_stop_the_others(sqlite_url, tmp_path):
     """More of them than there are threads: documents are added, found and refused as ever."""
     install = ApiInstall(sqlite_url, tmp_path / "data", api_threads=THREADS, fetch_private=True)
     client = install.client
-    made = client.text("Some words.")
+    response = client.text("Some words.")
     said = []
     with silent() as (port, come):
         url = f"http://127.0.0.1:{port}/slow"
@@ -84,8 +84,8 @@ def test_slow_addresses_do_not_stop_the_others(sqlite_url, tmp_path):
         )
         until(lambda: len(come) == len(waiting), 30, "all of them wait")
         assert client.get("/healthz").status == 200
-        assert client.get(f"documents/{made['id']}").status == 200
-        assert client.post(f"documents/{made['id']}/index", {"mode": "retry"}).status == 409
+        assert client.get(f"documents/{response['id']}").status == 200
+        assert client.post(f"documents/{response['id']}/index", {"mode": "retry"}).status == 409
         assert client.text("Other words.")["index_status"] == "queued"
         assert said == []
     for one in waiting:
@@ -95,7 +95,7 @@ def test_slow_addresses_do_not_stop_the_others(sqlite_url, tmp_path):
 
 
 def test_a_slow_provider_of_embeddings_does_not_stop_the_others(sqlite_url, tmp_path):
-    """More questions wait for it than there are threads, over the API and on the page."""
+    """More questions wait for it than there are threads, over the API and the web UI."""
     with Meter() as meter:
         install = ApiInstall(
             sqlite_url,
@@ -106,7 +106,7 @@ def test_a_slow_provider_of_embeddings_does_not_stop_the_others(sqlite_url, tmp_
             embedding_api_key="key",
         )
         client = install.client
-        made = client.text("Some words.")
+        response = client.text("Some words.")
         meter.hold("after")
         said = []
         paths = [f"search?collection=shelf&q=word{number}" for number in range(THREADS + 2)]
@@ -115,7 +115,7 @@ def test_a_slow_provider_of_embeddings_does_not_stop_the_others(sqlite_url, tmp_
         waiting += asked([lambda path=path: said.append(status_of(install, path)) for path in pages])
         meter.wait_open(len(waiting), 30.0)
         assert client.get("/healthz").status == 200
-        assert client.get(f"documents/{made['id']}").status == 200
+        assert client.get(f"documents/{response['id']}").status == 200
         assert said == []
         meter.release()
         for one in waiting:

@@ -172,6 +172,6 @@ def build(url: str) -> World:
 
 @pytest.fixture
 def world(database_url: str) -> Iterator[World]:
-    made = build(database_url)
-    yield made
-    made.db.close()
+    instance = build(database_url)
+    yield instance
+    instance.db.close()

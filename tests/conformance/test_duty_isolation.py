@@ -77,8 +77,8 @@ def test_a_duty_that_fails_is_told_of_until_it_succeeds(world):
 
     sweeping = engine(world, Duty("work", 0.0, work))
     assert [sweeping.sweep().failed for _ in range(2)] == [("work",)] * 2
-    told = health(world, "work")
-    assert (told.failures, told.error, told.failed < 60) == (2, "KeyError: 'a bad row'", True)
+    output = health(world, "work")
+    assert (output.failures, output.error, output.failed < 60) == (2, "KeyError: 'a bad row'", True)
     broken.clear()
     broken.append(False)
     assert sweeping.sweep().other["work"] == 3

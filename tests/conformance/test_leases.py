@@ -94,14 +94,14 @@ def closed_port():
 @pytest.fixture
 def opened(closed_port):
     """Databases by address, closed afterwards."""
-    found = []
+    items = []
 
     def database(url, **options):
-        found.append(open_database(url, **options))
-        return found[-1]
+        items.append(open_database(url, **options))
+        return items[-1]
 
     yield database
-    for db in found:
+    for db in items:
         db.close()
 
 
@@ -143,11 +143,11 @@ def bench(request, opened, tmp_path, closed_port):
 def test_a_lease_that_nobody_renews_runs_out_and_one_that_is_renewed_does_not(bench):
     """When a lease of the same length has run out, the one that was renewed still lives."""
     short, long = bench.leases(1.0), bench.leases(LONG)
-    kept = bench.take(short)
-    assert long.renew(kept)
+    saved = bench.take(short)
+    assert long.renew(saved)
     forgotten = bench.take(short)
     eventually(lambda: not alive(short, forgotten))
-    assert alive(short, kept)
+    assert alive(short, saved)
 
 
 @pytest.mark.g2
@@ -225,11 +225,11 @@ def test_a_wrong_local_clock_neither_ends_nor_prolongs_a_lease(bench, monkeypatc
     """Three years fast or slow: a long lease lives on, a short one runs out, by the server's clock."""
     monkeypatch.setattr(time, "time", lambda real=time.time: real() + skew)
     short, long = bench.leases(SHORT), bench.leases(LONG)
-    kept, lost = bench.take(long), bench.take(short)
+    saved, lost = bench.take(long), bench.take(short)
     eventually(lambda: not alive(short, lost))
     assert not short.renew(lost)
-    assert alive(long, kept)
-    assert long.renew(kept)
+    assert alive(long, saved)
+    assert long.renew(saved)
 
 
 @pytest.mark.g2

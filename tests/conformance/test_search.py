@@ -35,14 +35,14 @@ def documents(found):
 def test_a_hit_says_where_it_stands_and_why_it_was_found(shelf, searcher):
     """Document, title, page, text, generation, place, and the rank in each leg."""
     shelf.publish("cats", "Dogs bark at night.", "Birds sing.", "The kitten sleeps all day on the sofa.")
-    found = searcher.search("acme", "c", "sleeping kittens")
-    hit = found.hits[0]
+    hits = searcher.search("acme", "c", "sleeping kittens")
+    hit = hits.hits[0]
     assert (hit.document_id, hit.title, hit.page, hit.position) == ("cats", "Title of cats", 2, 2)
-    assert (hit.generation, hit.slice, found.publish_seq) == (1, 0, 1)
+    assert (hit.generation, hit.slice, hits.publish_seq) == (1, 0, 1)
     assert hit.text == "The kitten sleeps all day on the sofa."
     assert [hit.snippet.text[start:end] for start, end in hit.snippet.marks] == ["kitten", "sleeps"]
     assert [(part.leg, part.rank) for part in hit.parts] == [("keyword", 1), ("vector", 1)]
-    assert found.legs == ("keyword", "vector")
+    assert hits.legs == ("keyword", "vector")
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "vector"])
@@ -50,34 +50,34 @@ def test_every_mode_finds_the_best_chunk(shelf, searcher, mode):
     """Words, meaning, or both."""
     shelf.publish("a", "apples and pears", "the price of copper")
     shelf.publish("b", "trains run late")
-    found = searcher.search("acme", "c", "copper prices", mode=mode)
-    assert documents(found)[0] == "a"
-    assert found.hits[0].text == "the price of copper"
-    assert {part.leg for part in found.hits[0].parts} == (
+    hits = searcher.search("acme", "c", "copper prices", mode=mode)
+    assert documents(hits)[0] == "a"
+    assert hits.hits[0].text == "the price of copper"
+    assert {part.leg for part in hits.hits[0].parts} == (
         {"keyword", "vector"} if mode == "hybrid" else {mode}
     )
 
 
 def test_without_an_embedding_the_words_answer_alone(world, shelf):
-    """The provider is away, or there is none."""
+    """The provider is down, or there is none."""
     shelf.publish("a", "copper")
     for searcher in (Searcher(world.db), Searcher(world.db, lambda _text: None)):
-        found = searcher.search("acme", "c", "copper")
-        assert documents(found) == ["a"]
-        assert found.legs == ("keyword",)
+        hits = searcher.search("acme", "c", "copper")
+        assert documents(hits) == ["a"]
+        assert hits.legs == ("keyword",)
         assert searcher.search("acme", "c", "copper", mode="vector").hits == ()
 
 
 def test_keyword_mode_and_empty_queries_never_ask_for_an_embedding(world, shelf):
     """An embedding may cost money."""
-    asked = []
-    searcher = Searcher(world.db, lambda text: asked.append(text) or meaning(text))
+    items = []
+    searcher = Searcher(world.db, lambda text: items.append(text) or meaning(text))
     shelf.publish("a", "copper")
     searcher.search("acme", "c", "copper", mode="keyword")
     searcher.search("acme", "c", "  \n ")
-    assert asked == []
-    searcher.search("acme", "c", "copper", embed=lambda text: asked.append("other") or meaning(text))
-    assert asked == ["other"]
+    assert items == []
+    searcher.search("acme", "c", "copper", embed=lambda text: items.append("other") or meaning(text))
+    assert items == ["other"]
 
 
 def test_only_the_named_documents_are_searched(shelf, searcher):
@@ -198,6 +198,6 @@ def test_a_question_that_makes_no_sense_is_refused(searcher, k, mode):
 def test_k_bounds_the_hits_and_equals_come_in_a_fixed_order(shelf, searcher):
     """Of chunks that score alike, the one stored first."""
     shelf.publish("a", *["copper"] * 7)
-    found = searcher.search("acme", "c", "copper", 5)
-    assert [hit.position for hit in found.hits] == [0, 1, 2, 3, 4]
+    hits = searcher.search("acme", "c", "copper", 5)
+    assert [hit.position for hit in hits.hits] == [0, 1, 2, 3, 4]
     assert len(searcher.search("acme", "c", "copper", 100).hits) == 7

@@ -66,9 +66,9 @@ def test_no_query_is_an_error(shelf, searcher, mode):
     """Operators and quotes of both full-text languages are words like others, or nothing."""
     shelf.publish("a", "copper tin", "lead")
     for query in NASTY:
-        found = searcher.search("acme", "c", query, mode=mode)
+        hits = searcher.search("acme", "c", query, mode=mode)
         if mode == "keyword" and "copper" in tokenizer.analyse(query):
-            assert found.hits[0].text == "copper tin"
+            assert hits.hits[0].text == "copper tin"
 
 
 def test_a_query_of_ten_thousand_words_finds_by_its_rarest(shelf, searcher):
@@ -115,16 +115,16 @@ def bounded(monkeypatch):
     monkeypatch.setattr(statistics, "MOST_POSTINGS", 0)
     for name, bound in (("EXPECTED", 40), ("MOST", 80)):
         monkeypatch.setattr(keyword, name, bound)
-    asked = []
+    items = []
     plain = stored.candidates
 
     def counting(*values, **options):
-        found = plain(*values, **options)
-        asked.append(len(found))
-        return found
+        result = plain(*values, **options)
+        items.append(len(result))
+        return result
 
     monkeypatch.setattr(stored, "candidates", counting)
-    return asked
+    return items
 
 
 @pytest.mark.parametrize(
@@ -169,6 +169,6 @@ def test_the_full_text_index_forgets_what_is_deleted(world, shelf):
         assert world.count(chunks) == 1
         return
     world.write(text("INSERT INTO holdfast_chunk_words(holdfast_chunk_words) VALUES ('integrity-check')"))
-    found = world.rows(text("SELECT rowid FROM holdfast_chunk_words WHERE holdfast_chunk_words MATCH 'tin'"))
-    assert found == []
+    rows = world.rows(text("SELECT rowid FROM holdfast_chunk_words WHERE holdfast_chunk_words MATCH 'tin'"))
+    assert rows == []
     assert world.row(select(func.count()).select_from(chunks))[0] == 1

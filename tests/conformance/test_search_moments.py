@@ -60,9 +60,9 @@ def test_a_document_that_changes_between_the_legs_is_seen_as_it_was_by_both(worl
             prune.prune_generations(world.db)
 
     searcher = Searcher(world.db, meaning, vectors=Interrupted(change))
-    found = searcher.search("acme", "c", "copper")
-    assert [(hit.text, hit.generation) for hit in found.hits] == [("copper coins", 1)]
-    assert {part.leg for part in found.hits[0].parts} == {"keyword", "vector"}
+    hits = searcher.search("acme", "c", "copper")
+    assert [(hit.text, hit.generation) for hit in hits.hits] == [("copper coins", 1)]
+    assert {part.leg for part in hits.hits[0].parts} == {"keyword", "vector"}
     after = searcher.search("acme", "c", "copper")
     assert [hit.text for hit in after.hits] == (["copper cans"] if happening == "superseded" else [])
 

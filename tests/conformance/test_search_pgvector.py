@@ -78,27 +78,27 @@ def crowd(shelf, documents=30, each=100, dimensions=32, seed=7):
 
 
 def nearest(world, vectors, asked, k=10, **how):
-    found = Searcher(world.db, vectors=vectors).search(
+    result = Searcher(world.db, vectors=vectors).search(
         "acme", "c", "x", k, mode="vector", embed=lambda _: asked, **how
     )
-    return [(hit.chunk_id, hit.score) for hit in found.hits]
+    return [(hit.chunk_id, hit.score) for hit in result.hits]
 
 
 def test_at_least_95_of_100_that_are_nearest_are_found_and_scored_alike(world, shelf, filling, monkeypatch):
     """Recall at ten against the exact index, by the HNSW index and nothing else."""
-    asked = crowd(shelf)
+    requested = crowd(shelf)
     assert filling.round() == 3000
     exact, inside = ExactIndex(), PgvectorIndex(ExactIndex())
     monkeypatch.setattr(inside, "_exact", None)  # whoever falls back now is found out
     monkeypatch.setattr(inside, "_beside", None)
-    hits = wanted = 0
-    for each in asked:
+    hits = expected = 0
+    for each in requested:
         right = dict(nearest(world, exact, each))
-        found = dict(nearest(world, inside, each))
-        wanted += len(right)
-        hits += len(right.keys() & found.keys())
-    assert hits / wanted >= 0.95
-    among = [nearest(world, index, asked[0], documents=["d3"]) for index in (exact, inside)]
+        result = dict(nearest(world, inside, each))
+        expected += len(right)
+        hits += len(right.keys() & result.keys())
+    assert hits / expected >= 0.95
+    among = [nearest(world, index, requested[0], documents=["d3"]) for index in (exact, inside)]
     assert among[0] == among[1]
 
 
@@ -111,9 +111,9 @@ def test_the_index_of_the_space_is_what_is_asked(world, shelf, filling):
     def look(tx):
         stored.stamp(tx, "acme", "c")  # sets the transaction up as every search does
         space = tables.spaces_of(tx, "acme", "c")[0]
-        asked = "EXPLAIN " + nearest_vectors.NEAR.format(space=space.id, dimensions=space.dimensions)
+        message = "EXPLAIN " + nearest_vectors.NEAR.format(space=space.id, dimensions=space.dimensions)
         values = {"tenant": "acme", "collection": "c", "query": str([1.0] * 32), "most": 100}
-        return [row[0] for row in tx.all(text(asked), values)]
+        return [row[0] for row in tx.all(text(message), values)]
 
     plan = world.db.read(look)
     assert any("holdfast_chunk_vectors_" in line for line in plan), plan
@@ -217,10 +217,10 @@ def test_memory_alone_answers_only_while_there_are_no_tables_to_ask(world, shelf
     shelf.publish("a", "copper one")
     assert not index.is_at("acme", "c", 1)
     searcher = Searcher(world.db, meaning, vectors=index)
-    found = searcher.search("acme", "c", "copper")
-    assert index.is_at("acme", "c", found.publish_seq)
+    hits = searcher.search("acme", "c", "copper")
+    assert index.is_at("acme", "c", hits.publish_seq)
     filling.round()
     time[0] += 60
-    assert not index.is_at("acme", "c", found.publish_seq)
-    assert searcher.search("acme", "c", "copper", seen=found.publish_seq) == found
-    assert not index.is_at("acme", "c", found.publish_seq)
+    assert not index.is_at("acme", "c", hits.publish_seq)
+    assert searcher.search("acme", "c", "copper", seen=hits.publish_seq) == hits
+    assert not index.is_at("acme", "c", hits.publish_seq)

@@ -92,9 +92,9 @@ def test_a_change_after_the_ranking_is_answered_at_its_own_moment(
 
     plain = stored.chunks_at
     monkeypatch.setattr(stored, "chunks_at", lambda *asked: change() or plain(*asked))
-    found = ask(world, searcher, "copper")
-    assert found == anew(world, "copper")
-    assert found.publish_seq == seen(world)
+    result = ask(world, searcher, "copper")
+    assert result == anew(world, "copper")
+    assert result.publish_seq == seen(world)
 
 
 def test_a_stamp_that_memory_has_left_behind_is_not_answered_by_memory(world, shelf, searcher):
@@ -178,8 +178,8 @@ def test_hits_and_their_titles_are_looked_up_by_key(world, shelf):
             tx.execute(text("SET LOCAL enable_seqscan = off"))
             driver.execute(f"EXPLAIN {compiled}", compiled.params | values)
         else:
-            given = [(compiled.params | values)[name] for name in compiled.positiontup]
-            driver.execute(f"EXPLAIN QUERY PLAN {compiled}", given)
+            items = [(compiled.params | values)[name] for name in compiled.positiontup]
+            driver.execute(f"EXPLAIN QUERY PLAN {compiled}", items)
         return "\n".join(str(row) for row in driver.fetchall())
 
     plan = world.db.read(explain)
@@ -208,5 +208,5 @@ def test_the_stamp_is_read_with_what_it_shows(world, shelf):
         assert view == stored.view(tx, "acme", collection, plain.publish_seq)
         return sorted(view.heads.values())
 
-    found = [world.db.read(lambda tx, name=name: both(tx, name)) for name in ("c", "empty", "none") * 3]
-    assert found == [[1, 2], [], []] * 3
+    items = [world.db.read(lambda tx, name=name: both(tx, name)) for name in ("c", "empty", "none") * 3]
+    assert items == [[1, 2], [], []] * 3

@@ -54,8 +54,8 @@ def test_every_term_is_exactly_one_token(world, written):
 
     def body(tx):
         if not tx.db.postgresql:
-            made = tx.one(text("SELECT sql FROM sqlite_master WHERE name = 'holdfast_chunk_words'"))[0]
-            options = made.partition("tokenize")[2].partition(",")[0]
+            row = tx.one(text("SELECT sql FROM sqlite_master WHERE name = 'holdfast_chunk_words'"))[0]
+            options = row.partition("tokenize")[2].partition(",")[0]
             tx.execute(
                 text(f"CREATE VIRTUAL TABLE IF NOT EXISTS looked_at USING fts5(words, tokenize{options})")
             )
@@ -77,9 +77,15 @@ def test_what_was_written_is_found_by_its_own_words(world, monkeypatch, written)
         return
     shelf = Shelf(world.db)
     shelf.publish("a", written.replace("\0", " ").replace("\ud800", " "), embed=None)
-    for wanted in ([(terms[0],)], [tuple(dict.fromkeys(terms))[:20]], [(term,) for term in set(terms)][:20]):
-        found = world.db.read(lambda tx, wanted=wanted: stored.candidates(tx, "acme", "c", wanted, most=10))
-        assert len(found) == 1
+    for expected in (
+        [(terms[0],)],
+        [tuple(dict.fromkeys(terms))[:20]],
+        [(term,) for term in set(terms)][:20],
+    ):
+        result = world.db.read(
+            lambda tx, wanted=expected: stored.candidates(tx, "acme", "c", wanted, most=10)
+        )
+        assert len(result) == 1
     assert Searcher(world.db).search("acme", "c", written, mode="keyword").hits
 
 

@@ -74,8 +74,10 @@ def settle_down(world, population, served):
             }
             head = {"kind": "index", "subject": f"document:{number}"}
             status = {"status": "running", "run_id": str(number), "fingerprint": "", "updated_at": 0.0}
-            made = insert(heads).values(tenant=tenant, generation=1, **head, **status).returning(heads.c.id)
-            ids = {"head_id": tx.one(made).id}
+            created = (
+                insert(heads).values(tenant=tenant, generation=1, **head, **status).returning(heads.c.id)
+            )
+            ids = {"head_id": tx.one(created).id}
             rest = {"disposition": "accepted", "reason": "", "actor": "", "content": "", "options": {}}
             run = {"id": str(number), "status": "running", "queued_at": 0.0}
             tx.execute(insert(runs).values(**common, **head, **ids, **rest, **run))

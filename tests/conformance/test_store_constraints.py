@@ -33,8 +33,8 @@ def copied(world, table, **changes):
     """A copy of the newest row of `table` with changes."""
     newest = table.c.queued_at if table is runs else table.c[0]
     row = world.row(select(table).order_by(newest.desc()))._asdict()
-    kept = {name: value for name, value in row.items() if not (name == "id" and isinstance(value, int))}
-    return insert(table).values(**{**kept, **changes})
+    saved = {name: value for name, value in row.items() if not (name == "id" and isinstance(value, int))}
+    return insert(table).values(**{**saved, **changes})
 
 
 ORDER = {

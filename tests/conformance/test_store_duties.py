@@ -82,9 +82,9 @@ def test_abandon_looks_again_under_the_lock(world):
     """A worker that finished while the sweep was deciding is not abandoned."""
     claim = world.start()
     world.lapse(claim)
-    found = world.row(select(*losses.LOST_COLUMNS))
+    row = world.row(select(*losses.LOST_COLUMNS))
     fenced.finish(world.db, claim, spent=Spent())
-    assert not losses.abandon(world.db, found, Loss.LEASE_EXPIRED, decide.Caps())
+    assert not losses.abandon(world.db, row, Loss.LEASE_EXPIRED, decide.Caps())
     assert world.head().status is Status.SUCCESS
 
 
@@ -139,7 +139,7 @@ def test_a_duty_is_won_by_one_sweeper_per_turn(world):
 
 @pytest.mark.g7
 def test_after_an_outage_leases_get_a_grace(world):
-    """A duty that nobody could do for long means the database was away, not that every worker died."""
+    """A duty that nobody could do for long means the database was unreachable, not that every worker died."""
     duty_schedule.enrol(world.db, {"expire": 2.0})
     terms = {"every": 0.0, "grace_after": 30.0, "grace": 12.0}
     first = duty_schedule.win(world.db, "expire", **terms)

@@ -25,9 +25,9 @@ def noted(db, reason, tenant="default"):
 
 @pytest.fixture
 def db(database_url):
-    made = open_database(database_url)
-    yield made
-    made.close()
+    created = open_database(database_url)
+    yield created
+    created.close()
 
 
 @pytest.fixture
@@ -65,13 +65,13 @@ def test_an_entry_that_is_committed_late_is_missed_by_nobody(db, late):
     assert events.of_head(db, 1) == ()
     assert events.latest(db) == BEGINNING
     assert event_counts.since(db, event_counts.CountPosition()).decisions == {}
-    place = event_counts.here(db)
+    position = event_counts.here(db)
     late()
     settled(db, 2)
     first = events.page(db, "default", limit=1)
     rest = events.page(db, "default", after=first[-1].position)
     assert reasons(first + rest) == reasons(events.of_head(db, 1)) == ["late", "after"]
-    assert sum(event_counts.since(db, place).decisions.values()) == 2
+    assert sum(event_counts.since(db, position).decisions.values()) == 2
 
 
 def test_a_lower_number_of_a_later_transaction_is_not_skipped(db, late):
@@ -87,9 +87,9 @@ def test_a_lower_number_of_a_later_transaction_is_not_skipped(db, late):
         older.execute(insert(table), {"at": 1.0, "tenant": "default", "verb": "request", "reason": "older"})
     older.close()
     settled(db, 4)
-    found = events.page(db, "default", after=seen[-1].position)
-    assert reasons(found) == ["older", "other"]
-    assert found[0].id > found[1].id
+    result = events.page(db, "default", after=seen[-1].position)
+    assert reasons(result) == ["older", "other"]
+    assert result[0].id > result[1].id
 
 
 def test_who_begins_now_is_told_of_nothing_that_could_be_seen(db, late):
@@ -98,21 +98,21 @@ def test_who_begins_now_is_told_of_nothing_that_could_be_seen(db, late):
     position, visible = events.here(db)
     late()
     settled(db, 2)
-    found = events.page(db, "default", after=position)
-    assert [each.reason for each in found if each.id not in visible] == ["late"]
+    result = events.page(db, "default", after=position)
+    assert [each.reason for each in result if each.id not in visible] == ["late"]
 
 
 def test_a_place_is_found_by_its_number_alone(db):
     """As older releases wrote it; and by what another server called it, before the database came here."""
     for number in range(3):
         noted(db, f"n{number}")
-    found = events.page(db, "default")
-    assert events.known(db, None, found[1].id) == found[1].position
-    assert events.known(db, *found[1].position) == found[1].position
+    result = events.page(db, "default")
+    assert events.known(db, None, result[1].id) == result[1].position
+    assert events.known(db, *result[1].position) == result[1].position
     assert events.known(db, None, 0) == BEGINNING
     if db.postgresql:
-        assert events.known(db, 10**17, found[1].id) == found[1].position
-    assert reasons(events.page(db, "default", after=events.known(db, None, found[1].id))) == ["n2"]
+        assert events.known(db, 10**17, result[1].id) == result[1].position
+    assert reasons(events.page(db, "default", after=events.known(db, None, result[1].id))) == ["n2"]
 
 
 def test_entries_of_another_server_come_first(db):
@@ -179,11 +179,11 @@ def test_reading_a_long_journal_uses_its_indexes(db):
     with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE")
     for name, (statement, values, index) in READS.items():
-        told = plan(db, statement, values)
+        output = plan(db, statement, values)
         # SQLite has one writer: what comes after a place comes after its number.
-        assert index in told or "PRIMARY KEY (rowid>?" in told, (name, told)
-        assert "Seq Scan on journal" not in told, (name, told)
-        assert name in {"latest", "unsettled"} or db.postgresql or "id>?" in told, (name, told)
+        assert index in output or "PRIMARY KEY (rowid>?" in output, (name, output)
+        assert "Seq Scan on journal" not in output, (name, output)
+        assert name in {"latest", "unsettled"} or db.postgresql or "id>?" in output, (name, output)
     assert events.latest(db) > Position()
 
 

@@ -74,8 +74,8 @@ def test_heads_of_an_older_import_become_documents_but_deleted_ones_stay_deleted
 def test_large_imports_go_in_batches_and_doubles_count_once(world, monkeypatch):
     """A batch per transaction; an id that comes twice has one head, decided by the first."""
     monkeypatch.setattr(imports, "BATCH", 3)
-    given = [*((number, number % 2) for number in range(7)), (1, False)]
-    assert bring_in(world, given) == imports.Imported(active=3, idle=4, existing=1)
+    items = [*((number, number % 2) for number in range(7)), (1, False)]
+    assert bring_in(world, items) == imports.Imported(active=3, idle=4, existing=1)
     assert world.head("document:1").visible
 
 

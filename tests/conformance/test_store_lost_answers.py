@@ -202,8 +202,8 @@ def expire(world):
 def abandon(world):
     claim = world.start()
     world.set_task(claim, losses=19, lease_until=1.0)
-    found = world.row(select(*losses.LOST_COLUMNS))
-    return lambda: losses.abandon(world.db, found, Loss.LEASE_EXPIRED, decide.Caps())
+    row = world.row(select(*losses.LOST_COLUMNS))
+    return lambda: losses.abandon(world.db, row, Loss.LEASE_EXPIRED, decide.Caps())
 
 
 def process_died(world):
@@ -302,8 +302,8 @@ def keep_finding(world):
 
 
 def bring_in(world):
-    given = [(1, True), (2, False), (3, True)]
-    return lambda: imports.import_documents(world.db, given, tenant="default", collection="books")
+    items = [(1, True), (2, False), (3, True)]
+    return lambda: imports.import_documents(world.db, items, tenant="default", collection="books")
 
 
 def prune_chunks(world):
@@ -501,13 +501,13 @@ def test_a_refusal_whose_answer_was_lost_may_be_followed_by_another_and_the_jour
 
     ask = world.ask(content="b", expect_generation=2, actor="me")
     with faults.armed(handler):
-        told = requests.request(world.db, ask, run_id="mine", patience=PATIENCE)
+        output = requests.request(world.db, ask, run_id="mine", patience=PATIENCE)
     mine = select(journal.c.reason).where(journal.c.actor == "me").order_by(journal.c.id)
     assert [row.reason for row in world.rows(mine)] == [
         "refused:generation_mismatch",
         "duplicate:in_progress",
     ]
-    assert told.disposition is Disposition.DUPLICATE
+    assert output.disposition is Disposition.DUPLICATE
 
 
 @pytest.mark.g4

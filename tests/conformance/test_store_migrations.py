@@ -24,9 +24,9 @@ from tests.api.install import ApiInstall
 
 @pytest.fixture
 def engine(database_url):
-    made = create_engine(dialect.parse(database_url))
-    yield made
-    made.dispose()
+    instance = create_engine(dialect.parse(database_url))
+    yield instance
+    instance.dispose()
 
 
 def test_models_and_migrations_agree(engine):
@@ -50,12 +50,12 @@ def test_partial_indexes_and_checks_of_the_models_are_in_the_database(engine):
     """What autogenerate does not compare: the conditions of indexes and the names of checks."""
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
-            found = connection.execute(text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"))
+            result = connection.execute(text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"))
         else:
-            found = connection.execute(
+            result = connection.execute(
                 text("SELECT indexdef FROM pg_indexes UNION SELECT conname::text FROM pg_constraint")
             )
-        said = "\n".join(row[0] for row in found)
+        said = "\n".join(row[0] for row in result)
     for table in metadata.sorted_tables:
         for rule in (*table.constraints, *table.indexes):
             assert rule.name is None or str(rule.name).endswith("_pk") or str(rule.name) in said

@@ -36,12 +36,12 @@ def test_rows_are_the_same_each_time(world):
     world.db.write(
         "by_hand", lambda tx: tx.execute(NOTE, {"at": 1.5, "data": {"b": [1, None, "ü"]}, "epoch": None})
     )
-    for told in again(world, NOTES, {"tenant": "t"}):
-        row = told.one()
+    for output in again(world, NOTES, {"tenant": "t"}):
+        row = output.one()
         assert tuple(row) == (1.5, {"b": [1, None, "ü"]}, None, 4)
         assert (row.at, row.data, row.epoch) == tuple(row)[:3]
         assert row._asdict()["data"] == {"b": [1, None, "ü"]}
-    assert [told.first() for told in again(world, NOTES, {"tenant": "nobody"})] == [None] * TIMES
+    assert [output.first() for output in again(world, NOTES, {"tenant": "nobody"})] == [None] * TIMES
 
 
 def test_many_rows_are_written_each_time(world):
@@ -49,42 +49,42 @@ def test_many_rows_are_written_each_time(world):
     for _ in range(TIMES):
         some = [{"at": float(n), "data": {"n": n}} for n in range(3)]
         world.db.write("by_hand", lambda tx, some=some: tx.execute(NOTE, some))
-    found = world.rows(select(journal.c.at, journal.c.data, journal.c.actor).where(journal.c.verb == "note"))
-    assert sorted(row.at for row in found) == sorted([0.0, 1.0, 2.0] * TIMES)
-    assert all(row.data == {"n": int(row.at)} and row.actor is None for row in found)
+    rows = world.rows(select(journal.c.at, journal.c.data, journal.c.actor).where(journal.c.verb == "note"))
+    assert sorted(row.at for row in rows) == sorted([0.0, 1.0, 2.0] * TIMES)
+    assert all(row.data == {"n": int(row.at)} and row.actor is None for row in rows)
 
 
 def test_a_write_tells_how_many_rows_it_changed_and_gives_them_back(world):
     """Also when there are none."""
     world.db.write("by_hand", lambda tx: tx.execute(BUDGET, [{"scope": "one"}, {"scope": "two"}]))
-    for number, told in enumerate(again(world, SPEND, {"b_scope": "one", "b_more": 5}), start=1):
-        assert tuple(told.one()) == (5 * number, False)
-    for told in again(world, SPEND, {"b_scope": "none", "b_more": 5}):
-        assert not told.all()
+    for number, output in enumerate(again(world, SPEND, {"b_scope": "one", "b_more": 5}), start=1):
+        assert tuple(output.one()) == (5 * number, False)
+    for output in again(world, SPEND, {"b_scope": "none", "b_more": 5}):
+        assert not output.all()
         with pytest.raises(exc.NoResultFound):
-            told.scalar_one()
+            output.scalar_one()
     everything = update(budgets).values(reserved=7)
-    assert [told.rowcount for told in again(world, everything)] == [2] * TIMES
+    assert [output.rowcount for output in again(world, everything)] == [2] * TIMES
 
 
 def test_a_list_that_is_expanded_into_the_text_goes_the_long_way(world):
     """Its text depends on its length."""
     world.db.write("by_hand", lambda tx: tx.execute(BUDGET, [{"scope": each} for each in "abc"]))
     for scopes in (["a"], ["a", "b", "c"], [], ["b", "c"]):
-        found = world.db.read(
+        result = world.db.read(
             lambda tx, scopes=scopes: tx.all(LISTED.order_by(budgets.c.scope), {"scopes": scopes})
         )
-        assert [row.scope for row in found] == scopes
-        found = world.db.read(lambda tx, scopes=scopes: tx.all(LISTED, {"scopes": scopes}))
-        assert sorted(row.scope for row in found) == scopes
+        assert [row.scope for row in result] == scopes
+        result = world.db.read(lambda tx, scopes=scopes: tx.all(LISTED, {"scopes": scopes}))
+        assert sorted(row.scope for row in result) == scopes
 
 
 def test_the_same_statement_with_other_values_is_another_one(world):
     """An insert names the columns it is given."""
     for values in ({"scope": "a"}, {"scope": "b", "spent": 3}, {"scope": "c"}, {"spent": 4, "scope": "d"}):
         world.db.write("by_hand", lambda tx, values=values: tx.execute(BUDGET, values))
-    found = world.rows(select(budgets.c.scope, budgets.c.spent).order_by(budgets.c.scope))
-    assert [tuple(row) for row in found] == [("a", 0), ("b", 3), ("c", 0), ("d", 4)]
+    rows = world.rows(select(budgets.c.scope, budgets.c.spent).order_by(budgets.c.scope))
+    assert [tuple(row) for row in rows] == [("a", 0), ("b", 3), ("c", 0), ("d", 4)]
 
 
 def test_a_broken_promise_is_told_as_ever(world):
@@ -195,7 +195,7 @@ def test_binary_rows_of_a_statement_made_for_the_occasion(world):
     """It goes the long way, and nobody hears of it afterwards."""
 
     def read(tx):
-        found = tx.in_binary(text("SELECT 41 + 1 AS answer"))
-        return [row.answer for row in (*found, *tx.all(text("SELECT 43 AS answer")))]
+        result = tx.in_binary(text("SELECT 41 + 1 AS answer"))
+        return [row.answer for row in (*result, *tx.all(text("SELECT 43 AS answer")))]
 
     assert [world.db.read(read) for _ in range(2)] == [[42, 43]] * 2

@@ -66,9 +66,9 @@ def test_chunks_travel_together(world):
     assert landed == Landed(published=True)
     assert len([each for each in said if each.startswith("INSERT INTO holdfast_chunks")]) == 3
     columns = (chunks.c.position, chunks.c.text, chunks.c.page, chunks.c.call_key, chunks.c.data)
-    found = world.rows(select(*columns, chunks.c.words).order_by(chunks.c.id))
-    told = [(at, f"text {at}", at % 3, f"key {at}", {"at": at} if at else None, "w") for at in range(60)]
-    assert [tuple(row) for row in found] == told
+    records = world.rows(select(*columns, chunks.c.words).order_by(chunks.c.id))
+    items = [(at, f"text {at}", at % 3, f"key {at}", {"at": at} if at else None, "w") for at in range(60)]
+    assert [tuple(row) for row in records] == items
 
 
 @pytest.mark.g2
@@ -151,13 +151,13 @@ def test_planning_queues_every_slice_and_counts_them_in_one_step(world):
     plan = world.start(priority=2)
     pieces = [Slice({"pages": [1, 2]}, weight=2), Slice({"pages": [3]})]
     assert fenced.plan(world.db, plan, pieces, Spent(paid=3)) == Landed()
-    found = world.rows(select(tasks).order_by(tasks.c.ordinal))
-    assert [(row.ordinal, row.state, row.weight) for row in found] == [
+    records = world.rows(select(tasks).order_by(tasks.c.ordinal))
+    assert [(row.ordinal, row.state, row.weight) for row in records] == [
         (0, "done", 1),
         (1, "queued", 2),
         (2, "queued", 1),
     ]
-    assert {(row.age, row.priority, row.lane) for row in found} == {(found[0].age, 2, "bulk")}
+    assert {(row.age, row.priority, row.lane) for row in records} == {(records[0].age, 2, "bulk")}
     assert world.row(select(runs.c.slices)).slices == 2
 
 
@@ -180,8 +180,8 @@ def test_the_log_of_a_run_is_capped(world):
     for n in (1, 2):
         fenced.advance(world.db, claim, fenced.Report(n, 9, lines=[(f"l{n}", f"line {n}")]))
     assert world.count(lines) == run_logs.MOST_LINES
-    told = world.rows(select(lines.c.text).where(lines.c.text != "").order_by(lines.c.at, lines.c.id))
-    assert told == [("line 1",), ("line 2",)]
+    records = world.rows(select(lines.c.text).where(lines.c.text != "").order_by(lines.c.at, lines.c.id))
+    assert records == [("line 1",), ("line 2",)]
 
 
 @pytest.mark.g3

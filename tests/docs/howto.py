@@ -50,19 +50,19 @@ class Block:
 
 def blocks(page: str) -> list[Block]:
     """The blocks of a page in order; what a page takes for granted is a block of the language `given`."""
-    found: list[Block] = []
+    items: list[Block] = []
     word, about = None, ""
     for piece in _PIECE.finditer(page):
         if piece["given"] is not None:
-            found.append(Block("given", piece["given"]))
+            items.append(Block("given", piece["given"]))
         elif piece["word"]:
             word, about = piece["word"], piece["about"]
         else:
             lines = piece["block"].splitlines(keepends=True)
             text = "".join(line.removeprefix(piece["indent"]) for line in lines)
-            found.append(Block(piece["language"], text, word, about))
+            items.append(Block(piece["language"], text, word, about))
             word, about = None, ""
-    return found
+    return items
 
 
 def script(page: str) -> str:

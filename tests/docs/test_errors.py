@@ -32,11 +32,11 @@ def documented():
 
 
 def used():
-    found = set()
+    result = set()
     for text in sources().values():
-        found |= set(BY_ARGUMENT.findall(text))
-        found |= set(BY_CLASS.findall(text)) if "Error" in text else set()
-    return found | set().union(*COMPOSED.values()) | {"work_raised"}
+        result |= set(BY_ARGUMENT.findall(text))
+        result |= set(BY_CLASS.findall(text)) if "Error" in text else set()
+    return result | set().union(*COMPOSED.values()) | {"work_raised"}
 
 
 def test_every_code_is_documented():

@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def dependencies():
     """The names of everything that pyproject.toml asks for, in any extra or group."""
-    found = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = found["project"]["optional-dependencies"].values()
-    lists = [found["project"]["dependencies"], *extras, *found["dependency-groups"].values()]
+    result = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = result["project"]["optional-dependencies"].values()
+    lists = [result["project"]["dependencies"], *extras, *result["dependency-groups"].values()]
     return {re.match(r"[\w.-]+", each)[0].lower() for each in itertools.chain(*lists)} - {"holdfast"}
 
 

@@ -22,12 +22,12 @@ def named(text):
 
 def constraints():
     """The names of everything that the schema keeps by itself."""
-    found = set()
+    result = set()
     for table in schema.metadata.tables.values():
-        found |= {constraint.name for constraint in table.constraints} | {
+        result |= {constraint.name for constraint in table.constraints} | {
             index.name for index in table.indexes
         }
-    return found
+    return result
 
 
 def resolve(name):
@@ -35,13 +35,13 @@ def resolve(name):
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module("holdfast." + ".".join(parts[:cut]))
+            result = importlib.import_module("holdfast." + ".".join(parts[:cut]))
         except ModuleNotFoundError:
             continue
         for part in parts[cut:]:
-            fields = getattr(found, "__dataclass_fields__", {})
-            found = getattr(found, part, fields.get(part))
-        return found
+            fields = getattr(result, "__dataclass_fields__", {})
+            result = getattr(result, part, fields.get(part))
+        return result
     return None
 
 

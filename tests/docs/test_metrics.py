@@ -18,16 +18,16 @@ ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) ?\| .*\w.* \|$", re.MULTILI
 
 def documented(section):
     body = re.search(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
-    return {name: (sort, labels.replace(" ", "")) for name, sort, labels in ROW.findall(body)}
+    return {name: (type_name, labels.replace(" ", "")) for name, type_name, labels in ROW.findall(body)}
 
 
 def exposed(collector):
-    found = {}
+    result = {}
     for family in collector.collect():
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = getattr(family, "_labelnames", ())
-        found[name] = (family.type, ",".join(labels))
-    return found
+        result[name] = (family.type, ",".join(labels))
+    return result
 
 
 def test_the_page_tells_every_metric_of_the_api(sqlite_url):

@@ -123,10 +123,10 @@ def old_workbook(rows):
         return struct.pack("<HH", kind, len(body)) + body
 
     def cell(row, column, value):
-        place = struct.pack("<HHH", row, column, 0)
+        position = struct.pack("<HHH", row, column, 0)
         if isinstance(value, str):
-            return record(0x204, place + struct.pack("<HB", len(value), 1) + value.encode("utf-16-le"))
-        return record(0x203, place + struct.pack("<d", value))
+            return record(0x204, position + struct.pack("<HB", len(value), 1) + value.encode("utf-16-le"))
+        return record(0x203, position + struct.pack("<d", value))
 
     def opening(kind):
         return record(0x809, struct.pack("<HHHHII", 0x600, kind, 0, 1997, 0, 0))

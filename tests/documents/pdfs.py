@@ -190,7 +190,7 @@ class _Book:
             out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
         start = len(out)
         out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(places) + 1)
-        out += b"".join(b"%010d 00000 n \n" % place for place in places)
+        out += b"".join(b"%010d 00000 n \n" % position for position in places)
         out += b"trailer\n<</Size %d/Root %d 0 R%s>>\nstartxref\n%d\n%%%%EOF\n" % (
             len(places) + 1,
             root,

@@ -23,8 +23,8 @@ def serving() -> Iterator[str]:
 
 def made(endpoint: str, prefix: str = "some/prefix/") -> BucketLocation:
     """A fresh bucket of the server."""
-    place = BucketLocation(f"b{os.urandom(6).hex()}", prefix, endpoint, None, "key", "secret")
-    client = blobs_s3._client(place)
-    client.create_bucket(Bucket=place.bucket)
+    position = BucketLocation(f"b{os.urandom(6).hex()}", prefix, endpoint, None, "key", "secret")
+    client = blobs_s3._client(position)
+    client.create_bucket(Bucket=position.bucket)
     client.close()
-    return place
+    return position

@@ -46,16 +46,16 @@ def test_what_was_put_can_be_opened(blobs, source):
 
 def test_a_large_stream_is_not_held_in_memory(blobs):
     """It is read in steps, never as a whole."""
-    asked = []
+    items = []
 
     class Stream(io.BytesIO):
         def read(self, size=-1):
-            asked.append(size)
+            items.append(size)
             return super().read(size)
 
     data = os.urandom(3 * 1024 * 1024)
     assert blobs.put(Stream(data)).digest == hashlib.sha256(data).hexdigest()
-    assert all(0 < size <= 1024 * 1024 for size in asked)
+    assert all(0 < size <= 1024 * 1024 for size in items)
 
 
 def test_more_than_the_limit_is_refused_and_leaves_nothing(blobs):
@@ -77,9 +77,9 @@ def test_two_writers_of_the_same_bytes_do_no_harm(blobs):
         return blobs.put(io.BytesIO(data))
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(write, range(8)))
-    assert len(found) == 1
-    assert blobs.path(found.pop().digest).read_bytes() == data
+        result = set(pool.map(write, range(8)))
+    assert len(result) == 1
+    assert blobs.path(result.pop().digest).read_bytes() == data
     assert left_over(blobs) == []
 
 

@@ -50,14 +50,14 @@ def clock():
 @pytest.fixture
 def machine(where, tmp_path, clock):
     """`machine(name)` is the same bucket as another machine sees it, with a cache of its own."""
-    made = []
+    items = []
 
     def blobs(name="one", cache=1 << 20):
-        made.append(S3Blobs(where, tmp_path / name, cache, clock))
-        return made[-1]
+        items.append(S3Blobs(where, tmp_path / name, cache, clock))
+        return items[-1]
 
     yield blobs
-    for each in made:
+    for each in items:
         each.close()
 
 
@@ -80,17 +80,17 @@ def test_what_one_machine_puts_another_can_read(machine, source):
 
 def test_a_large_upload_is_streamed_and_comes_back_whole(machine):
     """Never as one piece in memory, either way."""
-    asked = []
+    items = []
 
     class Stream(io.BytesIO):
         def read(self, size=-1):
-            asked.append(size)
+            items.append(size)
             return super().read(size)
 
     data = os.urandom(9_000_000)
     digest = machine("one").put(Stream(data)).digest
     assert digest == hashlib.sha256(data).hexdigest()
-    assert all(0 < size <= 1 << 20 for size in asked)
+    assert all(0 < size <= 1 << 20 for size in items)
     assert machine("two").path(digest).read_bytes() == data
 
 
@@ -151,27 +151,27 @@ def test_the_listing_goes_on_where_it_was_left(machine, clock, monkeypatch):
     """By digest, over more than one page of the bucket's own listing, and past what is not ours."""
     monkeypatch.setattr(blobs_s3, "PAGE", 3)
     blobs = machine()
-    made = sorted(blobs.put(b"%d" % number).digest for number in range(7))
+    items = sorted(blobs.put(b"%d" % number).digest for number in range(7))
     blobs._client.put_object(Bucket=blobs._where.bucket, Key="some/prefix/readme.txt", Body=b"x")
     clock.ahead = 60
-    assert [blob.digest for blob in blobs.older(30)] == made
-    assert [blob.digest for blob in blobs.older(30, made[2])] == made[3:]
+    assert [blob.digest for blob in blobs.older(30)] == items
+    assert [blob.digest for blob in blobs.older(30, items[2])] == items[3:]
     assert list(blobs.older(90)) == []
 
 
 def test_the_cache_lets_go_of_what_was_used_longest_ago(machine):
     """Within its bound, but not of what was asked for just now; what is gone is fetched again."""
     blobs = machine(cache=100_000)
-    made = [blobs.put(os.urandom(40_000)).digest for _ in range(4)]
+    items = [blobs.put(os.urandom(40_000)).digest for _ in range(4)]
     folder = blobs._cache
-    assert all(folder.exists(digest) for digest in made)
-    for age, digest in enumerate(made):
+    assert all(folder.exists(digest) for digest in items)
+    for age, digest in enumerate(items):
         then = time.time() - 3600 + age
         os.utime(folder.path(digest), (then, then))
-    blobs.path(made[0])
+    blobs.path(items[0])
     blobs.put(os.urandom(40_000))
-    assert [folder.exists(digest) for digest in made] == [True, False, False, False]
-    assert blobs.path(made[2]).stat().st_size == 40_000
+    assert [folder.exists(digest) for digest in items] == [True, False, False, False]
+    assert blobs.path(items[2]).stat().st_size == 40_000
 
 
 def test_a_copy_that_is_not_what_it_says_is_not_used(machine):
@@ -186,11 +186,11 @@ def test_a_bucket_that_is_not_there_is_told(where, tmp_path):
     """Nobody is at the address, or there is no such bucket."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-    for place in (
+    for position in (
         BucketLocation("none", "", where.endpoint, None, "key", "secret"),
         BucketLocation("none", "", f"http://127.0.0.1:{port}", None, "key", "secret"),
     ):
-        blobs = S3Blobs(place, tmp_path / "cache")
+        blobs = S3Blobs(position, tmp_path / "cache")
         with pytest.raises(StoreUnavailableError) as caught:
             blobs.put(b"hello")
         assert caught.value.code == "blobs_unavailable"
@@ -209,8 +209,8 @@ def test_an_address_that_names_no_bucket_is_refused(url):
 
 def test_an_address_names_bucket_prefix_server_and_region():
     """What is left out is left to the client."""
-    found = blobs_s3.place("s3://bucket/a/b/?endpoint=http://127.0.0.1:9000&region=here", "k", "s")
-    assert found == BucketLocation("bucket", "a/b/", "http://127.0.0.1:9000", "here", "k", "s")
+    result = blobs_s3.place("s3://bucket/a/b/?endpoint=http://127.0.0.1:9000&region=here", "k", "s")
+    assert result == BucketLocation("bucket", "a/b/", "http://127.0.0.1:9000", "here", "k", "s")
     assert blobs_s3.place("s3://bucket") == BucketLocation("bucket")
 
 

@@ -92,9 +92,9 @@ def test_a_chunk_knows_the_headings_above_it():
         TextBlock(Role.HEADING, "Chapter", 2), TextBlock(Role.PARAGRAPH, "b" * 60),
     ]  # fmt: skip
     pages = [Page(1, tuple(blocks)), paragraphs("c", number=2)]
-    found = [(piece.text[-1], piece.headings) for piece in chunk.cut(pages, ChunkOptions(20))]
-    assert ("a", ("Book", "Deep")) in found
-    assert found[-2:] == [("b", ("Book", "Chapter")), ("c", ("Book", "Chapter"))]
+    items = [(piece.text[-1], piece.headings) for piece in chunk.cut(pages, ChunkOptions(20))]
+    assert ("a", ("Book", "Deep")) in items
+    assert items[-2:] == [("b", ("Book", "Chapter")), ("c", ("Book", "Chapter"))]
 
 
 def test_the_headings_above_are_not_in_the_text():
@@ -160,8 +160,8 @@ def test_options_that_cannot_be_kept_are_refused(options):
 def test_a_known_text_is_always_cut_the_same_way():
     """Other cuts would make everybody pay again: these may change only with the chunker's VERSION."""
     page = paragraphs(*Prose(8).paragraphs(12))
-    found = [chunk.estimate_tokens(piece.text) for piece in chunk.cut([page], ChunkOptions(128))]
-    assert (chunk.VERSION, found) == (2, KNOWN)
+    items = [chunk.estimate_tokens(piece.text) for piece in chunk.cut([page], ChunkOptions(128))]
+    assert (chunk.VERSION, items) == (2, KNOWN)
 
 
 KNOWN = [69, 47, 97, 43, 114, 81, 104, 37, 100, 58, 109, 126, 60, 78, 54]

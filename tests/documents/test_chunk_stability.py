@@ -38,13 +38,13 @@ def hash_of(part):
 
 def pages_of(parts):
     """Pages that end where the author ended them, about eight paragraphs each."""
-    found, held = [], []
+    result, held = [], []
     for part in parts:
         held.append(TextBlock(Role.PARAGRAPH, part))
         if is_start(part):
-            found.append(Page(len(found) + 1, tuple(held)))
+            result.append(Page(len(result) + 1, tuple(held)))
             held = []
-    return [*found, Page(len(found) + 1, tuple(held))]
+    return [*result, Page(len(result) + 1, tuple(held))]
 
 
 def long_text(parts):
@@ -84,11 +84,11 @@ def test_an_early_edit_of_a_long_document_changes_few_chunks(build, edit):
     for seed in range(8):
         prose = Prose(seed)
         parts, new = prose.paragraphs(1000), prose.paragraph()
-        found, total = changed(build, parts, EDITS[edit](parts, 3 + seed, new), ChunkOptions())
+        result, total = changed(build, parts, EDITS[edit](parts, 3 + seed, new), ChunkOptions())
         assert total > 300
-        counts.append(len(found))
+        counts.append(len(result))
         around = [parts[2 + seed].split(". ")[-1], *new.split(". "), parts[3 + seed].split(". ")[0]]
-        touched += 1 if edit == "delete" else sum(holds(piece.text, edit, around) for piece in found)
+        touched += 1 if edit == "delete" else sum(holds(piece.text, edit, around) for piece in result)
     assert max(counts) <= 5
     assert sum(counts) <= 1.5 * touched
 
@@ -100,10 +100,10 @@ def test_many_edits_change_little_more_than_the_chunks_that_hold_them(build):
     prose = Prose(99)
     parts = prose.paragraphs(1000)
     edited = [_other_word(part) if number % 40 == 0 else part for number, part in enumerate(parts)]
-    found, _total = changed(build, parts, edited, ChunkOptions())
-    touched = sum("altogether" in piece.text for piece in found)
+    result, _total = changed(build, parts, edited, ChunkOptions())
+    touched = sum("altogether" in piece.text for piece in result)
     assert touched >= 20
-    assert len(found) <= 1.5 * touched
+    assert len(result) <= 1.5 * touched
 
 
 @pytest.mark.g5
@@ -112,9 +112,9 @@ def test_a_letter_changed_for_another_moves_no_cut_at_all(build):
     """Past the first words of a sentence: exactly the chunks that hold it are new."""
     parts = [" ".join(part.split(". ")) for part in Prose(98).paragraphs(1000)]
     edited = [part[:100] + "X" + part[101:] if n % 10 == 0 else part for n, part in enumerate(parts)]
-    found, _total = changed(build, [f"{p}." for p in parts], [f"{p}." for p in edited], ChunkOptions())
-    assert len(found) >= 80
-    assert all("X" in piece.text for piece in found)
+    result, _total = changed(build, [f"{p}." for p in parts], [f"{p}." for p in edited], ChunkOptions())
+    assert len(result) >= 80
+    assert all("X" in piece.text for piece in result)
 
 
 @pytest.mark.g5
@@ -137,10 +137,10 @@ def test_a_page_put_in_front_changes_no_other_page(size):
     moved = [Page(page.number + 1, page.blocks) for page in pages]
     front = Page(1, (TextBlock(Role.PARAGRAPH, "A new page."),))
     known = {piece.text for piece in chunk.cut(pages, ChunkOptions(size))}
-    found = [
+    items = [
         piece.text for piece in chunk.cut([front, *moved], ChunkOptions(size)) if piece.text not in known
     ]
-    assert found == ["A new page."]
+    assert items == ["A new page."]
 
 
 @pytest.mark.g5

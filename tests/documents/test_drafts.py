@@ -45,8 +45,8 @@ def test_what_was_written_is_kept_under_its_digest(blobs, data):
 def test_a_large_one_is_moved_and_not_written_again(blobs):
     """What is on the shelf is the very file that was written to."""
     with written(blobs, LARGE) as draft:
-        (place,) = left_over(blobs)
-        number = place.stat().st_ino
+        (position,) = left_over(blobs)
+        number = position.stat().st_ino
         blob = blobs.put(draft)
     assert blobs.path(blob.digest).stat().st_ino == number
 

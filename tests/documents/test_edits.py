@@ -72,9 +72,9 @@ def test_a_changed_paragraph_costs_the_chunk_it_is_in(new_chunks, build):
     """One word of one paragraph in a long PDF, DOCX or Markdown."""
     before, after = story(), story()
     after[3][2] = after[3][2].replace(" ", " altogether ", 1)
-    found = new_chunks(build, before, after)
-    assert 1 <= len(found) <= 2
-    assert any("altogether" in text for text in found)
+    result = new_chunks(build, before, after)
+    assert 1 <= len(result) <= 2
+    assert any("altogether" in text for text in result)
 
 
 @pytest.mark.g5
@@ -83,9 +83,9 @@ def test_a_page_put_in_front_costs_itself(new_chunks, build):
     """Every old page is known, though all their numbers are new."""
     before = story()
     page = Prose(77).paragraphs(PARAGRAPHS)
-    found = new_chunks(build, before, [page, *before])
-    assert found
-    assert all(any(sentence in text for sentence in _sentences(page)) for text in found)
+    result = new_chunks(build, before, [page, *before])
+    assert result
+    assert all(any(sentence in text for sentence in _sentences(page)) for text in result)
 
 
 def _sentences(paragraphs):
@@ -105,15 +105,15 @@ def test_nothing_changed_costs_nothing(new_chunks, build):
 def test_paragraphs_that_only_grow_cost_at_most_half_as_much_again(new_chunks, build):
     """A chunk that becomes too long is cut in two; over many edits that is the exception."""
     paid = changed = 0
-    for place in range(1, PARTS, 5):
+    for position in range(1, PARTS, 5):
         before, after = story(), story()
-        grown = after[place][place % PARAGRAPHS]
-        after[place][place % PARAGRAPHS] = (
-            f"{grown} Later account {place} was settled with the anchor keeper."
+        grown = after[position][position % PARAGRAPHS]
+        after[position][position % PARAGRAPHS] = (
+            f"{grown} Later account {position} was settled with the anchor keeper."
         )
-        found = new_chunks(build, before, after)
-        paid += len(found)
-        changed += sum(f"account {place} was" in text for text in found)
+        result = new_chunks(build, before, after)
+        paid += len(result)
+        changed += sum(f"account {position} was" in text for text in result)
     assert paid <= 1.5 * changed
 
 

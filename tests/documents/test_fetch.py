@@ -81,10 +81,10 @@ def code_of(url, limits=LOCAL, **options):
 def test_a_page_is_fetched_with_what_is_needed_to_ask_again(site):
     """The content, where it came from, a name that hints at its format, and the server's validators."""
     site.page("/a", b"<html>", Content_Type="text/html; charset=x", ETag='"1"', Last_Modified="yesterday")
-    found, body = get(f"{site.url}/a?q=1#part")
+    result, body = get(f"{site.url}/a?q=1#part")
     assert body == b"<html>"
     expected = Validators('"1"', "yesterday")
-    assert found == Fetched(f"{site.url}/a?q=1", "a.html", "text/html", 6, expected)
+    assert result == Fetched(f"{site.url}/a?q=1", "a.html", "text/html", 6, expected)
 
 
 def test_a_version_that_is_known_is_not_sent_again(site):
@@ -233,8 +233,8 @@ def test_redirects_are_followed(site):
     site.page("/a", status=302, Location="/b?x=1")
     site.page("/b", status=301, Location=f"{site.url}/c")
     site.page("/c", b"end")
-    found, body = get(f"{site.url}/a")
-    assert (found.url, body) == (f"{site.url}/c", b"end")
+    result, body = get(f"{site.url}/a")
+    assert (result.url, body) == (f"{site.url}/c", b"end")
 
 
 @pytest.mark.parametrize("target", ["http://[", "http://[::1/", "//[", "http://a:b:c/", "http://\xff/"])
@@ -247,9 +247,9 @@ def test_a_redirect_to_what_is_no_url_is_a_failed_fetch(site, target):
 def test_an_etag_of_any_bytes_is_shown_to_its_server_again(site):
     """As it came, though it is no ASCII."""
     url = site.page("/", b"words", ETag='"caf\xe9"')
-    found, _ = get(url)
-    assert found.validators.etag == '"caf\xe9"'
-    fetch(url, io.BytesIO(), known=found.validators, limits=FetchLimits(allow_private=True))
+    result, _ = get(url)
+    assert result.validators.etag == '"caf\xe9"'
+    fetch(url, io.BytesIO(), known=result.validators, limits=FetchLimits(allow_private=True))
     assert site.asked[-1][1]["If-None-Match"] == '"caf\xe9"'
 
 

@@ -24,14 +24,14 @@ ALL = UnitRange(1, 1)
 @pytest.fixture
 def make():
     """`make(**limits)` is a parser of its own, closed after the test."""
-    made = []
+    items = []
 
     def maker(**limits):
-        made.append(Parser(ParseLimits(**limits)))
-        return made[-1]
+        items.append(Parser(ParseLimits(**limits)))
+        return items[-1]
 
     yield maker
-    for parser in made:
+    for parser in items:
         parser.close()
 
 
@@ -73,12 +73,12 @@ def during(parser, path, *signals):
     child = pid(parser)
     os.kill(child, signal.SIGSTOP)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(parser.read, path, Format.HTML, ALL)
+        requested = pool.submit(parser.read, path, Format.HTML, ALL)
         while not parser._lock.locked():
             pass
         for number in signals:
             os.kill(child, number)
-        return asked.result()
+        return requested.result()
 
 
 def test_one_child_serves_many_documents(make, page):
@@ -155,11 +155,11 @@ def test_a_crash_near_the_limit_of_memory_is_for_want_of_it(make, page, monkeypa
     child = pid(parser)
     os.kill(child, signal.SIGSTOP)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(code_of, parser.read, page, Format.HTML, ALL)
+        requested = pool.submit(code_of, parser.read, page, Format.HTML, ALL)
         assert seen.wait(10)
         os.kill(child, signal.SIGSEGV)
         os.kill(child, signal.SIGCONT)
-        assert asked.result() == "parse_memory"
+        assert requested.result() == "parse_memory"
 
 
 def test_an_answer_nobody_waited_for_is_not_given_to_the_next_document(make, keep, page, monkeypatch):
@@ -206,8 +206,8 @@ def test_a_child_dies_with_the_thread_that_started_it_and_nobody_notices(make, p
 
 def test_a_service_that_stops_does_not_break_the_document_in_hand(make, page):
     """What is sent to every process of a service, or of a terminal, does not end a child at work."""
-    found = during(make(), page, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT)
-    assert [block.text for block in found[0].blocks] == ["hello"]
+    result = during(make(), page, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT)
+    assert [block.text for block in result[0].blocks] == ["hello"]
 
 
 def test_an_answer_that_came_while_its_owner_was_frozen_is_taken(make, page, monkeypatch):

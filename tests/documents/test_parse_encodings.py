@@ -74,8 +74,8 @@ def test_a_long_table_is_read_in_its_encoding(read, text, encoding):
 @given(st.text(alphabet=" \t\x1c\u3000\n\x0bab", max_size=40))
 def test_spaces_at_the_end_of_lines_part_nothing_and_are_dropped(text):
     """Of every sort; the spaces at the beginning of a line stay."""
-    kept = re.sub(r"[^\S\n]+\n", "\n", text.strip("\n").rstrip())
-    expected = [part for part in re.split(r"\n[^\S\n]*\n\s*", kept) if part.strip()]
+    match = re.sub(r"[^\S\n]+\n", "\n", text.strip("\n").rstrip())
+    expected = [part for part in re.split(r"\n[^\S\n]*\n\s*", match) if part.strip()]
     assert [block.text for page in texts.plain_pages(text) for block in page.blocks] == expected
 
 

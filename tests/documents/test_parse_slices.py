@@ -55,9 +55,9 @@ def test_slices_of_a_sheet_have_every_row_once_with_its_header(parser, keep, kin
     forward = [parser.read(path, kind, part) for part in parts]
     backward = [parser.read(path, kind, part) for part in reversed(parts)]
     assert forward == backward[::-1]
-    found = [block.text for pages in forward for page in pages for block in page.blocks]
-    assert len(found) == 20_000
-    assert all(text.startswith(f"id: {number}; name: n{number}; ") for number, text in enumerate(found))
+    items = [block.text for pages in forward for page in pages for block in page.blocks]
+    assert len(items) == 20_000
+    assert all(text.startswith(f"id: {number}; name: n{number}; ") for number, text in enumerate(items))
 
 
 def test_a_slice_may_span_sheets(parser, keep):

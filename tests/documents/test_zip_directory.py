@@ -62,9 +62,9 @@ def test_a_bundle_of_a_million_members_is_refused_unread(declared):
 def test_an_archive_is_measured_as_it_is(comment):
     """With a comment or without, the members are those that `zipfile` finds."""
     out = io.BytesIO(files.word())
-    with zipfile.ZipFile(out, "a") as made:
-        made.comment = comment
-        names = made.namelist()
+    with zipfile.ZipFile(out, "a") as created:
+        created.comment = comment
+        names = created.namelist()
     if comment.startswith(b"PK"):
         with pytest.raises(zipfile.BadZipFile):
             zipfile.ZipFile(out)

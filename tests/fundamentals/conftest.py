@@ -65,14 +65,14 @@ class Story:
         self.db.write("by_hand", body)
 
     def head(self, subject: str = "document:1", kind: str = "index", tenant: str = "default") -> Head:
-        found = reads.head(self.db, tenant, kind, subject)
-        assert found is not None
-        return found
+        result = reads.head(self.db, tenant, kind, subject)
+        assert result is not None
+        return result
 
     def run(self, run_id: str) -> Any:
-        found = reads.run(self.db, run_id)
-        assert found is not None
-        return found.run
+        result = reads.run(self.db, run_id)
+        assert result is not None
+        return result.run
 
     def tasks(self, run_id: str) -> Any:
         return [one.task for one in reads.tasks_of(self.db, run_id)]

@@ -72,12 +72,12 @@ def test_help_is_quick_and_imports_no_database(tmp_path):
     )
     for word in ("--help", "--version"):
         began = time.monotonic()
-        told = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", code, word], capture_output=True, text=True, check=True, cwd=tmp_path
         )
-        assert told.stdout.endswith("[]\n")
+        assert result.stdout.endswith("[]\n")
         assert time.monotonic() - began < 10
-    assert f"holdfast {__version__}\n" in told.stdout
+    assert f"holdfast {__version__}\n" in result.stdout
 
 
 def test_a_database_that_is_not_there_yet_says_what_to_run(holdfast, monkeypatch, tmp_path):
@@ -134,18 +134,18 @@ def test_a_misspelt_setting_is_an_error_of_usage(install, holdfast, monkeypatch)
 
 def test_status_tells_lanes_runs_orders_and_the_bill(install, holdfast):
     """For people in words, for scripts as one JSON document."""
-    asked = install.request(Ask("index", "document:1", content="a"))
+    requested = install.request(Ask("index", "document:1", content="a"))
     code, out, _ = holdfast("status")
     assert code == 0
     assert "document:1" in out
-    told = json.loads(holdfast("status", "--json")[1])
-    assert [(lane["lane"], lane["queued"]) for lane in told["lanes"]] == [
+    body = json.loads(holdfast("status", "--json")[1])
+    assert [(lane["lane"], lane["queued"]) for lane in body["lanes"]] == [
         ("interactive", 0),
         ("bulk", 1),
         ("follow-up", 0),
     ]
-    assert [run["run_id"] for run in told["live"]] == [asked.run_id]
-    assert (told["unsettled"], told["bill"]["total"]) == ([], 0)
+    assert [run["run_id"] for run in body["live"]] == [requested.run_id]
+    assert (body["unsettled"], body["bill"]["total"]) == ([], 0)
 
 
 @pytest.mark.g6

@@ -27,14 +27,14 @@ def started(folder):
 
 def processes_of(folder):
     """The command lines that mention the folder, or a meter of it: what the demonstration has started."""
-    found = []
+    items = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             if f"TMPDIR={folder}".encode() in path.read_bytes().split(b"\0"):
-                found.append((path.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                items.append((path.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return found
+    return items
 
 
 @pytest.mark.g2
@@ -45,10 +45,10 @@ def processes_of(folder):
 def test_the_demonstration_keeps_every_promise(tmp_path):
     """It ends with 0, in plain text when piped, and neither a file nor a process is left."""
     demo = started(tmp_path)
-    told, complaint = demo.communicate(timeout=110)
-    assert (demo.returncode, complaint) == (0, ""), told
-    assert "Every promise was kept" in told
-    assert "\x1b" not in told
+    output, complaint = demo.communicate(timeout=110)
+    assert (demo.returncode, complaint) == (0, ""), output
+    assert "Every promise was kept" in output
+    assert "\x1b" not in output
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
 

@@ -371,8 +371,8 @@ def test_an_order_that_has_ended_or_is_known_to_be_in_doubt_is_left_alone(state)
 
 
 def delivered(task, status=Status.RUNNING, current=3, alive=False, cap=3):
-    found = dataclasses.replace(TASK, **task) if task is not None else None
-    return decide.deliver(decide.NamedDelivery(found, status, current, alive, cap), NOW)
+    result = dataclasses.replace(TASK, **task) if task is not None else None
+    return decide.deliver(decide.NamedDelivery(result, status, current, alive, cap), NOW)
 
 
 @pytest.mark.g6

@@ -56,12 +56,12 @@ def test_a_tenant_with_one_task_waits_for_at_most_one_task_of_each_other(crowd, 
     waiting = [Waiting(n, Lane.BULK, f"big{n % others}", 5, float(n)) for n in range(crowd * others)]
     waiting.append(Waiting(10_000, Lane.BULK, "small", 5, 1e6))
     last_served = {}
-    for turn in range(1, others + 2):
+    for step in range(1, others + 2):
         served = fairness.best(waiting, last_served, LANES)
         if served.tenant == "small":
             return
         waiting.remove(served)
-        last_served[served.lane, served.tenant] = float(turn)
+        last_served[served.lane, served.tenant] = float(step)
     pytest.fail("the small tenant was starved")
 
 

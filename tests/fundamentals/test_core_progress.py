@@ -38,31 +38,35 @@ def test_the_order_and_the_number_of_reports_do_not_matter(one, two):
 
 
 @given(st.lists(steps()), st.booleans())
-def test_a_share_is_a_share(found, planned):
+def test_a_share_is_a_share(counted, planned):
     """Between 0 and 1; exactly 1 only when the run is complete; never complete when a slice failed."""
-    rolled = progress.roll_up(found, planned=planned)
+    rolled = progress.roll_up(counted, planned=planned)
     assert 0.0 <= rolled.share <= 1.0
     assert (rolled.share == 1.0) == rolled.complete
-    assert rolled.complete == (planned and all(step.state is TaskState.DONE for step in found))
-    assert rolled.failed == any(step.state is TaskState.FAILED for step in found)
+    assert rolled.complete == (planned and all(step.state is TaskState.DONE for step in counted))
+    assert rolled.failed == any(step.state is TaskState.FAILED for step in counted)
     assert 0 <= rolled.done <= rolled.total
 
 
 @given(st.lists(steps(), min_size=1), st.data())
-def test_a_slice_that_moves_on_never_lowers_the_share(found, data):
+def test_a_slice_that_moves_on_never_lowers_the_share(counted, data):
     """A report or a finish of any one slice leaves the share of its run where it was, or higher."""
-    place = data.draw(st.integers(0, len(found) - 1))
-    step = found[place]
+    position = data.draw(st.integers(0, len(counted) - 1))
+    step = counted[position]
     done = data.draw(st.integers(step.done, step.total))
     state = data.draw(st.sampled_from([step.state, TaskState.DONE]))
-    moved = [*found[:place], TaskProgress(state, done, step.total, step.weight), *found[place + 1 :]]
-    before, after = (progress.roll_up(each, planned=True) for each in (found, moved))
+    moved = [
+        *counted[:position],
+        TaskProgress(state, done, step.total, step.weight),
+        *counted[position + 1 :],
+    ]
+    before, after = (progress.roll_up(each, planned=True) for each in (counted, moved))
     assert after.share >= before.share - 1e-12
     assert after.done >= before.done
 
 
 @pytest.mark.parametrize(
-    ("found", "planned", "rolled"),
+    ("counted", "planned", "rolled"),
     [
         ([], False, Rolled(0.0, 0, 0, failed=False, complete=False)),
         (
@@ -112,6 +116,6 @@ def test_a_slice_that_moves_on_never_lowers_the_share(found, data):
         ),
     ],
 )
-def test_the_roll_up(found, planned, rolled):
+def test_the_roll_up(counted, planned, rolled):
     """Any failed slice fails the run, all done is done, otherwise the weighted share."""
-    assert progress.roll_up(found, planned=planned) == rolled
+    assert progress.roll_up(counted, planned=planned) == rolled

@@ -61,11 +61,11 @@ MACHINES = sorted(EDGES)
 
 def parse(what):
     """{(from, verb): {to, …}} of the list above."""
-    found = {}
+    result = {}
     for line in EDGES[what].strip().splitlines():
         verb, sources, _arrow, targets = line.split()
-        found |= {(source, verb): set(targets.split("|")) for source in sources.split("|")}
-    return found
+        result |= {(source, verb): set(targets.split("|")) for source in sources.split("|")}
+    return result
 
 
 @pytest.mark.parametrize("what", MACHINES)

@@ -149,9 +149,9 @@ def test_progress_only_moves_forward(story):
     run_id = engine.request(story.ask()).run_id
     engine.work_off()
     assert seen == [1, 3, 3, 4]
-    told = reads.progress_of(story.db, run_id)
-    assert (told.rolled.share, told.rolled.complete, told.unit) == (1.0, True, "pages")
-    assert [line.text for line in told.lines] == ["page 1", "page 3", "page 2", "page 4"]
+    output = reads.progress_of(story.db, run_id)
+    assert (output.rolled.share, output.rolled.complete, output.unit) == (1.0, True, "pages")
+    assert [line.text for line in output.lines] == ["page 1", "page 3", "page 2", "page 4"]
 
 
 def test_lines_of_one_moment_stay_in_the_order_they_were_told_in(story):
@@ -165,8 +165,8 @@ def test_lines_of_one_moment_stay_in_the_order_they_were_told_in(story):
     run_id = engine.request(story.ask()).run_id
     engine.work_off()
     story.db.write("by_hand", lambda tx: tx.execute(update(lines).values(at=1.0)))
-    told = reads.progress_of(story.db, run_id)
-    assert [line.text for line in told.lines] == [f"line {number}" for number in range(30)]
+    output = reads.progress_of(story.db, run_id)
+    assert [line.text for line in output.lines] == [f"line {number}" for number in range(30)]
 
 
 def test_progress_of_a_run_is_the_weighted_share_of_its_slices(story):

@@ -82,8 +82,8 @@ def test_work_that_kills_its_workers_is_given_up(story):
     run_id = engine.request(story.ask()).run_id
     for died in (1, 2, 3):
         claim = story.dead_worker(engine)
-        told = {"loss": Loss.PROCESS_DIED, "caps": engine.parts.rules.caps}
-        due = losses.lose(story.db, claim.task_id, claim.epoch, **told)
+        output = {"loss": Loss.PROCESS_DIED, "caps": engine.parts.rules.caps}
+        due = losses.lose(story.db, claim.task_id, claim.epoch, **output)
         assert (due, attempts(story, run_id)) == (({"bulk": 1}, [died]) if died < 3 else ({}, [2]))
     ended = story.run(run_id)
     assert (ended.status, ended.error_code) == (Status.FAILED, "abandoned")
@@ -127,7 +127,7 @@ def test_bad_luck_is_not_poison(story):
 
 @pytest.mark.g7
 def test_after_an_outage_the_sweep_gives_every_lease_one_more_term(story, monkeypatch):
-    """Nobody could renew while the database was away, so the first sweep calls nobody dead."""
+    """Nobody could renew while the database was unreachable, so the first sweep calls nobody dead."""
     engine = story.engine(INDEX)
     engine.request(story.ask())
     engine.sweep()

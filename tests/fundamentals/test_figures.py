@@ -29,10 +29,10 @@ def test_money_is_exact_in_tables_and_rounded_for_looking(nano, exact, rounded):
     assert (formatting.money(nano), formatting.coarse(nano)) == (exact, rounded)
 
 
-@pytest.mark.parametrize(("seconds", "told"), LENGTHS)
-def test_a_length_of_time_has_its_largest_fitting_unit(seconds, told):
+@pytest.mark.parametrize(("seconds", "text"), LENGTHS)
+def test_a_length_of_time_has_its_largest_fitting_unit(seconds, text):
     """From milliseconds to days."""
-    assert formatting.span(seconds) == told
+    assert formatting.span(seconds) == text
 
 
 def test_counts_and_sizes():

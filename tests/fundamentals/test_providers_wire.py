@@ -56,10 +56,10 @@ def test_a_thaw_after_the_gate_sends_nothing_late(meter, provider):
 
 def test_an_order_that_is_late_from_the_start_never_connects(meter, provider):
     """Past its time an order is given up before the gate is asked."""
-    asked = []
+    items = []
     order = orders.exchange(provider, "a", send_within=-1)
-    assert provider.send(order, lambda: asked.append(1) or True) == NotSent("late")
-    assert not asked
+    assert provider.send(order, lambda: items.append(1) or True) == NotSent("late")
+    assert not items
 
 
 def test_what_the_gate_raises_is_passed_on_with_nothing_sent(meter, provider):
@@ -202,10 +202,10 @@ def test_the_word_of_the_client_and_the_book_of_the_meter_agree(meter, provider)
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         outcomes = list(pool.map(order, texts))
     charged = {Answered: {1}, Refused: {0}, NotSent: {0}, Unknown: {0, 1}}
-    found = {kind: set() for kind in charged}
+    result = {kind: set() for kind in charged}
     for text, outcome in zip(texts, outcomes, strict=True):
-        found[type(outcome)].add(meter.charges_of(text))
-    assert found == charged
+        result[type(outcome)].add(meter.charges_of(text))
+    assert result == charged
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -18,20 +18,20 @@ def refusal():
 
 def test_nothing_set_gives_the_embedded_default(tmp_path):
     """Without any setting, state is an SQLite file in the data folder, and leases last 12 s."""
-    found = settings.load()
-    assert found.database_url.get_secret_value() == f"sqlite:///{tmp_path}/share/holdfast/holdfast.db"
-    assert (found.lease_ttl, found.lease_renew_every) == (12.0, 4.0)
-    assert found.redis_url is None
-    assert (found.queued_stuck_after, found.running_stuck_after, found.attempt_cap) == (600, 2700, 3)
-    assert (found.in_doubt, found.park_above, found.history_retention) == ("resend", None, None)
+    result = settings.load()
+    assert result.database_url.get_secret_value() == f"sqlite:///{tmp_path}/share/holdfast/holdfast.db"
+    assert (result.lease_ttl, result.lease_renew_every) == (12.0, 4.0)
+    assert result.redis_url is None
+    assert (result.queued_stuck_after, result.running_stuck_after, result.attempt_cap) == (600, 2700, 3)
+    assert (result.in_doubt, result.park_above, result.history_retention) == ("resend", None, None)
 
 
 def test_the_environment_wins_over_the_file(tmp_path, monkeypatch):
     """A variable beats the same key of holdfast.toml; other keys of the file still count."""
     (tmp_path / "holdfast.toml").write_text('attempt_cap = 5\nlog_format = "json"\n')
     monkeypatch.setenv("HOLDFAST_ATTEMPT_CAP", "7")
-    found = settings.load()
-    assert (found.attempt_cap, found.log_format) == (7, "json")
+    result = settings.load()
+    assert (result.attempt_cap, result.log_format) == (7, "json")
 
 
 def test_the_database_follows_the_data_folder(monkeypatch, tmp_path):
@@ -44,11 +44,11 @@ def test_redis_leases_are_longer_unless_told(monkeypatch):
     """The redis backend defaults to 120 s renewed every 30; a lease time that is set is kept."""
     monkeypatch.setenv("HOLDFAST_REDIS_URL", "redis://localhost")
     monkeypatch.setenv("HOLDFAST_LEASE_BACKEND", "redis")
-    found = settings.load()
-    assert (found.lease_ttl, found.lease_renew_every) == (120.0, 30.0)
+    result = settings.load()
+    assert (result.lease_ttl, result.lease_renew_every) == (120.0, 30.0)
     monkeypatch.setenv("HOLDFAST_LEASE_TTL", "40")
-    found = settings.load()
-    assert (found.lease_ttl, found.lease_renew_every) == (40.0, 10.0)
+    result = settings.load()
+    assert (result.lease_ttl, result.lease_renew_every) == (40.0, 10.0)
 
 
 def test_an_empty_variable_counts_as_unset(monkeypatch):
@@ -82,9 +82,9 @@ def test_a_file_that_nobody_named_decides_nothing_of_weight(tmp_path, monkeypatc
     monkeypatch.setenv(key, "the-key-of-the-user")
     for name in sorted(trust.NAMED_FILE):
         file.write_text(f'{name} = "http://127.0.0.1:9/v1"')
-        told = refusal()
-        assert told.startswith(f"{name} cannot be set by a holdfast.toml merely found in the current ")
-        assert "--config holdfast.toml, or HOLDFAST_CONFIG=holdfast.toml" in told
+        output = refusal()
+        assert output.startswith(f"{name} cannot be set by a holdfast.toml merely found in the current ")
+        assert "--config holdfast.toml, or HOLDFAST_CONFIG=holdfast.toml" in output
 
 
 def test_a_file_that_somebody_named_sets_everything_but_the_module_path(tmp_path, monkeypatch):
@@ -92,8 +92,8 @@ def test_a_file_that_somebody_named_sets_everything_but_the_module_path(tmp_path
     (tmp_path / "holdfast.toml").write_text("attempt_cap = 9")
     (tmp_path / "mine.toml").write_text('kinds = "a:b, c:d"\ndata_dir = "/srv/holdfast"')
     monkeypatch.setenv("HOLDFAST_CONFIG", str(tmp_path / "mine.toml"))
-    found = settings.load()
-    assert (found.kinds, str(found.data_dir), found.attempt_cap) == (("a:b", "c:d"), "/srv/holdfast", 3)
+    result = settings.load()
+    assert (result.kinds, str(result.data_dir), result.attempt_cap) == (("a:b", "c:d"), "/srv/holdfast", 3)
     (tmp_path / "mine.toml").write_text('python_path = "/tmp"')
     assert refusal() == "python_path cannot be set in a file; use --python-path or HOLDFAST_PYTHON_PATH"
     monkeypatch.setenv("HOLDFAST_CONFIG", "none.toml")
@@ -107,7 +107,7 @@ def test_a_broken_file_is_told_by_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "message"),
     [
         ("LEASE_TTL", "-1", "HOLDFAST_LEASE_TTL should be greater than 0"),
         ("LEASE_TTL", "soon", "HOLDFAST_LEASE_TTL should be a valid number"),
@@ -135,10 +135,10 @@ def test_a_broken_file_is_told_by_name(tmp_path):
         ("PARK_ABOVE", "-0.01", "HOLDFAST_PARK_ABOVE should be greater than or equal to 0"),
     ],
 )
-def test_a_value_out_of_bounds_is_refused_by_name(monkeypatch, name, value, told):
+def test_a_value_out_of_bounds_is_refused_by_name(monkeypatch, name, value, message):
     """The message names the setting and what it should be."""
     monkeypatch.setenv(f"HOLDFAST_{name}", value)
-    assert refusal().startswith(told)
+    assert refusal().startswith(message)
 
 
 def test_a_bad_value_in_the_file_is_told_to_be_there(tmp_path):
@@ -154,8 +154,8 @@ def test_secrets_never_print(monkeypatch):
     monkeypatch.setenv("HOLDFAST_EMBEDDING_API_KEY", "hunter2")
     monkeypatch.setenv("HOLDFAST_LLM_PROVIDER", "openai")
     monkeypatch.setenv("HOLDFAST_LLM_API_KEY", "hunter2")
-    found = settings.load()
-    assert "hunter2" not in f"{found} {found!r} {found.model_dump()} {found.model_dump_json()}"
+    result = settings.load()
+    assert "hunter2" not in f"{result} {result!r} {result.model_dump()} {result.model_dump_json()}"
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", "hunter2")
     assert "hunter2" not in refusal()
 
@@ -169,7 +169,7 @@ def test_a_model_that_is_named_is_not_replaced_by_the_stand_in(monkeypatch):
 
 def test_settings_do_not_change():
     """Built once, frozen; a child process gets the same ones."""
-    found = settings.load()
+    result = settings.load()
     with pytest.raises(ValueError, match="frozen"):
-        found.attempt_cap = 9
-    assert pickle.loads(pickle.dumps(found)) == found
+        result.attempt_cap = 9
+    assert pickle.loads(pickle.dumps(result)) == result

@@ -44,9 +44,9 @@ def loaded(tmp_path, monkeypatch):
 
 def test_the_keys_and_bodies_of_before_are_the_same_byte_for_byte():
     """What was paid for under the defaults is found again: digests of before there were parameters."""
-    asked = Model("openai@127.0.0.1:9", "gpt-4o-mini")
+    requested = Model("openai@127.0.0.1:9", "gpt-4o-mini")
     call = model_calls.question(
-        asked, "Say what the text is about.", "The text.", wants_json=True, max_tokens=700
+        requested, "Say what the text is about.", "The text.", wants_json=True, max_tokens=700
     )
     assert call.key("default") == "6daadd10515bea70e69be3331fd36cf7bd245045dd7c985b52bf9aef027f83e3"
     body = OpenAIProvider("http://127.0.0.1:9/v1", "").encode(
@@ -74,7 +74,7 @@ def test_a_model_is_sent_what_its_table_says_and_nothing_else(loaded):
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("[providers.fast.prices]\nx = { output = 1 }", "[providers.fast] in {file} prices.x.input: "),
         ('[providers.fast]\nfree = "perhaps"', "[providers.fast] in {file} free: "),
@@ -83,11 +83,11 @@ def test_a_model_is_sent_what_its_table_says_and_nothing_else(loaded):
         ("[providers.fast]\nfree = true", "[providers.fast] in {file} set api_key or api_key_env"),
     ],
 )
-def test_what_is_wrong_in_a_table_is_named_with_its_table(loaded, tmp_path, line, told):
+def test_what_is_wrong_in_a_table_is_named_with_its_table(loaded, tmp_path, line, message):
     """And with its key: there may be many tables."""
     with pytest.raises(SettingsError) as refused:
         loaded(line)
-    assert told.format(file=tmp_path / "own.toml") in str(refused.value)
+    assert message.format(file=tmp_path / "own.toml") in str(refused.value)
 
 
 def test_the_one_wire_format_may_be_named(loaded):

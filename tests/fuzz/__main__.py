@@ -52,8 +52,8 @@ def _try(work: tuple[str, texts.Recipe, int]) -> Outcome:
     call = targets.TARGETS[name]
     seconds, slow = growth.time_of(call, recipe.text, size)
     memory, large = growth.memory_of(call, recipe.text, size // growth.STEP)
-    found = tuple(str(each) for each in (slow, large) if each is not None)
-    return Outcome(name, recipe, seconds, memory * growth.STEP, found)
+    items = tuple(str(each) for each in (slow, large) if each is not None)
+    return Outcome(name, recipe, seconds, memory * growth.STEP, items)
 
 
 def _options() -> argparse.Namespace:

@@ -15,8 +15,8 @@ def findings(measure, name):
     """What is wrong with a target, by the recipe that shows it."""
     call = targets.TARGETS[name]
     size = SIZE // 2 if measure is growth.memory_of else SIZE  # to trace memory takes long
-    told = {str(recipe): measure(call, recipe.text, size)[1] for recipe in RECIPES}
-    return {recipe: str(finding) for recipe, finding in told.items() if finding is not None}
+    output = {str(recipe): measure(call, recipe.text, size)[1] for recipe in RECIPES}
+    return {recipe: str(finding) for recipe, finding in output.items() if finding is not None}
 
 
 @pytest.mark.parametrize("name", targets.TARGETS)

@@ -1,4 +1,4 @@
-"""What the stories of indexing share: an installation on each database, and an installation for the commands."""
+"""Fixtures of the indexing tests: an installation on each database, and one for the commands."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,9 +29,9 @@ def meter() -> Iterator[Meter]:
 
 @pytest.fixture
 def install(database_url: str, tmp_path: Path, meter: Meter, parser: Parser) -> Iterator[IndexingInstall]:
-    made = IndexingInstall(database_url, tmp_path / "data", meter, parser)
-    yield made
-    made.close()
+    installation = IndexingInstall(database_url, tmp_path / "data", meter, parser)
+    yield installation
+    installation.close()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""An installation that indexes: one database, one shelf, a metering provider, and engines that do the work."""
+"""An installation that indexes: one database, one blob store, a metering provider, and engines that work."""
 
 import contextlib
 import io
@@ -166,9 +166,9 @@ class IndexingInstall:
 
     def run(self, document: Document) -> RunRecord:
         """The latest run of the document."""
-        found = reads.run(self.db, document.run_id or "")
-        assert found is not None
-        return found.run
+        result = reads.run(self.db, document.run_id or "")
+        assert result is not None
+        return result.run
 
     def texts(self, document: Document) -> list[str]:
         """What a reader sees of the document."""

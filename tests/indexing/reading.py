@@ -62,8 +62,8 @@ class Reader:
             return
         (generation,) = generations
         known = self.whole.get(generation, [])
-        found = {hit.text for hit in hits}
-        whole = found == set(known) if len(known) <= 100 else found <= set(known) and len(found) >= 100
+        result = {hit.text for hit in hits}
+        whole = result == set(known) if len(known) <= 100 else result <= set(known) and len(result) >= 100
         self._judge("search", generation, whole)
 
     def _judge(self, how, generation, whole):

@@ -25,11 +25,11 @@ def test_an_upload_is_queued_then_indexing_then_published(install):
     assert install.find("lighthouse") == []
     claims.release(install.db, claim, "by hand")
     assert endings(install.work()) == ["published"]
-    found = install.document(taken.document.id)
-    assert (found.status, found.published_generation, found.visible) == (Status.SUCCESS, 1, True)
+    document = install.document(taken.document.id)
+    assert (document.status, document.published_generation, document.visible) == (Status.SUCCESS, 1, True)
     (hit,) = install.find("lighthouse")
-    assert (hit.document_id, hit.title, hit.generation) == (found.id, "keeper.txt", 1)
-    assert install.texts(found) == [STORY]
+    assert (hit.document_id, hit.title, hit.generation) == (document.id, "keeper.txt", 1)
+    assert install.texts(document) == [STORY]
 
 
 def test_an_upload_wakes_the_workers_of_its_lane(install):
@@ -73,13 +73,13 @@ def test_the_same_bytes_in_another_collection_are_another_document(install):
 @pytest.mark.g3
 def test_new_content_supersedes_and_the_old_answers_until_it_is_there(install):
     """PUT makes a new generation at once; a reader sees the old text, then the new one."""
-    found = install.indexed(STORY)
-    taken = install.put(found.id, OTHER)
+    document = install.indexed(STORY)
+    taken = install.put(document.id, OTHER)
     assert (taken.disposition, taken.answer.generation) == (Disposition.SUPERSEDING, 2)
-    assert install.texts(found) == [STORY]
+    assert install.texts(document) == [STORY]
     assert len(install.find("lighthouse")) == 1
     install.work()
-    assert install.texts(found) == [OTHER]
+    assert install.texts(document) == [OTHER]
     assert install.find("lighthouse") == []
     assert [hit.generation for hit in install.find("quinces")] == [2]
 
@@ -121,8 +121,8 @@ def test_text_is_a_document_with_a_title(install):
     """What was typed is indexed like a file."""
     taken = install.documents.add(WISH, "shelf", [Upload(STORY.encode(), title="A note", source="text")])[0]
     install.work()
-    found = install.document(taken.document.id)
-    assert (found.title, found.source, found.format) == ("A note", "text", "text")
+    document = install.document(taken.document.id)
+    assert (document.title, document.source, document.format) == ("A note", "text", "text")
     assert [hit.title for hit in install.find("lighthouse")] == ["A note"]
 
 
@@ -131,9 +131,9 @@ def test_a_search_by_words_and_meaning_pays_for_the_question_once(install):
     install.indexed(STORY)
     before = install.paid()
     for _ in range(2):
-        found = install.searching.search("default", "shelf", "lighthouse keeper")
-        assert found.legs == ("keyword", "vector")
-        assert len(found.hits) == 1
+        hits = install.searching.search("default", "shelf", "lighthouse keeper")
+        assert hits.legs == ("keyword", "vector")
+        assert len(hits.hits) == 1
     assert install.paid(since=before) == 1
 
 
@@ -148,12 +148,12 @@ def test_nothing_can_be_empty(install):
 
 def test_unknown_documents_and_collections_say_so(install):
     """Each has its code, also for another tenant's."""
-    found = install.indexed(STORY)
+    document = install.indexed(STORY)
     with pytest.raises(NotFoundError) as caught:
         install.documents.add(WISH, "nowhere", [Upload(b"text")])
     assert caught.value.code == "unknown_collection"
     with pytest.raises(NotFoundError) as caught:
-        install.documents.get("somebody", found.id)
+        install.documents.get("somebody", document.id)
     assert caught.value.code == "unknown_document"
     with pytest.raises(NotFoundError):
         install.searching.search("somebody", "shelf", "lighthouse")

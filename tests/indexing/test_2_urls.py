@@ -51,9 +51,9 @@ class Site:
 
 @pytest.fixture
 def site():
-    made = Site()
-    yield made
-    made.close()
+    created = Site()
+    yield created
+    created.close()
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_an_address_with_nothing_at_it_is_refused(install, site):
 
 def test_only_what_came_from_an_address_can_be_refreshed(install):
     """An upload has none."""
-    found = install.indexed("Just words.")
+    document = install.indexed("Just words.")
     with pytest.raises(BadRequestError) as caught:
-        install.documents.refresh(WISH, found.id)
+        install.documents.refresh(WISH, document.id)
     assert caught.value.code == "no_url"

@@ -36,28 +36,28 @@ def test_a_cancelled_document_never_starts(install):
 @pytest.mark.g3
 def test_a_cancel_in_the_middle_leaves_the_old_generation(install):
     """Some slices are done when the new generation is cancelled; the old text answers and nothing is open."""
-    found = install.indexed(books.plain(30), "book.pdf")
-    old = install.texts(found)
-    install.put(found.id, books.plain(30, "leaf"))
+    document = install.indexed(books.plain(30), "book.pdf")
+    old = install.texts(document)
+    install.put(document.id, books.plain(30, "leaf"))
     assert endings(install.work(most=2)) == ["planned", "finished"]
-    assert install.documents.cancel(WISH, found.id)
+    assert install.documents.cancel(WISH, document.id)
     assert install.work() == []
-    assert install.texts(found) == old
-    after = install.document(found.id)
+    assert install.texts(document) == old
+    after = install.document(document.id)
     assert (after.status, after.published_generation) == (Status.SUCCESS, 1)
     install.tidy()
-    assert install.rows(found) == len(old)
+    assert install.rows(document) == len(old)
 
 
 @pytest.mark.g3
 @pytest.mark.parametrize("code", sorted(BAD))
 def test_a_failure_has_a_code_and_the_old_generation_answers(install, code):
     """The reason reaches the document in words; the text of before is still found."""
-    found = install.indexed(OLD)
+    document = install.indexed(OLD)
     content, name = BAD[code]
-    install.put(found.id, content, name)
+    install.put(document.id, content, name)
     assert endings(install.work()) == ["failed"]
-    after = install.document(found.id)
+    after = install.document(document.id)
     run = install.run(after)
     assert (after.status, run.error_code) == (Status.FAILED, code)
     assert len(run.error_message) > 20
@@ -68,15 +68,15 @@ def test_a_failure_has_a_code_and_the_old_generation_answers(install, code):
 @pytest.mark.g3
 def test_a_failed_slice_fails_the_whole_and_a_retry_pays_only_the_rest(install):
     """The provider rejects one slice: nothing of the new generation is seen; asked again, it is published."""
-    found = install.indexed(OLD)
-    install.put(found.id, books.plain(36), "book.pdf")
+    document = install.indexed(OLD)
+    install.put(document.id, books.plain(36), "book.pdf")
     install.meter.plan(script=["answer", {"do": "fail", "status": 400, "charge": False}])
     assert "failed" in endings(install.work())
-    assert install.texts(found) == [OLD]
+    assert install.texts(document) == [OLD]
     charged = install.paid()
-    assert install.documents.index(WISH, found.id).disposition is Disposition.ACCEPTED
+    assert install.documents.index(WISH, document.id).disposition is Disposition.ACCEPTED
     install.work()
-    assert len(install.texts(found)) == 36
+    assert len(install.texts(document)) == 36
     assert install.paid(since=charged) == 36 - 12
     assert install.meter.totals().excess == 0
 
@@ -92,17 +92,17 @@ def test_a_failed_document_may_be_asked_for_again(install):
 @pytest.mark.g2
 def test_deleting_a_document_while_it_is_indexed_stops_the_work(install):
     """At once nothing of it is found, its worker is fenced out, and every chunk is pruned."""
-    found = install.indexed(books.plain(30), "book.pdf")
-    install.put(found.id, books.plain(30, "leaf"))
+    document = install.indexed(books.plain(30), "book.pdf")
+    install.put(document.id, books.plain(30, "leaf"))
     install.work(most=2)
-    install.documents.delete(WISH, found.id)
+    install.documents.delete(WISH, document.id)
     assert install.find("plain book") == []
-    assert install.texts(found) == []
+    assert install.texts(document) == []
     assert install.work() == []
     with pytest.raises(NotFoundError):
-        install.document(found.id)
+        install.document(document.id)
     install.tidy()
-    assert install.rows(found) == 0
+    assert install.rows(document) == 0
 
 
 @pytest.mark.g2
@@ -112,14 +112,14 @@ def test_deleting_a_collection_while_it_is_indexed_takes_all_of_it(install):
     half = install.upload(books.plain(30), "book.pdf", to="attic").document
     install.work(most=2)
     install.upload("Never begun.", to="attic")
-    kept = install.indexed(OLD)
+    document = install.indexed(OLD)
     assert install.collections.delete(WISH, "attic").deleted == 3
     assert install.work() == []
     assert "attic" not in [each.id for each in install.collections.all("default")]
     with pytest.raises(NotFoundError):
         install.find("windmill", where="attic")
     install.tidy()
-    assert (install.rows(first), install.rows(half), install.rows(kept)) == (0, 0, 1)
+    assert (install.rows(first), install.rows(half), install.rows(document)) == (0, 0, 1)
 
 
 def test_a_collection_made_again_is_empty(install):
@@ -142,15 +142,15 @@ def cut_off(*_):
 
 def test_a_deletion_that_was_cut_off_can_be_asked_for_again(install, monkeypatch):
     """After a crash between its two halves nothing is visible, and the document can still be deleted."""
-    found = install.indexed(OLD)
+    document = install.indexed(OLD)
     monkeypatch.setattr(documents, "remove", cut_off)
     with pytest.raises(CutOffError):
-        install.documents.delete(WISH, found.id)
+        install.documents.delete(WISH, document.id)
     monkeypatch.undo()
     assert install.find("windmill") == []
-    install.documents.delete(WISH, found.id)
+    install.documents.delete(WISH, document.id)
     with pytest.raises(NotFoundError):
-        install.document(found.id)
+        install.document(document.id)
 
 
 def test_a_collection_whose_deletion_was_cut_off_does_not_come_back_with_its_documents(install, monkeypatch):
@@ -168,17 +168,17 @@ def test_a_collection_whose_deletion_was_cut_off_does_not_come_back_with_its_doc
 @pytest.mark.g1
 def test_asking_for_a_document_that_is_being_deleted_does_not_bring_it_back(install, monkeypatch):
     """The document goes away between the look and the request: refused, and nothing is visible or queued."""
-    found = install.indexed(OLD)
+    document = install.indexed(OLD)
     other = install.client()
     genuine = document_requests.ask
 
     def late(db, about, request):
-        other.delete(WISH, found.id)
+        other.delete(WISH, document.id)
         return genuine(db, about, request)
 
     monkeypatch.setattr(document_requests, "ask", late)
     with pytest.raises(NotFoundError) as caught:
-        install.documents.index(WISH, found.id, force=True)
+        install.documents.index(WISH, document.id, force=True)
     assert caught.value.code == "unknown_document"
     assert install.work() == []
     assert install.find("windmill") == []
@@ -187,16 +187,16 @@ def test_asking_for_a_document_that_is_being_deleted_does_not_bring_it_back(inst
 @pytest.mark.g1
 def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back(install, monkeypatch):
     """As above, for a PUT."""
-    found = install.indexed(OLD)
+    document = install.indexed(OLD)
     genuine = document_requests.set_source
 
     def late(db, about, source, *rest):
-        install.client().delete(WISH, found.id)
+        install.client().delete(WISH, document.id)
         return genuine(db, about, source, *rest)
 
     monkeypatch.setattr(document_requests, "set_source", late)
     with pytest.raises(NotFoundError):
-        install.put(found.id, "Something new.")
+        install.put(document.id, "Something new.")
     assert install.work() == []
     assert install.find("new") == []
 
@@ -204,15 +204,15 @@ def test_new_content_for_a_document_that_is_being_deleted_does_not_bring_it_back
 @pytest.mark.g1
 def test_a_document_asked_for_between_the_halves_of_its_deletion_is_gone(install, monkeypatch):
     """Its head was deleted, its row not yet, when a request came: the deletion looks once more."""
-    found = install.indexed(OLD)
+    document = install.indexed(OLD)
     genuine = documents.remove
 
     def late(db, tenant, document_id):
-        assert install.client().index(WISH, found.id).answer.created
+        assert install.client().index(WISH, document.id).answer.created
         return genuine(db, tenant, document_id)
 
     monkeypatch.setattr(documents, "remove", late)
-    install.documents.delete(WISH, found.id)
+    install.documents.delete(WISH, document.id)
     assert install.work() == []
     assert install.find("windmill") == []
 

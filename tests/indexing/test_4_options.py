@@ -75,15 +75,15 @@ def test_a_new_chunk_size_makes_a_new_generation_of_every_document(install):
 
 def test_a_new_model_embeds_everything_anew_and_the_old_one_is_still_known(install):
     """Every chunk is paid for with the new model; going back costs nothing."""
-    found = install.indexed(PROSE)
-    chunks = len(install.texts(found))
+    document = install.indexed(PROSE)
+    chunks = len(install.texts(document))
     before = install.paid()
     install.collections.change(WISH, "shelf", options={"model": "text-embedding-3-large"})
     install.work()
     assert install.paid(since=before) == chunks
     install.collections.change(WISH, "shelf", options={"model": None})
     install.work()
-    assert install.document(found.id).published_generation == 3
+    assert install.document(document.id).published_generation == 3
     assert install.paid(since=before) == chunks
 
 
@@ -110,6 +110,6 @@ def test_options_changed_while_a_document_is_indexed_supersede_that_run(install)
     install.open_claim()
     install.collections.change(WISH, "shelf", options={"chunk_size": 32})
     install.work()
-    found = install.document(taken.document.id)
-    assert found.published_generation == 2
-    assert len(install.texts(found)) > 20
+    document = install.document(taken.document.id)
+    assert document.published_generation == 2
+    assert len(install.texts(document)) > 20

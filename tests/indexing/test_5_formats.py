@@ -30,29 +30,29 @@ def test_a_document_of_every_format_is_found_on_its_page(install, form):
     """Format, pages and chunks are written with the publication; the name says nothing."""
     build, pages, page = FORMATS[form]
     endings_of = {"csv": "csv", "tsv": "tsv", "markdown": "md"}
-    found = install.indexed(build(), f"thing.{endings_of.get(form, 'bin')}")
-    assert (found.format, found.pages) == (form, pages)
-    assert found.chunks == len(install.texts(found)) >= 1
+    document = install.indexed(build(), f"thing.{endings_of.get(form, 'bin')}")
+    assert (document.format, document.pages) == (form, pages)
+    assert document.chunks == len(install.texts(document)) >= 1
     (hit,) = install.find("heron")
-    assert (hit.document_id, hit.page) == (found.id, page)
+    assert (hit.document_id, hit.page) == (document.id, page)
 
 
 def test_facts_are_those_of_the_published_generation(install):
     """While a new content is indexed, the numbers are the old one's; with the publication they change."""
-    found = install.indexed(pdfs.make(["one", "two", "three"]), "book.pdf")
-    assert (found.format, found.pages, found.chunks) == ("pdf", 3, 3)
-    install.put(found.id, "A single text now.", "now.txt")
-    assert (install.document(found.id).format, install.document(found.id).pages) == ("pdf", 3)
+    document = install.indexed(pdfs.make(["one", "two", "three"]), "book.pdf")
+    assert (document.format, document.pages, document.chunks) == ("pdf", 3, 3)
+    install.put(document.id, "A single text now.", "now.txt")
+    assert (install.document(document.id).format, install.document(document.id).pages) == ("pdf", 3)
     install.work()
-    after = install.document(found.id)
+    after = install.document(document.id)
     assert (after.format, after.pages, after.chunks, after.thumbnail) == ("text", 1, 1, None)
 
 
 def test_a_pdf_has_a_picture_of_its_first_page(install):
     """It is kept with the publication, as a PNG of its own."""
-    found = install.indexed(pdfs.make(["the heron"] * 30), "book.pdf")
-    with install.shelf.open(found.thumbnail) as kept:
-        picture = Image.open(io.BytesIO(kept.read()))
+    document = install.indexed(pdfs.make(["the heron"] * 30), "book.pdf")
+    with install.shelf.open(document.thumbnail) as saved:
+        picture = Image.open(io.BytesIO(saved.read()))
     assert (picture.format, picture.width) == ("PNG", 320)
     assert install.indexed("No picture of this.").thumbnail is None
 
@@ -71,5 +71,5 @@ def test_a_picture_that_fails_never_fails_the_run(install):
     done = install.worker("blind", parser).work_off()
     parser.close()
     assert endings(done) == ["published"]
-    found = install.document(taken.document.id)
-    assert (found.thumbnail, found.chunks) == (None, 1)
+    document = install.document(taken.document.id)
+    assert (document.thumbnail, document.chunks) == (None, 1)

@@ -17,20 +17,20 @@ def test_progress_is_told_by_true_counts(install):
     taken = install.upload(books.plain(36), "book.pdf")
     seen = []
     while install.work(most=1):
-        told = reads.progress_of(install.db, taken.answer.run_id)
-        seen.append((told.stages, round(told.rolled.share, 3)))
+        output = reads.progress_of(install.db, taken.answer.run_id)
+        seen.append((output.stages, round(output.rolled.share, 3)))
     counts = [{"pages": n, "embedded": n, "reused": 0, "written": n} for n in (12, 24, 36)]
     assert [{name: done for name, (done, _) in stages.items()} for stages, _ in seen] == [{}, *counts]
     assert [share for _, share in seen] == [0.0, 0.333, 0.667, 1.0]
-    assert told.chunks == 36
+    assert output.chunks == 36
 
 
 def test_progress_tells_what_was_reused(install):
     """A changed page is embedded, the rest of its slice looked up, and the other slices taken over."""
     book = books.Book(36, paragraphs=1)
-    found = install.indexed(book.pdf(), "book.pdf")
+    document = install.indexed(book.pdf(), "book.pdf")
     book.pages[20] = book.new_page()
-    taken = install.put(found.id, book.pdf(), "book.pdf")
+    taken = install.put(document.id, book.pdf(), "book.pdf")
     install.work()
     stages = reads.progress_of(install.db, taken.answer.run_id).stages
     assert {name: done for name, (done, _) in stages.items()} == {
@@ -49,8 +49,10 @@ def test_a_long_slice_tells_how_far_it_is(install):
     def look(point):
         if point == "send.answered":
             with one_look:
-                told = reads.progress_of(install.db, taken.answer.run_id)
-                seen.append((told.rolled.done, told.rolled.total, told.stages.get("written", (0, 0))[0]))
+                output = reads.progress_of(install.db, taken.answer.run_id)
+                seen.append(
+                    (output.rolled.done, output.rolled.total, output.stages.get("written", (0, 0))[0])
+                )
 
     with faults.armed(look):
         install.work()
@@ -79,8 +81,8 @@ def test_the_slices_of_a_document_are_done_by_several_workers_at_once(install):
         each.join()
     assert owners >= {"one", "two"}
     assert sorted(endings(done)) == ["finished"] * 3 + ["published"]
-    found = install.document(taken.document.id)
-    assert [f"number{n}x" in text for n, text in enumerate(install.texts(found), start=1)] == [True] * 48
+    document = install.document(taken.document.id)
+    assert [f"number{n}x" in text for n, text in enumerate(install.texts(document), start=1)] == [True] * 48
     assert install.meter.totals().excess == 0
 
 
@@ -96,6 +98,6 @@ def test_a_sheet_is_cut_by_rows(install):
 @pytest.mark.g3
 def test_a_pdf_with_pages_without_text_is_whole(install):
     """Empty pages count as pages and have no chunks; a slice of nothing else does not fail the document."""
-    found = install.indexed(pdfs.make(["first", *[""] * 30, "last heron"]), "sparse.pdf")
-    assert (found.pages, found.chunks) == (32, 2)
+    document = install.indexed(pdfs.make(["first", *[""] * 30, "last heron"]), "sparse.pdf")
+    assert (document.pages, document.chunks) == (32, 2)
     assert [hit.page for hit in install.find("heron")] == [32]

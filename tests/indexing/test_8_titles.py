@@ -36,16 +36,16 @@ def test_the_part_that_answers_stands_for_the_document(install):
 @pytest.mark.g3
 def test_a_title_leads_only_to_what_is_published_and_ones_own(install):
     """Renamed, not yet indexed, deleted, of another collection or tenant: as the snapshot says."""
-    found = install.indexed(SAID, title="Berthing regulations")
+    document = install.indexed(SAID, title="Berthing regulations")
     install.collections.make(RequestContext(tenant="rival"), "shelf")
     install.indexed("Something else.", to="attic")
     install.upload("Waiting.", title="Berthing fees")
     assert titles(install, "berthing") == ["Berthing regulations"]
     assert titles(install, "berthing", where="attic") == titles(install, "berthing", tenant="rival") == []
-    install.documents.change(WISH, found.id, title="Storm signals")
+    install.documents.change(WISH, document.id, title="Storm signals")
     assert titles(install, "berthing") == []
     assert titles(install, "storm") == ["Storm signals"]
     install.work()
     assert titles(install, "berthing") == ["Berthing fees"]
-    install.documents.delete(WISH, found.id)
+    install.documents.delete(WISH, document.id)
     assert titles(install, "storm") == []

@@ -53,10 +53,10 @@ def test_a_new_installation_takes_its_store_and_no_other(db, store):
     """The first process chooses the id; one in another folder is refused, also while that is empty."""
     blob_identity.check(db, store("mine"), "the folder")
     blob_identity.check(db, store("mine"), "the folder")
-    told = refusal(db, store("other"))
-    assert told.startswith("the folder contains no bytes of this installation (it expects ")
+    output = refusal(db, store("other"))
+    assert output.startswith("the folder contains no bytes of this installation (it expects ")
     for name in ("HOLDFAST_DATABASE_URL", "HOLDFAST_BROKER_URL", "HOLDFAST_DATA_DIR", "HOLDFAST_BLOBS_URL"):
-        assert name in told
+        assert name in output
     assert store("other").identity() is None
 
 

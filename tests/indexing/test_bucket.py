@@ -24,14 +24,14 @@ def endpoint():
 @pytest.fixture
 def machines(endpoint, database_url, tmp_path, monkeypatch):
     """Two machines, each with a data folder of its own; they share the database and a bucket."""
-    place = s3_server.made(endpoint, "")
+    position = s3_server.made(endpoint, "")
     with contextlib.ExitStack() as undo:
 
         def machine(name):
             mine = {
                 "DATABASE_URL": database_url,
                 "DATA_DIR": str(tmp_path / name),
-                "BLOBS_URL": f"s3://{place.bucket}/docs?endpoint={endpoint}",
+                "BLOBS_URL": f"s3://{position.bucket}/docs?endpoint={endpoint}",
                 "BLOBS_ACCESS_KEY": "key",
                 "BLOBS_SECRET_KEY": "secret",
             }

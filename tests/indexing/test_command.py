@@ -70,12 +70,12 @@ def listed(tenant="default", collection="default"):
 
 def test_a_folder_is_indexed_with_all_below_it(staff, meter, shelf, index, holdfast):
     """Hidden files are left alone; the numbers are the true ones, and the words are found."""
-    code, told = index(shelf)
+    code, output = index(shelf)
     assert code == 0
-    assert pick(told, "documents", "new", "pages", "chunks", "paid", "reused") == (3, 3, 4, 4, 4, 0)
+    assert pick(output, "documents", "new", "pages", "chunks", "paid", "reused") == (3, 3, 4, 4, 4, 0)
     totals = meter.totals()
-    assert (totals.charges, totals.tokens) == (told["paid"], told["tokens"])
-    assert told["money"] > 0
+    assert (totals.charges, totals.tokens) == (output["paid"], output["tokens"])
+    assert output["money"] > 0
     assert sorted(listed()) == ["alpha.txt", "beta.md", "deep/er/gamma.pdf"]
     code, out, _ = holdfast("search", "delta", "--mode", "keyword", "--json")
     assert [(hit["title"], hit["page"]) for hit in json.loads(out)["hits"]] == [("gamma.pdf", 2)]
@@ -86,9 +86,9 @@ def test_an_unchanged_folder_costs_nothing(staff, meter, shelf, index):
     """The second pass makes no run and no exchange with the provider."""
     index(shelf)
     before = meter.totals()
-    code, told = index(shelf)
+    code, output = index(shelf)
     assert code == 0
-    assert pick(told, "documents", "unchanged", "new", "changed", "paid", "tokens") == (3, 3, 0, 0, 0, 0)
+    assert pick(output, "documents", "unchanged", "new", "changed", "paid", "tokens") == (3, 3, 0, 0, 0, 0)
     assert meter.totals() == before
 
 
@@ -98,8 +98,8 @@ def test_a_changed_file_is_a_new_generation_of_its_document(staff, meter, shelf,
     index(shelf)
     before, charges = listed(), meter.totals().charges
     (shelf / "deep/er/gamma.pdf").write_bytes(pdfs.make(["Gamma is third.", "Epsilon comes after."]))
-    _, told = index(shelf)
-    assert pick(told, "documents", "changed", "unchanged", "paid") == (3, 1, 2, 1)
+    _, output = index(shelf)
+    assert pick(output, "documents", "changed", "unchanged", "paid") == (3, 1, 2, 1)
     assert meter.totals().charges == charges + 1
     after = listed()["deep/er/gamma.pdf"]
     assert (after.id, after.published_generation) == (before["deep/er/gamma.pdf"].id, 2)
@@ -109,11 +109,11 @@ def test_a_removed_file_stays_until_it_is_pruned(staff, shelf, index, holdfast):
     """Without --prune nothing is deleted; with it, what no file stands for."""
     index(shelf)
     (shelf / "alpha.txt").unlink()
-    _, told = index(shelf)
-    assert pick(told, "documents", "unchanged", "removed") == (2, 2, 0)
+    _, output = index(shelf)
+    assert pick(output, "documents", "unchanged", "removed") == (2, 2, 0)
     assert "alpha.txt" in listed()
-    _, told = index(shelf, "--prune")
-    assert pick(told, "documents", "unchanged", "removed") == (2, 2, 1)
+    _, output = index(shelf, "--prune")
+    assert pick(output, "documents", "unchanged", "removed") == (2, 2, 1)
     assert sorted(listed()) == ["beta.md", "deep/er/gamma.pdf"]
     assert "no results" in holdfast("search", "alphabet", "--mode", "keyword")[1]
 
@@ -123,8 +123,8 @@ def test_a_renamed_file_is_the_same_document(staff, shelf, index, meter):
     index(shelf)
     charges = meter.totals().charges
     (shelf / "alpha.txt").rename(shelf / "omega.txt")
-    _, told = index(shelf, "--prune")
-    assert pick(told, "documents", "unchanged", "removed", "paid") == (3, 3, 0, 0)
+    _, output = index(shelf, "--prune")
+    assert pick(output, "documents", "unchanged", "removed", "paid") == (3, 3, 0, 0)
     assert meter.totals().charges == charges
     assert len(listed()) == 3
 
@@ -132,13 +132,13 @@ def test_a_renamed_file_is_the_same_document(staff, shelf, index, meter):
 def test_files_with_the_same_bytes_are_one_document(staff, shelf, index):
     """They are counted as such, in the first pass as in the second, and one of them keeps it from pruning."""
     (shelf / "twin.txt").write_bytes((shelf / "alpha.txt").read_bytes())
-    _, told = index(shelf)
-    assert pick(told, "documents", "new", "same_bytes") == (3, 3, 1)
-    _, told = index(shelf, "--prune")
-    assert pick(told, "documents", "unchanged", "same_bytes", "removed") == (3, 3, 1, 0)
+    _, output = index(shelf)
+    assert pick(output, "documents", "new", "same_bytes") == (3, 3, 1)
+    _, output = index(shelf, "--prune")
+    assert pick(output, "documents", "unchanged", "same_bytes", "removed") == (3, 3, 1, 0)
     (shelf / "alpha.txt").unlink()
-    _, told = index(shelf, "--prune")
-    assert pick(told, "documents", "unchanged", "same_bytes", "removed") == (3, 3, 0, 0)
+    _, output = index(shelf, "--prune")
+    assert pick(output, "documents", "unchanged", "same_bytes", "removed") == (3, 3, 0, 0)
 
 
 def test_files_with_the_same_name_in_two_folders_keep_their_documents(staff, tmp_path, index):
@@ -153,19 +153,19 @@ def test_files_with_the_same_name_in_two_folders_keep_their_documents(staff, tmp
     db = open_database(settings.load().database_url.get_secret_value())
     digests = {each.digest for each in documents.page(db, "default", "default")}
     db.close()
-    kept = {folder._digest(folder.FolderFile("", tmp_path / name / "readme.md")) for name in ("one", "two")}
-    assert digests == kept
+    saved = {folder._digest(folder.FolderFile("", tmp_path / name / "readme.md")) for name in ("one", "two")}
+    assert digests == saved
 
 
 def test_files_that_cannot_be_taken_in_are_named(staff, shelf, index, holdfast):
     """An empty file is left out, a broken one fails; both are named, and the exit code is 1."""
     (shelf / "empty.txt").touch()
     (shelf / "torn.pdf").write_bytes(b"%PDF-1.7\n" + b"\0garbage" * 50)
-    code, told = index(shelf)
+    code, output = index(shelf)
     assert code == 1
-    assert list(told["refused"]) == ["empty.txt"]
-    assert [(each["name"], each["code"]) for each in told["failures"]] == [("torn.pdf", "broken_file")]
-    assert pick(told, "documents", "new", "failed") == (4, 4, 1)
+    assert list(output["refused"]) == ["empty.txt"]
+    assert [(each["name"], each["code"]) for each in output["failures"]] == [("torn.pdf", "broken_file")]
+    assert pick(output, "documents", "new", "failed") == (4, 4, 1)
     (shelf / "torn.pdf").write_bytes(b"%PDF-1.7\n" + b"\0garbage" * 51)
     code, out, _ = holdfast("index", str(shelf))
     assert code == 1
@@ -190,10 +190,10 @@ def test_a_file_that_cannot_be_read_is_named_and_not_pruned(staff, shelf, index,
 
     monkeypatch.setattr(folder.Path, "open", refuse(opened))
     monkeypatch.setattr(os, "scandir", refuse(scanned))
-    code, told = index(shelf, "--prune")
+    code, output = index(shelf, "--prune")
     assert code == 1
-    assert sorted(told["refused"]) == ["alpha.txt", "deep/"]
-    assert pick(told, "documents", "unchanged", "removed") == (1, 1, 0)
+    assert sorted(output["refused"]) == ["alpha.txt", "deep/"]
+    assert pick(output, "documents", "unchanged", "removed") == (1, 1, 0)
     assert len(listed()) == 3
 
 
@@ -208,9 +208,9 @@ def test_the_summary_for_people_has_the_numbers(staff, shelf, holdfast):
 
 def test_the_shape_of_the_json(staff, shelf, index):
     """Scripts rely on these names."""
-    _, told = index(shelf)
-    assert sorted(told) == sorted(index_command.Summary.__dataclass_fields__)
-    assert set(told) >= {
+    _, output = index(shelf)
+    assert sorted(output) == sorted(index_command.Summary.__dataclass_fields__)
+    assert set(output) >= {
         *("documents", "new", "changed", "unchanged", "removed", "failed", "pages", "chunks"),
         *("paid", "reused", "tokens", "money", "seconds", "refused", "failures"),
     }
@@ -218,8 +218,8 @@ def test_the_shape_of_the_json(staff, shelf, index):
 
 def test_without_waiting_the_work_is_only_queued(installed, shelf, index, holdfast):
     """No worker is started; a later pass finds the runs under way and makes no others."""
-    code, told = index(shelf, "--no-wait")
-    assert (code, *pick(told, "documents", "new", "chunks")) == (0, 3, 3, 0)
+    code, output = index(shelf, "--no-wait")
+    assert (code, *pick(output, "documents", "new", "chunks")) == (0, 3, 3, 0)
     _, again = index(shelf, "--no-wait")
     assert pick(again, "documents", "new", "changed", "running") == (3, 0, 0, 3)
     assert {each.generation for each in listed().values()} == {1}
@@ -236,9 +236,9 @@ def test_a_pass_waits_for_runs_that_are_under_way_already(installed, shelf, inde
         return intake
 
     monkeypatch.setattr(folder.Folders, "take_in", then_work)
-    code, told = index(shelf)
+    code, output = index(shelf)
     working[0].close()
-    assert (code, *pick(told, "documents", "running", "chunks")) == (0, 3, 3, 4)
+    assert (code, *pick(output, "documents", "running", "chunks")) == (0, 3, 3, 4)
     assert all(each.visible for each in listed().values())
 
 
@@ -300,8 +300,8 @@ def test_watch_takes_in_what_changes_and_says_nothing_else(staff, shelf, monkeyp
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 130
-    told = [line for line in capsys.readouterr().out.splitlines() if "new," in line]
-    assert [line.partition(", 1 failed")[0] for line in told] == [
+    items = [line for line in capsys.readouterr().out.splitlines() if "new," in line]
+    assert [line.partition(", 1 failed")[0] for line in items] == [
         "4 documents: 4 new, 0 changed, 0 unchanged",
         "5 documents: 1 new, 0 changed, 3 unchanged",
         "5 documents: 0 new, 1 changed, 3 unchanged",
@@ -317,23 +317,23 @@ def test_watch_takes_in_what_changes_and_says_nothing_else(staff, shelf, monkeyp
 
 def processes(mark):
     """The live processes that were started with this folder in their environment."""
-    found = []
+    items = []
     for path in Path("/proc").iterdir():
         if path.name.isdecimal() and int(path.name) != os.getpid():
             with contextlib.suppress(OSError):  # it may end at any time
                 if mark.encode() in (path / "environ").read_bytes():
-                    found.append(int(path.name))
-    return found
+                    items.append(int(path.name))
+    return items
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_where_nobody_works_the_command_brings_its_own_worker(installed, shelf, tmp_path):
     """It starts one, waits, ends it, and leaves no process behind."""
     words = [str(PROGRAM), "index", str(shelf)]
-    told = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    assert "no worker is online; starting one" in told.stdout
-    assert "3 documents: 3 new" in told.stdout
+    result = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "no worker is online; starting one" in result.stdout
+    assert "3 documents: 3 new" in result.stdout
     until(lambda: not processes(installed["HOLDFAST_DATA_DIR"]), 10, "a process was left behind")
     assert all(each.visible for each in listed().values())
 
@@ -361,10 +361,10 @@ def test_numbers_are_of_the_runs_of_this_pass(installed, shelf, index):
     try:
         index(shelf)
         (shelf / "more.txt").write_text("One more.")
-        _, told = index(shelf)
+        _, output = index(shelf)
     finally:
         working.close()
-    assert pick(told, "new", "unchanged", "pages", "chunks", "paid") == (1, 3, 1, 1, 1)
+    assert pick(output, "new", "unchanged", "pages", "chunks", "paid") == (1, 3, 1, 1, 1)
 
 
 def test_following_names_the_documents_that_failed(staff, installed):
@@ -384,8 +384,8 @@ def test_what_failed_for_good_is_not_tried_again_on_each_pass(staff, shelf, inde
     (shelf / "torn.pdf").write_bytes(b"%PDF-1.7\n" + b"\0garbage" * 50)
     assert index(shelf)[0] == 1
     before = listed()["torn.pdf"].generation
-    code, told = index(shelf)
-    assert (code, pick(told, "changed", "unchanged", "failed", "failed_before")) == (0, (0, 3, 0, 1))
+    code, output = index(shelf)
+    assert (code, pick(output, "changed", "unchanged", "failed", "failed_before")) == (0, (0, 3, 0, 1))
     assert listed()["torn.pdf"].generation == before
     assert "1 failed before (see: holdfast documents list --state failed)" in holdfast("index", str(shelf))[1]
     (shelf / "torn.pdf").write_bytes(pdfs.make(["Mended."]))
@@ -394,12 +394,12 @@ def test_what_failed_for_good_is_not_tried_again_on_each_pass(staff, shelf, inde
 
 def test_files_are_chosen_by_patterns(staff, shelf, index):
     """`--glob` takes only some, `--ignore` leaves some out with their folders; neither prunes the others."""
-    _, told = index(shelf, "--glob", "*.txt", "--glob", "*.md")
-    assert (told["new"], sorted(listed())) == (2, ["alpha.txt", "beta.md"])
+    _, output = index(shelf, "--glob", "*.txt", "--glob", "*.md")
+    assert (output["new"], sorted(listed())) == (2, ["alpha.txt", "beta.md"])
     index(shelf)
     assert len(listed()) == 3
-    _, told = index(shelf, "--ignore", "deep", "--prune")
-    assert pick(told, "documents", "unchanged", "removed") == (2, 2, 0)
+    _, output = index(shelf, "--ignore", "deep", "--prune")
+    assert pick(output, "documents", "unchanged", "removed") == (2, 2, 0)
     (shelf / "alpha.txt").unlink()
-    _, told = index(shelf, "--ignore", "deep/*", "--prune")
-    assert (told["removed"], sorted(listed())) == (1, ["beta.md", "deep/er/gamma.pdf"])
+    _, output = index(shelf, "--ignore", "deep/*", "--prune")
+    assert (output["removed"], sorted(listed())) == (1, ["beta.md", "deep/er/gamma.pdf"])

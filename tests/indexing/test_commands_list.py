@@ -36,8 +36,8 @@ def test_collections_are_listed_and_shown(holdfast, papers):
     assert (code, "The harbour's papers" in out, "2 queued" in out) == (0, True, True)
     listed = json.loads(holdfast("collections", "list", "--json")[1])
     assert [(each["id"], each["documents"]) for each in listed] == [("papers", 2), ("sample", 0)]
-    told = json.loads(holdfast("collections", "show", "papers", "--json")[1])
-    assert (told["title"], told["states"]) == ("The harbour's papers", {"queued": 2})
+    body = json.loads(holdfast("collections", "show", "papers", "--json")[1])
+    assert (body["title"], body["states"]) == ("The harbour's papers", {"queued": 2})
 
 
 def test_documents_are_listed_and_shown_with_their_titles(holdfast, papers):
@@ -45,8 +45,8 @@ def test_documents_are_listed_and_shown_with_their_titles(holdfast, papers):
     code, out, _ = holdfast("documents", "list", "--collection", "papers")
     assert code == 0
     assert all(word in out for word in (*papers, "anchors.txt", "ropes.txt", "queued"))
-    found = json.loads(holdfast("documents", "list", "--title", "rope", "--json")[1])
-    assert [each["id"] for each in found] == [papers[1]]
+    body = json.loads(holdfast("documents", "list", "--title", "rope", "--json")[1])
+    assert [each["id"] for each in body] == [papers[1]]
     assert json.loads(holdfast("documents", "list", "--state", "failed", "--json")[1]) == []
     assert len(json.loads(holdfast("documents", "list", "--most", "1", "--json")[1])) == 1
     assert (

@@ -70,8 +70,8 @@ class Mill:
 
     def done(self, run_id):
         """The finished slices of the run with the epochs that finished them."""
-        found = reads.tasks_of(self.db, run_id)
-        return {one.task.id: one.task.epoch for one in found if one.task.state is TaskState.DONE}
+        result = reads.tasks_of(self.db, run_id)
+        return {one.task.id: one.task.epoch for one in result if one.task.state is TaskState.DONE}
 
     def ended(self, seconds=120.0):
         live = {Status.QUEUED, Status.RUNNING}
@@ -124,12 +124,12 @@ def test_a_worker_killed_in_the_middle_of_three_hundred_pages(mill, reader):
     first = mill.worker("first")
     until(lambda: len(mill.done(run_id)) >= 6, 90, "no slices are done")
     hit = killed_with_an_order_open(mill, first)
-    kept = mill.done(run_id)
-    assert 6 <= len(kept) < 26
+    saved = mill.done(run_id)
+    assert 6 <= len(saved) < 26
     mill.worker("second")
     mill.ended()
     after = mill.done(run_id)
-    assert {task: after[task] for task in kept} == kept
+    assert {task: after[task] for task in saved} == saved
     assert mill.document().published_generation == 2
     until(lambda: reader.faults or reader.saw(2) > 5, 30, "the new generation is not seen")
     totals = mill.meter.totals()
@@ -176,14 +176,14 @@ def test_a_failure_in_the_middle_leaves_the_old_text(mill, reader):
 
 def descendants(pids):
     """These processes and all below them: those that read documents have sessions of their own."""
-    found = set(pids)
+    result = set(pids)
     parents = {}
     for path in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
             parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+    while more := {pid for pid, parent in parents.items() if parent in result} - result:
+        result |= more
+    return result
 
 
 def resident(pid):

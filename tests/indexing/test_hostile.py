@@ -32,12 +32,12 @@ NAMES = [
 def test_a_name_is_only_a_name(install):
     """It is kept as it was given, leads nowhere, and the title is one line of it."""
     for number, name in enumerate(NAMES):
-        found = install.indexed(f"Content number{number}x.", name)
-        assert found.name == name
-        assert not set(found.title) & set("\n/")
-        assert len(found.title) <= 500
-        assert [hit.document_id for hit in install.find(f"number{number}x")] == [found.id]
-        assert install.shelf.path(found.digest).is_relative_to(install.folder)
+        document = install.indexed(f"Content number{number}x.", name)
+        assert document.name == name
+        assert not set(document.title) & set("\n/")
+        assert len(document.title) <= 500
+        assert [hit.document_id for hit in install.find(f"number{number}x")] == [document.id]
+        assert install.shelf.path(document.digest).is_relative_to(install.folder)
 
 
 @pytest.mark.g6
@@ -84,8 +84,8 @@ def test_garbage_ends_as_a_failure_with_a_code_or_as_text(install):
     for name, content in GARBAGE.items():
         taken = install.upload(content, "thing.bin")
         install.work()
-        found = install.document(taken.document.id)
-        ends[name] = f"{found.chunks} chunks" if found.visible else install.run(found).error_code
+        document = install.document(taken.document.id)
+        ends[name] = f"{document.chunks} chunks" if document.visible else install.run(document).error_code
     codes = {"no_text", "unknown_format", "broken_file", "too_large", "parse_memory"}
     assert {name for name, end in ends.items() if end not in codes} <= {"surrogates"}, ends
     assert ends["blank"] == "no_text"
@@ -94,9 +94,9 @@ def test_garbage_ends_as_a_failure_with_a_code_or_as_text(install):
 
 def test_a_text_of_one_endless_word_is_cut(install):
     """No chunk is larger than what was asked for."""
-    found = install.indexed(b"x" * 200_000, "word.txt")
-    assert found.chunks > 10
-    assert "".join(install.texts(found)) == "x" * 200_000
+    document = install.indexed(b"x" * 200_000, "word.txt")
+    assert document.chunks > 10
+    assert "".join(install.texts(document)) == "x" * 200_000
 
 
 @pytest.fixture
@@ -126,10 +126,10 @@ def strange(tmp_path):
 def test_a_folder_of_strange_things_is_taken_in(staff, holdfast, strange):
     """Loops, dangling links and pipes are passed over; names that cannot be kept are refused and shown."""
     code, out, _ = holdfast("index", str(strange), "--json")
-    told = json.loads(out)
+    body = json.loads(out)
     assert code == 1
-    assert (told["documents"], told["new"], told["failed"]) == (3, 3, 0)
-    assert sorted(told["refused"]) == ["empty.txt", "lat\ufffdn.txt"]
+    assert (body["documents"], body["new"], body["failed"]) == (3, 3, 0)
+    assert sorted(body["refused"]) == ["empty.txt", "lat\ufffdn.txt"]
     code, out, err = holdfast("index", str(strange))
     assert (code, err) == (1, "")
     assert "\x1b[31m" not in out
@@ -138,7 +138,7 @@ def test_a_folder_of_strange_things_is_taken_in(staff, holdfast, strange):
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_strange_names_do_not_end_the_program(staff, strange, tmp_path):
     """As a process of its own, in the plainest of locales."""
-    told = subprocess.run(
+    result = subprocess.run(
         [str(PROGRAM), "index", str(strange)],
         capture_output=True,
         timeout=60,
@@ -146,8 +146,8 @@ def test_strange_names_do_not_end_the_program(staff, strange, tmp_path):
         env={**os.environ, "LC_ALL": "C"},
         cwd=tmp_path,
     )
-    assert (told.returncode, told.stderr) == (1, b"")
-    assert b"lat" in told.stdout
+    assert (result.returncode, result.stderr) == (1, b"")
+    assert b"lat" in result.stdout
 
 
 def test_a_file_that_changes_while_it_is_read_is_one_of_its_versions(install, tmp_path, monkeypatch):

@@ -63,9 +63,9 @@ def test_a_question_that_cannot_be_embedded_is_told_of(database_url, tmp_path):
     install = ApiInstall(database_url, tmp_path / "data", embedding_api_key="k", **server)
     try:
         install.client.collection("shelf")
-        told = asked(install)
-        (notice,) = told["notices"]
-        assert (notice["code"], told["legs"]) == ("not_embedded", ["keyword"])
+        output = asked(install)
+        (notice,) = output["notices"]
+        assert (notice["code"], output["legs"]) == ("not_embedded", ["keyword"])
         assert f"openai@127.0.0.1:{port}" in notice["message"]
     finally:
         install.close()

@@ -77,8 +77,8 @@ def test_after_a_power_cut_the_document_is_indexed_and_nothing_is_paid_twice(
     point, sqlite_url, tmp_path, meter, parser, monkeypatch
 ):
     """G4, G5: the request, the order under way and the results are there; no key is made a second time."""
-    asked, needed = survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch)
-    assert asked == needed
+    requested, needed = survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch)
+    assert requested == needed
 
 
 @pytest.mark.usefixtures("on_board")
@@ -87,8 +87,8 @@ def test_after_a_power_cut_an_order_that_was_marked_at_once_is_known(
     point, sqlite_url, tmp_path, meter, parser, monkeypatch
 ):
     """G5: the mark waited for the disk, and its order with it."""
-    asked, needed = survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch)
-    assert asked == needed
+    requested, needed = survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch)
+    assert requested == needed
 
 
 def survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch, **choices):
@@ -111,12 +111,12 @@ def survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch, **choices)
     before.close()
     after.pass_time(3600.0)
     after.engine.run_until_idle()
-    found = after.document(document.id)
-    assert found.status is Status.SUCCESS
-    asked, needed = after.paid(), len(after.texts(found))
+    view = after.document(document.id)
+    assert view.status is Status.SUCCESS
+    requested, needed = after.paid(), len(after.texts(view))
     after.close()
     assert needed > 1
-    return asked, needed
+    return requested, needed
 
 
 def test_relaxed_commits_are_not_waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch):
@@ -145,8 +145,8 @@ def test_after_a_power_cut_what_is_free_is_done_again(
     point, sqlite_url, tmp_path, meter, parser, monkeypatch
 ):
     """G4: the order may be forgotten; the document is indexed all the same."""
-    asked, needed = survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch, model=FREE)
-    assert needed <= asked <= 2 * needed
+    requested, needed = survives(point, sqlite_url, tmp_path, meter, parser, monkeypatch, model=FREE)
+    assert needed <= requested <= 2 * needed
 
 
 def waited_for(sqlite_url, tmp_path, meter, parser, monkeypatch, **choices):

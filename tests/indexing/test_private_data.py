@@ -57,11 +57,11 @@ def test_what_was_open_is_closed_at_the_next_start(data, command):
 
 def test_a_database_elsewhere_is_closed_and_its_folder_left_alone(data, tmp_path, monkeypatch):
     """The folder of a database that somebody put beside other things is not ours to close."""
-    place = tmp_path / "shared"
-    place.mkdir(mode=0o755)
-    monkeypatch.setenv("HOLDFAST_DATABASE_URL", f"sqlite:///{place}/holdfast.db")
+    folder = tmp_path / "shared"
+    folder.mkdir(mode=0o755)
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", f"sqlite:///{folder}/holdfast.db")
     run(data, "migrate")
-    os.chmod(place / "holdfast.db", 0o644)  # noqa: PTH101 - as an earlier release has left it
+    os.chmod(folder / "holdfast.db", 0o644)  # noqa: PTH101 - as an earlier release has left it
     run(data, "status")
-    assert stat.S_IMODE((place / "holdfast.db").stat().st_mode) == 0o600
-    assert stat.S_IMODE(place.stat().st_mode) == 0o755
+    assert stat.S_IMODE((folder / "holdfast.db").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755

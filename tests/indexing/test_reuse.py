@@ -26,9 +26,9 @@ NAMES = {"pdf": "book.pdf", "docx": "book.docx", "markdown": "book.md"}
 
 def test_asking_again_for_what_is_unchanged_pays_nothing(install):
     """The same bytes, the same options: no generation and no exchange with the provider."""
-    found = install.indexed(books.plain(30), "book.pdf")
+    document = install.indexed(books.plain(30), "book.pdf")
     before = install.meter.totals()
-    assert install.documents.index(WISH, found.id).disposition is Disposition.UNCHANGED
+    assert install.documents.index(WISH, document.id).disposition is Disposition.UNCHANGED
     assert install.work() == []
     assert install.meter.totals() == before
 
@@ -36,13 +36,13 @@ def test_asking_again_for_what_is_unchanged_pays_nothing(install):
 @pytest.mark.g5
 def test_forced_work_makes_a_new_generation_for_nothing(install):
     """Everything is done again and published again; the provider does not hear of it."""
-    found = install.indexed(books.plain(30), "book.pdf")
+    document = install.indexed(books.plain(30), "book.pdf")
     before = install.meter.totals()
-    taken = install.documents.index(WISH, found.id, force=True)
+    taken = install.documents.index(WISH, document.id, force=True)
     assert taken.answer.generation == 2
     install.work()
-    assert install.document(found.id).published_generation == 2
-    assert len(install.texts(found)) == 30
+    assert install.document(document.id).published_generation == 2
+    assert len(install.texts(document)) == 30
     assert install.meter.totals() == before
 
 
@@ -60,21 +60,21 @@ def test_one_changed_paragraph_of_two_hundred_pages_costs_the_chunks_it_is_in(in
     Together, for one alone may cost more: a chunk that becomes too long is cut anew, and its parts are new.
     """
     book = books.Book(PAGES, paragraphs=5)
-    found = install.indexed(getattr(book, form)(), NAMES[form])
-    assert install.paid() == found.chunks > PAGES
+    document = install.indexed(getattr(book, form)(), NAMES[form])
+    assert install.paid() == document.chunks > PAGES
     first, changed = install.paid(), 0
-    for place, edit in zip(PLACES, itertools.cycle(EDITS), strict=False):
-        old, before = book.pages[place][1], install.paid()
-        new = book.pages[place][1] = edit(old, place)
+    for position, edit in zip(PLACES, itertools.cycle(EDITS), strict=False):
+        old, before = book.pages[position][1], install.paid()
+        new = book.pages[position][1] = edit(old, position)
         assert new != old
-        held = holding(install.texts(found), old)
-        install.put(found.id, getattr(book, form)(), NAMES[form])
+        held = holding(install.texts(document), old)
+        install.put(document.id, getattr(book, form)(), NAMES[form])
         install.work()
         assert install.paid(since=before) >= 1
-        changed += max(held, holding(install.texts(found), new))
+        changed += max(held, holding(install.texts(document), new))
     assert changed >= len(PLACES)
     assert install.paid(since=first) <= 1.5 * changed
-    assert install.document(found.id).published_generation == 1 + len(PLACES)
+    assert install.document(document.id).published_generation == 1 + len(PLACES)
     assert install.meter.totals().excess == 0
 
 
@@ -83,16 +83,16 @@ def test_one_changed_paragraph_of_two_hundred_pages_costs_the_chunks_it_is_in(in
 def test_a_page_put_in_front_of_two_hundred_costs_about_itself(install, form):
     """Every slice has other page numbers now and is read again; at most three pages' worth is paid."""
     book = books.Book(PAGES)
-    found = install.indexed(getattr(book, form)(), NAMES[form])
+    document = install.indexed(getattr(book, form)(), NAMES[form])
     before, chunks_of_a_page = install.paid(), install.paid() / PAGES
     book.pages.insert(0, book.new_page())
-    install.put(found.id, getattr(book, form)(), NAMES[form])
+    install.put(document.id, getattr(book, form)(), NAMES[form])
     install.work()
     assert 1 <= install.paid(since=before) <= 3 * chunks_of_a_page
     if form == "pdf":
         (hit,) = install.find("Inserted", k=1)
         assert hit.page == 1
-        assert install.document(found.id).pages == PAGES + 1
+        assert install.document(document.id).pages == PAGES + 1
 
 
 @pytest.mark.g5
@@ -145,35 +145,35 @@ class Watched:
 
 @pytest.fixture
 def watched(install, monkeypatch):
-    made = Watched(install, monkeypatch)
-    yield made
-    made.parser.close()
+    created = Watched(install, monkeypatch)
+    yield created
+    created.parser.close()
 
 
 def changed_book(install):
     """Three slices, published; then the second one changed and asked for."""
     book = books.Book(36, paragraphs=1)
-    found = install.indexed(book.pdf(), "book.pdf")
+    document = install.indexed(book.pdf(), "book.pdf")
     book.pages[15] = book.new_page()
-    return found, install.put(found.id, book.pdf(), "book.pdf")
+    return document, install.put(document.id, book.pdf(), "book.pdf")
 
 
 @pytest.mark.g5
 def test_a_slice_that_did_not_change_is_taken_over_without_being_run(install, watched):
     """Only the changed slice is cut and shown to the ledger; the others have their chunks from before."""
-    found, taken = changed_book(install)
-    before = install.texts(found)
+    result, taken = changed_book(install)
+    before = install.texts(result)
     watched.work()
     assert watched.cut == [13]
     assert watched.paid == [12]
-    told = [one.result for one in reads.tasks_of(install.db, taken.answer.run_id)]
-    assert [each and each.get("taken_over") for each in told] == [None, 1, None, 1]
-    after = install.texts(found)
+    items = [one.result for one in reads.tasks_of(install.db, taken.answer.run_id)]
+    assert [each and each.get("taken_over") for each in items] == [None, 1, None, 1]
+    after = install.texts(result)
     assert [number for number in range(36) if after[number] != before[number]] == [15]
     assert len(install.find("Inserted")) == 1
     install.tidy()
-    assert install.texts(found) == after
-    assert install.rows(found) == 36
+    assert install.texts(result) == after
+    assert install.rows(result) == 36
 
 
 def test_a_taken_over_slice_is_found_and_counted_like_one_that_was_run(install):
@@ -191,7 +191,7 @@ def test_a_taken_over_slice_is_found_and_counted_like_one_that_was_run(install):
 @pytest.mark.parametrize("table", [chunks, word_counts], ids=["chunks", "counts"])
 def test_a_slice_whose_old_rows_vanish_meanwhile_is_done_instead(install, watched, monkeypatch, table):
     """They were there when the take-over was decided and not when it was made: nothing is missing."""
-    found, _ = changed_book(install)
+    result, _ = changed_book(install)
     genuine = slices.published
 
     def vanishing(db, head_id):
@@ -204,7 +204,7 @@ def test_a_slice_whose_old_rows_vanish_meanwhile_is_done_instead(install, watche
     paid = install.paid()
     watched.work()
     assert watched.cut == [1, 13, 25]
-    assert len(install.texts(found)) == 36
+    assert len(install.texts(result)) == 36
     assert install.paid(since=paid) == 1
     assert len(install.find("Inserted passage")) >= 1
 
@@ -212,13 +212,13 @@ def test_a_slice_whose_old_rows_vanish_meanwhile_is_done_instead(install, watche
 def test_other_options_take_nothing_over(install, watched):
     """Slices of another chunk size are not those: all of it is cut again, what is known is not paid again."""
     book = books.Book(24, paragraphs=1)
-    found = install.indexed(book.pdf(), "book.pdf")
+    document = install.indexed(book.pdf(), "book.pdf")
     paid = install.paid()
     install.collections.change(WISH, "shelf", options={"chunk_size": 300})
     watched.work()
     assert watched.cut == [1, 13]
     assert install.paid(since=paid) == 0
-    assert install.document(found.id).published_generation == 2
+    assert install.document(document.id).published_generation == 2
 
 
 @pytest.mark.g5
@@ -241,8 +241,8 @@ def test_two_documents_with_the_same_pages_indexed_at_once_pay_once(install):
 
 def test_each_run_reports_what_was_paid_and_reused(install):
     """In its own books, which agree with the provider's."""
-    found, taken = changed_book(install)
-    first = reads.runs_of(install.db, found.head_id)[-1]
+    result, taken = changed_book(install)
+    first = reads.runs_of(install.db, result.head_id)[-1]
     paid = install.paid()
     install.work()
     old = reads.progress_of(install.db, first.run.id).spent
@@ -255,6 +255,6 @@ def test_each_run_reports_what_was_paid_and_reused(install):
 
 def test_another_actor_and_lane_change_nothing(install):
     """Who asks, and how urgently, is no reason to do it again."""
-    found = install.indexed("The same tale.")
+    document = install.indexed("The same tale.")
     wish = RequestContext(actor="somebody", lane="interactive", priority=0)
-    assert install.documents.index(wish, found.id).disposition is Disposition.UNCHANGED
+    assert install.documents.index(wish, document.id).disposition is Disposition.UNCHANGED

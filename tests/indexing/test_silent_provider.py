@@ -48,12 +48,12 @@ def office(wrong):
 def test_index_says_who_refuses(wrong, office, tmp_path, holdfast):
     """A real worker meets a closed port: the command, `status` and `why` name provider, reason and tries."""
     (tmp_path / "alpha.txt").write_text("Alpha begins the alphabet.")
-    told = tmp_path / "told"
+    folder = tmp_path / "told"
     words = [str(PROGRAM), "index", str(tmp_path / "alpha.txt")]
-    with told.open("wb") as out, subprocess.Popen(words, stdout=out, stderr=out, env=os.environ) as started:
+    with folder.open("wb") as out, subprocess.Popen(words, stdout=out, stderr=out, env=os.environ) as started:
         try:
             refused = f"openai@127.0.0.1:{wrong}: connection refused"
-            until(lambda: refused in told.read_text(), 90, "nothing was said")
+            until(lambda: refused in folder.read_text(), 90, "nothing was said")
             (document,) = documents.page(office, "default", "default")
             run = reads.run(office, document.run_id).run
             (trouble,) = provider_troubles.all_of(office)
@@ -68,25 +68,25 @@ def test_index_says_who_refuses(wrong, office, tmp_path, holdfast):
 def install(database_url, tmp_path):
     address = f"http://127.0.0.1:{closed_port()}/v1"
     wrong = {"embedding_provider": "openai", "embedding_base_url": address, "embedding_api_key": "key"}
-    made = ApiInstall(database_url, tmp_path / "data", **wrong)
-    yield made
-    made.worker.engine.drain()
-    made.close()
+    installation = ApiInstall(database_url, tmp_path / "data", **wrong)
+    yield installation
+    installation.worker.engine.drain()
+    installation.close()
 
 
 def test_the_api_says_what_a_document_waits_for(install):
     """`/status`, the document and its story tell of it within seconds of the first try."""
-    made = install.client.text("Alpha begins the alphabet.")
+    response = install.client.text("Alpha begins the alphabet.")
     thread = threading.Thread(target=install.work)
     began = time.monotonic()
     thread.start()
     try:
         until(lambda: install.client.get("status").json["providers"], SOON, "the status says nothing")
-        waiting = install.client.get(f"documents/{made['id']}").json["waiting"]
+        waiting = install.client.get(f"documents/{response['id']}").json["waiting"]
         assert time.monotonic() - began < SOON
         assert waiting["reason"] == "provider"
         assert "connection refused, 1 attempt" in waiting["sentence"]
-        why = install.client.get(f"documents/{made['id']}/why").json
+        why = install.client.get(f"documents/{response['id']}/why").json
         assert why["sentence"].startswith("Waiting for the embedding provider openai@127.0.0.1")
     finally:
         install.worker.engine.drain()
@@ -128,7 +128,7 @@ def test_a_host_that_swallows_connections_is_told_of_while_it_is_waited_for(
     """Within seconds of the order, long before the attempt to connect is given up."""
     there = {"embedding_provider": "openai", "embedding_base_url": f"http://127.0.0.1:{swallowing}/v1"}
     install = ApiInstall(database_url, tmp_path / "data", embedding_api_key="key", **there)
-    made = install.client.text("Alpha begins the alphabet.")
+    response = install.client.text("Alpha begins the alphabet.")
     thread = threading.Thread(target=install.work)
     thread.start()
     try:
@@ -138,7 +138,7 @@ def test_a_host_that_swallows_connections_is_told_of_while_it_is_waited_for(
         (order,) = db.look(select(orders.c.created_at))
         assert reads.moment(db) - trouble.since - order.created_at < SOON
         assert trouble.what == f"waiting for 127.0.0.1:{swallowing} to accept a connection"
-        waiting = install.client.get(f"documents/{made['id']}").json["waiting"]
+        waiting = install.client.get(f"documents/{response['id']}").json["waiting"]
         assert (waiting["reason"], trouble.what in waiting["sentence"]) == ("provider", True)
     finally:
         install.worker.engine.drain()

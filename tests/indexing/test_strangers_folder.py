@@ -34,9 +34,9 @@ def folder(tmp_path):
 
 def run(folder, *words, **settings):
     """What a command said that was started in the folder, as a person starts it."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    saved = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     data = {"HOLDFAST_DATA_DIR": str(folder.parent / "data"), "HOLDFAST_EMBEDDING_PROVIDER": "local"}
-    environment = kept | data | {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
+    environment = saved | data | {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
     return subprocess.run(
         words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
     )

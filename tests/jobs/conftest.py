@@ -22,14 +22,14 @@ def meter(author: Author) -> Iterator[Meter]:
 
 @pytest.fixture
 def install(database_url: str, tmp_path: Path, meter: Meter, author: Author) -> Iterator[JobsInstall]:
-    made = JobsInstall(database_url, tmp_path / "data", meter, author)
-    yield made
-    made.close()
+    installation = JobsInstall(database_url, tmp_path / "data", meter, author)
+    yield installation
+    installation.close()
 
 
 @pytest.fixture
 def small(sqlite_url: str, tmp_path: Path, meter: Meter, author: Author) -> Iterator[JobsInstall]:
     """An installation for what no database decides."""
-    made = JobsInstall(sqlite_url, tmp_path / "data", meter, author)
-    yield made
-    made.close()
+    installation = JobsInstall(sqlite_url, tmp_path / "data", meter, author)
+    yield installation
+    installation.close()

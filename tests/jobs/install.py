@@ -64,9 +64,9 @@ class JobsInstall(ApiInstall):
 
     def shelf(self, *texts: str, to: str = "shelf") -> list[Any]:
         """Documents of these texts, published."""
-        made = [self.client.text(text, to=to, title=f"Text {n}") for n, text in enumerate(texts)]
+        items = [self.client.text(text, to=to, title=f"Text {n}") for n, text in enumerate(texts)]
         self.work()
-        return [self.client.get(f"documents/{each['id']}").json for each in made]
+        return [self.client.get(f"documents/{each['id']}").json for each in items]
 
     def estimate(self, kind: str, **params: Any) -> Any:
         """What a job over the shelf would cost."""
@@ -99,19 +99,19 @@ def done(install: JobsInstall, kind: str = "qa", **params: Any) -> Any:
 
 def job(client: Client, job_id: str) -> Any:
     """The job as it stands, with its counters."""
-    told = client.get(f"jobs/{job_id}").json
-    return {**told["job"], "counters": told["counters"]}
+    body = client.get(f"jobs/{job_id}").json
+    return {**body["job"], "counters": body["counters"]}
 
 
 def results(client: Client, job_id: str, limit: int = 500) -> list[Any]:
     """All results of a job, page by page."""
-    found: list[Any] = []
+    items: list[Any] = []
     cursor = ""
     while True:
         page = client.get(f"jobs/{job_id}/results?limit={limit}{cursor}").json
-        found += page["results"]
+        items += page["results"]
         if page["next"] is None:
-            return found
+            return items
         cursor = f"&cursor={page['next']}"
 
 

@@ -11,42 +11,42 @@ from tests.jobs.install import chunks as chunks_of
 def test_a_job_asks_about_each_chunk_once_and_says_where_answers_stand(install):
     """State, counters, cost and results agree with the provider's own book."""
     (book,) = install.shelf(paragraphs("alpha", 3))
-    made = done(install, per_chunk=2)
+    finished = done(install, per_chunk=2)
     chunks = book["chunks"]
-    assert (made["state"], made["stage"], made["kind"]) == ("success", None, "qa")
-    assert (install.paid, made["cost"]["paid_calls"]) == (chunks, chunks)
-    assert made["progress"]["stages"] == {
+    assert (finished["state"], finished["stage"], finished["kind"]) == ("success", None, "qa")
+    assert (install.paid, finished["cost"]["paid_calls"]) == (chunks, chunks)
+    assert finished["progress"]["stages"] == {
         "reading": [chunks, chunks],
         "asking": [chunks, chunks],
         "collecting": [2 * chunks, 2 * chunks],
     }
-    assert (made["progress"]["done"], made["progress"]["total"], made["progress"]["unit"]) == (
+    assert (finished["progress"]["done"], finished["progress"]["total"], finished["progress"]["unit"]) == (
         chunks,
         chunks,
         "chunks",
     )
-    assert (made["counters"]["asked"], made["counters"]["found"], made["results"]) == (
+    assert (finished["counters"]["asked"], finished["counters"]["found"], finished["results"]) == (
         chunks,
         2 * chunks,
         2 * chunks,
     )
-    assert made["cost"]["paid"] > 0
-    assert (made["model"], made["stand_in"]) == ("gpt-4o-mini", False)
-    found = results(install.client, made["job_id"], limit=2)
-    assert len(found) == 2 * chunks
-    assert {one["document_id"] for one in found} == {book["id"]}
-    assert sorted({one["chunk"] for one in found}) == list(range(chunks))
+    assert finished["cost"]["paid"] > 0
+    assert (finished["model"], finished["stand_in"]) == ("gpt-4o-mini", False)
+    result = results(install.client, finished["job_id"], limit=2)
+    assert len(result) == 2 * chunks
+    assert {one["document_id"] for one in result} == {book["id"]}
+    assert sorted({one["chunk"] for one in result}) == list(range(chunks))
     texts = chunks_of(install.client, book["id"])
-    assert all(one["answer"] == texts[one["chunk"]] for one in found)
+    assert all(one["answer"] == texts[one["chunk"]] for one in result)
 
 
 def test_the_limit_is_exact_and_no_more_is_paid_than_it_needs(install):
     """Seven questions of three to a chunk are three calls, spread over the documents."""
     shelf = install.shelf(*(paragraphs(name, 4) for name in ("alpha", "beta", "gamma")))
-    made = done(install, limit=7, per_chunk=3)
-    found = results(install.client, made["job_id"])
-    assert (len(found), made["results"], install.paid) == (7, 7, 3)
-    assert {one["document_id"] for one in found} == {one["id"] for one in shelf}
+    finished = done(install, limit=7, per_chunk=3)
+    result = results(install.client, finished["job_id"])
+    assert (len(result), finished["results"], install.paid) == (7, 7, 3)
+    assert {one["document_id"] for one in result} == {one["id"] for one in shelf}
 
 
 def test_the_same_question_twice_is_one_result(install):
@@ -58,10 +58,10 @@ def test_the_same_question_twice_is_one_result(install):
             {"question": "  what IS this ", "answer": "Something else."},
         ]
     }
-    made = done(install, limit=500, per_chunk=2)
-    assert made["state"] == "success"
-    assert [one["question"] for one in results(install.client, made["job_id"])] == ["What is this?"]
-    assert made["counters"]["duplicates"] == 2 * made["counters"]["asked"] - 1
+    finished = done(install, limit=500, per_chunk=2)
+    assert finished["state"] == "success"
+    assert [one["question"] for one in results(install.client, finished["job_id"])] == ["What is this?"]
+    assert finished["counters"]["duplicates"] == 2 * finished["counters"]["asked"] - 1
 
 
 def test_an_answer_that_gives_too_little_is_made_up_for(install):
@@ -70,8 +70,8 @@ def test_an_answer_that_gives_too_little_is_made_up_for(install):
     empty = iter([True])
     usual = install.author.pairs
     install.author.say = lambda messages: {"pairs": []} if next(empty, False) else usual(messages)
-    made = done(install, limit=2, per_chunk=1)
-    assert (made["results"], made["counters"]["asked"], install.paid) == (2, 3, 3)
+    finished = done(install, limit=2, per_chunk=1)
+    assert (finished["results"], finished["counters"]["asked"], install.paid) == (2, 3, 3)
 
 
 def test_asking_again_changes_nothing_until_a_document_does(install):
@@ -91,11 +91,11 @@ def test_asking_again_changes_nothing_until_a_document_does(install):
     second = ask(install.client)
     assert (second.status, second.json["disposition"]) == (202, "superseding")
     install.work()
-    made = job(install.client, second.json["job_id"])
-    assert made["state"] == "success"
+    finished = job(install.client, second.json["job_id"])
+    assert finished["state"] == "success"
     fresh = set(chunks_of(install.client, book["id"])) - set(before)
     assert 0 < install.paid - paid == len(fresh) < len(before)
-    assert made["cost"]["reused_calls"] > 0
+    assert finished["cost"]["reused_calls"] > 0
 
 
 def test_notes_are_part_of_the_question(install):
@@ -103,17 +103,17 @@ def test_notes_are_part_of_the_question(install):
     install.shelf(paragraphs("alpha", 2))
     done(install)
     paid = install.paid
-    made = done(install, notes="For children, please.")
+    finished = done(install, notes="For children, please.")
     assert install.paid == 2 * paid
-    assert made["params"]["notes"] == "For children, please."
+    assert finished["params"]["notes"] == "For children, please."
     assert "For children, please." in install.author.heard[-1][0]["content"]
 
 
 def test_only_the_named_documents_are_read(install):
     """One that is not there is not found, and nothing is spent."""
     first, _second = install.shelf(paragraphs("alpha", 2), paragraphs("beta", 2))
-    made = done(install, documents=[first["id"]])
-    assert {one["document_id"] for one in results(install.client, made["job_id"])} == {first["id"]}
+    finished = done(install, documents=[first["id"]])
+    assert {one["document_id"] for one in results(install.client, finished["job_id"])} == {first["id"]}
     paid = install.paid
     assert ask(install.client, documents=["nobody"]).code == "unknown_document"
     assert install.paid == paid
@@ -126,9 +126,9 @@ def test_a_job_on_one_document(install):
     other = ask(install.client)
     assert (said.status, other.status) == (202, 202)
     install.work()
-    made = job(install.client, said.json["job_id"])
-    assert (made["document_id"], made["collection"]) == (first["id"], "shelf")
-    assert {one["document_id"] for one in results(install.client, made["job_id"])} == {first["id"]}
+    finished = job(install.client, said.json["job_id"])
+    assert (finished["document_id"], finished["collection"]) == (first["id"], "shelf")
+    assert {one["document_id"] for one in results(install.client, finished["job_id"])} == {first["id"]}
 
 
 def test_results_stay_when_a_later_job_succeeds(install):
@@ -145,13 +145,13 @@ def test_results_stay_when_a_later_job_succeeds(install):
 def test_what_was_read_out_of_a_document_goes_with_it(install):
     """At once for readers, and from the tables when the deletion is pruned; the collection takes all."""
     first, second = install.shelf(paragraphs("alpha", 2), paragraphs("beta", 2))
-    made = done(install)
+    finished = done(install)
     install.client.call("DELETE", f"documents/{first['id']}")
-    assert {one["document_id"] for one in results(install.client, made["job_id"])} == {second["id"]}
+    assert {one["document_id"] for one in results(install.client, finished["job_id"])} == {second["id"]}
     install.tidy()
-    assert kept_rows(install) == len(results(install.client, made["job_id"]))
+    assert kept_rows(install) == len(results(install.client, finished["job_id"]))
     install.client.call("DELETE", "collections/shelf")
-    assert install.client.get(f"jobs/{made['job_id']}").status == 404
+    assert install.client.get(f"jobs/{finished['job_id']}").status == 404
     install.tidy()
     assert kept_rows(install) == 0
     install.client.collection("shelf")
@@ -165,9 +165,9 @@ def test_a_document_replaced_after_the_plan_is_left_out_and_counted(install):
     install.worker.engine.work_off(most=1)  # the plan
     install.client.put(f"documents/{shelf[0]['id']}/content", {"text": paragraphs("omega", 8)})
     install.work()
-    made = job(install.client, said.json["job_id"])
-    assert made["state"] == "success"
-    assert made["counters"]["replaced"] >= 1
+    finished = job(install.client, said.json["job_id"])
+    assert finished["state"] == "success"
+    assert finished["counters"]["replaced"] >= 1
     assert {one["document_id"] for one in results(install.client, said.json["job_id"])} <= {shelf[1]["id"]}
 
 
@@ -187,20 +187,20 @@ def test_a_model_that_answers_rubbish_cannot_hurt(install):
     )
     usual = install.author.pairs
     install.author.say = lambda messages: next(rubbish, None) or usual(messages)
-    made = done(install, limit=100, per_chunk=2)
-    assert made["state"] == "success"
-    found = results(install.client, made["job_id"])
-    assert ("A\ufffd\ufffd?", "B\ufffd") in [(one["question"], one["answer"]) for one in found]
-    assert [len(one["answer"]) for one in found if one["question"].startswith("Number")] == [8000, 8000]
-    assert made["counters"]["unusable"] >= 3
+    finished = done(install, limit=100, per_chunk=2)
+    assert finished["state"] == "success"
+    result = results(install.client, finished["job_id"])
+    assert ("A\ufffd\ufffd?", "B\ufffd") in [(one["question"], one["answer"]) for one in result]
+    assert [len(one["answer"]) for one in result if one["question"].startswith("Number")] == [8000, 8000]
+    assert finished["counters"]["unusable"] >= 3
 
 
 def test_results_as_a_table(install):
     """A row for each; what a spreadsheet would run is only text."""
     install.shelf(paragraphs("alpha", 1))
     install.author.say = lambda messages: {"pairs": [{"question": '=1+1, "x"?', "answer": "Líne\nbreak"}]}
-    made = done(install)
-    said = install.client.get(f"jobs/{made['job_id']}/results?format=csv")
+    finished = done(install)
+    said = install.client.get(f"jobs/{finished['job_id']}/results?format=csv")
     rows = list(csv.DictReader(io.StringIO(said.raw.decode(), newline="")))
     assert said.headers["content-type"].startswith("text/csv")
     assert [(row["question"], row["answer"], row["chunk"]) for row in rows] == [
@@ -211,20 +211,24 @@ def test_results_as_a_table(install):
 def test_all_results_in_one_download(install):
     """The JSON that a person downloads has every result, also beyond the largest page."""
     install.shelf(paragraphs("alpha", 30))
-    made = done(install, per_chunk=20, limit=600)
-    assert made["results"] > 500
-    said = install.client.get(f"jobs/{made['job_id']}/results?all=true")
-    told = json.loads(said.raw)
-    assert told["results"] == results(install.client, made["job_id"])
-    assert (told["job_id"], told["next"], len(told["results"])) == (made["job_id"], None, made["results"])
-    assert f"qa-{made['job_id']}.json" in said.headers["content-disposition"]
+    finished = done(install, per_chunk=20, limit=600)
+    assert finished["results"] > 500
+    said = install.client.get(f"jobs/{finished['job_id']}/results?all=true")
+    body = json.loads(said.raw)
+    assert body["results"] == results(install.client, finished["job_id"])
+    assert (body["job_id"], body["next"], len(body["results"])) == (
+        finished["job_id"],
+        None,
+        finished["results"],
+    )
+    assert f"qa-{finished['job_id']}.json" in said.headers["content-disposition"]
 
 
 def test_the_list_of_jobs_is_read_page_by_page(install):
     """The newest first, by collection, kind and state."""
     install.shelf(paragraphs("alpha", 1))
     install.shelf(paragraphs("beta", 1), to="other")
-    made = [
+    items = [
         done(install, limit=1)["job_id"],
         done(install, limit=2)["job_id"],
         done(install, to="collections/other")["job_id"],
@@ -236,8 +240,8 @@ def test_the_list_of_jobs_is_read_page_by_page(install):
         if page["next"] is None:
             break
         cursor = f"&cursor={page['next']}"
-    assert seen == made[::-1]
+    assert seen == items[::-1]
     only = install.client.get("jobs?collection=other&kind=qa&state=success").json["jobs"]
-    assert [one["job_id"] for one in only] == [made[2]]
+    assert [one["job_id"] for one in only] == [items[2]]
     assert install.client.get("jobs?state=failed").json["jobs"] == []
     assert install.client.get("jobs?kind=extract").json["jobs"] == []

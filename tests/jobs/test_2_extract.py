@@ -33,13 +33,18 @@ def test_each_document_gives_its_fields_and_where_they_stand(install):
         "total": 12.5 if "A-17" in install.author.passage(messages) else 7,
         "due": None,
     }
-    made = done(install, "extract", schema=SCHEMA, instruction="Amounts in euros.")
-    assert (made["state"], install.paid, made["results"], made["failed_results"]) == ("success", 2, 2, 0)
-    assert made["progress"]["stages"]["collecting"] == [2, 2]
-    found = {one["document_id"]: one for one in results(install.client, made["job_id"])}
-    assert found[shelf[0]["id"]]["fields"] == GOOD
-    assert found[shelf[1]["id"]]["fields"] == {"number": "B-20", "total": 7}
-    assert found[shelf[0]["id"]]["sources"]["number"]["chunk"] == 0
+    finished = done(install, "extract", schema=SCHEMA, instruction="Amounts in euros.")
+    assert (finished["state"], install.paid, finished["results"], finished["failed_results"]) == (
+        "success",
+        2,
+        2,
+        0,
+    )
+    assert finished["progress"]["stages"]["collecting"] == [2, 2]
+    result = {one["document_id"]: one for one in results(install.client, finished["job_id"])}
+    assert result[shelf[0]["id"]]["fields"] == GOOD
+    assert result[shelf[1]["id"]]["fields"] == {"number": "B-20", "total": 7}
+    assert result[shelf[0]["id"]]["sources"]["number"]["chunk"] == 0
     assert "Amounts in euros." in install.author.heard[0][0]["content"]
 
 
@@ -47,12 +52,12 @@ def test_an_answer_that_fails_is_sent_back_once_with_what_is_wrong(install):
     """Two calls, each paid once, also when the job is done again by force."""
     install.shelf(invoice("A-17", 12.5))
     install.author.say = lambda messages: {"number": "A-17"} if len(messages) == 2 else GOOD
-    made = done(install, "extract", schema=SCHEMA)
-    assert (made["state"], install.paid) == ("success", 2)
+    finished = done(install, "extract", schema=SCHEMA)
+    assert (finished["state"], install.paid) == ("success", 2)
     complaint = install.author.heard[1]
     assert [message["role"] for message in complaint] == ["system", "user", "assistant", "user"]
     assert "answer.total is required" in complaint[3]["content"]
-    assert results(install.client, made["job_id"])[0]["fields"] == GOOD
+    assert results(install.client, finished["job_id"])[0]["fields"] == GOOD
     again = done(install, "extract", schema=SCHEMA, mode="force")
     assert (again["state"], install.paid, again["cost"]["reused_calls"]) == ("success", 2, 2)
 
@@ -63,11 +68,18 @@ def test_a_document_that_fails_twice_is_recorded_and_the_others_stay(install):
     install.author.say = lambda messages: (
         GOOD if "A-17" in install.author.passage(messages) else "I would rather not."
     )
-    made = done(install, "extract", schema=SCHEMA)
-    assert (made["state"], made["results"], made["failed_results"], install.paid) == ("success", 1, 1, 3)
-    bad = next(one for one in results(install.client, made["job_id"]) if one["document_id"] == shelf[1]["id"])
+    finished = done(install, "extract", schema=SCHEMA)
+    assert (finished["state"], finished["results"], finished["failed_results"], install.paid) == (
+        "success",
+        1,
+        1,
+        3,
+    )
+    bad = next(
+        one for one in results(install.client, finished["job_id"]) if one["document_id"] == shelf[1]["id"]
+    )
     assert (bad["fields"], bad["error"]["code"]) == (None, "bad_answer")
-    assert made["counters"] == {
+    assert finished["counters"] == {
         "asked": 2,
         "found": 1,
         "failed": 1,
@@ -82,14 +94,14 @@ def test_the_job_fails_when_no_document_gives_anything(install):
     """With the reason of the first, in the category of content; nothing is left to read."""
     install.shelf(invoice("A-17", 12.5))
     install.author.say = lambda messages: {"number": 3, "total": -1}
-    made = done(install, "extract", schema=SCHEMA)
-    assert (made["state"], made["error"]["code"], made["error"]["category"]) == (
+    finished = done(install, "extract", schema=SCHEMA)
+    assert (finished["state"], finished["error"]["code"], finished["error"]["category"]) == (
         "failed",
         "invalid_answer",
         "content",
     )
-    assert "answer.number must be of type string" in made["error"]["message"]
-    assert results(install.client, made["job_id"]) == []
+    assert "answer.number must be of type string" in finished["error"]["message"]
+    assert results(install.client, finished["job_id"]) == []
 
 
 def test_a_long_document_is_shown_in_windows_until_every_field_has_a_value(install, monkeypatch):
@@ -108,9 +120,9 @@ def test_a_long_document_is_shown_in_windows_until_every_field_has_a_value(insta
         "type": "object",
         "properties": {name: SCHEMA["properties"][name] for name in ("number", "total")},
     }
-    made = done(install, "extract", schema={**schema, "required": ["number", "total"]})
-    assert made["state"] == "success"
-    assert results(install.client, made["job_id"])[0]["fields"] == {"number": "A-17", "total": 3}
+    finished = done(install, "extract", schema={**schema, "required": ["number", "total"]})
+    assert finished["state"] == "success"
+    assert results(install.client, finished["job_id"])[0]["fields"] == {"number": "A-17", "total": 3}
     assert install.paid == len(shown) == 3
 
 
@@ -118,8 +130,8 @@ def test_fields_as_a_table(install):
     """A column for each field, and one for the reason where there is none."""
     install.shelf(invoice("A-17", 12.5))
     install.author.say = lambda messages: GOOD
-    made = done(install, "extract", schema=SCHEMA)
-    said = install.client.get(f"jobs/{made['job_id']}/results?format=csv").raw.decode().splitlines()
+    finished = done(install, "extract", schema=SCHEMA)
+    said = install.client.get(f"jobs/{finished['job_id']}/results?format=csv").raw.decode().splitlines()
     assert said[0] == "number,total,due,document_id,generation,page,chunk,error"
     assert said[1].startswith("A-17,12.5,,")
 
@@ -146,10 +158,10 @@ UNUSABLE = [
 def test_a_schema_that_would_not_be_kept_is_refused(small):
     """Before anything is spent, with the part that is not understood."""
     small.shelf("A short text of a few words.")
-    for schema, told in UNUSABLE:
+    for schema, output in UNUSABLE:
         said = ask(small.client, "extract", schema=schema)
         assert (said.status, said.code) == (400, "bad_schema"), schema
-        assert told in said.message
+        assert output in said.message
 
 
 class Currency(enum.StrEnum):

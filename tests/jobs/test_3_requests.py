@@ -27,8 +27,8 @@ def test_a_second_request_is_told_what_is_under_way(install):
     assert install.paid == 0
 
     def noted():
-        told = install.client.get("events?limit=500").json["events"]
-        return sum(event["reason"] == "duplicate:in_progress" for event in told) == 3
+        response = install.client.get("events?limit=500").json["events"]
+        return sum(event["reason"] == "duplicate:in_progress" for event in response) == 3
 
     until(noted, 30, "the journal does not tell of the refusals")
 
@@ -111,8 +111,8 @@ def test_a_job_cancelled_in_the_middle_writes_nothing_more(install):
 
     install.author.say = say
     install.work()
-    made = job(install.client, said.json["job_id"])
-    assert (made["state"], made["results"]) == ("cancelled", 0)
+    finished = job(install.client, said.json["job_id"])
+    assert (finished["state"], finished["results"]) == ("cancelled", 0)
     assert install.paid < 28
     paid = install.paid
     install.author.say = install.author.pairs
@@ -186,20 +186,20 @@ def test_a_job_waits_for_documents_that_are_not_ready_yet(install):
 
 def told_of(install, **params):
     """A job that was carried out to its end, and what its callback says of it."""
-    made = done(install, callback={"url": "https://example.org/told"}, **params)
+    finished = done(install, callback={"url": "https://example.org/told"}, **params)
     (row,) = install.runtime.db.read(lambda tx: tx.all(select(deliveries.c.body)))
-    return made, json.loads(bytes(row.body))["job"]
+    return finished, json.loads(bytes(row.body))["job"]
 
 
 def test_a_callback_tells_counts_cost_and_where_to_look(install):
     """So that a program need not ask again: what came out, what it cost, and a link for a person."""
     install.shelf(paragraphs("alpha", 3))
-    made, told = told_of(install, per_chunk=1)
-    assert (told["results"], told["failed_results"]) == (made["results"], 0) == (3, 0)
-    assert told["counts"]["asked"] == 3
-    assert told["cost"] == made["cost"]
-    assert told["cost"]["paid_calls"] == install.paid == 3
-    assert told["link"] == f"http://127.0.0.1:{install.port}/jobs/{made['job_id']}"
+    created, output = told_of(install, per_chunk=1)
+    assert (output["results"], output["failed_results"]) == (created["results"], 0) == (3, 0)
+    assert output["counts"]["asked"] == 3
+    assert output["cost"] == created["cost"]
+    assert output["cost"]["paid_calls"] == install.paid == 3
+    assert output["link"] == f"http://127.0.0.1:{install.port}/jobs/{created['job_id']}"
 
 
 def test_a_callback_of_a_failed_job_tells_its_category(install):
@@ -208,19 +208,19 @@ def test_a_callback_of_a_failed_job_tells_its_category(install):
     body = '{"error": {"message": "No.", "code": "refused"}}'
     refused = {"do": "fail", "status": 401, "charge": False, "times": 99, "body": body}
     install.meter.plan(script=[{"do": "answer", "times": 4}, refused])
-    made, told = told_of(install, per_chunk=1)
-    error = told["error"]
-    assert (told["status"], error["code"], error["category"]) == ("failed", "provider_auth", "auth")
-    assert told["cost"]["paid_calls"] == made["cost"]["paid_calls"] == install.paid > 0
+    created, output = told_of(install, per_chunk=1)
+    error = output["error"]
+    assert (output["status"], error["code"], error["category"]) == ("failed", "provider_auth", "auth")
+    assert output["cost"]["paid_calls"] == created["cost"]["paid_calls"] == install.paid > 0
 
 
 def test_a_callback_is_no_part_of_what_is_done(install):
     """Whoever asks for the same with another address gets the same job."""
     install.shelf(paragraphs("alpha", 1))
-    made = done(install, callback={"url": "https://example.org/one", "secret": "s" * 20})
+    finished = done(install, callback={"url": "https://example.org/one", "secret": "s" * 20})
     said = ask(install.client, callback={"url": "https://example.org/two"})
-    assert (said.status, said.json["job_id"]) == (200, made["job_id"])
-    assert "s" * 20 not in str(made)
+    assert (said.status, said.json["job_id"]) == (200, finished["job_id"])
+    assert "s" * 20 not in str(finished)
 
 
 def test_a_collection_with_nothing_ready_is_refused(install):
@@ -275,10 +275,10 @@ def test_a_job_on_a_document_names_no_others(small):
 def test_cursors_and_ids_that_are_none_of_ours(small):
     """404 or 400, never more."""
     small.shelf("A short text of a few words.")
-    made = done(small)
+    finished = done(small)
     assert small.client.get("jobs/nothing").status == 404
     assert small.client.get("jobs?cursor=nothing").status == 404
-    assert small.client.get(f"jobs/{made['job_id']}/results?cursor=x").code == "bad_cursor"
+    assert small.client.get(f"jobs/{finished['job_id']}/results?cursor=x").code == "bad_cursor"
     index_run = small.client.get("collections/shelf/documents").json["documents"][0]["run_id"]
     assert small.client.get(f"jobs/{index_run}").status == 404
 
@@ -287,11 +287,11 @@ def test_documents_of_another_tenant_cannot_be_named(install):
     """Not by a job, not by a cursor: the same words as for nothing."""
     owner, stranger = install.key("owner"), install.key("stranger")
     theirs = owner.indexed(paragraphs("alpha", 1))
-    made = ask(owner).json["job_id"]
+    created = ask(owner).json["job_id"]
     stranger.indexed(paragraphs("beta", 1))
     said = ask(stranger, documents=[theirs["id"]])
     assert (said.status, said.code) == (404, "unknown_document")
     assert ask(stranger, to=f"documents/{theirs['id']}").status == 404
-    assert stranger.get(f"jobs?cursor={made}").status == 404
-    assert stranger.post(f"jobs/{made}/cancel").status == 404
+    assert stranger.get(f"jobs?cursor={created}").status == 404
+    assert stranger.post(f"jobs/{created}/cancel").status == 404
     assert stranger.get("jobs").json["jobs"] == []

@@ -29,22 +29,26 @@ def test_a_provider_that_refuses_for_good(small):
     small.shelf(paragraphs("alpha", 2))
     for script, code, category in REFUSALS:
         small.meter.plan(script=[script])
-        made = done(small)
-        assert (made["state"], made["error"]["code"], made["error"]["category"]) == ("failed", code, category)
-        assert "The server says" in made["error"]["message"]
-        assert (small.paid, made["cost"]["paid"]) == (0, 0.0)
+        finished = done(small)
+        assert (finished["state"], finished["error"]["code"], finished["error"]["category"]) == (
+            "failed",
+            code,
+            category,
+        )
+        assert "The server says" in finished["error"]["message"]
+        assert (small.paid, finished["cost"]["paid"]) == (0, 0.0)
 
 
 def test_a_job_that_failed_tells_what_it_paid(install):
     """What was paid before the refusal is counted in calls and in money, as in the provider's own book."""
     install.shelf(paragraphs("alpha", 12))
     install.meter.plan(script=[{"do": "answer", "times": 4}, refusal(401)])
-    made = done(install, per_chunk=1, limit=12)
-    assert (made["state"], install.paid) == ("failed", 4)
-    assert made["cost"]["paid_calls"] == 4
-    assert made["cost"]["paid"] > 0
-    told = install.client.get(f"runs/{made['job_id']}/log").json
-    assert told["cost"] == made["cost"]
+    finished = done(install, per_chunk=1, limit=12)
+    assert (finished["state"], install.paid) == ("failed", 4)
+    assert finished["cost"]["paid_calls"] == 4
+    assert finished["cost"]["paid"] > 0
+    body = install.client.get(f"runs/{finished['job_id']}/log").json
+    assert body["cost"] == finished["cost"]
 
 
 def test_a_job_that_was_cancelled_tells_what_it_paid_and_reused(install):
@@ -56,9 +60,9 @@ def test_a_job_that_was_cancelled_tells_what_it_paid_and_reused(install):
     said = ask(install.client, per_chunk=1, limit=12)
     install.work()
     install.client.post(f"jobs/{said.json['job_id']}/cancel")
-    made = job(install.client, said.json["job_id"])
-    assert (made["state"], made["cost"]["paid_calls"]) == ("cancelled", install.paid - before)
-    assert made["cost"]["reused_calls"] > 0
+    finished = job(install.client, said.json["job_id"])
+    assert (finished["state"], finished["cost"]["paid_calls"]) == ("cancelled", install.paid - before)
+    assert finished["cost"]["reused_calls"] > 0
 
 
 def test_one_input_that_is_refused_does_not_bar_the_others(install):
@@ -67,11 +71,11 @@ def test_one_input_that_is_refused_does_not_bar_the_others(install):
     refused = refusal(400, "content_filter", times=1)
     # A call that was refused in a group is tried once more alone; then it is left out.
     install.meter.plan(script=[refused, "answer", "answer", refused])
-    made = done(install, limit=1000)
-    assert made["state"] == "success"
+    finished = done(install, limit=1000)
+    assert finished["state"] == "success"
     assert install.meter.totals().excess == 0
-    assert made["counters"]["refused"] <= 1
-    assert len(results(install.client, made["job_id"])) == made["results"] > 0
+    assert finished["counters"]["refused"] <= 1
+    assert len(results(install.client, finished["job_id"])) == finished["results"] > 0
 
 
 def test_an_answer_that_the_filter_withheld(small):
@@ -82,8 +86,8 @@ def test_an_answer_that_the_filter_withheld(small):
         ' "usage": {"prompt_tokens": 1, "completion_tokens": 1}}'
     )
     small.meter.plan(script=[{"do": "answer", "times": 99, "body": body}])
-    made = done(small)
-    assert (made["error"]["code"], made["error"]["category"]) == ("content_filtered", "content")
+    finished = done(small)
+    assert (finished["error"]["code"], finished["error"]["category"]) == ("content_filtered", "content")
 
 
 def test_a_provider_that_is_too_busy_is_waited_for(install):
@@ -92,8 +96,8 @@ def test_a_provider_that_is_too_busy_is_waited_for(install):
     install.meter.plan(retry_after=30.0, script=["rate_limit"])
     said = ask(install.client)
     install.work()
-    made = job(install.client, said.json["job_id"])
-    assert (made["state"], made["waiting"]["reason"], made["waiting"]["category"]) == (
+    finished = job(install.client, said.json["job_id"])
+    assert (finished["state"], finished["waiting"]["reason"], finished["waiting"]["category"]) == (
         "running",
         "rate",
         "rate_limit",
@@ -119,8 +123,8 @@ def test_a_provider_that_only_fails(small, monkeypatch):
     monkeypatch.setattr(small.worker.engine.ledger, "_policy", quick(small.worker.engine.ledger._policy))
     small.shelf(paragraphs("alpha", 1))
     small.meter.plan(fail=1.0)
-    made = done(small, limit=1)
-    assert (made["state"], made["error"]["code"], made["error"]["category"]) == (
+    finished = done(small, limit=1)
+    assert (finished["state"], finished["error"]["code"], finished["error"]["category"]) == (
         "failed",
         "provider_unavailable",
         "provider_down",

@@ -37,8 +37,8 @@ def mill(database_url, monkeypatch, tmp_path, meter):
         llm_base_url=meter.base_url,
         llm_key_retention="86400" if meter.honour_keys else "0",
         order_deadline="4",
-    ) as made:
-        yield made
+    ) as created:
+        yield created
 
 
 @pytest.mark.g4
@@ -61,8 +61,8 @@ def test_a_worker_killed_in_the_middle_of_a_job(mill, meter):
     meter.plan(latency=0.1)
 
     def finished():
-        found = reads.tasks_of(runtime.db, run_id)
-        return {one.task.id: one.task.epoch for one in found if one.task.state is TaskState.DONE}
+        result = reads.tasks_of(runtime.db, run_id)
+        return {one.task.id: one.task.epoch for one in result if one.task.state is TaskState.DONE}
 
     first = worker("first")
     until(lambda: len(finished()) >= 3, 90, "no slices are done")  # the plan, and two of its slices
@@ -71,14 +71,14 @@ def test_a_worker_killed_in_the_middle_of_a_job(mill, meter):
     first.kill()
     hit = in_flight(runtime.db)
     meter.release()
-    kept = finished()
+    outcome = finished()
     worker("second")
     until(lambda: jobs.view("default", run_id).job.run.status not in LIVE, 120, "the job does not end")
     view = jobs.view("default", run_id)
     assert view.job.run.status is Status.SUCCESS
-    assert {task: finished()[task] for task in kept} == kept
+    assert {task: finished()[task] for task in outcome} == outcome
     totals = meter.totals()
-    found = jobs.results(view, limit=2000)
-    assert len(found) == totals.distinct_inputs == len({one.data["question"] for one in found})
+    result = jobs.results(view, limit=2000)
+    assert len(result) == totals.distinct_inputs == len({one.data["question"] for one in result})
     assert hit > 0
     assert totals.excess <= (0 if meter.honour_keys else hit)

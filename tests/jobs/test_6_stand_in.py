@@ -26,9 +26,9 @@ SCHEMA = {
 @pytest.fixture
 def plain(database_url, tmp_path):
     """An installation as it comes: nothing is set up."""
-    made = ApiInstall(database_url, tmp_path / "data")
-    yield made
-    made.close()
+    install = ApiInstall(database_url, tmp_path / "data")
+    yield install
+    install.close()
 
 
 def test_the_default_works_and_says_that_it_is_a_stand_in(plain):
@@ -36,15 +36,15 @@ def test_the_default_works_and_says_that_it_is_a_stand_in(plain):
     plain.client.indexed(TOWER)
     said = ask(plain.client, limit=2)
     plain.work()
-    made = job(plain.client, said.json["job_id"])
-    assert (made["state"], made["stand_in"], made["model"]) == ("success", True, "extractive-1")
-    assert made["cost"]["paid"] == 0
-    found = results(plain.client, made["job_id"])
-    assert found
-    assert all(one["answer"] in TOWER for one in found)
-    assert plain.client.get(f"jobs/{made['job_id']}/results").json["stand_in"] is True
-    told = plain.client.get("status").json["language_model"]
-    assert told == {"provider": "local-extractive", "model": "extractive-1", "stand_in": True}
+    finished = job(plain.client, said.json["job_id"])
+    assert (finished["state"], finished["stand_in"], finished["model"]) == ("success", True, "extractive-1")
+    assert finished["cost"]["paid"] == 0
+    result = results(plain.client, finished["job_id"])
+    assert result
+    assert all(one["answer"] in TOWER for one in result)
+    assert plain.client.get(f"jobs/{finished['job_id']}/results").json["stand_in"] is True
+    response = plain.client.get("status").json["language_model"]
+    assert response == {"provider": "local-extractive", "model": "extractive-1", "stand_in": True}
 
 
 def test_fields_by_their_patterns(plain):
@@ -53,11 +53,11 @@ def test_fields_by_their_patterns(plain):
     plain.client.indexed(TOWER)
     said = ask(plain.client, "extract", schema=SCHEMA)
     plain.work()
-    made = job(plain.client, said.json["job_id"])
-    assert (made["results"], made["failed_results"]) == (1, 1)
-    found = next(one for one in results(plain.client, made["job_id"]) if one["fields"])
-    assert found["fields"] == {"invoice": "A-17", "date": "2024-03-03", "total": 1234.5}
-    assert found["sources"]["invoice"]["page"] == 1
+    finished = job(plain.client, said.json["job_id"])
+    assert (finished["results"], finished["failed_results"]) == (1, 1)
+    result = next(one for one in results(plain.client, finished["job_id"]) if one["fields"])
+    assert result["fields"] == {"invoice": "A-17", "date": "2024-03-03", "total": 1234.5}
+    assert result["sources"]["invoice"]["page"] == 1
 
 
 def test_the_stand_in_follows_references(plain):
@@ -111,9 +111,9 @@ def test_the_commands_from_a_folder_to_its_answers(holdfast, worker, tmp_path):
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     assert holdfast("index", tmp_path / "papers")[0] == 0
     code, out, _ = holdfast("jobs", "qa", "--limit", 2, "--json")
-    told = json.loads(out)
-    assert (code, told["job"]["state"], told["disposition"]) == (0, "success", "accepted")
-    job_id = told["job"]["job_id"]
+    body = json.loads(out)
+    assert (code, body["job"]["state"], body["disposition"]) == (0, "success", "accepted")
+    job_id = body["job"]["job_id"]
     code, out, _ = holdfast("jobs", "results", job_id)
     assert (code, "stand-in" in out, "Eiffel" in out) == (0, True, True)
     assert holdfast("jobs", "results", job_id, "--csv")[1].startswith("question,answer,")
@@ -124,8 +124,8 @@ def test_the_commands_from_a_folder_to_its_answers(holdfast, worker, tmp_path):
     worker.kill()
     code, out, _ = holdfast("jobs", "extract", tmp_path / "schema.json", "--no-wait", "--json")
     waiting = json.loads(out)["job"]["job_id"]
-    code, _, told = holdfast("jobs", "extract", tmp_path / "schema.json")
-    assert (code, "already in progress" in told, "[duplicate]" in told) == (3, True, True)
+    code, _, body = holdfast("jobs", "extract", tmp_path / "schema.json")
+    assert (code, "already in progress" in body, "[duplicate]" in body) == (3, True, True)
     assert holdfast("jobs", "cancel", waiting)[0] == 0
     assert holdfast("jobs", "cancel", waiting)[0] == 3
     assert holdfast("jobs", "results", waiting)[0] == 3

@@ -22,13 +22,13 @@ def test_an_action_is_priced_before_it_runs_on_what_is_ready(install, action):
     """So many documents, so many calls, at a price that the charge stays below; nothing is paid for it."""
     install.author.say = lambda messages: '{"name": "x"}'
     install.shelf(paragraphs("alpha", 1), paragraphs("beta", 1), paragraphs("gamma", 1))
-    told = estimated(install, action=action)
-    assert (told["documents"], told["calls"], told["exact"], install.paid) == (3, 3, True, 0)
-    added = install.client.post("collections/shelf/actions", {**action, "estimate": told["fingerprint"]})
+    output = estimated(install, action=action)
+    assert (output["documents"], output["calls"], output["exact"], install.paid) == (3, 3, True, 0)
+    added = install.client.post("collections/shelf/actions", {**action, "estimate": output["fingerprint"]})
     assert (added.status, added.json["existing_documents"]) == (201, 3)
     install.work()
     assert install.paid == 3
-    assert 0 < install.client.get("bill").json["paid"] <= told["cost"]
+    assert 0 < install.client.get("bill").json["paid"] <= output["cost"]
     assert estimated(install, action=action)["calls"] == 0
 
 
@@ -75,8 +75,8 @@ def test_an_action_may_leave_what_is_ready_alone(install):
 def test_a_webhook_costs_nothing_but_says_on_how_many_it_runs(small):
     """Its estimate counts the documents of which the other system would be told."""
     small.shelf(paragraphs("alpha", 1), paragraphs("beta", 1))
-    told = estimated(small, action=HOOK)
-    assert (told["documents"], told["calls"], told["cost"]) == (2, 0, 0)
+    output = estimated(small, action=HOOK)
+    assert (output["documents"], output["calls"], output["cost"]) == (2, 0, 0)
 
 
 CHANGES = [
@@ -105,12 +105,12 @@ def test_what_was_not_estimated_is_refused(small, estimate, method, path, other)
 def test_a_job_on_one_document_has_an_estimate_of_its_own(small):
     """It is the estimate of the job with that document named."""
     first, _ = small.shelf(paragraphs("alpha", 1), paragraphs("beta", 1))
-    told = estimated(small, kind="qa", params={"limit": 5, "documents": [first["id"]]})
+    output = estimated(small, kind="qa", params={"limit": 5, "documents": [first["id"]]})
     said = small.client.post(
         f"documents/{first['id']}/jobs",
-        {"kind": "qa", "params": {"limit": 5}, "estimate": told["fingerprint"]},
+        {"kind": "qa", "params": {"limit": 5}, "estimate": output["fingerprint"]},
     )
-    assert (told["documents"], said.status) == (1, 202)
+    assert (output["documents"], said.status) == (1, 202)
     assert ask(small.client).status == 202
 
 
@@ -118,11 +118,11 @@ def test_a_person_at_a_terminal_may_say_no(small, monkeypatch):
     """What costs something is asked about; what costs nothing, and a script, is not held up."""
     small.shelf(paragraphs("alpha", 1))
     estimate = small.estimate("qa")
-    asked = []
+    items = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     console = terminal.console()
     monkeypatch.setattr(type(console), "is_terminal", True)
-    monkeypatch.setattr(console, "input", lambda question: asked.append(question) or "n")
+    monkeypatch.setattr(console, "input", lambda question: items.append(question) or "n")
     assert not costs.agreed(console, estimate, "the job", yes=False)
     assert costs.agreed(console, estimate, "the job", yes=True)
-    assert len(asked) == 1
+    assert len(items) == 1

@@ -21,8 +21,8 @@ class Strict(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         refused = next((name for name in ("temperature", "max_tokens") if name in body), None)
         if refused:
-            told = f"Unsupported parameter: '{refused}' is not supported with this model."
-            error = {"message": told, "type": "invalid_request_error", "param": refused}
+            text = f"Unsupported parameter: '{refused}' is not supported with this model."
+            error = {"message": text, "type": "invalid_request_error", "param": refused}
             self.answer(400, {"error": error | {"code": "unsupported_parameter"}})
             return
         message = {"role": "assistant", "content": Author()(body["messages"])}
@@ -30,8 +30,8 @@ class Strict(BaseHTTPRequestHandler):
         choices = [{"index": 0, "finish_reason": "stop", "message": message}]
         self.answer(200, {"id": "1", "model": body["model"], "choices": choices, "usage": usage})
 
-    def answer(self, status, told):
-        raw = json.dumps(told).encode()
+    def answer(self, status, message):
+        raw = json.dumps(message).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))
@@ -59,8 +59,8 @@ def ended(database_url, folder, table):
         install.client.collection()
         install.client.post("collections/shelf/documents", {"text": TEXT})
         install.work()
-        asked = {"kind": "qa", "params": {"limit": 1, "per_chunk": 1}}
-        job_id = install.client.post("collections/shelf/jobs", asked).json["job_id"]
+        requested = {"kind": "qa", "params": {"limit": 1, "per_chunk": 1}}
+        job_id = install.client.post("collections/shelf/jobs", requested).json["job_id"]
         install.work()
         return install.client.get(f"jobs/{job_id}").json["job"]
     finally:
@@ -75,5 +75,5 @@ def test_a_refused_parameter_is_named_with_its_setting(database_url, tmp_path, s
     assert "[providers.NAME" in job["error"]["message"]
     job = ended(database_url, tmp_path / "data", {"base_url": strict, "parameters": {"max_tokens": True}})
     assert "`max_tokens`" in job["error"]["message"]
-    wanted = {"base_url": strict, "parameters": {"max_completion_tokens": True}}
-    assert ended(database_url, tmp_path / "data", wanted)["state"] == "success"
+    expected = {"base_url": strict, "parameters": {"max_completion_tokens": True}}
+    assert ended(database_url, tmp_path / "data", expected)["state"] == "success"

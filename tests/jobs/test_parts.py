@@ -136,9 +136,9 @@ def test_spellings_of_one_question_have_one_mark():
 )
 def test_an_answer_is_held_against_its_schema(value, schema, fault):
     """With words that a model can follow."""
-    found = schemas.faults(value, schema)
-    assert (fault is None) == (found == [])
-    assert fault is None or fault in found[0]
+    result = schemas.faults(value, schema)
+    assert (fault is None) == (result == [])
+    assert fault is None or fault in result[0]
 
 
 HOSTILE = [
@@ -222,11 +222,11 @@ def test_the_stand_in_goes_through_the_same_door():
 def test_the_stand_in_calls_a_tool_once_and_then_answers():
     """Out of what the tool said."""
     tools = [{"type": "function", "function": {"name": "load"}}]
-    asked = [{"role": "user", "content": "Tell me."}]
-    first = local_llm.answer(asked, tools, {})
+    items = [{"role": "user", "content": "Tell me."}]
+    first = local_llm.answer(items, tools, {})
     assert first["tool_calls"][0]["function"]["name"] == "load"
-    told = [*asked, {"role": "tool", "content": "The harbour was closed on Monday."}]
-    assert local_llm.answer(told, tools, {})["content"] == "The harbour was closed on Monday."
+    values = [*items, {"role": "tool", "content": "The harbour was closed on Monday."}]
+    assert local_llm.answer(values, tools, {})["content"] == "The harbour was closed on Monday."
 
 
 def test_the_stand_in_refuses_what_it_is_not():

@@ -13,17 +13,17 @@ from tests.api.install import ApiInstall, Client
 @pytest.fixture
 def install(database_url: str, tmp_path: Path, meter: Meter) -> Iterator[ApiInstall]:
     """An API whose documents are embedded by a provider that charges."""
-    made = priced(database_url, tmp_path, meter)
-    yield made
-    made.close()
+    installation = priced(database_url, tmp_path, meter)
+    yield installation
+    installation.close()
 
 
 @pytest.fixture
 def small(sqlite_url: str, tmp_path: Path, meter: Meter) -> Iterator[ApiInstall]:
     """The same on the embedded database alone, with low limits per key."""
-    made = priced(sqlite_url, tmp_path, meter, api_rate=5.0, api_concurrency=2, api_listeners=1)
-    yield made
-    made.close()
+    installation = priced(sqlite_url, tmp_path, meter, api_rate=5.0, api_concurrency=2, api_listeners=1)
+    yield installation
+    installation.close()
 
 
 def priced(url: str, folder: Path, meter: Meter, **more: object) -> ApiInstall:
@@ -43,6 +43,6 @@ def client(install: ApiInstall) -> Client:
 
 @pytest.fixture
 def parser() -> Iterator[Parser]:
-    made = Parser()
-    yield made
-    made.close()
+    created = Parser()
+    yield created
+    created.close()

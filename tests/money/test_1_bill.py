@@ -17,12 +17,12 @@ ONE_TEXT = "A first sentence that is paid for."
 @pytest.fixture
 def story(install, client):
     """One document paid, and asked for twice more while it was queued; its text again elsewhere, for free."""
-    made = client.text(ONE_TEXT)
+    response = client.text(ONE_TEXT)
     for _ in range(2):
-        assert client.post(f"documents/{made['id']}/index", {}).status == 409
+        assert client.post(f"documents/{response['id']}/index", {}).status == 409
     install.work()
     client.indexed(ONE_TEXT, to="other")
-    return client.get(f"documents/{made['id']}").json
+    return client.get(f"documents/{response['id']}").json
 
 
 def test_the_bill_says_what_was_paid_and_what_was_saved(client, story):
@@ -44,14 +44,14 @@ def test_the_lines_add_up_to_the_sums_whatever_they_are_about(client, story, by)
     for name in names:
         assert sum(line[name] for line in bill["lines"]) == pytest.approx(bill[name]), name
     about = [line["about"] for line in bill["lines"]]
-    wanted = {
+    expected = {
         "model": ["text-embedding-3-small"],
         "collection": ["other", "shelf"],
         "tenant": ["default"],
         "reason": ["index:never_done"],
         "day": [time.strftime("%Y-%m-%d", time.gmtime())],
     }
-    assert about == wanted.get(by, about)
+    assert about == expected.get(by, about)
     if by == "document":
         (line,) = [line for line in bill["lines"] if line["about"] == story["id"]]
         assert (line["paid"], line["refused_duplicates"]) == (story["cost"]["paid"], 2)
@@ -63,8 +63,8 @@ def test_events_and_the_bill_say_the_same_of_refused_duplicates(client, story):
     """Who adds up `would_cost` over the journal comes to the bill's sum; each names who asked and when."""
 
     def refused():
-        found = client.get("events?limit=500").json["events"]
-        return [one for one in found if one["would_cost"] is not None]
+        response = client.get("events?limit=500").json["events"]
+        return [one for one in response if one["would_cost"] is not None]
 
     # PostgreSQL holds numbers back for a while, until no lower one can appear.
     events = until(lambda: len(refused()) == 2 and refused(), 30, "the refusals never show")
@@ -81,8 +81,8 @@ def test_events_and_the_bill_say_the_same_of_refused_duplicates(client, story):
 
 def test_a_refusal_notes_what_is_known_at_that_moment(install, client, story):
     """Of work done before: the price of the published generation, before the new one paid anything."""
-    asked = client.post(f"documents/{story['id']}/index", {"mode": "force"})
-    assert asked.status == 202
+    response = client.post(f"documents/{story['id']}/index", {"mode": "force"})
+    assert response.status == 202
     assert client.post(f"documents/{story['id']}/index", {}).status == 409
     row = install.runtime.db.read(lambda tx: tx.all(journal.select().order_by(journal.c.id)))[-1]
     assert row.data["would_cost"] == round(story["cost"]["paid"] * 1e9)
@@ -127,10 +127,10 @@ def test_a_long_bill_comes_in_pages(install, client, monkeypatch):
 def test_what_is_in_doubt_and_charged_twice_is_in_the_bill(install, client, meter):
     """A cut after the charge: the resend is charged again, and both are told."""
     meter.plan(script=["charge_then_cut"])
-    made = client.indexed("Words whose answer was cut off.")
+    document = client.indexed("Words whose answer was cut off.")
     bill = client.get("bill?by=document").json
     (line,) = bill["lines"]
-    assert (line["about"], line["paid"] > 0, line["in_doubt"] > 0) == (made["id"], True, True)
+    assert (line["about"], line["paid"] > 0, line["in_doubt"] > 0) == (document["id"], True, True)
     assert bill["total"] == pytest.approx(bill["paid"] + bill["charged_twice"] + bill["in_doubt"])
 
 
@@ -138,11 +138,11 @@ def test_the_command_line_and_the_api_show_one_bill(install, client, story, monk
     """`holdfast bill --by` reads what `GET /bill?by=` reads, over all tenants or one."""
     monkeypatch.setattr("holdfast.cli.context.loaded", lambda: install.settings)
     money.bill("default", "collection", None, None, as_json=True)
-    told = json.loads(capsys.readouterr().out)
+    body = json.loads(capsys.readouterr().out)
     shown = client.get("bill?by=collection").json
-    assert [(line["about"], line["paid"] / 1e9) for line in told["lines"]] == [
+    assert [(line["about"], line["paid"] / 1e9) for line in body["lines"]] == [
         (line["about"], pytest.approx(line["paid"])) for line in shown["lines"]
     ]
-    assert told["total"] / 1e9 == pytest.approx(shown["total"])
+    assert body["total"] / 1e9 == pytest.approx(shown["total"])
     money.bill(None, "day", None, None, as_json=False)
     assert "2 rejected duplicates" in capsys.readouterr().out

@@ -30,12 +30,12 @@ def waiting(install):
 
 def test_a_budget_is_set_shown_and_removed(client):
     """Dollars in, dollars out; what was spent before counts; null takes it away."""
-    made = client.indexed("Paid for before there was a budget.")
+    document = client.indexed("Paid for before there was a budget.")
     said = client.put("budgets", {"scope": "tenant", "hard": 5, "soft": 2.5})
     (shown,) = client.get("budgets").json["budgets"]
     assert said.json == {"budget": shown, "resumed": 0}
     assert (shown["scope"], shown["hard"], shown["soft"]) == ("tenant", 5, 2.5)
-    assert (shown["spent"], shown["over_soft"]) == (made["cost"]["paid"], False)
+    assert (shown["spent"], shown["over_soft"]) == (document["cost"]["paid"], False)
     assert client.get("bill").json["budgets"] == [shown]
     client.put("budgets", {"scope": "collection:shelf", "hard": 1})
     assert len(client.get("budgets").json["budgets"]) == 2
@@ -107,11 +107,11 @@ def test_crossing_the_soft_limit_is_noted_once(install, client):
 def test_at_the_hard_limit_work_waits_visibly_and_goes_on_when_it_is_raised(install, client, meter):
     """A running document stops before the next order; new requests are refused; raising resumes at once."""
     client.put("budgets", {"scope": "tenant", "hard": 3 * CENTS})
-    made = client.text("Far more words than three tokens could ever pay for.")
+    response = client.text("Far more words than three tokens could ever pay for.")
     install.work()
     (task,) = waiting(install)
     assert (task.waiting_for, meter.totals().charges) == ("budget", 0)
-    why = client.get(f"documents/{made['id']}/why").json
+    why = client.get(f"documents/{response['id']}/why").json
     assert why["generations"][0]["tasks"][0]["waiting_for"] == "budget"
     client.put("budgets", {"scope": "tenant", "hard": 0})
     refused = client.post("collections/shelf/documents", {"text": "Another document."})
@@ -120,7 +120,7 @@ def test_at_the_hard_limit_work_waits_visibly_and_goes_on_when_it_is_raised(inst
     said = client.put("budgets", {"scope": "tenant", "hard": 1})
     assert (said.json["resumed"], dict(install.sender.lanes)) == (1, {"interactive": 1})
     install.work()
-    shown = client.get(f"documents/{made['id']}").json
+    shown = client.get(f"documents/{response['id']}").json
     assert (shown["index_status"], meter.totals().charges) == ("success", 1)
     assert client.get("budgets").json["budgets"][0]["spent"] == shown["cost"]["paid"]
 
@@ -152,9 +152,9 @@ def test_the_command_line_sets_what_the_api_shows(install, client, monkeypatch, 
     assert json.loads(capsys.readouterr().out)["budget"]["hard_limit"] == 2_500_000_000
     money.set_budget("default", "anything", hard=None, soft=1.0, as_json=False)
     money.budgets(None, as_json=False)
-    told = capsys.readouterr().out
-    assert "default: tenant: spent $0.00, reserved $0.00, hard limit $2.50" in told
-    assert "default: collection:anything" in told
+    output = capsys.readouterr().out
+    assert "default: tenant: spent $0.00, reserved $0.00, hard limit $2.50" in output
+    assert "default: collection:anything" in output
     assert client.get("budgets").json["budgets"][1]["hard"] == 2.5
 
 
@@ -197,8 +197,8 @@ def test_a_budget_of_a_day_starts_anew_at_midnight(install, client, meter):
 def test_a_model_without_a_price_is_shown_as_such_everywhere(client, meter):
     """Cost null and not 0, counts that are true; under a hard limit it is refused before anything is sent."""
     client.post("collections", {"id": "odd", "options": {"model": "nobody-knows"}})
-    asked = client.post("estimate", {"collection": "odd", "text": "Some words."}).json
-    assert (asked["cost"], asked["unpriced_calls"], asked["calls"]) == (None, 1, 1)
+    body = client.post("estimate", {"collection": "odd", "text": "Some words."}).json
+    assert (body["cost"], body["unpriced_calls"], body["calls"]) == (None, 1, 1)
     shown = client.indexed("Some words.", to="odd")
     cost = shown["cost"]
     assert (cost["paid"], cost["unpriced_calls"], cost["paid_calls"]) == (None, 1, 1)

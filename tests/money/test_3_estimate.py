@@ -23,15 +23,15 @@ def test_the_estimate_of_a_text_is_what_it_costs_afterwards(install, client, met
     """The same calls to the same model, at a price that is never below the charge."""
     client.collection("shelf")
     before = picture(install)
-    told = client.post("estimate", {"text": TEXT, "collection": "shelf", "options": options}).json
+    body = client.post("estimate", {"text": TEXT, "collection": "shelf", "options": options}).json
     assert (picture(install), meter.totals().charges) == (before, 0)
-    assert (told["documents"], told["exact"], told["reused_calls"]) == (1, True, 0)
-    made = client.indexed(TEXT, **({"options": options} if options else {}))
+    assert (body["documents"], body["exact"], body["reused_calls"]) == (1, True, 0)
+    document = client.indexed(TEXT, **({"options": options} if options else {}))
     bill = client.get("bill").json
-    assert told["calls"] == bill["calls"] == made["chunks"] >= (1 if not options else 10)
-    assert 0 < bill["paid"] <= told["cost"]
+    assert body["calls"] == bill["calls"] == document["chunks"] >= (1 if not options else 10)
+    assert 0 < bill["paid"] <= body["cost"]
     again = client.post("estimate", {"text": TEXT, "collection": "shelf", "options": options}).json
-    assert (again["calls"], again["cost"], again["reused_calls"]) == (0, 0, told["calls"])
+    assert (again["calls"], again["cost"], again["reused_calls"]) == (0, 0, body["calls"])
 
 
 def test_a_change_of_options_is_priced_before_it_is_made(install, client):
@@ -52,22 +52,24 @@ def test_a_change_of_options_is_priced_before_it_is_made(install, client):
 
 def test_another_model_pays_for_every_chunk_as_it_is(install, client):
     """The chunks of the published generation are the inputs, so no text need be read again."""
-    made = client.indexed(TEXT, options={"chunk_size": 32})
-    told = client.post("estimate", {"collection": "shelf", "options": {"model": "text-embedding-3-large"}})
-    assert told.json["model"] == "text-embedding-3-large"
-    assert (told.json["calls"], told.json["exact"]) == (made["chunks"], True)
-    assert told.json["cost"] > client.get("bill").json["paid"]
+    document = client.indexed(TEXT, options={"chunk_size": 32})
+    response = client.post(
+        "estimate", {"collection": "shelf", "options": {"model": "text-embedding-3-large"}}
+    )
+    assert response.json["model"] == "text-embedding-3-large"
+    assert (response.json["calls"], response.json["exact"]) == (document["chunks"], True)
+    assert response.json["cost"] > client.get("bill").json["paid"]
 
 
 def test_what_is_not_published_yet_and_no_text_is_counted_as_unknown(install, client):
     """Nothing is parsed inside a request."""
     client.collection("shelf")
     client.upload("collections/shelf/documents", b"a,b,c\n1,2,3\n4,5,6\n7,8,9\n", "rows.csv")
-    told = client.post("estimate", {"collection": "shelf"}).json
-    assert (told["documents"], told["unknown"], told["calls"], told["exact"]) == (1, 1, 0, False)
+    body = client.post("estimate", {"collection": "shelf"}).json
+    assert (body["documents"], body["unknown"], body["calls"], body["exact"]) == (1, 1, 0, False)
     install.work()
-    told = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 16}}).json
-    assert (told["documents"], told["unknown"]) == (1, 0)
+    body = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 16}}).json
+    assert (body["documents"], body["unknown"]) == (1, 0)
 
 
 def test_a_large_collection_is_estimated_from_a_sample(install, client, monkeypatch):
@@ -78,10 +80,10 @@ def test_a_large_collection_is_estimated_from_a_sample(install, client, monkeypa
     whole = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 32}}).json
     assert whole["estimated_from"] == "6 documents"
     monkeypatch.setattr(estimates, "MOST_DOCUMENTS", 3)
-    told = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 32}}).json
-    assert (told["estimated_from"], told["exact"]) == ("a sample of 3 of 6 documents", False)
-    assert told["documents"] == whole["documents"] == 6
-    assert told["cost"] > 0
+    body = client.post("estimate", {"collection": "shelf", "options": {"chunk_size": 32}}).json
+    assert (body["estimated_from"], body["exact"]) == ("a sample of 3 of 6 documents", False)
+    assert body["documents"] == whole["documents"] == 6
+    assert body["cost"] > 0
 
 
 def test_an_estimate_knows_nothing_of_other_tenants(install):
@@ -90,8 +92,8 @@ def test_an_estimate_knows_nothing_of_other_tenants(install):
     owner.indexed(TEXT)
     assert stranger.post("estimate", {"collection": "shelf"}).status == 404
     assert stranger.post("estimate", {"text": TEXT, "collection": "shelf"}).status == 404
-    told = stranger.post("estimate", {"text": TEXT}).json
-    assert (told["reused_calls"], told["calls"] > 0) == (0, True)
+    body = stranger.post("estimate", {"text": TEXT}).json
+    assert (body["reused_calls"], body["calls"] > 0) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +122,10 @@ def job(kind, **params):
 
 def test_a_job_is_estimated_by_the_calls_it_would_make(install, client):
     """Of published documents alone; what was asked before is not paid again, and a limit bounds it."""
-    made = client.indexed(TEXT, options={"chunk_size": 32})
+    document = client.indexed(TEXT, options={"chunk_size": 32})
     client.text("Not published yet.")
-    told = client.post("estimate", job("qa", limit=1000, per_chunk=2)).json
-    assert (told["documents"], told["calls"], told["exact"]) == (1, made["chunks"], True)
+    body = client.post("estimate", job("qa", limit=1000, per_chunk=2)).json
+    assert (body["documents"], body["calls"], body["exact"]) == (1, document["chunks"], True)
     few = client.post("estimate", job("qa", limit=6, per_chunk=2)).json
     assert (few["calls"], few["exact"]) == (3, False)
     nobody = client.post("estimate", job("qa", documents=["other"])).json
@@ -131,7 +133,10 @@ def test_a_job_is_estimated_by_the_calls_it_would_make(install, client):
     client.post("collections/shelf/jobs", {"kind": "qa", "params": {"limit": 1000, "per_chunk": 2}})
     install.work()
     again = client.post("estimate", job("qa", limit=1000, per_chunk=2)).json
-    assert (again["calls"], again["reused_calls"]) == (0, made["chunks"] + 1)  # the other is published by now
+    assert (again["calls"], again["reused_calls"]) == (
+        0,
+        document["chunks"] + 1,
+    )  # the other is published by now
     schema = {"type": "object", "properties": {"harbour": {"type": "string"}}}
     fields = client.post("estimate", job("extract", schema=schema)).json
     assert (fields["documents"], fields["calls"]) == (2, 2)
@@ -157,9 +162,9 @@ def test_the_command_line_estimates_files_by_reading_them(install, client, tmp_p
     (folder / "rows.csv").write_text("a,b,c\n1,2,3\n4,5,6\n7,8,9\n")
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nonsense")
     money.estimate([folder], collection=None, tenant="default", options=["chunk_size=32"], as_json=False)
-    told = capsys.readouterr()
-    assert "for 3 documents" in told.out
-    assert "broken.pdf" in told.err
+    output = capsys.readouterr()
+    assert "for 3 documents" in output.out
+    assert "broken.pdf" in output.err
     client.indexed(TEXT)
     money.estimate([], collection="shelf", tenant="default", options=["chunk_size=32"], as_json=True)
     assert '"documents": 1' in capsys.readouterr().out

@@ -104,9 +104,9 @@ def test_no_two_threads_take_one_place(turnstile):
 @pytest.fixture
 def strict(sqlite_url, tmp_path, meter):
     """One request in four seconds: a machine on which two take longer is none to test on."""
-    made = priced(sqlite_url, tmp_path, meter, api_rate=0.25)
-    yield made
-    made.close()
+    install = priced(sqlite_url, tmp_path, meter, api_rate=0.25)
+    yield install
+    install.close()
 
 
 def test_the_api_says_429_and_when_to_come_back(strict):
@@ -122,9 +122,9 @@ def test_the_api_says_429_and_when_to_come_back(strict):
 
 def test_a_key_has_limits_of_its_own(small):
     """Given when it is made, listed with it, and heeded instead of those of the settings."""
-    made = small.access.make(tenant="default", name="slow", scopes=[Scope.READ], rate=0.01, concurrency=1)
-    assert (made.key.rate, made.key.concurrency) == (0.01, 1)
-    client = type(small.client)(small, made.token)
+    created = small.access.make(tenant="default", name="slow", scopes=[Scope.READ], rate=0.01, concurrency=1)
+    assert (created.key.rate, created.key.concurrency) == (0.01, 1)
+    client = type(small.client)(small, created.token)
     assert client.get("collections").status == 200
     refused = client.get("collections")
     assert (refused.status, 90 <= int(refused.headers["retry-after"]) <= 100) == (429, True)
@@ -150,10 +150,10 @@ def test_a_key_may_keep_only_so_many_streams_open(small):
     connection.close()
 
     def reopened():
-        made, answer = open_stream()
+        created, answer = open_stream()
         if answer.status == 200:
             answer.close()
-        made.close()
+        created.close()
         return answer.status == 200
 
     until(reopened, 60, "the place of the closed stream is free", every=0.5)

@@ -53,22 +53,22 @@ def cast():
 @pytest.fixture
 def meter():
     """A provider that honours keys: an order that a death left open costs nothing more."""
-    with Meter(honour_keys=True) as made:
-        yield made
+    with Meter(honour_keys=True) as created:
+        yield created
 
 
 @pytest.fixture
 def arena(database_url):
-    made = Arena(database_url)
-    yield made
-    made.close()
+    created = Arena(database_url)
+    yield created
+    created.close()
 
 
 @pytest.fixture
 def pg_arena(postgresql_url):
-    made = Arena(postgresql_url)
-    yield made
-    made.close()
+    created = Arena(postgresql_url)
+    yield created
+    created.close()
 
 
 def shelve(arena, count, cap):
@@ -82,8 +82,8 @@ def shelve(arena, count, cap):
 
 def holds(arena, cap):
     """True while neither budget has promised more than its cap."""
-    found = budgets.of_tenant(arena.db, "default")
-    return len(found) == len(SCOPES) and all(each.used <= cap * PRICE for each in found)
+    result = budgets.of_tenant(arena.db, "default")
+    return len(result) == len(SCOPES) and all(each.used <= cap * PRICE for each in result)
 
 
 def published(arena):
@@ -94,8 +94,8 @@ def part(arena, meter, **more):
     patient = Policy(poll=0.01, wait=10.0, budget_delay=3600.0)
     # The oldest task is claimed by whoever comes next: four deaths in a row would be put down to the task.
     rules = SweepRules(interval=0.1, tidy_every=0.1, attempt_cap=100)
-    given = {"terms": actor.SHORT, "policy": patient, "rules": rules}
-    return actor.Part(arena.url, meter.base_url, **given | more)
+    values = {"terms": actor.SHORT, "policy": patient, "rules": rules}
+    return actor.Part(arena.url, meter.base_url, **values | more)
 
 
 def test_eight_processes_stop_at_the_cap_and_go_on_when_it_is_raised(arena, meter):
@@ -156,9 +156,9 @@ def test_eight_processes_die_each_at_a_point_of_its_own_and_the_cap_holds(arena,
     for first in range(0, len(points), CROWD):
         crowd = [
             actor.Process(
-                part(arena, meter, at=point, owner=f"{point} {first + place}", tireless=True)
+                part(arena, meter, at=point, owner=f"{point} {first + position}", tireless=True)
             ).ready()
-            for place, point in enumerate(points[first : first + CROWD])
+            for position, point in enumerate(points[first : first + CROWD])
         ]
         for process in crowd:
             process.go()

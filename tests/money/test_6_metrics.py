@@ -33,26 +33,26 @@ def scrape(client):
 def test_work_money_and_refusals_are_counted(install, client, meter):
     """As the bill has them; each once, however often it is scraped."""
     scrape(client)
-    made = client.text("A text that is paid for.")
-    client.post(f"documents/{made['id']}/index", {})
+    response = client.text("A text that is paid for.")
+    client.post(f"documents/{response['id']}/index", {})
     install.work()
     client.indexed("A text that is paid for.", to="other")
-    found, bill = scrape(client), client.get("bill").json
+    result, bill = scrape(client), client.get("bill").json
     again = scrape(client)
-    assert [key for key in found if "_api_" not in key[0] and found[key] != again[key]] == []
+    assert [key for key in result if "_api_" not in key[0] and result[key] != again[key]] == []
     model = "text-embedding-3-small"
-    assert found["holdfast_dispositions_total", "duplicate"] == 1
-    assert found["holdfast_dispositions_total", "accepted"] == 2
-    assert found["holdfast_decisions_total", "", "claim"] == 2
-    assert found["holdfast_charges_total", "paid", model] == bill["orders"] == 1
-    assert found["holdfast_tokens_total", "paid", model] == bill["tokens"]
-    assert found["holdfast_charged_dollars_total", "paid", model] == pytest.approx(bill["paid"])
-    assert found["holdfast_saved_dollars_total", "reuse"] == pytest.approx(bill["saved"])
-    assert found["holdfast_reused_calls_total",] == 1
-    assert found["holdfast_stage_seconds_count", "index", "run"] == 2
-    assert found["holdfast_stage_seconds_count", "order", model] == 1
-    assert found["holdfast_stage_seconds_sum", "index", "queue"] > 0
-    assert found["holdfast_in_doubt",] == 0
+    assert result["holdfast_dispositions_total", "duplicate"] == 1
+    assert result["holdfast_dispositions_total", "accepted"] == 2
+    assert result["holdfast_decisions_total", "", "claim"] == 2
+    assert result["holdfast_charges_total", "paid", model] == bill["orders"] == 1
+    assert result["holdfast_tokens_total", "paid", model] == bill["tokens"]
+    assert result["holdfast_charged_dollars_total", "paid", model] == pytest.approx(bill["paid"])
+    assert result["holdfast_saved_dollars_total", "reuse"] == pytest.approx(bill["saved"])
+    assert result["holdfast_reused_calls_total",] == 1
+    assert result["holdfast_stage_seconds_count", "index", "run"] == 2
+    assert result["holdfast_stage_seconds_count", "order", model] == 1
+    assert result["holdfast_stage_seconds_sum", "index", "queue"] > 0
+    assert result["holdfast_in_doubt",] == 0
 
 
 def test_calls_without_a_price_are_counted(database_url, tmp_path, meter):
@@ -60,9 +60,12 @@ def test_calls_without_a_price_are_counted(database_url, tmp_path, meter):
     install = priced(database_url, tmp_path, meter, embedding_model="nobody-knows")
     try:
         scrape(install.client)
-        made = install.client.indexed("A text of unknown price.")
+        document = install.client.indexed("A text of unknown price.")
         assert scrape(install.client)["holdfast_unpriced_calls_total", "nobody-knows"] == 1
-        assert (install.client.get("bill").json["unpriced_calls"], made["cost"]["unpriced_calls"]) == (1, 1)
+        assert (install.client.get("bill").json["unpriced_calls"], document["cost"]["unpriced_calls"]) == (
+            1,
+            1,
+        )
         (row,) = install.runtime.db.look(select(func.sum(tasks.c.unpriced_calls).label("number")))
         assert row.number == 1
     finally:
@@ -78,11 +81,11 @@ def test_doubts_and_fenced_writes_are_counted(install, client, meter):
     claim = install.begun()
     client.post(f"documents/{claim_of['id']}/cancel")
     fenced.finish(install.worker.db, claim, spent=Spent())
-    found = scrape(client)
-    assert found["holdfast_in_doubt",] == 1
-    assert found["holdfast_in_doubt_dollars",] > 0
-    assert found["holdfast_decisions_total", "", "doubt"] == 1
-    assert found["holdfast_decisions_total", "fenced_out", "finish"] == 1
+    metrics = scrape(client)
+    assert metrics["holdfast_in_doubt",] == 1
+    assert metrics["holdfast_in_doubt_dollars",] > 0
+    assert metrics["holdfast_decisions_total", "", "doubt"] == 1
+    assert metrics["holdfast_decisions_total", "fenced_out", "finish"] == 1
 
 
 def test_a_scrape_counts_on_from_where_the_last_one_ended(install, client):
@@ -92,10 +95,10 @@ def test_a_scrape_counts_on_from_where_the_last_one_ended(install, client):
         client.text(f"Text {number}.")
     newest = len(install.runtime.db.look(journal.select()))
     scrape(client)
-    place = event_counts.here(install.runtime.db)
-    assert event_counts.since(install.runtime.db, place).decisions == {}
+    position = event_counts.here(install.runtime.db)
+    assert event_counts.since(install.runtime.db, position).decisions == {}
     first = event_counts.since(install.runtime.db, event_counts.CountPosition())
-    assert first.position.entry == place.entry
+    assert first.position.entry == position.entry
     assert sum(first.decisions.values()) == newest
 
 
@@ -108,5 +111,9 @@ def test_a_duty_of_the_sweep_that_fails_is_shown(install, client):
     measured = scrape(client)
     assert measured["holdfast_duty_failures", "drift"] == 2
     assert 440 <= measured["holdfast_duty_lag_seconds", "drift"] < 700
-    (told,) = client.get("status").json["installation"]["duties"]
-    assert (told["name"], told["error"], told["succeeded"]) == ("drift", "it took longer than 30 s", None)
+    (output,) = client.get("status").json["installation"]["duties"]
+    assert (output["name"], output["error"], output["succeeded"]) == (
+        "drift",
+        "it took longer than 30 s",
+        None,
+    )

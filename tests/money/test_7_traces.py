@@ -30,17 +30,17 @@ def spans():
 
 @pytest.fixture
 def traced(spans, database_url, tmp_path, meter):
-    made = priced(database_url, tmp_path, meter)
-    yield made
-    made.close()
+    install = priced(database_url, tmp_path, meter)
+    yield install
+    install.close()
 
 
 @pytest.fixture
 def embedded(spans, sqlite_url, tmp_path, meter):
     """The same on the embedded database alone."""
-    made = priced(sqlite_url, tmp_path, meter)
-    yield made
-    made.close()
+    install = priced(sqlite_url, tmp_path, meter)
+    yield install
+    install.close()
 
 
 def named(spans, name):
@@ -49,10 +49,10 @@ def named(spans, name):
 
 def test_one_trace_leads_from_the_request_to_the_paid_exchange(traced, spans):
     """The worker is another runtime with connections of its own; what ties them together is the run's row."""
-    asked = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     traced.client.collection()
     body = {"text": "A text to be traced.", "title": "A title"}
-    said = traced.client.post("collections/shelf/documents", body, headers={"traceparent": asked})
+    said = traced.client.post("collections/shelf/documents", body, headers={"traceparent": text})
     assert said.status == 202
     traced.work()
     # A request ends after its answer is read.
@@ -70,16 +70,16 @@ def test_one_trace_leads_from_the_request_to_the_paid_exchange(traced, spans):
 
 def test_a_trace_is_no_part_of_what_is_asked_for(embedded):
     """The same content under another trace is unchanged."""
-    made = embedded.client.indexed("The same text twice.")
-    assert embedded.client.post(f"documents/{made['id']}/index", {}).json["disposition"] == "unchanged"
+    document = embedded.client.indexed("The same text twice.")
+    assert embedded.client.post(f"documents/{document['id']}/index", {}).json["disposition"] == "unchanged"
 
 
 @pytest.mark.parametrize("nonsense", ["", "00-xyz", "x" * 5000, "00-" + "0" * 32 + "-" + "0" * 16 + "-01"])
 def test_a_senseless_traceparent_is_ignored(embedded, spans, nonsense):
     """The request has a trace of its own."""
     assert embedded.client.get("collections", headers={"traceparent": nonsense}).status == 200
-    (found,) = until(lambda: named(spans, "request"), 20, "the request ends")
-    assert found.parent is None
+    (result,) = until(lambda: named(spans, "request"), 20, "the request ends")
+    assert result.parent is None
 
 
 def test_a_failed_task_is_a_failed_span(embedded, spans):
@@ -128,13 +128,13 @@ def test_each_line_that_is_logged_during_work_names_it(small, lines, monkeypatch
 
     monkeypatch.setattr(provider, "send", heard)
     log.info("before")
-    made = small.client.indexed("Words to be logged about.")
+    document = small.client.indexed("Words to be logged about.")
     log.info("after")
-    told = {line["message"]: line for line in lines()}
+    output = {line["message"]: line for line in lines()}
     for word in ("within", "beside"):
-        line = told[word]
-        assert (line["run"], line["generation"], line["epoch"]) == (made["run_id"], 1, 1)
-        assert (line["kind"], line["subject"]) == ("index", f"document:{made['id']}")
-    assert "run" not in told["before"]
-    assert "run" not in told["after"]
+        line = output[word]
+        assert (line["run"], line["generation"], line["epoch"]) == (document["run_id"], 1, 1)
+        assert (line["kind"], line["subject"]) == ("index", f"document:{document['id']}")
+    assert "run" not in output["before"]
+    assert "run" not in output["after"]
     assert context.current() is None

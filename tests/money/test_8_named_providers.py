@@ -45,9 +45,9 @@ def tables(north, south):
 @pytest.fixture
 def install(database_url, tmp_path, tables):
     """An installation that embeds on board where nobody says otherwise, and knows two servers by name."""
-    made = ApiInstall(database_url, tmp_path / "data", providers=tables)
-    yield made
-    made.close()
+    installation = ApiInstall(database_url, tmp_path / "data", providers=tables)
+    yield installation
+    installation.close()
 
 
 def collection(install, name, **options):
@@ -61,9 +61,9 @@ def charges(*meters):
 
 
 def hits(install, name, question="boat"):
-    found = install.client.get(f"search?collection={name}&q={question}&mode=vector").json
-    assert found["notices"] == []
-    return [hit["text"] for hit in found["hits"]]
+    body = install.client.get(f"search?collection={name}&q={question}&mode=vector").json
+    assert body["notices"] == []
+    return [hit["text"] for hit in body["hits"]]
 
 
 def frozen(install, name):
@@ -105,9 +105,9 @@ def test_another_provider_of_a_collection_is_noticed_and_never_mixed(install, no
     install.client.indexed(TEXT, to="cold")
     assert hits(install, "cold") == [TEXT]
     assert install.client.call("PATCH", "collections/cold", {"options": {"provider": "south"}}).status == 200
-    found = install.client.get("search?collection=cold&q=boat&mode=vector").json
-    (notice,) = found["notices"]
-    assert (found["hits"], notice["code"], notice["documents"]) == ([], "other_model", 1)
+    body = install.client.get("search?collection=cold&q=boat&mode=vector").json
+    (notice,) = body["notices"]
+    assert (body["hits"], notice["code"], notice["documents"]) == ([], "other_model", 1)
     assert install.client.post("estimate", notice["estimate"]["body"]).json["unpriced_calls"] == 1
     install.work()
     until(
@@ -149,16 +149,16 @@ def test_a_client_is_opened_when_it_is_first_needed(install):
 def test_a_job_asks_the_provider_that_it_names(install, north, south):
     """It is frozen into the job, charged to that server alone, and part of what makes two jobs the same."""
     install.client.indexed(TEXT)
-    asked = {"kind": "qa", "params": {"limit": 1, "per_chunk": 1, "provider": "south", "model": "talker"}}
-    said = install.client.post("collections/shelf/jobs", asked)
+    requested = {"kind": "qa", "params": {"limit": 1, "per_chunk": 1, "provider": "south", "model": "talker"}}
+    said = install.client.post("collections/shelf/jobs", requested)
     assert said.status == 202, said.raw
     install.work()
     job = install.client.get(f"jobs/{said.json['job_id']}").json["job"]
     assert (job["state"], job["results"], job["model"]) == ("success", 1, "talker")
     assert job["provider"] == f"openai@{south.base_url.split('/')[2]}"
     assert charges(north, south) == [0, 1]
-    asked["params"]["provider"] = "north"
-    assert install.client.post("collections/shelf/jobs", asked).status == 202
+    requested["params"]["provider"] = "north"
+    assert install.client.post("collections/shelf/jobs", requested).status == 202
     install.work()
     assert charges(north, south) == [1, 1]
 
@@ -206,9 +206,9 @@ def test_a_provider_that_has_gone_from_the_settings_leaves_words_and_says_so(
     install = ApiInstall(database_url, tmp_path / "data")
     try:
         assert install.client.get("collections/cold").json["provider"] == "north"
-        found = install.client.get("search?collection=cold&q=ferry").json
-        assert [hit["text"] for hit in found["hits"]] == [TEXT]
-        assert "not_embedded" in [each["code"] for each in found["notices"]]
+        body = install.client.get("search?collection=cold&q=ferry").json
+        assert [hit["text"] for hit in body["hits"]] == [TEXT]
+        assert "not_embedded" in [each["code"] for each in body["notices"]]
         said = install.client.post("collections/cold/documents", {"text": "More."})
         assert (said.status, said.code) == (400, "unknown_provider")
     finally:

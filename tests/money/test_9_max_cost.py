@@ -25,25 +25,25 @@ def ended(install, document_id):
 
 def test_an_upload_may_cost_so_much_and_no_more(install, client, meter):
     """As JSON and as a form; nothing is sent, and asked again with more it is indexed."""
-    made = client.text(TEXT, max_cost=0)
+    response = client.text(TEXT, max_cost=0)
     client.collection()
     form = client.upload("collections/shelf/documents", b"Another text.", max_cost="0").json["document"]
-    assert [ended(install, each["id"]) for each in (made, form)] == ["over_max_cost"] * 2
+    assert [ended(install, each["id"]) for each in (response, form)] == ["over_max_cost"] * 2
     assert meter.totals().charges == 0
-    again = client.post(f"documents/{made['id']}/index", {"max_cost": 1})
+    again = client.post(f"documents/{response['id']}/index", {"max_cost": 1})
     assert again.status == 202, again.raw
-    assert (ended(install, made["id"]), meter.totals().charges) == ("success", 1)
+    assert (ended(install, response["id"]), meter.totals().charges) == ("success", 1)
 
 
 def test_new_content_may_cost_so_much_and_no_more(install, client, meter):
     """The old generation answers on; a form says it like JSON."""
-    made = client.indexed(TEXT)
-    path = f"documents/{made['id']}/content"
+    document = client.indexed(TEXT)
+    path = f"documents/{document['id']}/content"
     assert client.put(path, {"text": "Other words.", "max_cost": 0}).status == 202
-    assert ended(install, made["id"]) == "over_max_cost"
+    assert ended(install, document["id"]) == "over_max_cost"
     assert client.upload(path, b"More other words.", method="PUT", max_cost="0").status == 202
-    assert (ended(install, made["id"]), meter.totals().charges) == ("over_max_cost", 1)
-    assert client.get(f"documents/{made['id']}").json["published_generation"] == 1
+    assert (ended(install, document["id"]), meter.totals().charges) == ("over_max_cost", 1)
+    assert client.get(f"documents/{document['id']}").json["published_generation"] == 1
 
 
 class Pages(BaseHTTPRequestHandler):
@@ -73,15 +73,15 @@ def test_a_url_and_its_refresh_may_cost_so_much_and_no_more(database_url, tmp_pa
     install = priced(database_url, tmp_path, meter, fetch_private=True)
     try:
         install.client.collection()
-        made = install.client.post("collections/shelf/documents", {"url": url, "max_cost": 0}).json[
+        response = install.client.post("collections/shelf/documents", {"url": url, "max_cost": 0}).json[
             "document"
         ]
-        assert ended(install, made["id"]) == "over_max_cost"
-        said = install.client.post(f"documents/{made['id']}/refresh", {"max_cost": 0})
-        assert (said.status, ended(install, made["id"])) == (202, "over_max_cost")
+        assert ended(install, response["id"]) == "over_max_cost"
+        said = install.client.post(f"documents/{response['id']}/refresh", {"max_cost": 0})
+        assert (said.status, ended(install, response["id"])) == (202, "over_max_cost")
         assert meter.totals().charges == 0
-        assert install.client.post(f"documents/{made['id']}/refresh").status == 202
-        assert ended(install, made["id"]) == "success"
+        assert install.client.post(f"documents/{response['id']}/refresh").status == 202
+        assert ended(install, response["id"]) == "success"
     finally:
         install.close()
 
@@ -101,29 +101,29 @@ def test_a_bulk_update_limits_the_run_of_each_document(install, client, meter, m
 
 def test_a_copy_a_move_and_changed_options_may_cost_so_much_and_no_more(install, client, meter):
     """Whatever makes a generation takes a limit."""
-    made = client.indexed(TEXT)
+    document = client.indexed(TEXT)
     other = {"id": "other", "options": {"model": "text-embedding-3-large"}}
     assert client.post("collections", other).status == 201
-    said = client.put(f"collections/other/documents/{made['id']}", {"mode": "copy", "max_cost": 0})
+    said = client.put(f"collections/other/documents/{document['id']}", {"mode": "copy", "max_cost": 0})
     assert ended(install, said.json["document"]["id"]) == "over_max_cost"
     change = {"options": {"model": "text-embedding-ada-002"}, "max_cost": 0}
-    assert client.call("PATCH", f"documents/{made['id']}", change).status == 202
-    assert (ended(install, made["id"]), meter.totals().charges) == ("over_max_cost", 1)
+    assert client.call("PATCH", f"documents/{document['id']}", change).status == 202
+    assert (ended(install, document["id"]), meter.totals().charges) == ("over_max_cost", 1)
 
 
 def test_asked_again_the_limit_of_the_request_stays_and_that_of_the_settings_is_the_one_of_now(
     install, client
 ):
     """A retry by the engine carries what was asked for, and not what a setting said at the time."""
-    made = client.text(TEXT, max_cost=0)
-    assert ended(install, made["id"]) == "over_max_cost"
-    subject = f"document:{made['id']}"
+    response = client.text(TEXT, max_cost=0)
+    assert ended(install, response["id"]) == "over_max_cost"
+    subject = f"document:{response['id']}"
     assert install.runtime.engine.again("default", "index", subject).created
-    assert ended(install, made["id"]) == "over_max_cost"
+    assert ended(install, response["id"]) == "over_max_cost"
     db = install.runtime.db
     db.write("settings", lambda tx: tx.execute(update(ceilings).values(requested=False)))
     assert install.runtime.engine.again("default", "index", subject).created
-    assert ended(install, made["id"]) == "success"
+    assert ended(install, response["id"]) == "success"
 
 
 def test_the_ceiling_of_the_settings_holds_for_follow_ups_too(database_url, tmp_path):

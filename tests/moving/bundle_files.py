@@ -27,8 +27,8 @@ def brought(client: Client, bundle: bytes, **fields: Any) -> Any:
 
 
 def told(client: Client, said: ApiResponse) -> Any:
-    found = client.get(f"jobs/{said.json['job_id']}").json
-    return {**found["job"], "totals": found["totals"]}
+    body = client.get(f"jobs/{said.json['job_id']}").json
+    return {**body["job"], "totals": body["totals"]}
 
 
 def pieces(bundle: bytes) -> dict[str, bytes]:
@@ -48,10 +48,10 @@ def packed(members: dict[str, bytes]) -> bytes:
 
 def changed(bundle: bytes, member: str, change: Any) -> bytes:
     """The bundle with one JSON member, or each line of one, changed."""
-    found = pieces(bundle)
-    lines = found[member].splitlines()
-    found[member] = b"\n".join(json.dumps(change(json.loads(line))).encode() for line in lines) + b"\n"
-    return packed(found)
+    result = pieces(bundle)
+    lines = result[member].splitlines()
+    result[member] = b"\n".join(json.dumps(change(json.loads(line))).encode() for line in lines) + b"\n"
+    return packed(result)
 
 
 def hits(client: Client, where: str, words: str) -> list[str]:

@@ -10,9 +10,9 @@ from tests.api.install import ApiInstall, Client
 
 @pytest.fixture
 def install(database_url: str, tmp_path: Path) -> Iterator[ApiInstall]:
-    made = ApiInstall(database_url, tmp_path / "data")
-    yield made
-    made.close()
+    installation = ApiInstall(database_url, tmp_path / "data")
+    yield installation
+    installation.close()
 
 
 @pytest.fixture

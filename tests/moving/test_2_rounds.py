@@ -18,9 +18,9 @@ def shelf(install, client, monkeypatch):
     """A collection that is larger than what is done at once, or at a turn."""
     monkeypatch.setattr(service, "AT_ONCE", 2)
     monkeypatch.setattr(service, "PER_TURN", dict.fromkeys(service.PER_TURN, 2))
-    made = [client.text(f"Copper kettle number {number}.") for number in range(COUNT)]
+    items = [client.text(f"Copper kettle number {number}.") for number in range(COUNT)]
     install.work()
-    return made
+    return items
 
 
 def turn(install):
@@ -34,8 +34,8 @@ def under_way(install):
 
 def live(install):
     """How many documents are at work or visible."""
-    found = select(heads.c.id).where(heads.c.kind == "index", ~heads.c.deleted)
-    return len(install.runtime.db.read(lambda tx: tx.execute(found).all()))
+    result = select(heads.c.id).where(heads.c.kind == "index", ~heads.c.deleted)
+    return len(install.runtime.db.read(lambda tx: tx.execute(result).all()))
 
 
 def generations(client):

@@ -46,8 +46,8 @@ def bundle(shelf, install):
 
 def test_a_bundle_holds_what_is_published(bundle):
     """Documents with their bytes, chunks, vectors and options; not what is still to be indexed."""
-    found = pieces(bundle)
-    manifest = json.loads(found["manifest.json"])
+    result = pieces(bundle)
+    manifest = json.loads(result["manifest.json"])
     assert (manifest["format"], manifest["documents"], manifest["chunks"], manifest["vectors"]) == (
         1,
         3,
@@ -56,9 +56,9 @@ def test_a_bundle_holds_what_is_published(bundle):
     )
     assert manifest["collection"] == {"id": "shelf", "title": "The shelf", "options": {"chunk_size": 64}}
     assert [each["provider"] for each in manifest["models"]] == ["local"]
-    lines = [json.loads(line) for line in found["parts/00001/documents.jsonl"].splitlines()]
+    lines = [json.loads(line) for line in result["parts/00001/documents.jsonl"].splitlines()]
     assert {each["title"] for each in lines} == {"Text 0", "Text 1", "Text 2"}
-    content = found["parts/00001/content.bin"]
+    content = result["parts/00001/content.bin"]
     size = struct.unpack("<Q", content[:8])[0]
     assert content[8 : 8 + size].decode() in TEXTS
 
@@ -113,11 +113,11 @@ def test_into_a_collection_of_another_name(bundle, install):
     job = brought(other, bundle, collection="attic")
     assert (job["collection"], job["totals"]["documents"]) == ("attic", 3)
     assert other.get("collections/shelf").status == 404
-    found = listed(other, "attic")[0]
-    asked = other.post(f"documents/{found['id']}/index", {"mode": "retry"})
-    assert (asked.status, asked.json["disposition"]) == (202, "superseding")
+    result = listed(other, "attic")[0]
+    requested = other.post(f"documents/{result['id']}/index", {"mode": "retry"})
+    assert (requested.status, requested.json["disposition"]) == (202, "superseding")
     install.work()
-    now = other.get(f"documents/{found['id']}").json
+    now = other.get(f"documents/{result['id']}").json
     assert (now["published_generation"], now["cost"]["paid_calls"]) == (2, 0)
 
 
@@ -148,10 +148,10 @@ def test_vectors_of_another_provider_answer_no_query_and_words_do(bundle, instal
     assert hits(other, "shelf", "ferry")[0] == TEXTS[1]
     assert count(install, calls, calls.c.tenant == "other", calls.c.model == "their-model") == 3
     assert count(install, calls, calls.c.tenant == "other") == 3
-    found = listed(other, "shelf")[0]
-    assert other.post(f"documents/{found['id']}/index", {"mode": "retry"}).status == 202
+    result = listed(other, "shelf")[0]
+    assert other.post(f"documents/{result['id']}/index", {"mode": "retry"}).status == 202
     install.work()
-    assert other.get(f"documents/{found['id']}").json["index_status"] == "success"
+    assert other.get(f"documents/{result['id']}").json["index_status"] == "success"
 
 
 def test_a_bundle_changes_nothing_of_another_tenants_and_no_call_that_is_settled(bundle, install, shelf):
@@ -165,11 +165,11 @@ def test_a_bundle_changes_nothing_of_another_tenants_and_no_call_that_is_settled
         return dict(install.runtime.db.read(lambda tx: [tuple(row) for row in tx.all(query)]))
 
     before = results("default"), results("honest")
-    found = pieces(bundle)
-    size = len(found["parts/00001/vectors.bin"])
-    found["parts/00001/vectors.bin"] = struct.pack(f"<{size // 4}f", *([0.5] * (size // 4)))
+    result = pieces(bundle)
+    size = len(result["parts/00001/vectors.bin"])
+    result["parts/00001/vectors.bin"] = struct.pack(f"<{size // 4}f", *([0.5] * (size // 4)))
     for each in (liar, honest):
-        brought(each, packed(found), collection="bad")
+        brought(each, packed(result), collection="bad")
     assert results("default") == before[0]
     assert {key: results("honest")[key] for key in before[1]} == before[1]
     assert len(results("liar")) == 3
@@ -184,14 +184,14 @@ def test_an_export_shows_one_moment(shelf, install, monkeypatch):
     def meanwhile(*args):
         if not done:
             done.append(1)
-            found = next(each for each in listed(shelf, "shelf") if each["title"] == "Text 2")
-            shelf.put(f"documents/{found['id']}/content", {"text": "Something else entirely."})
+            result = next(each for each in listed(shelf, "shelf") if each["title"] == "Text 2")
+            shelf.put(f"documents/{result['id']}/content", {"text": "Something else entirely."})
             install.runtime.engine.work_off()
         return genuine(*args)
 
     monkeypatch.setattr(exporting.exports, "chunks_of", meanwhile)
-    found = pieces(exported(shelf))
-    text = found["parts/00001/chunks.jsonl"].decode()
+    result = pieces(exported(shelf))
+    text = result["parts/00001/chunks.jsonl"].decode()
     assert done
     assert all(each in text for each in TEXTS)
     assert "Something else" not in text
@@ -211,11 +211,11 @@ def test_a_large_collection_is_many_parts(shelf, install, monkeypatch):
 def test_pages_and_pictures_come_along(client, install):
     """A PDF: its bytes, its format, its pages, its thumbnail."""
     client.collection("shelf")
-    made = client.upload(
+    body = client.upload(
         "collections/shelf/documents", pdfs.make(["One page.", "Another page."]), "a.pdf"
     ).json
     install.work()
-    old = client.get(f"documents/{made['document']['id']}").json
+    old = client.get(f"documents/{body['document']['id']}").json
     other = install.key("other")
     owner = install.key("default")
     brought(other, exported(owner))
@@ -257,9 +257,9 @@ def test_a_file_that_was_thrown_away_is_told_as_such(shelf, install):
     install.work()
     with urlopen(f"http://127.0.0.1:{install.port}/jobs/{said.json['job_id']}") as page:
         assert b"Export" in page.read()
-    found = shelf.get(f"jobs/{said.json['job_id']}/file")
-    assert found.headers["content-disposition"] == 'attachment; filename="shelf.holdfast.zip"'
-    assert int(found.headers["content-length"]) == len(found.raw)
+    result = shelf.get(f"jobs/{said.json['job_id']}/file")
+    assert result.headers["content-disposition"] == 'attachment; filename="shelf.holdfast.zip"'
+    assert int(result.headers["content-length"]) == len(result.raw)
     gone = [each.digest for each in install.runtime.shelf.older(-10.0)]
     for digest in gone:
         install.runtime.shelf.delete(digest)
@@ -328,8 +328,8 @@ def test_a_document_that_an_import_left_for_good_is_indexed_by_others(bundle, in
     assert other.post(f"jobs/{said.json['job_id']}/cancel").status == 200
     leases_ran_out(install)
     install.work()
-    (found,) = listed(other, "shelf")
-    assert (found["index_status"], found["chunks"], found["cost"]["paid_calls"]) == ("success", 1, 0)
+    (result,) = listed(other, "shelf")
+    assert (result["index_status"], result["chunks"], result["cost"]["paid_calls"]) == ("success", 1, 0)
     head = select(heads.c.id).where(heads.c.tenant == "other", heads.c.kind == "index").scalar_subquery()
     assert count(install, chunks, chunks.c.head_id == head) == 1
     assert count(install, documents, documents.c.tenant == "other") == 1

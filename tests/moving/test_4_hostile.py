@@ -18,9 +18,9 @@ PART = "parts/00001"
 @pytest.fixture
 def install(sqlite_url, tmp_path):
     """What is wrong with a file is found before any database is asked."""
-    made = ApiInstall(sqlite_url, tmp_path / "data", most_import=1_000_000)
-    yield made
-    made.close()
+    installation = ApiInstall(sqlite_url, tmp_path / "data", most_import=1_000_000)
+    yield installation
+    installation.close()
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def left(install, tenant="other"):
     return install.runtime.db.read(body)
 
 
-def later(found):
-    return {**found, "format": 2}
+def later(bundle):
+    return {**bundle, "format": 2}
 
 
 AT_ONCE = {

@@ -33,8 +33,8 @@ def mill(database_url, monkeypatch, tmp_path, meter):
         embedding_provider="openai",
         embedding_base_url=meter.base_url,
         worker_concurrency=1,
-    ) as made:
-        yield made
+    ) as created:
+        yield created
 
 
 def many(runtime):
@@ -49,23 +49,23 @@ def many(runtime):
     about, chunk = (json.loads(one[f"parts/00001/{name}.jsonl"]) for name in ("documents", "chunks"))
     vector = one["parts/00001/vectors.bin"]
     manifest = json.loads(one["manifest.json"])
-    made = {}
+    created = {}
     for part in range(1, PARTS + 1):
         texts = [f"Number {number} of part {part}.".encode() for number in range(PER_PART)]
         digests = [hashlib.sha256(text).hexdigest() for text in texts]
-        made[f"parts/{part:05d}/documents.jsonl"] = lines({**about, "digest": each} for each in digests)
-        made[f"parts/{part:05d}/chunks.jsonl"] = lines({**chunk, "text": each.decode()} for each in texts)
-        made[f"parts/{part:05d}/vectors.bin"] = vector * PER_PART
-        made[f"parts/{part:05d}/content.bin"] = b"".join(
+        created[f"parts/{part:05d}/documents.jsonl"] = lines({**about, "digest": each} for each in digests)
+        created[f"parts/{part:05d}/chunks.jsonl"] = lines({**chunk, "text": each.decode()} for each in texts)
+        created[f"parts/{part:05d}/vectors.bin"] = vector * PER_PART
+        created[f"parts/{part:05d}/content.bin"] = b"".join(
             struct.pack("<Q", len(text)) + text + struct.pack("<Q", 0) for text in texts
         )
     total = PARTS * PER_PART
     counted = {**manifest, "parts": PARTS, "documents": total, "chunks": total, "vectors": total}
-    return packed({**made, "manifest.json": json.dumps(counted).encode()})
+    return packed({**created, "manifest.json": json.dumps(counted).encode()})
 
 
-def lines(found):
-    return b"".join(json.dumps(each).encode() + b"\n" for each in found)
+def lines(records):
+    return b"".join(json.dumps(each).encode() + b"\n" for each in records)
 
 
 @pytest.mark.g3

@@ -33,8 +33,8 @@ def test_a_collection_goes_into_a_file_and_comes_back(holdfast, worker, tmp_path
     (tmp_path / "papers/herons.txt").write_text("Herons stand still for hours.")
     assert holdfast("index", "papers", "--collection", "birds")[0] == 0
     code, out, _ = holdfast("export", "birds", "birds.zip", "--json")
-    told = json.loads(out)
-    assert (code, told["job"]["state"], told["file"]) == (0, "success", "birds.zip")
+    body = json.loads(out)
+    assert (code, body["job"]["state"], body["file"]) == (0, "success", "birds.zip")
     size = (tmp_path / "birds.zip").stat().st_size
     assert size > 0
     code, _, complaint = holdfast("export", "birds", "birds.zip")
@@ -47,8 +47,8 @@ def test_a_collection_goes_into_a_file_and_comes_back(holdfast, worker, tmp_path
     assert (code, "1 documents" in out) == (0, True), out
     code, out, _ = holdfast("import", "birds.zip", "--collection", "copy", "--json")
     assert (code, json.loads(out)["job"]["state"]) == (0, "success")
-    found = json.loads(holdfast("search", "herons", "--collection", "copy", "--json")[1])
-    assert len(found["hits"]) == 1
+    payload = json.loads(holdfast("search", "herons", "--collection", "copy", "--json")[1])
+    assert len(payload["hits"]) == 1
     assert holdfast("import", "papers/herons.txt")[0] == 2
     assert holdfast("import", "missing.zip")[0] == 2
     worker.kill()

@@ -61,8 +61,8 @@ def apply(mutant: Mutant, source: Path) -> None:
     for patch in mutant.patches:
         path = source / "holdfast" / patch.file
         text = path.read_text(encoding="utf-8")
-        if (found := text.count(patch.old)) != 1:
-            raise BrokenPatchError(f"{mutant.name}: its text is {found} times in {patch.file}:\n{patch.old}")
+        if (result := text.count(patch.old)) != 1:
+            raise BrokenPatchError(f"{mutant.name}: its text is {result} times in {patch.file}:\n{patch.old}")
         path.write_text(text.replace(patch.old, patch.new), encoding="utf-8")
 
 
@@ -138,8 +138,8 @@ def judge(mutant: Mutant, seeds: int, *, always_simulate: bool) -> Verdict:
 def by_tests(mutant: Mutant, source: Path) -> tuple[str | None, str]:
     """The name of the test that failed; errors outside a test's own body do not count."""
     code, output = tests(source, mutant.catchers, "-x")
-    if code == 1 and (found := FAILED.search(output)):
-        return found[1], ""
+    if code == 1 and (hits := FAILED.search(output)):
+        return hits[1], ""
     return None, "" if code == 0 else f"exit {code}: {output[-2000:]}"
 
 

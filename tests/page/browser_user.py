@@ -10,7 +10,7 @@ import axe_playwright_python
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
-# Chromium notes every refusal of the API; what the page makes of it is what the tests look at.
+# Chromium notes every refusal of the API; what the web UI makes of it is what the tests look at.
 EXPECTED = (
     *("400 (Bad Request)", "401 (Unauthorized)", "404 (Not Found)", "409 (Conflict)"),
     *("415 (Unsupported Media Type)", "ERR_ABORTED", "ERR_EMPTY_RESPONSE"),
@@ -63,10 +63,10 @@ class Reader:
         # Not by a tag: the page's own rules forbid scripts that are not its own.
         self.page.evaluate(f"() => {{ {AXE}; window.axe = axe; }}")
         how = {"runOnly": list(rules)} if rules else {}
-        found = self.page.evaluate("(how) => axe.run(document, how)", {**how, "resultTypes": ["violations"]})
+        result = self.page.evaluate("(how) => axe.run(document, how)", {**how, "resultTypes": ["violations"]})
         return [
             f"{one['id']}: {one['help']} {[node['html'][:160] for node in one['nodes']][:3]}"
-            for one in found["violations"]
+            for one in result["violations"]
         ]
 
     def close(self) -> None:
@@ -100,8 +100,8 @@ class Api:
 
     def text(self, collection: str, title: str, text: str) -> str:
         """The id of a new document."""
-        made = self.call("POST", f"collections/{collection}/documents", {"title": title, "text": text})
-        return made["document"]["id"]
+        created = self.call("POST", f"collections/{collection}/documents", {"title": title, "text": text})
+        return created["document"]["id"]
 
     def document(self, name: str) -> Any:
         return self.get(f"documents/{name}")

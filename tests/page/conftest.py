@@ -25,20 +25,20 @@ def browser() -> Iterator[Browser]:
             pytest.fail(reason)
         pytest.skip(reason)
     with sync_playwright() as player:
-        made = player.chromium.launch(executable_path=where, args=list(FLAGS))
-        yield made
-        made.close()
+        created = player.chromium.launch(executable_path=where, args=list(FLAGS))
+        yield created
+        created.close()
 
 
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveService]:
-    made = LiveService(tmp_path_factory.mktemp("page"))
+    installation = LiveService(tmp_path_factory.mktemp("page"))
     try:
-        made.serve()
-        made.work()
-        yield made
+        installation.serve()
+        installation.work()
+        yield installation
     finally:
-        made.close()
+        installation.close()
         NURSERY.close()
 
 
@@ -50,22 +50,22 @@ def api(stand: LiveService) -> Api:
 @pytest.fixture
 def install(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiInstall]:
     """An API on each database, for what is asked without a browser."""
-    made = ApiInstall(database_url, tmp_path / "data", webhook_private=True)
-    yield made
-    made.close()
+    installation = ApiInstall(database_url, tmp_path / "data", webhook_private=True)
+    yield installation
+    installation.close()
 
 
 @pytest.fixture
 def look(browser: Browser) -> Iterator[Callable[..., Reader]]:
     """`look(address)` opens a window; at the end it must have had nothing to complain about."""
-    made: list[Reader] = []
+    items: list[Reader] = []
 
     def opened(address: str, **how: Any) -> Reader:
-        made.append(Reader(browser, address, **how))
-        return made[-1]
+        items.append(Reader(browser, address, **how))
+        return items[-1]
 
     yield opened
-    for each in made:
+    for each in items:
         each.close()
 
 

@@ -1,4 +1,4 @@
-"""Every screen of the page as a picture: wide and on a phone, light and dark, empty, busy and broken.
+"""every screen of the web UI as a picture: wide and on a phone, light and dark, empty, busy and broken.
 
     python -m tests.page.gallery FOLDER [WORD …]
 
@@ -191,7 +191,7 @@ def last(hall: Gallery, stand: LiveService) -> None:
             page.screenshot(path=hall.folder / f"stream-dropped-{look}.png")
         stand.api.ended(30)
         stand.serve()
-    done = stand.premises.command("keys", "create", "--scope", "read", **stand.changes)
+    done = stand.install.command("keys", "create", "--scope", "read", **stand.changes)
     assert done.returncode == 0, done.stderr
     hall.hang("sign-in", "/sign-in", live=False)
 
@@ -207,14 +207,14 @@ def last(hall: Gallery, stand: LiveService) -> None:
 def installation() -> Iterator[LiveService]:
     """A stand whose language model is metered as well."""
     with tempfile.TemporaryDirectory() as folder:
-        made = LiveService(Path(folder), meter=Meter(chat=answers), model=True)
-        made.changes |= {"order_deadline": "20", "in_doubt": "park"}
+        install = LiveService(Path(folder), meter=Meter(chat=answers), model=True)
+        install.changes |= {"order_deadline": "20", "in_doubt": "park"}
         try:
-            made.serve()
-            made.work()
-            yield made
+            install.serve()
+            install.work()
+            yield install
         finally:
-            made.close()
+            install.close()
             NURSERY.close()
 
 
@@ -264,7 +264,7 @@ def main(folder: Path, words: list[str]) -> None:
         world.changed()
         world.jobs()
         world.hooks(receiver.url)
-        with contextlib.closing(open_database(stand.premises.database_url)) as db:
+        with contextlib.closing(open_database(stand.install.database_url)) as db:
             world.spread(db)
         resting(hall, world)
         busy(hall, world, stand)

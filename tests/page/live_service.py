@@ -18,7 +18,7 @@ class LiveService:
 
     def __init__(self, folder: Path, *, meter: Meter | None = None, model: bool = False) -> None:
         self.meter = (meter or Meter(honour_keys=True)).start()
-        self.premises = WorkerInstall(folder, f"sqlite:///{folder}/data/holdfast.db")
+        self.install = WorkerInstall(folder, f"sqlite:///{folder}/data/holdfast.db")
         provider = self.meter.base_url
         self.changes = {
             **LEASE,
@@ -33,7 +33,7 @@ class LiveService:
             self.changes |= {"llm_provider": "openai", "llm_base_url": provider, "llm_api_key": "test"}
         if not self.meter.honour_keys:
             self.changes["embedding_key_retention"] = "0"
-        done = self.premises.command("migrate", **self.changes)
+        done = self.install.command("migrate", **self.changes)
         assert done.returncode == 0, done.stderr
         self.port = 0
         self.api: Program | None = None
@@ -45,16 +45,16 @@ class LiveService:
 
     def serve(self) -> None:
         """The API answers; a second time, under the same address."""
-        self.api = self.premises.start("api", **self.changes | {"port": str(self.port)})
+        self.api = self.install.start("api", **self.changes | {"port": str(self.port)})
         said = self.api.says(r"holdfast api: http://127\.0\.0\.1:(\d+)", 60)
         self.port = int(said[1])
 
     def work(self) -> None:
         """A worker is ready."""
-        self.worker = self.premises.worker("--concurrency", "1", **self.changes)
+        self.worker = self.install.worker("--concurrency", "1", **self.changes)
 
     def close(self) -> None:
         self.meter.release()
-        for program in self.premises.programs:
+        for program in self.install.programs:
             program.clear()
         self.meter.close()

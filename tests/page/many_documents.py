@@ -1,4 +1,4 @@
-"""Ten thousand documents, written straight into the tables: what is looked at here is the page."""
+"""Ten thousand documents, written straight into the tables: what is tested here is the web UI."""
 
 from sqlalchemy import insert, select, update
 
@@ -35,7 +35,7 @@ def fill(db: Database, collection: str, number: int) -> None:
                 for name in ids
             ]
             tx.connection.execute(insert(documents), rows)
-            made = [
+            items = [
                 {
                     "tenant": "default",
                     "kind": "index",
@@ -51,7 +51,7 @@ def fill(db: Database, collection: str, number: int) -> None:
                 }
                 for name in ids
             ]
-            tx.connection.execute(insert(heads), made)
+            tx.connection.execute(insert(heads), items)
 
         db.write("fill", body)
 
@@ -60,14 +60,14 @@ def change(db: Database, collection: str, number: int, title: str) -> None:
     """The newest of them have another title, all in one transaction, and the journal tells of each."""
 
     def body(tx):
-        found = tx.connection.execute(
+        result = tx.connection.execute(
             select(documents.c.id, heads.c.id.label("head"))
             .join(heads, heads.c.subject == "document:" + documents.c.id)
             .where(documents.c.collection == collection)
             .order_by(documents.c.updated_at.desc())
             .limit(number)
         ).all()
-        for row in found:
+        for row in result:
             tx.connection.execute(
                 update(documents).where(documents.c.id == row.id).values(title=f"{title} {row.id}")
             )

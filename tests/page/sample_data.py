@@ -37,27 +37,27 @@ SAYS = (
 def prose(seed: str, paragraphs: int) -> str:
     """A text about a harbour that is always the same for the same seed, and like no other."""
     draw = random.Random(seed)
-    made = []
+    items = []
     for number in range(paragraphs):
         said = [
             draw.choice(SAYS).format(*draw.sample(THINGS, 2), draw.randint(1950, 2025))
             for _ in range(draw.randint(3, 6))
         ]
-        made.append(f"Entry {number + 1} of {seed}. {' '.join(said)}")
-    return "\n\n".join(made)
+        items.append(f"Entry {number + 1} of {seed}. {' '.join(said)}")
+    return "\n\n".join(items)
 
 
 def answers(messages: Sequence[Mapping[str, Any]]) -> str:
     """What the language model of this world says to a passage: questions, or fields."""
-    told = str(messages[-1]["content"])
+    output = str(messages[-1]["content"])
     system = str(messages[0]["content"])
     if "pairs" not in system and "JSON" not in system:
         return "It tells how the harbour is kept: who signs for a lift, what is in doubt, and who is told."
     if "pairs" not in system:
-        year = re.search(r"\b(19|20)\d\d\b", told)
-        thing = next((each for each in THINGS if each in told), "log")
+        year = re.search(r"\b(19|20)\d\d\b", output)
+        thing = next((each for each in THINGS if each in output), "log")
         return json.dumps({"subject": thing, "year": int(year[0]) if year else None, "checked": bool(year)})
-    sentence = re.findall(r"The [a-z ]+ is [^.\\]+\.", told)
+    sentence = re.findall(r"The [a-z ]+ is [^.\\]+\.", output)
     said = sentence[0] if sentence else "It is entered in the log."
     thing = next((each for each in THINGS if each in said), "log")
     pair = {"question": f"What does the handbook say about the {thing}?", "answer": said}
@@ -108,7 +108,7 @@ class World:
             ("tickets", "Support tickets"),
         ):
             self.api.call("POST", "collections", {"id": name, "title": title})
-        made = [self.upload("harbour", each.name, each.read_bytes()) for each in sorted(SAMPLE.iterdir())]
+        items = [self.upload("harbour", each.name, each.read_bytes()) for each in sorted(SAMPLE.iterdir())]
         pages = [prose(f"page {n}", 4).replace(". ", ".\n") for n in range(1, 31)]
         self.names["rules"] = self.upload(
             "harbour", "Pilot rules 2026.pdf", pdfs.make(pages, title="Pilot rules 2026")
@@ -116,17 +116,17 @@ class World:
         self.names["scan"] = self.upload("harbour", "Chart of the northern quay.pdf", pdfs.scan(3))
         for number in range(1, 4):
             text = prose(f"the Albatross, volume {number}", 60)
-            made.append(self.api.text("harbour", f"Logbook of the Albatross, volume {number}", text))
-        made += [
+            items.append(self.api.text("harbour", f"Logbook of the Albatross, volume {number}", text))
+        items += [
             self.api.text("contracts", f"Berth contract {2020 + number}", prose(f"contract {number}", 12))
             for number in range(6)
         ]
-        made += [
+        items += [
             self.api.text("tickets", f"Ticket {4711 + number}", prose(f"ticket {number}", 3))
             for number in range(4)
         ]
-        self.ended(*made, *self.names.values())
-        self.names["log"] = made[5]
+        self.ended(*items, *self.names.values())
+        self.names["log"] = items[5]
 
     def changed(self) -> None:
         """One paragraph of the rules is new; a text was indexed again though nothing changed."""
@@ -139,7 +139,10 @@ class World:
     def jobs(self) -> None:
         """A job of each sort has ended."""
         fields = {"subject": "string", "year": "integer", "checked": "boolean"}
-        schema = {"type": "object", "properties": {name: {"type": sort} for name, sort in fields.items()}}
+        schema = {
+            "type": "object",
+            "properties": {name: {"type": type_name} for name, type_name in fields.items()},
+        }
         for kind, params in (("qa", {"limit": 12}), ("extract", {"schema": schema})):
             said = self.api.call("POST", "collections/harbour/jobs", {"kind": kind, "params": params})
             self.names[kind] = said["job_id"]
@@ -151,7 +154,7 @@ class World:
 
     def hooks(self, url: str) -> None:
         """Actions of three sorts have ended; the address of a webhook has answered, another refuses."""
-        for sort, name, params in (
+        for type_name, name, params in (
             (
                 "prompt",
                 "Abstract",
@@ -170,15 +173,15 @@ class World:
             ("webhook", "Ledger of the harbour", {"url": url}),
         ):
             said = self.api.call(
-                "POST", "collections/contracts/actions", {"sort": sort, "name": name, "params": params}
+                "POST", "collections/contracts/actions", {"sort": type_name, "name": name, "params": params}
             )
-            self.names[f"action {sort}"] = said["action"]["id"]
+            self.names[f"action {type_name}"] = said["action"]["id"]
         self.api.call("POST", f"collections/contracts/actions/{self.names['action webhook']}/test")
 
         def ended() -> bool:
-            found = self.api.get("collections/contracts/actions")["actions"]
+            response = self.api.get("collections/contracts/actions")["actions"]
             sent = self.api.get("deliveries")["deliveries"]
-            return all(one["done"] + one["failed"] == 6 for one in found) and all(
+            return all(one["done"] + one["failed"] == 6 for one in response) and all(
                 one["state"] == "delivered" for one in sent
             )
 

@@ -23,7 +23,7 @@ def row(name):
 
 
 def test_files_that_are_dropped_are_indexed_before_ones_eyes(reader, api):
-    """Three files on the page, three rows that become ready; the page is never loaded again."""
+    """Three files on the web UI, three rows that become ready; the browser never reloads."""
     api.collection("dropped")
     page = reader.open("/collections/dropped")
     page.evaluate("() => { window.mark = 'same page'; }")
@@ -161,7 +161,7 @@ def test_a_filtered_list_lets_go_of_what_has_changed(reader, api, stand):
 
 
 def test_an_action_is_added_shows_its_results_and_is_removed(reader, api):
-    """By hand, with a document that is ready and one that becomes so; the page is never loaded again."""
+    """By hand, with a document that is ready and one that becomes so; the browser never reloads."""
     api.collection("acted")
     name = api.text("acted", "Tides", "The ebb begins at noon. The flood begins at six.")
     until(lambda: api.document(name)["ready"], 30, "it is not indexed")
@@ -187,7 +187,7 @@ def test_an_action_is_added_shows_its_results_and_is_removed(reader, api):
 
 
 def test_a_webhook_is_added_and_tested_before_anything_happens(reader, api):
-    """Its secret is shown once, and what it answers to a test: here, and on the page of operations."""
+    """Its secret is shown once, and what it answers to a test: here, and on the Operations page."""
     api.collection("hooked")
     with Receiver() as receiver:
         receiver.script = [200, 503]

@@ -50,7 +50,7 @@ def test_axe_finds_nothing_on_any_page(look, stand, shelf, scheme):
     for name, path in shelf.items():
         reader.open(path)
         wrong[name] = reader.judged()
-    assert {name: found for name, found in wrong.items() if found} == {}
+    assert {name: result for name, result in wrong.items() if result} == {}
 
 
 def test_nothing_is_wider_than_a_phone(look, stand, shelf):
@@ -113,7 +113,7 @@ def test_without_scripts_everything_can_still_be_read(look, stand, shelf):
 
 
 def test_what_others_wrote_is_text_and_never_code(reader, api):
-    """A title, a text and a collection that are written to break out of the page."""
+    """A title, a text and a collection that are written to break out of their place."""
     nasty = "<img src=x onerror=alert(1)>\"'--><script>window.broken = 1</script>"
     api.call("POST", "collections", {"id": "nasty", "title": nasty})
     name = api.text("nasty", nasty, f"{nasty} anchors hold")
@@ -134,8 +134,8 @@ def test_dialogs_are_as_good_as_pages(look, stand, shelf):
             page = reader.open(shelf[name])
             for dialog in page.query_selector_all("dialog:has(form.stack)"):
                 dialog.evaluate("(one) => one.showModal()")
-                if found := reader.judged():
-                    wrong[f"{name} {dialog.get_attribute('id')} {scheme}"] = found
+                if result := reader.judged():
+                    wrong[f"{name} {dialog.get_attribute('id')} {scheme}"] = result
                 dialog.evaluate("(one) => one.close()")
     assert wrong == {}
 

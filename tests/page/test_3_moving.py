@@ -1,4 +1,4 @@
-"""The page stays true: after a drop, without polling, with ten thousand documents, when many move at once."""
+"""The web UI stays true: after a drop, without polling, with ten thousand documents, when many move."""
 
 import contextlib
 
@@ -26,7 +26,7 @@ WATCH = """() => {
 @pytest.fixture(scope="module")
 def crowded(stand):
     """A collection of ten thousand, and the database that it is in."""
-    with contextlib.closing(open_database(stand.premises.database_url)) as db:
+    with contextlib.closing(open_database(stand.install.database_url)) as db:
         from tests.page.browser_user import Api  # noqa: PLC0415 - the fixture `api` lives for one test
 
         Api(stand.address).collection("crowd")
@@ -47,7 +47,7 @@ def shown(page):
 
 def told(api, collection):
     """The same, as the API says it."""
-    dash = lambda number: "–" if number is None else f"{number:,}"  # noqa: RUF001 - as the page writes nothing
+    dash = lambda number: "–" if number is None else f"{number:,}"  # noqa: RUF001 - as the web UI writes nothing
     return {
         one["id"]: {
             "status": one["index_status"],
@@ -68,16 +68,16 @@ def numbers(page, *names):
 
 
 def summed(page):
-    """What the page says of the whole collection."""
+    """What the web UI says of the whole collection."""
     return numbers(page, "documents", "chunks", "success", "failed", "indexing", "queued", "not_indexed")
 
 
 def totals(api, collection):
     """The same, added up from the API's documents."""
-    found = api.get(f"collections/{collection}/documents?limit=500")["documents"]
+    response = api.get(f"collections/{collection}/documents?limit=500")["documents"]
     states = ("success", "failed", "indexing", "queued", "not_indexed")
-    counted = {state: sum(one["index_status"] == state for one in found) for state in states}
-    counted |= {"documents": len(found), "chunks": sum(one["chunks"] or 0 for one in found)}
+    counted = {state: sum(one["index_status"] == state for one in response) for state in states}
+    counted |= {"documents": len(response), "chunks": sum(one["chunks"] or 0 for one in response)}
     return {name: f"{number:,}" for name, number in counted.items()}
 
 
@@ -99,7 +99,7 @@ def billed(api):
 
 
 def test_after_the_stream_drops_and_returns_every_number_is_the_apis(reader, look, api, stand):
-    """The API is stopped, documents become ready meanwhile; the page catches up by itself."""
+    """The API is stopped, documents become ready meanwhile; the web UI catches up by itself."""
     api.collection("dropping")
     stand.meter.hold()
     names = [api.text("dropping", f"Paper {n}", f"Paper {n} waits for the provider.") for n in range(4)]
@@ -130,10 +130,10 @@ def test_after_the_stream_drops_and_returns_every_number_is_the_apis(reader, loo
 @pytest.fixture
 def still(sqlite_url, tmp_path):
     """An API without a worker: nothing happens there."""
-    made = ApiInstall(sqlite_url, tmp_path / "data")
-    made.client.collection("quiet")
-    yield made
-    made.close()
+    install = ApiInstall(sqlite_url, tmp_path / "data")
+    install.client.collection("quiet")
+    yield install
+    install.close()
 
 
 def test_while_the_stream_is_up_nothing_is_asked_for_that_has_not_changed(still, look):

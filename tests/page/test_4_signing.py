@@ -50,9 +50,9 @@ def test_a_key_opens_the_page_for_some_hours(install):
 @pytest.fixture
 def keyed(sqlite_url, tmp_path):
     """An installation for a browser, where keys are on."""
-    made = ApiInstall(sqlite_url, tmp_path / "keyed")
-    yield made
-    made.close()
+    install = ApiInstall(sqlite_url, tmp_path / "keyed")
+    yield install
+    install.close()
 
 
 def test_somebody_signs_in_and_out_by_hand(keyed, look):
@@ -162,8 +162,8 @@ def test_every_page_says_what_it_may_load(install):
     assert "unsafe" not in policy
     assert not re.search(r"<style|\sstyle=|<script(?! type=\"module\" src=)|\son[a-z]+=", text)
     style = re.search(r'href="(/static/[^"]+\.css)"', text)[1]
-    status, kept, _ = ask(install, "GET", style)
-    assert (status, kept["cache-control"]) == (200, "public, max-age=31536000, immutable")
+    status, saved, _ = ask(install, "GET", style)
+    assert (status, saved["cache-control"]) == (200, "public, max-age=31536000, immutable")
     assert ask(install, "GET", "/static/x/..%2fparts.py")[0] == 404
 
 

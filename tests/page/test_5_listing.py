@@ -11,30 +11,30 @@ TITLES = ["Ropes", "anchors", "Ebb", "100 % sure", "Quay_1"]
 
 @pytest.fixture
 def client(install):
-    made = install.client
+    created = install.client
     for title in TITLES[:4]:
-        made.text(f"All about {title}.", title=title)
+        created.text(f"All about {title}.", title=title)
     install.work()
-    made.text("Nobody has read this yet.", title=TITLES[4])
-    return made
+    created.text("Nobody has read this yet.", title=TITLES[4])
+    return created
 
 
 def walked(client, query):
     """The titles of a list that is read two at a time."""
-    found, cursor = [], ""
+    result, cursor = [], ""
     while True:
         said = client.get(f"collections/shelf/documents?limit=2{query}{cursor}")
         assert said.status == 200, said.raw
-        found += [one["title"] for one in said.json["documents"]]
+        result += [one["title"] for one in said.json["documents"]]
         if said.json["next"] is None:
-            return found
+            return result
         cursor = f"&cursor={said.json['next']}"
 
 
 def test_every_order_gives_every_document_once(client):
     """Each way round, across pages; ties are broken by the id."""
-    for sort in ("id", "title", "status", "updated", "pages", "cost"):
-        ways = [f"&sort={sort}"] + ([f"&sort=-{sort}"] if sort != "id" else [])
+    for type_name in ("id", "title", "status", "updated", "pages", "cost"):
+        ways = [f"&sort={type_name}"] + ([f"&sort=-{type_name}"] if type_name != "id" else [])
         for way in ways:
             assert sorted(walked(client, way)) == sorted(TITLES), way
     assert walked(client, "&sort=title") == ["100 % sure", "anchors", "Ebb", "Quay_1", "Ropes"]
@@ -59,8 +59,8 @@ def test_a_cursor_of_another_list_is_refused(client):
     """As a bad request, whatever is in it."""
     wrong = ("", "%00", "x" * 300, "WyJ0aXRsZSIsIDEsICJhIl0", "WyJwYWdlcyIsIE5hTiwgImEiXQ", "W10", "bnVsbA")
     for cursor in wrong:
-        for sort in ("title", "pages", "-cost"):
-            said = client.get(f"collections/shelf/documents?sort={sort}&cursor={cursor}")
+        for type_name in ("title", "pages", "-cost"):
+            said = client.get(f"collections/shelf/documents?sort={type_name}&cursor={cursor}")
             assert (said.status, said.code) == (400, "bad_cursor"), cursor
     with pytest.raises(BadRequestError):
         position_of(SortKey.ID, "a b")

@@ -12,15 +12,15 @@ from holdfast.store.protocol.workers import Worker, WorkerState
 
 @pytest.fixture
 def db(database_url):
-    made = open_database(database_url)
-    yield made
-    made.close()
+    created = open_database(database_url)
+    yield created
+    created.close()
 
 
 def looks(watch):
     """What is told of the workers by as many looks as it takes."""
-    found = [one for _ in range(CREW_EVERY) for one in watch.look(["anna"], None)]
-    return [one.states for one in found if isinstance(one, Crew)]
+    items = [one for _ in range(CREW_EVERY) for one in watch.look(["anna"], None)]
+    return [one.states for one in items if isinstance(one, Crew)]
 
 
 def test_a_worker_that_comes_and_is_lost_is_told_of_once(db):

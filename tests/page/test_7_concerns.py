@@ -32,14 +32,14 @@ def test_a_lease_that_nobody_takes_is_told_with_its_document(install, seen):
     assert "lease" not in working
     late = update(tasks).values(lease_until=tasks.c.lease_until - 160.0)
     install.runtime.db.write("late", lambda tx: tx.execute(late))
-    told = seen("/operations")
-    assert "1 task lost its worker and no other worker has taken over. Start a worker" in told
-    assert re.search(r"Anchors somebody interactive 1 0 expired \d\.\d min ago", told)
-    told = seen(f"/documents/{document['id']}")
+    output = seen("/operations")
+    assert "1 task lost its worker and no other worker has taken over. Start a worker" in output
+    assert re.search(r"Anchors somebody interactive 1 0 expired \d\.\d min ago", output)
+    output = seen(f"/documents/{document['id']}")
     assert re.search(
-        r"Why is it waiting\? somebody stopped responding more than \d\.\d min ago, and no worker", told
+        r"Why is it waiting\? somebody stopped responding more than \d\.\d min ago, and no worker", output
     )
-    assert "somebody (lease expired)" in told.partition("Technical details")[2]
+    assert "somebody (lease expired)" in output.partition("Technical details")[2]
     install.worker.engine.run_until_idle(patience=30.0)
     assert "Needs attention" not in seen("/operations")
     assert "Ready. Version 1 is searchable." in seen(f"/documents/{document['id']}")
@@ -48,9 +48,9 @@ def test_a_lease_that_nobody_takes_is_told_with_its_document(install, seen):
 def test_a_budget_is_told_when_it_is_used_up_and_not_before(install, seen):
     """A removed one is not told of any more."""
     install.client.collection()
-    for hard, told in ((5, False), (0, True), (None, False)):
+    for hard, output in ((5, False), (0, True), (None, False)):
         assert install.client.put("budgets", {"scope": "collection:shelf", "hard": hard}).status == 200
-        assert ("The budget for collection shelf is used up. Raise it" in seen("/operations")) is told
+        assert ("The budget for collection shelf is used up. Raise it" in seen("/operations")) is output
 
 
 def test_events_that_did_not_arrive_are_told(install, seen):
@@ -59,12 +59,14 @@ def test_events_that_did_not_arrive_are_told(install, seen):
     client.collection()
     with Receiver() as receiver:
         receiver.script = [410]
-        made = client.post("collections/shelf/actions", {"sort": "webhook", "params": {"url": receiver.url}})
-        client.post(f"collections/shelf/actions/{made.json['action']['id']}/test")
+        response = client.post(
+            "collections/shelf/actions", {"sort": "webhook", "params": {"url": receiver.url}}
+        )
+        client.post(f"collections/shelf/actions/{response.json['action']['id']}/test")
         install.work()
-    told = seen("/operations")
-    assert "1 webhook delivery failed permanently: the URL returned status 410. Fix the receiver" in told
-    assert re.search(r"webhook\.test .* Failed HTTP 410 Send again", told)
+    output = seen("/operations")
+    assert "1 webhook delivery failed permanently: the URL returned status 410. Fix the receiver" in output
+    assert re.search(r"webhook\.test .* Failed HTTP 410 Send again", output)
 
 
 def test_the_same_refusal_many_times_is_one_line(install, seen):
@@ -73,6 +75,6 @@ def test_the_same_refusal_many_times_is_one_line(install, seen):
     for _ in range(3):
         assert install.client.post(f"documents/{document['id']}/index", {}).status == 409
     for path in ("/", "/operations", f"/documents/{document['id']}"):
-        told = seen(path)
-        assert told.lower().count("rejected as a duplicate") == 1
-        assert "3\N{MULTIPLICATION SIGN}" in told
+        output = seen(path)
+        assert output.lower().count("rejected as a duplicate") == 1
+        assert "3\N{MULTIPLICATION SIGN}" in output

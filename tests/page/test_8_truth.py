@@ -1,4 +1,4 @@
-"""What the page says is so: also when the server hangs, a worker dies or a webhook fails."""
+"""What the web UI says is so: also when the server hangs, a worker dies or a webhook fails."""
 
 import re
 import signal
@@ -17,10 +17,10 @@ SOON = 22_000
 @pytest.fixture
 def quiet(sqlite_url, tmp_path):
     """An API whose worker works when it is told to."""
-    made = ApiInstall(sqlite_url, tmp_path / "data", webhook_private=True)
-    made.client.collection("shelf")
-    yield made
-    made.close()
+    install = ApiInstall(sqlite_url, tmp_path / "data", webhook_private=True)
+    install.client.collection("shelf")
+    yield install
+    install.close()
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def watcher(quiet, look):
 
 
 def test_a_server_that_hangs_is_not_live(reader, stand):
-    """The connection is open and silent: the page says so, with the time of the last news, and recovers."""
+    """The connection is open and silent: the web UI says so, with the time of the last news, and recovers."""
     page = reader.open("/operations")
     stand.api.tell(signal.SIGSTOP)
     try:
@@ -101,9 +101,9 @@ def test_webhooks_that_fail_need_attention_before_they_are_given_up(quiet, watch
         assert len(receiver.came) == 6
     page = watcher.open("/operations")
     assert watcher.text("#concerns") == "Needs attention"
-    told = watcher.text("#concerns + ul")
-    assert "6 webhook deliveries are failing" in told
-    assert "503" in told
+    output = watcher.text("#concerns + ul")
+    assert "6 webhook deliveries are failing" in output
+    assert "503" in output
     assert "All good" not in watcher.text("#main")
     watcher.open("/")
     page.click("text=1 thing needs attention")

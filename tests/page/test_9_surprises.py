@@ -26,7 +26,7 @@ def test_two_quick_clicks_create_one_collection(reader, api):
 
 
 def test_what_was_deleted_in_another_window_is_told(reader, api):
-    """A document and a collection: the page does not go on showing them as if they were there."""
+    """A document and a collection: the web UI does not go on showing them as if they were there."""
     api.collection("gone")
     name = api.text("gone", "Short-lived", "Anchors hold.")
     until(lambda: api.document(name)["ready"], 30, "it is not indexed")

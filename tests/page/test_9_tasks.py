@@ -13,7 +13,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40
 
 
 def drop(page, *paths):
-    """Files and folders of the disk are dropped on the page, as by hand."""
+    """Files and folders of the disk are dropped on the web UI, as by hand."""
     session = page.context.new_cdp_session(page)
     box = page.locator("#drop").bounding_box()
     carried = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
@@ -114,7 +114,7 @@ def test_forty_uploads_leave_the_list_in_sight_and_can_be_cancelled(reader, api,
 
 
 def test_an_upload_that_fails_shows_no_full_bar_and_is_sent_again(reader, api, stand):
-    """The API is away: each row says so; one click sends it again when the API is back."""
+    """The API is down: each row says so; one click sends it again when the API is back."""
     api.collection("cut")
     page = reader.open("/collections/cut")
     stand.api.tell()
@@ -169,11 +169,11 @@ def test_an_unknown_address_is_a_page_for_people_and_json_for_programs(install, 
 @pytest.fixture
 def shelves(sqlite_url, tmp_path):
     """An installation with some hundred documents that are queued."""
-    made = ApiInstall(sqlite_url, tmp_path / "data")
+    install = ApiInstall(sqlite_url, tmp_path / "data")
     for number in range(230):
-        made.client.text(f"Text number {number}.", title=f"Paper {number:03}")
-    yield made
-    made.close()
+        install.client.text(f"Text number {number}.", title=f"Paper {number:03}")
+    yield install
+    install.close()
 
 
 def test_back_leads_to_the_place_in_the_list(shelves, look):
@@ -185,19 +185,19 @@ def test_back_leads_to_the_place_in_the_list(shelves, look):
         page.evaluate("() => document.querySelector('.more').scrollIntoView()")
         page.wait_for_function("(n) => document.querySelectorAll('li.doc').length > n", arg=before)
     page.locator(link).scroll_into_view_if_needed()
-    place = top(page, link)
+    position = top(page, link)
     page.click(link)
     page.wait_for_selector(".why")
     page.go_back()
     page.wait_for_selector(link)
-    until(lambda: abs(top(page, link) - place) < 4, 15, "it is elsewhere")
+    until(lambda: abs(top(page, link) - position) < 4, 15, "it is elsewhere")
     assert page.input_value("#sort") == "title"
     page.click(link)
     page.wait_for_selector(".why")
     page.click(".crumbs >> text=shelf")
     page.wait_for_selector(link)
     assert re.search(r"status=queued&sort=title$", page.url)
-    until(lambda: abs(top(page, link) - place) < 4, 15, "it is elsewhere")
+    until(lambda: abs(top(page, link) - position) < 4, 15, "it is elsewhere")
 
 
 def test_a_webhook_to_a_forbidden_address_is_refused_when_it_is_added(sqlite_url, tmp_path, look):

@@ -11,10 +11,10 @@ ROWS = [("10", True, "Harbour rules"), ("11", False, "Tide tables")]
 @pytest.fixture
 def imported(sqlite_url, tmp_path):
     """An installation with documents of `import-documents`, and nothing else."""
-    made = ApiInstall(sqlite_url, tmp_path / "data")
-    imports.import_documents(made.runtime.db, ROWS, tenant="default", collection="old")
-    yield made
-    made.close()
+    install = ApiInstall(sqlite_url, tmp_path / "data")
+    imports.import_documents(install.runtime.db, ROWS, tenant="default", collection="old")
+    yield install
+    install.close()
 
 
 def chosen(page, selector, name, content):
@@ -53,7 +53,7 @@ def test_each_filter_lists_as_many_as_it_counts(imported, look):
 
 
 def test_an_imported_document_is_explained_and_indexed_from_its_page(imported, look):
-    """The page says what is missing; with its file the document is ready, has a picture and is found."""
+    """The web UI says what is missing; with its file the document is ready, has a picture and is found."""
     reader = look(f"http://127.0.0.1:{imported.port}")
     page = reader.open("/documents/10")
     assert "It has no content here yet, so search cannot find it." in reader.text(".why")

@@ -12,11 +12,11 @@ MODEL = "nobody-knows"
 def odd(sqlite_url, tmp_path):
     """An installation whose language model has no price, with one document that is ready."""
     with Meter(honour_keys=True) as meter:
-        asked = {"llm_provider": "openai", "llm_base_url": meter.base_url, "llm_api_key": "test"}
-        made = ApiInstall(sqlite_url, tmp_path / "data", **asked, llm_model=MODEL)
-        made.client.indexed("Anchors hold in mud.", title="Anchors")
-        yield made
-        made.close()
+        requested = {"llm_provider": "openai", "llm_base_url": meter.base_url, "llm_api_key": "test"}
+        install = ApiInstall(sqlite_url, tmp_path / "data", **requested, llm_model=MODEL)
+        install.client.indexed("Anchors hold in mud.", title="Anchors")
+        yield install
+        install.close()
 
 
 def test_the_actions_page_says_unpriced(odd, look):
@@ -44,6 +44,6 @@ def test_jobs_and_runs_say_unpriced(odd, look):
     assert "unpriced" in reader.text(f"#b-{job} .w")
     page.click("text=New job")
     assert f"{MODEL} is unpriced" in reader.text("#new-job")
-    for path, place in ((f"/jobs/{job}", ".tiles"), (f"/runs/{job}", ".head")):
+    for path, position in ((f"/jobs/{job}", ".tiles"), (f"/runs/{job}", ".head")):
         reader.open(path)
-        assert "unpriced" in reader.text(place)
+        assert "unpriced" in reader.text(position)

@@ -79,12 +79,12 @@ def cut(work: Any) -> list[Slice]:
 
 def read_aloud(work: Any) -> dict[str, int]:
     """Each word is paid for by itself and staged with the length of its vector."""
-    wanted = words(work)
-    for number, word in enumerate(wanted):
+    expected = words(work)
+    for number, word in enumerate(expected):
         vector = work.pay([call(word)])[0]
         work.stage([Chunk(number, f"{work.claim.generation}:{word}:{len(vector)}")])
-        work.progress(number + 1, len(wanted), unit="words")
-    return {"words": len(wanted)}
+        work.progress(number + 1, len(expected), unit="words")
+    return {"words": len(expected)}
 
 
 def sum_up(work: Any) -> list[Slice]:
@@ -118,9 +118,9 @@ def engine(part: Part, provider: Any, **parts: Any) -> Engine:
     """An engine with the kinds of these stories."""
     db = open_database(part.url, pool_size=4)
     leases = RedisLeases(part.redis_url, part.terms) if part.redis_url else SqlLeases(db, part.terms)
-    given = {"kinds": KINDS, "policy": part.policy, "rules": part.rules, "owner": part.owner} | parts
+    values = {"kinds": KINDS, "policy": part.policy, "rules": part.rules, "owner": part.owner} | parts
     return Engine(
-        db, EngineDependencies(providers={"meter": provider}, leases=leases, **{"prices": PRICES} | given)
+        db, EngineDependencies(providers={"meter": provider}, leases=leases, **{"prices": PRICES} | values)
     )
 
 

@@ -167,8 +167,8 @@ class Arena:
 
     def try_claim(self, ttl: float = 60.0, owner: str = "worker", **fields: Any) -> Claim | None:
         """The best due task, or None."""
-        wanted = {"lanes": list(Lane), "pipelines": [""], "token": self.db.token()} | fields
-        return claims.claim_best(self.db, owner=owner, ttl=ttl, **wanted)
+        expected = {"lanes": list(Lane), "pipelines": [""], "token": self.db.token()} | fields
+        return claims.claim_best(self.db, owner=owner, ttl=ttl, **expected)
 
     def claim(self, ttl: float = 60.0, owner: str = "worker", **fields: Any) -> Claim:
         """The best due task; there must be one."""
@@ -208,15 +208,15 @@ class Arena:
 
     def head(self, subject: str = SUBJECT, kind: str = "index", tenant: str = "default") -> Head:
         """The head as it stands."""
-        found = reads.head(self.db, tenant, kind, subject)
-        assert found is not None
-        return found
+        result = reads.head(self.db, tenant, kind, subject)
+        assert result is not None
+        return result
 
     def status(self, run_id: str | None) -> str:
         """The status of a run."""
-        found = reads.run(self.db, run_id or "")
-        assert found is not None
-        return found.run.status.value
+        result = reads.run(self.db, run_id or "")
+        assert result is not None
+        return result.run.status.value
 
     def texts(self, subject: str = SUBJECT) -> list[str]:
         """What a reader sees of the subject."""

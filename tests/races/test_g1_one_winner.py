@@ -63,8 +63,8 @@ def test_the_same_changed_content_twice_at_once_supersedes_once(arena):
     """Compared with what was last requested: the second request for B is a duplicate of the first."""
     arena.ask("a")
     answers = arena.race(lambda: arena.ask("b"), lambda: arena.ask("b"))
-    found = sorted(one.disposition.value for one in answers)
-    assert found == ["duplicate", "superseding"]
+    items = sorted(one.disposition.value for one in answers)
+    assert items == ["duplicate", "superseding"]
     assert arena.head().generation == 2
 
 
@@ -102,8 +102,8 @@ def test_of_two_who_would_take_over_a_stuck_run_one_does(arena):
     arena.set("runs", {"queued_at": 1.0, "started_at": 1.0}, id=claim.run_id)
     arena.set("turns", {"last_served": 1.0})
     answers = arena.race(*[lambda: arena.ask("a", patience=STUCK)] * 4)
-    found = sorted(one.disposition.value for one in answers)
-    assert found == ["duplicate"] * 3 + ["takeover"]
+    items = sorted(one.disposition.value for one in answers)
+    assert items == ["duplicate"] * 3 + ["takeover"]
     assert arena.head().generation == 2
     assert isinstance(tasks.finish(arena.db, claim, spent=Spent()), Fenced)
 

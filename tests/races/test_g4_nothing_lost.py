@@ -46,8 +46,8 @@ IN_FLIGHT = [
 @contextmanager
 def worker(arena, meter, **fields):
     """An engine of this process, working for the meter."""
-    given = {"url": arena.url, "base_url": meter.base_url, "keyed": meter.honour_keys, "owner": "survivor"}
-    part = actor.Part(**given | fields)
+    values = {"url": arena.url, "base_url": meter.base_url, "keyed": meter.honour_keys, "owner": "survivor"}
+    part = actor.Part(**values | fields)
     with closing(actor.client(part)) as provider:
         engine = actor.engine(part, provider)
         try:

@@ -105,8 +105,8 @@ def test_a_request_for_a_generation_that_is_gone_is_refused(arena):
     """If-Match of two who edit at once: the second one learns that the first was there."""
     arena.ask("a")
     answers = arena.race(*[lambda n=n: arena.ask(f"b{n}", expect_generation=1) for n in range(4)])
-    found = sorted(one.disposition.value for one in answers)
-    assert found == ["refused"] * 3 + ["superseding"]
+    items = sorted(one.disposition.value for one in answers)
+    assert items == ["refused"] * 3 + ["superseding"]
     assert {one.reason for one in answers if not one.created} == {"generation_mismatch"}
 
 
@@ -136,9 +136,9 @@ def test_deliveries_that_must_not_run_say_why(arena):
     tasks.finish(arena.db, done, spent=Spent())
     stopped = arena.taken("a", "document:3")
     requests.cancel(arena.db, stopped.head_id)
-    found = [deliver(arena, claim).reason for claim in (gone, done, stopped)]
-    assert found == [Skip.STALE_GENERATION, Skip.FINISHED, Skip.CANCELLED]
-    assert [reason for verb, reason in arena.verbs() if verb == "skip"] == [reason.value for reason in found]
+    items = [deliver(arena, claim).reason for claim in (gone, done, stopped)]
+    assert items == [Skip.STALE_GENERATION, Skip.FINISHED, Skip.CANCELLED]
+    assert [reason for verb, reason in arena.verbs() if verb == "skip"] == [reason.value for reason in items]
 
 
 def test_of_two_deliveries_of_one_task_at_once_one_runs(arena):

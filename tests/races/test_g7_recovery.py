@@ -198,8 +198,8 @@ def test_the_sweep_takes_only_what_ran_out(arena):
     dead, live = arena.taken(subject="document:1"), arena.taken(subject="document:2")
     arena.run_out(dead)
     assert duties.expire(arena.db, cap=9) == {"bulk": 1}
-    found = {row.id: (row.state, row.epoch) for row in arena.rows("tasks")}
-    assert found == {dead.task_id: ("queued", 2), live.task_id: ("running", 1)}
+    result = {row.id: (row.state, row.epoch) for row in arena.rows("tasks")}
+    assert result == {dead.task_id: ("queued", 2), live.task_id: ("running", 1)}
 
 
 def test_a_claimer_that_stands_still_does_not_hide_the_work_of_other_tenants(pg_arena):
@@ -225,8 +225,8 @@ def test_of_two_sweepers_at_once_one_takes_the_task_and_counts_one_loss(arena):
     """The second finds nothing: the epoch rises once, the loss is counted once."""
     claim = arena.taken()
     arena.run_out(claim)
-    found = arena.race(*[lambda: duties.expire(arena.db, cap=9)] * 3)
-    assert sorted(sum(one.values()) for one in found) == [0, 0, 1]
+    result = arena.race(*[lambda: duties.expire(arena.db, cap=9)] * 3)
+    assert sorted(sum(one.values()) for one in result) == [0, 0, 1]
     [task] = arena.rows("tasks")
     assert (task.epoch, task.losses) == (2, 1)
 
@@ -257,9 +257,9 @@ def test_poison_ends_as_abandoned_and_the_old_generation_answers(arena):
 def test_a_holder_that_only_waited_for_anothers_order_counts_for_nothing(arena):
     """It held the task, waited and was lost: that says nothing, neither by lease nor by its parent's word."""
     claim = arena.taken()
-    for told in (False, True, False):
+    for output in (False, True, False):
         claims.note_wait(arena.db, claim, waits=True)
-        if told:
+        if output:
             losses.lose(arena.db, claim.task_id, claim.epoch, loss=Loss.PROCESS_DIED, caps=decide.Caps(1, 1))
         else:
             arena.run_out(claim)
@@ -275,8 +275,8 @@ def test_a_death_that_is_told_late_takes_nothing_from_the_next_holder(arena):
     """The parent could not reach the database for a while; its word names the epoch that it speaks of."""
     claim = arena.taken()
     heir = arena.take_over(claim)
-    told = {"loss": Loss.PROCESS_DIED, "caps": decide.Caps(1, 1)}
-    assert losses.lose(arena.db, claim.task_id, claim.epoch, **told) == {}
+    output = {"loss": Loss.PROCESS_DIED, "caps": decide.Caps(1, 1)}
+    assert losses.lose(arena.db, claim.task_id, claim.epoch, **output) == {}
     assert claims.renew(arena.db, heir, 60.0)
     assert arena.status(heir.run_id) == "running"
 
@@ -285,12 +285,12 @@ def test_of_a_parent_and_a_sweeper_that_see_a_death_at_once_one_counts_it(arena)
     """The epoch rises once, whoever is first."""
     claim = arena.taken()
     arena.run_out(claim)
-    told = {"loss": Loss.PROCESS_DIED, "caps": decide.Caps()}
-    found = arena.race(
-        lambda: losses.lose(arena.db, claim.task_id, claim.epoch, **told),
+    output = {"loss": Loss.PROCESS_DIED, "caps": decide.Caps()}
+    result = arena.race(
+        lambda: losses.lose(arena.db, claim.task_id, claim.epoch, **output),
         lambda: duties.expire(arena.db, cap=9),
     )
-    assert sorted(sum(one.values()) for one in found) == [0, 1]
+    assert sorted(sum(one.values()) for one in result) == [0, 1]
     [task] = arena.rows("tasks")
     assert (task.epoch, task.attempts + task.losses) == (2, 1)
 
@@ -311,15 +311,15 @@ def test_a_renewal_that_meets_the_end_of_its_task_is_no_lost_lease(arena, keyed_
     """It was refused because the task is done: nobody is told of a lost lease, and nothing is lost."""
     arena.ask(pipeline="index@1", options={"words": ["one"]})
     part = actor.Part(arena.url, keyed_meter.base_url)
-    told = []
+    items = []
     with closing(actor.client(part)) as provider:
-        engine = actor.engine(part, provider, tell=told.append)
+        engine = actor.engine(part, provider, tell=items.append)
         worker = arena.start(engine.work_off, stop_at="finish.committed").stands()
         engine.watchdog.beat()
         [done] = worker.result()
         engine.db.close()
     assert done.ending == "published"
-    assert [one for one in told if isinstance(one, events.Renewed) and not one.granted] == []
+    assert [one for one in items if isinstance(one, events.Renewed) and not one.granted] == []
 
 
 def test_draining_settles_what_is_in_flight_and_hands_over_without_paying_twice(arena, unkeyed_meter):

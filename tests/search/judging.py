@@ -14,19 +14,19 @@ def passages() -> dict[str, str]:
 
 def by_topic() -> dict[str, dict[str, str]]:
     """The passages of each topic; the topic is a document, its passages are the chunks."""
-    found: dict[str, dict[str, str]] = {}
+    result: dict[str, dict[str, str]] = {}
     for name, passage in passages().items():
-        found.setdefault(name[:-2], {})[name] = passage
-    return found
+        result.setdefault(name[:-2], {})[name] = passage
+    return result
 
 
 def queries() -> dict[str, dict[str, int]]:
     """Each query with its relevant passages, graded 3 (answers it) to 1 (touches it)."""
-    found = {}
+    result = {}
     for line in (HERE / "queries.tsv").read_text(encoding="utf-8").splitlines():
         query, judged = line.split("\t")
-        found[query] = {name: int(grade) for name, grade in (one.split(":") for one in judged.split())}
-    return found
+        result[query] = {name: int(grade) for name, grade in (one.split(":") for one in judged.split())}
+    return result
 
 
 def ndcg(ranking: Sequence[str], judged: dict[str, int], depth: int = 10) -> float:
@@ -37,9 +37,9 @@ def ndcg(ranking: Sequence[str], judged: dict[str, int], depth: int = 10) -> flo
 
 
 def _discounted(gains: Sequence[int]) -> float:
-    return sum((2**gain - 1) / math.log2(place + 2) for place, gain in enumerate(gains))
+    return sum((2**gain - 1) / math.log2(position + 2) for position, gain in enumerate(gains))
 
 
 def mean_ndcg(rank: Callable[[str], Sequence[str]]) -> float:
-    asked = queries()
-    return sum(ndcg(rank(query), judged) for query, judged in asked.items()) / len(asked)
+    requested = queries()
+    return sum(ndcg(rank(query), judged) for query, judged in requested.items()) / len(requested)

@@ -63,15 +63,15 @@ class Shelf:
         model: str = "m",
         provider: str = "p",
     ) -> list[Chunk]:
-        made = []
+        items = []
         for at, text in enumerate(texts):
             key = hashlib.blake2b(f"{provider}\n{model}\n{text}".encode(), digest_size=16).hexdigest()
             if embed is not None:
                 self._pay(key, vectors.encode(embed(text)), model, provider)
             page = 1 + at // 2
-            made.append(Chunk(at, text, page, key if embed else None, words=tokenizer.joined(text)))
-        assert fenced.stage(self.db, claim, made) == Landed()
-        return made
+            items.append(Chunk(at, text, page, key if embed else None, words=tokenizer.joined(text)))
+        assert fenced.stage(self.db, claim, items) == Landed()
+        return items
 
     def finish(self, claim: Claim, staged: Sequence[Chunk]) -> None:
         counted = statistics.encode([chunk.words for chunk in staged])

@@ -74,10 +74,10 @@ def test_rare_terms_are_taken_alone_and_common_ones_together(frequencies, rare, 
 def test_the_expected_share_is_that_of_independent_terms():
     """Compared with adding up every case."""
     shares = [0.1, 0.5, 0.9, 0.3]
-    found = keyword._at_least(shares)
+    result = keyword._at_least(shares)
     for least in range(5):
         total = 0.0
         for size in range(least, 5):
             for chosen in combinations(range(4), size):
                 total += float(np.prod([p if n in chosen else 1 - p for n, p in enumerate(shares)]))
-        assert math.isclose(found[least], total)
+        assert math.isclose(result[least], total)

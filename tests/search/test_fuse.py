@@ -7,7 +7,7 @@ from holdfast.vectors.base import Ranked
 
 
 def ranking(*ids, trust=1.0):
-    return [Ranked(number, 10.0 - place, trust) for place, number in enumerate(ids)]
+    return [Ranked(number, 10.0 - position, trust) for position, number in enumerate(ids)]
 
 
 def order(legs, k=10):
@@ -83,7 +83,7 @@ def plainly(legs, k):
 def test_the_order_is_that_of_all_chunks_whatever_is_asked_for():
     """Scores that are equal, nearly equal and apart; few and many hits."""
     numbers = random.Random(11)
-    for turn in range(200):
+    for step in range(200):
         steps = numbers.choice([2, 5, 1000])
         legs = {}
         for leg in WEIGHTS:
@@ -92,4 +92,4 @@ def test_the_order_is_that_of_all_chunks_whatever_is_asked_for():
             near = [score + numbers.choice([0.0, 1e-10, 1e-9]) for score in scores]
             legs[leg] = [Ranked(*one, numbers.choice([1.0, 0.5])) for one in zip(ids, near, strict=True)]
         k = numbers.choice([1, 5, 10, 400])
-        assert [(one.chunk_id, one.score) for one in fuse(legs, k)] == plainly(legs, k), turn
+        assert [(one.chunk_id, one.score) for one in fuse(legs, k)] == plainly(legs, k), step

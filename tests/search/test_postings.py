@@ -33,8 +33,8 @@ def said(documents, first=0, gone=()):
 
 
 def check(block, expected):
-    found = {name: block.of(number) for name, number in zip(NAMES, NUMBERS, strict=True)}
-    for name, (rows, times) in found.items():
+    result = {name: block.of(number) for name, number in zip(NAMES, NUMBERS, strict=True)}
+    for name, (rows, times) in result.items():
         assert dict(zip(block.ids[rows].tolist(), times.tolist(), strict=True)) == {
             chunk: words[name] for chunk, words in expected.items() if name in words
         }

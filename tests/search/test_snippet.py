@@ -55,6 +55,6 @@ def test_a_snippet_is_always_a_piece_of_its_text_with_marks_inside(text, width):
     weights = dict.fromkeys(tokenizer.analyse(text)[::2], 1.0)
     cut = snippet.cut(text, weights, width)
     assert text[cut.start : cut.start + len(cut.text)] == cut.text
-    ends = [0, *(place for mark in cut.marks for place in mark), len(cut.text)]
+    ends = [0, *(position for mark in cut.marks for position in mark), len(cut.text)]
     assert ends == sorted(ends)
     assert all(start < end for start, end in cut.marks)

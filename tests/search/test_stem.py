@@ -87,7 +87,7 @@ def test_the_first_letters_of_a_stem_are_those_of_the_word_where_it_is_said_so()
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=30))
 def test_a_stem_is_never_empty_and_hardly_longer(word):
     """Whatever letters come, something is left, in small letters."""
-    found = stem(word)
-    assert found.isalpha()
-    assert found.islower()
-    assert len(found) <= len(word) + 2
+    result = stem(word)
+    assert result.isalpha()
+    assert result.islower()
+    assert len(result) <= len(word) + 2

@@ -47,8 +47,8 @@ def test_after_any_changes_the_nearest_are_those_of_all_that_is_left(steps, seed
         if again:
             held |= dict(zip(ids, rows, strict=True))
         assert len(current) == len(held)
-        found = [one.chunk_id for one in current.nearest(vectors.normalised(query), 5)]
-        assert found == by_hand(held, query, 5)
+        items = [one.chunk_id for one in current.nearest(vectors.normalised(query), 5)]
+        assert items == by_hand(held, query, 5)
         assert before.nearest(vectors.normalised(query), 5) == state
 
 
@@ -62,10 +62,10 @@ def test_a_filter_leaves_only_the_heads_asked_for(monkeypatch):
         blocks.append(block)
     whole = Matrix().changed((), [matrix._merged(blocks)])
     query = np.ones(8, dtype=np.float32)
-    for wanted in ([1], [0, 1, 2, 3], [7], []):
-        rows = {number: row for number, row in held.items() if number // 1000 in wanted}
-        found = [one.chunk_id for one in whole.nearest(vectors.normalised(query), 10, wanted)]
-        assert found == by_hand(rows, query, 10)
+    for expected in ([1], [0, 1, 2, 3], [7], []):
+        rows = {number: row for number, row in held.items() if number // 1000 in expected}
+        items = [one.chunk_id for one in whole.nearest(vectors.normalised(query), 10, expected)]
+        assert items == by_hand(rows, query, 10)
 
 
 def test_small_blocks_are_merged_and_half_empty_ones_rewritten():
@@ -84,8 +84,8 @@ def test_equal_vectors_come_in_the_order_of_their_ids():
     """The same query gives the same list, however the blocks lie."""
     one = matrix.block([5, 3], [1, 1], [vectors.encode([1, 0])] * 2)
     two = matrix.block([4, 1], [2, 2], [vectors.encode([2, 0])] * 2)
-    found = Matrix().changed((), [one, two]).nearest(np.array([1, 0], dtype=np.float32), 3)
-    assert [each.chunk_id for each in found] == [1, 3, 4]
+    result = Matrix().changed((), [one, two]).nearest(np.array([1, 0], dtype=np.float32), 3)
+    assert [each.chunk_id for each in result] == [1, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -113,33 +113,33 @@ class Thing:
 
 def test_the_least_recently_used_collections_go_when_the_budget_is_full():
     """What is asked for stays, and the last one is kept whatever its size."""
-    kept = SnapshotCache(25)
+    saved = SnapshotCache(25)
     for name in ("a", "b", "a", "c"):
-        kept.at(("t", name), 1, lambda old: old or Thing(1))
+        saved.at(("t", name), 1, lambda old: old or Thing(1))
     made = []
     for name in ("a", "c", "b"):
-        kept.at(("t", name), 1, lambda old, name=name: made.append(name) or Thing(1))
+        saved.at(("t", name), 1, lambda old, name=name: made.append(name) or Thing(1))
     assert made == ["b"]
-    kept.at(("t", "large"), 1, lambda _old: Thing(1, 1000))
-    assert kept.nbytes == 1000
+    saved.at(("t", "large"), 1, lambda _old: Thing(1, 1000))
+    assert saved.nbytes == 1000
 
 
 def test_an_older_stamp_is_served_but_not_kept():
     """What is kept never goes back in time."""
-    kept = SnapshotCache(100)
+    saved = SnapshotCache(100)
     name = ("t", "c")
-    kept.at(name, 5, lambda _old: Thing(5))
-    assert kept.at(name, 4, lambda old: Thing(old.publish_seq - 1)).publish_seq == 4
-    assert kept.at(name, 5, lambda _old: pytest.fail("loaded again")).publish_seq == 5
+    saved.at(name, 5, lambda _old: Thing(5))
+    assert saved.at(name, 4, lambda old: Thing(old.publish_seq - 1)).publish_seq == 4
+    assert saved.at(name, 5, lambda _old: pytest.fail("loaded again")).publish_seq == 5
 
 
 def test_a_failed_load_is_not_kept_and_blocks_nobody():
     """The next reader tries again."""
-    kept = SnapshotCache(100)
+    saved = SnapshotCache(100)
     with pytest.raises(ZeroDivisionError):
-        kept.at(("t", "c"), 1, lambda _old: 1 // 0)
+        saved.at(("t", "c"), 1, lambda _old: 1 // 0)
     answers = []
-    other = threading.Thread(target=lambda: answers.append(kept.at(("t", "c"), 1, lambda _old: Thing(1))))
+    other = threading.Thread(target=lambda: answers.append(saved.at(("t", "c"), 1, lambda _old: Thing(1))))
     other.start()
     other.join(timeout=60)
     assert answers == [Thing(1)]

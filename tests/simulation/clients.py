@@ -57,7 +57,7 @@ class Clients:
         try:
             getattr(self, f"_{deed.what}")(process, deed)
         except StoreUnavailableError:
-            self.world.note("gave up: the database is away")
+            self.world.note("gave up: the database is unreachable")
 
     # -- deeds ----------------------------------------------------------------------------------------
 
@@ -88,17 +88,17 @@ class Clients:
         self.dispositions[answer.disposition] += 1
         self.world.note("answer", str(answer.disposition), answer.reason, answer.generation)
         reader = self.world.check.reader
-        made = reader.execute("SELECT id FROM holdfast_runs WHERE actor = ?", (actor,)).fetchall()
+        created = reader.execute("SELECT id FROM holdfast_runs WHERE actor = ?", (actor,)).fetchall()
         noted = reader.execute(
             "SELECT reason, run_id FROM holdfast_journal WHERE verb = 'request' AND actor = ?", (actor,)
         ).fetchall()
         pruned = self.world.scenario.history_retention is not None
         if answer.created:
-            if [row[0] for row in made] != [answer.run_id] and not (pruned and not made):
-                raise Violation("G6", f"{actor} was told {answer.disposition} but made the runs {made}")
+            if [row[0] for row in created] != [answer.run_id] and not (pruned and not created):
+                raise Violation("G6", f"{actor} was told {answer.disposition} but made the runs {created}")
             self.accepted[answer.run_id or ""] = ask.content if ask else ""
         else:
-            if made:
+            if created:
                 raise Violation("G6", f"{actor} was told {answer.disposition} but made a run")
             seen = self.world.current.seen_head or {}
             head = seen.get(answer.head_id)
@@ -132,18 +132,18 @@ class Clients:
         seen = reads.visible_chunks(process.engine.db, head.id)
         if seen is None:
             return
-        found = sorted((one.slice, one.chunk.position, one.chunk.text) for one in seen.chunks)
-        contents = {one[2].split("|")[1] for one in found}
+        items = sorted((one.slice, one.chunk.position, one.chunk.text) for one in seen.chunks)
+        contents = {one[2].split("|")[1] for one in items}
         if (
             len(contents) != 1
-            or set(found) != chunks_of(deed.subject, contents.pop())
-            or len(found) != len(set(found))
+            or set(items) != chunks_of(deed.subject, contents.pop())
+            or len(items) != len(set(items))
         ):
-            raise Violation("G3", f"a reader of {deed.subject} saw generation {seen.generation} as {found}")
+            raise Violation("G3", f"a reader of {deed.subject} saw generation {seen.generation} as {items}")
 
     def _add_action(self, process: Process, deed: ClientAction) -> None:
         token = process.host.token()
-        made = actions.add_action(
+        created = actions.add_action(
             process.engine.db,
             tenant=deed.tenant,
             collection="col1",
@@ -152,7 +152,7 @@ class Clients:
             pipeline="note@1",
             token=token,
         )
-        self.actions.append((deed.tenant, made))
+        self.actions.append((deed.tenant, created))
 
     def _remove_action(self, process: Process, deed: ClientAction) -> None:
         if self.actions:
@@ -204,4 +204,4 @@ class Clients:
             for tenant, scope in tight:
                 budgets.set_budget(process.engine.db, tenant, scope, hard=LOOSE)
         except StoreUnavailableError:
-            self.world.note("gave up: the database is away")
+            self.world.note("gave up: the database is unreachable")

@@ -95,9 +95,11 @@ def _bill(check: Check, service: Service) -> None:
     """Every charge of the provider is in the ledger: paid, second or in doubt."""
     sends: dict[str, set[int]] = {}
     paid: Counter[str] = Counter()
-    for order_id, send, sort in check.reader.execute("SELECT order_id, send, sort FROM holdfast_charges"):
+    for order_id, send, type_name in check.reader.execute(
+        "SELECT order_id, send, sort FROM holdfast_charges"
+    ):
         sends.setdefault(order_id, set()).add(send)
-        paid[order_id] += sort == "paid"
+        paid[order_id] += type_name == "paid"
     for order_id, count in service.order_charges.items():
         order = check.orders.get(order_id)
         if order is None:
@@ -156,8 +158,8 @@ def _budgets(check: Check) -> None:
         if budget[oracles.B_RESERVED] != reserved:
             held = budget[oracles.B_RESERVED]
             raise Violation("G5", f"{tenant}/{scope} reserves {held}, its open orders add up to {reserved}")
-        wanted = (tenant,) if scope == "tenant" else (tenant, scope)
-        spent = check.reader.execute(SPENT if scope == "tenant" else f"{SPENT} AND c.scope = ?", wanted)
+        expected = (tenant,) if scope == "tenant" else (tenant, scope)
+        spent = check.reader.execute(SPENT if scope == "tenant" else f"{SPENT} AND c.scope = ?", expected)
         if (total := spent.fetchone()[0]) != budget[oracles.B_SPENT]:
             message = f"{tenant}/{scope} has spent {budget[oracles.B_SPENT]}, its charges add up to {total}"
             raise Violation("G5", message)

@@ -107,8 +107,8 @@ def make(world: World, die: Callable[[str], None]) -> list[Kind]:  # noqa: C901 
             results = work.pay([Call(PROVIDER, ENDPOINT, MODEL, text) for text in texts])
             for text, result in zip(texts, results, strict=True):
                 check(work, text, result)
-            place = f"{work.subject}|{work.content}|{part}"
-            work.stage([Chunk(number, f"{place}|{number}")])
+            position = f"{work.subject}|{work.content}|{part}"
+            work.stage([Chunk(number, f"{position}|{number}")])
             work.progress(number + 1, len(orders), unit="orders", line=f"{number + 1} of {len(orders)}")
             if flavour == "raise":
                 raise RuntimeError("this content cannot be read")

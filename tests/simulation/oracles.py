@@ -208,18 +208,18 @@ class Check:
         )
         now = {row[:5]: row[5] for row in rows}
         tasks: dict[Row, Row] | None = None
-        for place in now:
-            if place in self.chunks:
+        for position in now:
+            if position in self.chunks:
                 continue
             if tasks is None:
                 tasks = {
                     (one[T_HEAD], one[T_GENERATION], one[T_ORDINAL]): one for one in old["tasks"].values()
                 }
-            task = tasks.get(place[:3])
+            task = tasks.get(position[:3])
             self._may_write(actor, task, old, "chunks")
-            if task is not None and task[T_EPOCH] != place[3]:
+            if task is not None and task[T_EPOCH] != position[3]:
                 message = (
-                    f"{actor.process.name} staged under epoch {place[3]}, the task is at {task[T_EPOCH]}"
+                    f"{actor.process.name} staged under epoch {position[3]}, the task is at {task[T_EPOCH]}"
                 )
                 raise Violation("G2", message)
         self.chunks = now
@@ -254,9 +254,9 @@ class Check:
                     "G3", f"{head[H_SUBJECT]} shows generation {head[H_PUBLISHED]}, whose run did not succeed"
                 )
             seen = [
-                (place[2], place[4], text)
-                for place, text in self.chunks.items()
-                if place[0] == head_id and place[1] == head[H_PUBLISHED]
+                (position[2], position[4], text)
+                for position, text in self.chunks.items()
+                if position[0] == head_id and position[1] == head[H_PUBLISHED]
             ]
             if len(seen) != len(set(seen)) or set(seen) != chunks_of(head[H_SUBJECT], run[R_CONTENT]):
                 raise Violation("G3", f"readers of {head[H_SUBJECT]} see {sorted(seen)} of {run[R_CONTENT]}")

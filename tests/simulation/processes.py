@@ -179,9 +179,9 @@ class Cluster:
                     for done in engine.work_off(most=rng.choice((1, 3, 10))):
                         self._count(done)
             except StoreUnavailableError:
-                self.world.note("the database is away")
+                self.world.note("the database is unreachable")
             except OSError:
-                self.world.note("the broker is away")
+                self.world.note("the broker is unreachable")
         self.world.note("DRAINED")
         self.world.after(0.1, lambda: self.world.kill(process, "drained"))
 
@@ -202,7 +202,7 @@ class Cluster:
             try:
                 engine.sweep()
             except StoreUnavailableError:
-                self.world.note("the database is away")
+                self.world.note("the database is unreachable")
             process.host.sleep(self.scenario.sweep_every * (0.9 + 0.2 * process.host.jitter()))
 
     def drain(self, process: Process) -> None:
@@ -242,10 +242,10 @@ class Cluster:
 
     def _tell(self, parent: Process, database: Any, process: Process, held: list[tuple[int, int]]) -> None:
         for task_id, epoch in held:
-            told = {"loss": Loss.PROCESS_DIED, "caps": decide.Caps(), "process": process.name}
+            output = {"loss": Loss.PROCESS_DIED, "caps": decide.Caps(), "process": process.name}
             while True:
                 try:
-                    losses.lose(database, task_id, epoch, **told)
+                    losses.lose(database, task_id, epoch, **output)
                     break
                 except StoreUnavailableError:
                     parent.host.sleep(1.0)

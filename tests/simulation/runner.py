@@ -89,8 +89,8 @@ def run_seed(storage: Storage, seed: int, *, story: bool = False, fingerprint: b
 
 
 def _live(world: World, town: Cluster, clients: Clients, weather: FaultInjector, check: Check) -> None:
-    for place in range(world.scenario.workers):
-        town.worker(place)
+    for position in range(world.scenario.workers):
+        town.worker(position)
     world.after(2.0, clients.help)
     moments = [deed.at for deed in world.scenario.deeds] + [fault.at for fault in world.scenario.faults]
     last = max(moments) + 0.1

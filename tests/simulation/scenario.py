@@ -308,12 +308,14 @@ def _deeds(  # noqa: C901 - a feature per branch
 
 def _faults(rng: random.Random, features: set[str], scenario: Scenario, target: str) -> list[Fault]:
     ttl = scenario.terms.ttl
-    sort = rng.choices(("crash", "freeze", "answer"), (8, 1, 1))[0]
-    if sort == "answer":
-        sort = {"committed": "lost_answer", "commit": "commit_error"}.get(target.partition(".")[2], "crash")
+    type_name = rng.choices(("crash", "freeze", "answer"), (8, 1, 1))[0]
+    if type_name == "answer":
+        type_name = {"committed": "lost_answer", "commit": "commit_error"}.get(
+            target.partition(".")[2], "crash"
+        )
     verb = target.partition(".")[0]
     nth = rng.choice((1, 1, 1, 2, 3)) if verb not in RARE else 1
-    planned = [Fault(sort, target, nth, seconds=rng.uniform(0.3, 2.5) * ttl)]
+    planned = [Fault(type_name, target, nth, seconds=rng.uniform(0.3, 2.5) * ttl)]
     if rng.random() < 0.4:
         planned.append(Fault("crash", rng.choice(COMMON), rng.choice((1, 1, 2, 3, 5))))
     if "kill" in features:

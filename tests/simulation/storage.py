@@ -86,8 +86,8 @@ class Storage:
 
     def __init__(self) -> None:
         shared = Path("/dev/shm")
-        place = shared if shared.is_dir() else None
-        self._folder = tempfile.TemporaryDirectory(prefix="holdfast-sim-", dir=place)
+        position = shared if shared.is_dir() else None
+        self._folder = tempfile.TemporaryDirectory(prefix="holdfast-sim-", dir=position)
         folder = Path(self._folder.name)
         template = folder / "template.db"
         migrate.upgrade(f"sqlite:///{template}")

@@ -24,9 +24,9 @@ FRESH = 100  # `make simulate` explores as many as one likes
 @pytest.fixture(scope="module")
 def storage() -> Iterator[Storage]:
     """One database for all seeds of this file; its compiled statements are dear."""
-    made = Storage()
-    yield made
-    made.close()
+    created = Storage()
+    yield created
+    created.close()
 
 
 def _first_failure(storage: Storage, seeds: range) -> str:

@@ -87,7 +87,7 @@ def test_every_index_of_a_table_that_grows_has_its_statistics(sqlite_url):
     indexes = db.read(
         lambda tx: tx.all(text("SELECT tbl_name, name FROM sqlite_schema WHERE type = 'index'"))
     )
-    told = db.read(lambda tx: tx.all(text("SELECT tbl, idx FROM sqlite_stat1")))
+    output = db.read(lambda tx: tx.all(text("SELECT tbl, idx FROM sqlite_stat1")))
     plan = db.read(
         lambda tx: tx.all(
             text(
@@ -97,5 +97,5 @@ def test_every_index_of_a_table_that_grows_has_its_statistics(sqlite_url):
         )
     )
     db.close()
-    assert {tuple(row) for row in indexes if row[0] in growing.BIG} == {tuple(row) for row in told}
+    assert {tuple(row) for row in indexes if row[0] in growing.BIG} == {tuple(row) for row in output}
     assert "holdfast_heads_subject" in str(plan)

@@ -76,14 +76,14 @@ class Office:
         return list(delivery_attempts.page(self.db, tenant, state=None, limit=100))
 
     def bodies(self) -> dict[str, bytes]:
-        found = self.db.read(lambda tx: tx.all(select(table.c.id, table.c.body)))
-        return {row.id: bytes(row.body) for row in found}
+        result = self.db.read(lambda tx: tx.all(select(table.c.id, table.c.body)))
+        return {row.id: bytes(row.body) for row in result}
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as made:
-        yield made
+    with Receiver() as created:
+        yield created
 
 
 @pytest.fixture

@@ -152,10 +152,10 @@ def test_every_end_of_a_run_is_told_to_whoever_asked_for_it(office, receiver, en
     answer = office.engine.request(ask)
     ENDINGS[ending](office, answer.head_id)
     office.work()
-    told = [each.event for each in receiver.came]
-    assert [(each["event"], each["job"]["id"]) for each in told] == [(event, answer.run_id)]
+    items = [each.event for each in receiver.came]
+    assert [(each["event"], each["job"]["id"]) for each in items] == [(event, answer.run_id)]
     assert free == [True]
-    assert (told[0]["job"]["error"] is None) == (event == "job.succeeded")
+    assert (items[0]["job"]["error"] is None) == (event == "job.succeeded")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -29,25 +29,25 @@ def posted(office, receiver):
     """Eight events: two of each state, one of them sent again and cancelled after it had arrived."""
     office.hook(receiver.url)
     acts = {"delivered": 200, "failed": 410, "cancelled": 500, "pending": 500}
-    made = {}
+    created = {}
     for number, (state, act) in enumerate([*acts.items(), *acts.items()]):
         receiver.script = [act]
         office.ask(subject=f"document:{number}")
         office.engine.work_off()
-        made.setdefault(state, []).append(office.sent()[0])
-    for each in made["cancelled"]:
+        created.setdefault(state, []).append(office.sent()[0])
+    for each in created["cancelled"]:
         assert requests.cancel(office.db, each.head_id) == Landed()
-    again = made["delivered"][0]
+    again = created["delivered"][0]
     assert delivery_attempts.resend(office.db, "default", again.id, run_id=office.db.token()) == Landed()
     assert requests.cancel(office.db, again.head_id) == Landed()
-    return {state: [each.id for each in reversed(each)] for state, each in made.items()}
+    return {state: [each.id for each in reversed(each)] for state, each in created.items()}
 
 
 def test_each_state_has_its_list_the_newest_first(office, posted):
     """Together they are all there is; one that arrived and was sent again in vain has arrived."""
     for state, ids in posted.items():
-        found = delivery_attempts.page(office.db, "default", state=state, limit=10)
-        assert [(each.id, each.state) for each in found] == [(one, state) for one in ids]
+        result = delivery_attempts.page(office.db, "default", state=state, limit=10)
+        assert [(each.id, each.state) for each in result] == [(one, state) for one in ids]
         assert delivery_attempts.page(office.db, "another", state=state, limit=10) == []
     assert len(office.sent()) == sum(map(len, posted.values()))
 
@@ -72,13 +72,13 @@ def test_deliveries_are_counted_by_what_became_of_them(office, receiver, monkeyp
         office.ask(subject=f"document:{number}")
     office.engine.work_off()
     for _ in range(2):
-        found = scrape(counting)
-        assert found["holdfast_deliveries_total", "sent"] == 1
-        assert found["holdfast_deliveries_total", "failed"] == 1
-        assert found["holdfast_deliveries_total", "cancelled"] == 0
-        assert found["holdfast_deliveries_waiting",] == 1
-        assert found["holdfast_deliveries_oldest_seconds",] > 0
-        assert found["holdfast_decisions_total", "put_back", "delivery"] == 1
+        metrics = scrape(counting)
+        assert metrics["holdfast_deliveries_total", "sent"] == 1
+        assert metrics["holdfast_deliveries_total", "failed"] == 1
+        assert metrics["holdfast_deliveries_total", "cancelled"] == 0
+        assert metrics["holdfast_deliveries_waiting",] == 1
+        assert metrics["holdfast_deliveries_oldest_seconds",] > 0
+        assert metrics["holdfast_decisions_total", "put_back", "delivery"] == 1
 
 
 def scrape(counting):

@@ -13,14 +13,14 @@ INSIDE = {"url": "http://127.0.0.1:9/told"}
 @pytest.fixture
 def houses(database_url, tmp_path):
     """An installation that posts to nobody inside the network, and one that may."""
-    made = []
+    items = []
 
     def opened(*, private):
-        made.append(ApiInstall(database_url, tmp_path / "data", webhook_private=private))
-        return made[-1]
+        items.append(ApiInstall(database_url, tmp_path / "data", webhook_private=private))
+        return items[-1]
 
     yield opened
-    for each in made:
+    for each in items:
         each.close()
 
 

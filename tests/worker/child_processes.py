@@ -39,18 +39,18 @@ def main() -> None:
             line = sys.stdin.readline()
             if not line:
                 return
-            asked = json.loads(line)
+            body = json.loads(line)
             pid = os.fork()
             if pid == 0:
-                _become(asked)
-            logs[pid] = asked["log"]
+                _become(body)
+            logs[pid] = body["log"]
             print(pid, flush=True)
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                place = f"{logs.pop(ended[0])}.code"
-                with open(f"{place}.new", "w") as out:  # noqa: PTH123 - nothing more is loaded here
+                text = f"{logs.pop(ended[0])}.code"
+                with open(f"{text}.new", "w") as out:  # noqa: PTH123 - nothing more is loaded here
                     out.write(str(os.waitstatus_to_exitcode(ended[1])))
-                os.rename(f"{place}.new", place)  # noqa: PTH104 - as above
+                os.rename(f"{text}.new", text)  # noqa: PTH104 - as above
 
 
 def _become(asked: dict[str, object]) -> None:

@@ -23,19 +23,19 @@ def _nursery() -> Iterator[None]:
 
 
 @pytest.fixture
-def premises(sqlite_url: str, tmp_path: Path) -> Iterator[WorkerInstall]:
+def install(sqlite_url: str, tmp_path: Path) -> Iterator[WorkerInstall]:
     """SQLite and the embedded broker."""
-    made = WorkerInstall(tmp_path, sqlite_url)
-    yield made
-    made.clear()
+    install = WorkerInstall(tmp_path, sqlite_url)
+    yield install
+    install.clear()
 
 
 @pytest.fixture
 def on_postgresql(postgresql_url: str, tmp_path: Path) -> Iterator[WorkerInstall]:
     """PostgreSQL and the embedded broker."""
-    made = WorkerInstall(tmp_path, postgresql_url)
-    yield made
-    made.clear()
+    install = WorkerInstall(tmp_path, postgresql_url)
+    yield install
+    install.clear()
 
 
 @pytest.fixture(scope="module")
@@ -43,25 +43,25 @@ def shared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     """SQLite and the embedded broker, for all tests of a file."""
     folder = tmp_path_factory.mktemp("shared")
     shutil.copyfile(sqlite_template, folder / "holdfast.db")
-    made = WorkerInstall(folder, f"sqlite:///{folder}/holdfast.db")
-    yield made
-    made.clear()
+    install = WorkerInstall(folder, f"sqlite:///{folder}/holdfast.db")
+    yield install
+    install.clear()
 
 
 @pytest.fixture(scope="module")
 def redis_broker(require: Callable[[str], str]) -> Iterator[RedisBroker]:
     """A Redis database that no other test uses meanwhile."""
-    made = RedisBroker(require("redis"), own=False)
-    yield made
-    made.close()
+    created = RedisBroker(require("redis"), own=False)
+    yield created
+    created.close()
 
 
 @pytest.fixture(scope="module")
 def rabbit_broker(require: Callable[[str], str], services: dict[str, Any]) -> Iterator[RabbitBroker]:
     """A virtual host that no other test uses."""
-    made = RabbitBroker(require("rabbitmq"), services["rabbitmq"]["management"], own=False)
-    yield made
-    made.close()
+    created = RabbitBroker(require("rabbitmq"), services["rabbitmq"]["management"], own=False)
+    yield created
+    created.close()
 
 
 @pytest.fixture(params=SORTS)
@@ -69,17 +69,17 @@ def broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty broker of each sort."""
     if request.param == "embedded":
         return f"filesystem://{tmp_path}/broker"
-    found = request.getfixturevalue("redis_broker" if request.param == "redis" else "rabbit_broker")
-    found.flush()
-    return found.url
+    result = request.getfixturevalue("redis_broker" if request.param == "redis" else "rabbit_broker")
+    result.flush()
+    return result.url
 
 
 @pytest.fixture
 def everywhere(sqlite_url: str, tmp_path: Path, broker_url: str) -> Iterator[WorkerInstall]:
     """SQLite and a broker of each sort."""
-    made = WorkerInstall(tmp_path, sqlite_url, broker_url)
-    yield made
-    made.clear()
+    install = WorkerInstall(tmp_path, sqlite_url, broker_url)
+    yield install
+    install.clear()
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ class WorkerInstall:
 
     def environment(self, **changes: str) -> dict[str, str]:
         """What points a process at this installation; `changes` are settings."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        saved = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         mine = {
             "PYTHONPATH": python_path(ROOT),
             "HOLDFAST_DATA_DIR": str(self.data_dir),
@@ -51,17 +51,17 @@ class WorkerInstall:
             "HOLDFAST_PORT": "0",
             **QUICK,
         }
-        return kept | mine | {f"HOLDFAST_{name.upper()}": str(value) for name, value in changes.items()}
+        return saved | mine | {f"HOLDFAST_{name.upper()}": str(value) for name, value in changes.items()}
 
     def settings(self, **changes: Any) -> Settings:
         """The same for this process."""
-        given = {
+        values = {
             "data_dir": self.data_dir,
             "database_url": self.database_url,
             "broker_url": self.broker_url,
             "kinds": KINDS,
         }
-        return Settings(**given | changes)
+        return Settings(**values | changes)
 
     def start(self, *words: str, **changes: str) -> Program:
         """The command was started; it may not be ready yet."""

@@ -40,8 +40,8 @@ class ProcessGroup:
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"words": words, "environment": dict(environment), "log": str(log)}
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        requested = {"words": words, "environment": dict(environment), "log": str(log)}
+        self._process.stdin.write(json.dumps(requested) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 
@@ -94,10 +94,10 @@ class Program:
 
     def health(self, path: str) -> tuple[int, Any]:
         """Status and answer of its health port; status 0 when it answers nothing."""
-        found = _HEALTH.search(self.said())
-        if found is None:
+        hits = _HEALTH.search(self.said())
+        if hits is None:
             return 0, None
-        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", int(hits[1]), timeout=5)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -124,10 +124,10 @@ class Program:
     def tree(self) -> set[int]:
         """The live processes of its session, and of the sessions that those have begun."""
         parents, leaders = _processes()
-        found = {pid for pid, leader in leaders.items() if leader == self.pid}
-        while more := {pid for pid, parent in parents.items() if parent in found} - found:
-            found |= more
-        return found
+        result = {pid for pid, leader in leaders.items() if leader == self.pid}
+        while more := {pid for pid, parent in parents.items() if parent in result} - result:
+            result |= more
+        return result
 
     def clear(self) -> None:
         """Nothing of it is left, whatever state it was in."""

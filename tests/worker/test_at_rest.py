@@ -41,11 +41,11 @@ def test_an_idle_installation_is_quiet_and_small(on_postgresql, statements, reco
     worker = on_postgresql.worker("-c", "2", sweep_interval="2")
     sweeping = on_postgresql.start("sweep", sweep_interval="2")
     on_postgresql.ask("nap")
-    asked = on_postgresql.ask("nap", "document:2")
-    assert on_postgresql.done(asked).status is Status.SUCCESS
+    requested = on_postgresql.ask("nap", "document:2")
+    assert on_postgresql.done(requested).status is Status.SUCCESS
     until(lambda: not sum(each["task"] is not None for each in processes(worker)), 10, "it is not idle")
     # A duty that is due every minute, or the end of what was just done, may fall into one stretch of time.
-    rate = next((found for found in measured(statements) if found < 4), 4.0)
+    rate = next((result for result in measured(statements) if result < 4), 4.0)
     memory = sum(share(pid) for pid in worker.tree())
     record_property("statements_per_second", rate)
     record_property("megabytes", memory)
@@ -69,7 +69,7 @@ def test_api_and_worker_at_rest_make_few_transactions(on_postgresql, services):
 
     with psycopg.connect(services["postgresql"]["url"], autocommit=True) as server:
         transactions = lambda: server.execute(counted, [name]).fetchone()[0]
-        rate = next((found for found in measured(transactions) if found <= 3), 99.0)
+        rate = next((result for result in measured(transactions) if result <= 3), 99.0)
     print(f"idle: {rate:.2f} transactions/s")
     assert rate <= 3
 
@@ -102,8 +102,8 @@ def share(pid):
 @pytest.mark.parametrize("where", ["premises", pytest.param("on_postgresql", marks=pytest.mark.postgresql)])
 def test_a_sweep_that_finds_nothing_makes_one_statement(where, request):
     """A round that another sweeper has done already, or in which there is nothing to do, costs one look."""
-    place = request.getfixturevalue(where)
-    with bootstrap.open_runtime(place.settings(sweep_interval=600.0), ()) as runtime:
+    position = request.getfixturevalue(where)
+    with bootstrap.open_runtime(position.settings(sweep_interval=600.0), ()) as runtime:
         runtime.engine.sweep()  # enrols, and wins everything
         said = []
         note = lambda *given: said.append(given[2])

@@ -26,66 +26,66 @@ END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname 
 
 @pytest.mark.g5
 @pytest.mark.parametrize("group", [False, True], ids=["main-process", "process-group"])
-def test_an_order_in_flight_is_settled_and_its_task_handed_over(premises, meter, group):
+def test_an_order_in_flight_is_settled_and_its_task_handed_over(install, meter, group):
     """SIGTERM while an order is open, as an orchestrator or as systemd sends it: no second charge, exit 0."""
-    told = PAYING | {"embedding_base_url": meter.base_url}
-    worker = premises.worker("-c", "1", **told)
+    output = PAYING | {"embedding_base_url": meter.base_url}
+    worker = install.worker("-c", "1", **output)
     meter.hold("after")
-    asked = premises.ask("paid", batches=3)
+    requested = install.ask("paid", batches=3)
     meter.wait_open(charged=True)
     worker.tell(group=group)
     until(lambda: worker.health("/readyz")[0] == 503, 10, "it stays ready")
     meter.release()
     code, seconds = worker.ended(30)
     assert (code, seconds < PROMPTLY) == (0, True)
-    assert ("release", "draining") in premises.journal(asked)
-    assert [task.state for task in premises.tasks(asked)] == [TaskState.QUEUED]
+    assert ("release", "draining") in install.journal(requested)
+    assert [task.state for task in install.tasks(requested)] == [TaskState.QUEUED]
     assert "exited with" not in worker.said()
-    premises.worker("-c", "1", **told)
-    assert premises.done(asked).status is Status.SUCCESS
+    install.worker("-c", "1", **output)
+    assert install.done(requested).status is Status.SUCCESS
     assert (meter.totals().charges, meter.totals().excess) == (3, 0)
 
 
 @pytest.mark.g4
-def test_a_task_that_holds_on_is_handed_over(premises):
+def test_a_task_that_holds_on_is_handed_over(install):
     """Past the drain time the task goes to others and the process ends; the journal says so."""
-    worker = premises.worker("-c", "1", drain_timeout="1")
-    asked = premises.ask("deafening")
-    until(lambda: premises.run(asked).status is Status.RUNNING, 10, "it does not begin")
+    worker = install.worker("-c", "1", drain_timeout="1")
+    requested = install.ask("deafening")
+    until(lambda: install.run(requested).status is Status.RUNNING, 10, "it does not begin")
     worker.tell()
     code, seconds = worker.ended(30)
     assert (code, seconds < PROMPTLY) == (0, True)
     worker.says("did not stop within 1 s and is handed over")
-    assert ("release", "hand_over") in premises.journal(asked)
-    assert [task.state for task in premises.tasks(asked)] == [TaskState.QUEUED]
+    assert ("release", "hand_over") in install.journal(requested)
+    assert [task.state for task in install.tasks(requested)] == [TaskState.QUEUED]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_ctrl_c_and_a_lost_terminal_drain_as_well(premises, number):
+def test_ctrl_c_and_a_lost_terminal_drain_as_well(install, number):
     """Exit code 0 and one line; Celery would answer 1, or start itself again."""
-    worker = premises.worker("-c", "1")
+    worker = install.worker("-c", "1")
     worker.tell(number)
     code, seconds = worker.ended(30)
     assert (code, seconds < PROMPTLY) == (0, True)
     assert len(re.findall("stopping: draining for at most 25 s", worker.said())) == 1
     assert "shutdown" not in worker.said()
-    assert [each.state for each in workers.known(premises.db)] == ["stopped"]
+    assert [each.state for each in workers.known(install.db)] == ["stopped"]
 
 
-@pytest.mark.parametrize("sort", ["redis", "rabbitmq"])
-def test_a_broker_in_a_black_hole_does_not_keep_it(premises, request, sort):
+@pytest.mark.parametrize("stack", ["redis", "rabbitmq"])
+def test_a_broker_in_a_black_hole_does_not_keep_it(install, request, stack):
     """The connection swallows everything and says nothing; the worker ends all the same, long before 25 s."""
-    found = request.getfixturevalue("redis_broker" if sort == "redis" else "rabbit_broker")
-    found.flush()
-    parts = urlsplit(found.url)
+    result = request.getfixturevalue("redis_broker" if stack == "redis" else "rabbit_broker")
+    result.flush()
+    parts = urlsplit(result.url)
     with Proxy(parts.hostname, parts.port) as proxy:
         netloc = f"{parts.netloc.rpartition(':')[0]}:{proxy.port}"
-        worker = premises.worker("-c", "1", broker_url=parts._replace(netloc=netloc).geturl())
+        worker = install.worker("-c", "1", broker_url=parts._replace(netloc=netloc).geturl())
         proxy.black_hole()
         worker.tell()
         code, seconds = worker.ended(30)
     assert (code, seconds < PROMPTLY) == (0, True)
-    assert [each.state for each in workers.known(premises.db)] == ["stopped"]
+    assert [each.state for each in workers.known(install.db)] == ["stopped"]
 
 
 @pytest.mark.postgresql
@@ -104,13 +104,13 @@ def test_a_database_that_is_away_does_not_keep_it(on_postgresql, require):
     assert (code, seconds < PROMPTLY) == (0, True)  # the patience with a database is 20 s
 
 
-def test_fewer_processes_are_fewer_and_the_others_go_on(premises):
+def test_fewer_processes_are_fewer_and_the_others_go_on(install):
     """Autoscaling ends idle processes; one that only stopped working would eat wake-ups for ever."""
-    worker = premises.worker("--autoscale", "3,1")
-    asked = [premises.ask("nap", f"document:{n}", seconds=0.7) for n in range(3)]
-    assert {premises.done(each).status for each in asked} == {Status.SUCCESS}
+    worker = install.worker("--autoscale", "3,1")
+    items = [install.ask("nap", f"document:{n}", seconds=0.7) for n in range(3)]
+    assert {install.done(each).status for each in items} == {Status.SUCCESS}
     most = lambda: len(worker.health("/healthz")[1]["processes"])
     until(lambda: worker.said().count("Scaling down") and most() == 1, 20, "it does not become smaller")
-    later = [premises.ask("nap", f"document:later{n}") for n in range(4)]
-    assert {premises.done(each, 5).status for each in later} == {Status.SUCCESS}
+    later = [install.ask("nap", f"document:later{n}") for n in range(4)]
+    assert {install.done(each, 5).status for each in later} == {Status.SUCCESS}
     assert "exited with" not in worker.said()

@@ -54,15 +54,15 @@ IMPATIENT = replace(PATIENT, sweep=0.5)
 
 
 @pytest.fixture
-def overseer(premises):
+def overseer(install):
     """The side duties of a worker whose only process is this one; the broker is connected."""
     card = WorkerIdentity("id", "w", "filesystem:///x", tuple(LANE_RANK), ("nap@1",), 1, "http://127.0.0.1:1")
     board = Board(2)
     board.rows[0].enter()
-    side_duties = Overseer(premises.settings(sweep_interval=0.05), card, board, wakeups.Nobody(), QUICK)
+    side_duties = Overseer(install.settings(sweep_interval=0.05), card, board, wakeups.Nobody(), QUICK)
     side_duties.is_connected = lambda: True
     yield side_duties
-    side_duties.settings = premises.settings(drain_timeout=60)  # the watch must not end the tests
+    side_duties.settings = install.settings(drain_timeout=60)  # the watch must not end the tests
     side_duties.stop()
 
 
@@ -80,8 +80,8 @@ def answers(health):
 
     def get(path):
         try:
-            with urllib.request.urlopen(server.url + path, timeout=30) as told:
-                return told.status, told.headers["Content-Type"], told.read().decode()
+            with urllib.request.urlopen(server.url + path, timeout=30) as output:
+                return output.status, output.headers["Content-Type"], output.read().decode()
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.headers["Content-Type"], error.read().decode()
@@ -93,11 +93,11 @@ def answers(health):
 def judged(answers, path):
     status, kind, body = answers(path)
     assert kind == "application/json"
-    told = json.loads(body)
-    assert set(told) >= DETAILS
-    assert told["ok"] is (status == 200)
-    assert bool(told["problems"]) is (status == 503)
-    return status, told
+    payload = json.loads(body)
+    assert set(payload) >= DETAILS
+    assert payload["ok"] is (status == 200)
+    assert bool(payload["problems"]) is (status == 503)
+    return status, payload
 
 
 def healthy(overseer, answers):
@@ -109,10 +109,10 @@ def test_a_worker_that_works_is_healthy_and_ready(overseer, answers):
     """Both answer 200 with everything that the judgement rests on."""
     healthy(overseer, answers)
     for path in ("/healthz", "/readyz", "/healthz?verbose"):
-        status, told = judged(answers, path)
+        status, output = judged(answers, path)
         assert status == 200
-    assert told["worker"]["name"] == "w"
-    assert told["processes"] == [
+    assert output["worker"]["name"] == "w"
+    assert output["processes"] == [
         {
             "pid": os.getpid(),
             "task": None,
@@ -121,7 +121,7 @@ def test_a_worker_that_works_is_healthy_and_ready(overseer, answers):
             "up": pytest.approx(0, abs=10),
         }
     ]
-    assert told["last_sweep"] < 5
+    assert output["last_sweep"] < 5
 
 
 def test_any_other_address_is_not_found(answers):
@@ -139,13 +139,13 @@ def test_metrics_are_what_prometheus_reads(overseer, answers):
     until(lambda: overseer.progress.strangers == 3, 5, "the watch never counts the strange messages")
     status, kind, body = answers("/metrics")
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
-    found = {family.name: family for family in text_string_to_metric_families(body)}
-    assert all(name.startswith("holdfast_worker_") for name in found)
-    assert len(found) == len([line for line in body.splitlines() if line.startswith("# TYPE")])
-    value = lambda name: found[f"holdfast_worker_{name}"].samples[0].value
+    result = {family.name: family for family in text_string_to_metric_families(body)}
+    assert all(name.startswith("holdfast_worker_") for name in result)
+    assert len(result) == len([line for line in body.splitlines() if line.startswith("# TYPE")])
+    value = lambda name: result[f"holdfast_worker_{name}"].samples[0].value
     assert (value("claims"), value("strange_messages"), value("processes")) == (1, 3, 1)
     assert (value("healthy"), value("ready"), value("broker_connected")) == (1, 1, 1)
-    assert {"ending"} == set(found["holdfast_worker_tasks"].samples[0].labels)
+    assert {"ending"} == set(result["holdfast_worker_tasks"].samples[0].labels)
     assert value("seconds_since_last_sweep") < 5
 
 
@@ -167,27 +167,27 @@ def test_a_database_that_is_away_fails_ready_only(overseer, health, answers, mon
     until(lambda: answers("/readyz")[0] == 200, 5, "it does not recover")
 
 
-def test_a_broker_that_is_away_fails_ready_only(overseer, answers, premises):
+def test_a_broker_that_is_away_fails_ready_only(overseer, answers, install):
     """Also while work is due: nobody can be woken, and a restart would not bring the broker back."""
     overseer.is_connected = lambda: False
     overseer.start()
-    due_for_long(premises)
+    due_for_long(install)
     until(lambda: overseer.progress.swept, 5, "it does not sweep")
     until(lambda: boot_time() - overseer.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
-    status, told = judged(answers, "/readyz")
-    assert (status, told["problems"]) == (503, ["the broker is not connected"])
+    status, output = judged(answers, "/readyz")
+    assert (status, output["problems"]) == (503, ["the broker is not connected"])
     assert judged(answers, "/healthz")[0] == 200
 
 
-def due_for_long(premises, kind="nap"):
+def due_for_long(install, kind="nap"):
     """A task that has been due for a while, and a wake-up that never came."""
-    with bootstrap.open_runtime(premises.settings(), (Kind(kind, lambda _: None),)) as runtime:
+    with bootstrap.open_runtime(install.settings(), (Kind(kind, lambda _: None),)) as runtime:
         runtime.engine.request(Ask(kind=kind, subject="document:1", content="a"))
 
 
-def test_a_worker_that_takes_nothing_is_deaf(overseer, answers, premises):
+def test_a_worker_that_takes_nothing_is_deaf(overseer, answers, install):
     """Work is due, a process is free, the broker is connected, and none is claimed: a restart would help."""
-    due_for_long(premises)
+    due_for_long(install)
     overseer.start()
     deaf = "work is due in its lanes and a process is free, but it takes none"
     until(lambda: deaf in judged(answers, "/healthz")[1]["problems"], 5, "it counts as healthy")
@@ -195,22 +195,22 @@ def test_a_worker_that_takes_nothing_is_deaf(overseer, answers, premises):
     until(lambda: answers("/healthz")[0] == 200, 5, "a claim does not heal it")
 
 
-def test_a_deaf_worker_connects_anew_and_ends_if_that_does_not_help(overseer, premises, monkeypatch):
+def test_a_deaf_worker_connects_anew_and_ends_if_that_does_not_help(overseer, install, monkeypatch):
     """Whoever started it starts it again; an orchestrator without probes is helped as well."""
     signals, tries = [], []
     monkeypatch.setattr(watching.os, "kill", lambda pid, number: signals.append(number))
     overseer.pace = replace(QUICK, most_cures=2)
     overseer.reconnect = lambda: tries.append(len(tries))
-    due_for_long(premises)
+    due_for_long(install)
     overseer.start()
     until(lambda: signal.SIGTERM in signals, 5, "it stays deaf for ever")
     assert tries == [0, 1]
 
 
-def test_a_busy_worker_is_not_deaf(overseer, answers, premises):
+def test_a_busy_worker_is_not_deaf(overseer, answers, install):
     """Every process has a task in hand; what waits, waits its turn."""
     overseer.board.rows[0][Mark.BUSY_SINCE] = boot_time()
-    due_for_long(premises)
+    due_for_long(install)
     healthy(overseer, answers)
     until(lambda: boot_time() - overseer.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
     sweeps = overseer.progress.sweeps
@@ -218,9 +218,9 @@ def test_a_busy_worker_is_not_deaf(overseer, answers, premises):
     assert judged(answers, "/healthz")[0] == 200
 
 
-def test_work_of_an_unknown_kind_makes_nobody_deaf(overseer, answers, premises):
+def test_work_of_an_unknown_kind_makes_nobody_deaf(overseer, answers, install):
     """The worker cannot do it, so it does not count."""
-    due_for_long(premises, "other")
+    due_for_long(install, "other")
     healthy(overseer, answers)
     until(lambda: boot_time() - overseer.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
     sweeps = overseer.progress.sweeps
@@ -233,8 +233,8 @@ def test_a_draining_worker_is_alive_and_not_ready(overseer, answers):
     healthy(overseer, answers)
     overseer.settings = overseer.settings.model_copy(update={"drain_timeout": 60.0})
     overseer.drain()
-    status, told = judged(answers, "/readyz")
-    assert (status, told["problems"], told["draining"]) == (503, ["the worker is stopping"], True)
+    status, output = judged(answers, "/readyz")
+    assert (status, output["problems"], output["draining"]) == (503, ["the worker is stopping"], True)
     assert judged(answers, "/healthz")[0] == 200
 
 
@@ -265,9 +265,7 @@ def test_no_processes_and_no_sweep_are_faults(overseer, health, answers, monkeyp
     stuck.set()
 
 
-def test_a_sweep_that_hangs_does_not_make_a_working_worker_look_lost(
-    overseer, answers, premises, monkeypatch
-):
+def test_a_sweep_that_hangs_does_not_make_a_working_worker_look_lost(overseer, answers, install, monkeypatch):
     """The heartbeat has a thread and a connection of its own."""
     healthy(overseer, answers)
     stuck, runtime = threading.Event(), overseer._runtime

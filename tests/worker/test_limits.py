@@ -57,32 +57,32 @@ def test_a_hang_is_killed_and_its_neighbours_go_on(shared, worker):
 
 def test_a_process_that_stands_still_in_a_task_is_a_fault_until_it_goes_on(shared, worker):
     """Frozen, or in code that lets no other thread run: a ping would be green, and health tells of it."""
-    asked = shared.ask("nap", "document:frozen", seconds=1)
+    requested = shared.ask("nap", "document:frozen", seconds=1)
     busy = until(
         lambda: [each for each in worker.health("/healthz")[1]["processes"] if each["task"]], 10, "not begun"
     )
     pid = busy[0]["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
-        _status, told = until(
+        _status, output = until(
             lambda: (answer := worker.health("/healthz"))[0] == 503 and answer, 30, "it is not noticed"
         )
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert any(f"process {pid} has not reported for" in each for each in told["problems"])
+    assert any(f"process {pid} has not reported for" in each for each in output["problems"])
     until(lambda: worker.health("/healthz")[0] == 200, 30, "it is not healthy again")
-    assert shared.done(asked).status is Status.SUCCESS
+    assert shared.done(requested).status is Status.SUCCESS
 
 
 @pytest.mark.g7
 def test_a_killed_process_is_replaced_and_its_task_done(shared, worker):
     """Kill -9 of one process: another one does the task, and the worker stays as large as it was."""
-    asked = shared.ask("nap", "document:killed", seconds=1)
+    requested = shared.ask("nap", "document:killed", seconds=1)
     busy = until(
         lambda: [each for each in worker.health("/healthz")[1]["processes"] if each["task"]], 10, "not begun"
     )
     os.kill(busy[0]["pid"], signal.SIGKILL)
-    assert shared.done(asked).status is Status.SUCCESS
+    assert shared.done(requested).status is Status.SUCCESS
     until(lambda: len(children(worker)) == 3, 10, "it is not replaced")
 
 
@@ -101,8 +101,8 @@ def test_idle_processes_that_are_killed_take_nobody_with_them(shared, worker):
 def test_a_broker_folder_that_is_deleted_is_made_again(shared, worker):
     """Somebody tidied up: nothing is lost, for the database knows what is due."""
     shutil.rmtree(shared.data_dir / "broker")
-    asked = shared.ask("nap", "document:tidied")
-    assert shared.done(asked, 10).status is Status.SUCCESS
+    requested = shared.ask("nap", "document:tidied")
+    assert shared.done(requested, 10).status is Status.SUCCESS
     assert worker.health("/healthz")[0] == 200
 
 
@@ -110,12 +110,12 @@ def test_a_broker_folder_that_is_deleted_is_made_again(shared, worker):
 def test_a_kind_nobody_here_knows_waits_for_one_who_does(shared, worker):
     """It stays queued, the ignorant worker stays healthy, and a worker that knows it does it."""
     with shared.engine(kinds="tests.worker.kinds:OTHER_ONLY") as engine:
-        asked = engine.request(Ask(kind="other", subject="document:other", content="a"))
+        requested = engine.request(Ask(kind="other", subject="document:other", content="a"))
     done = shared.ask("nap", "document:known")
     assert shared.done(done).status is Status.SUCCESS
-    assert [task.state for task in shared.tasks(asked)] == [TaskState.QUEUED]
+    assert [task.state for task in shared.tasks(requested)] == [TaskState.QUEUED]
     assert worker.health("/healthz")[0] == 200
     knowing = shared.worker("-c", "1", kinds="tests.worker.kinds:OTHER_ONLY")
-    assert shared.done(asked).status is Status.SUCCESS
+    assert shared.done(requested).status is Status.SUCCESS
     knowing.tell()
     assert knowing.ended(12)[0] == 0

@@ -60,8 +60,8 @@ def publish(url, body, content_type, headers):
         )
 
 
-def dead_letters(premises):
-    with brokers.broker(premises.broker_url, Tuning()).connection() as connection:
+def dead_letters(install):
+    with brokers.broker(install.broker_url, Tuning()).connection() as connection:
         return connection.default_channel.queue_declare("holdfast.dead", passive=True).message_count
 
 
@@ -74,26 +74,26 @@ def test_strange_messages_are_set_aside_and_work_goes_on(everywhere):
         worker.says(f"rejected a message .*: (.*{pattern})", 20)
     assert len(re.findall(r"warning: .*rejected a message", worker.said())) == len(STRANGE)
     assert "Traceback" not in worker.said()
-    asked = everywhere.ask("nap")
-    assert everywhere.done(asked).status is Status.SUCCESS
+    requested = everywhere.ask("nap")
+    assert everywhere.done(requested).status is Status.SUCCESS
     counted = rf"holdfast_worker_strange_messages_total {len(STRANGE)}\.0"
     until(lambda: re.search(counted, worker.health("/metrics")[1]), 5, "they are not counted")
     assert worker.health("/healthz")[0] == 200
     worker.tell()
     assert worker.ended(10)[0] == 0
-    told = workers.known(everywhere.db)[0]
-    assert (told.state, told.counts["strange_messages"]) == ("stopped", len(STRANGE))
+    output = workers.known(everywhere.db)[0]
+    assert (output.state, output.counts["strange_messages"]) == ("stopped", len(STRANGE))
     if everywhere.broker_url.startswith("amqp"):
         until(lambda: dead_letters(everywhere) == len(STRANGE), 5, "RabbitMQ does not keep them for a person")
 
 
 @pytest.mark.g4
-def test_a_message_of_another_release_with_more_arguments_still_wakes(premises):
+def test_a_message_of_another_release_with_more_arguments_still_wakes(install):
     """A wake-up carries nothing that could go stale; what is added to it is ignored."""
-    worker = premises.worker("-c", "1", sweep_interval="600")
-    asked = premises.ask("nap", wakes=False)
-    publish(premises.broker_url, *for_task(queues.WAKE, "bulk", {"since": 1}, colour="red"))
-    assert premises.done(asked, 10).status is Status.SUCCESS
+    worker = install.worker("-c", "1", sweep_interval="600")
+    requested = install.ask("nap", wakes=False)
+    publish(install.broker_url, *for_task(queues.WAKE, "bulk", {"since": 1}, colour="red"))
+    assert install.done(requested, 10).status is Status.SUCCESS
     assert "rejected a message" not in worker.said()
 
 
@@ -103,15 +103,15 @@ def test_a_queue_of_another_shape_does_not_become_a_crash_loop(rabbit_broker, sq
     name = queues.name("bulk")
     path = f"/api/queues/{rabbit_broker.vhost}/{name}"
     rabbit_broker._ask("PUT", path, {"durable": True, "arguments": {"x-queue-type": "classic"}})
-    premises = WorkerInstall(tmp_path, sqlite_url, rabbit_broker.url)
+    install = WorkerInstall(tmp_path, sqlite_url, rabbit_broker.url)
     try:
-        worker = premises.start("worker", "-c", "1")
+        worker = install.start("worker", "-c", "1")
         worker.says("PRECONDITION_FAILED(?s:.)*delete that queue(?s:.)*PRECONDITION_FAILED")
         rabbit_broker.flush()
         worker.ready()
-        asked = premises.ask("nap")
-        assert premises.done(asked).status is Status.SUCCESS
+        requested = install.ask("nap")
+        assert install.done(requested).status is Status.SUCCESS
         assert "Traceback" not in worker.said()
         assert worker.said().count("PRECONDITION_FAILED") < 6
     finally:
-        premises.clear()
+        install.clear()

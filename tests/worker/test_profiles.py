@@ -27,17 +27,17 @@ def conf(url, **changes):
 @pytest.mark.parametrize("url", [REDIS, RABBITMQ, "filesystem:///tmp/nowhere"])
 def test_every_broker_is_consumed_late_one_at_a_time_and_in_json(url):
     """Late acks, reject on worker lost, prefetch 1, JSON only, no results, retry for ever."""
-    told = conf(url)
-    assert told["task_acks_late"] is True
-    assert told["task_reject_on_worker_lost"] is True
-    assert told["worker_prefetch_multiplier"] == 1
-    assert told["accept_content"] == ["json"]
-    assert told["task_serializer"] == "json"
-    assert told["result_backend"] is None
-    assert told["task_ignore_result"] is True
-    assert told["broker_connection_retry_on_startup"] is True
-    assert told["broker_connection_max_retries"] is None
-    assert told["worker_cancel_long_running_tasks_on_connection_loss"] is False
+    output = conf(url)
+    assert output["task_acks_late"] is True
+    assert output["task_reject_on_worker_lost"] is True
+    assert output["worker_prefetch_multiplier"] == 1
+    assert output["accept_content"] == ["json"]
+    assert output["task_serializer"] == "json"
+    assert output["result_backend"] is None
+    assert output["task_ignore_result"] is True
+    assert output["broker_connection_retry_on_startup"] is True
+    assert output["broker_connection_max_retries"] is None
+    assert output["worker_cancel_long_running_tasks_on_connection_loss"] is False
 
 
 def test_the_app_has_no_result_backend_and_takes_no_other_content():
@@ -51,9 +51,9 @@ def test_the_app_has_no_result_backend_and_takes_no_other_content():
 @pytest.mark.parametrize("events", [False, True])
 def test_one_setting_turns_events_and_remote_control_on(events):
     """Flower needs both; without it neither costs anything."""
-    told = conf(REDIS, events=events)
+    output = conf(REDIS, events=events)
     names = ("worker_send_task_events", "task_send_sent_event", "worker_enable_remote_control")
-    assert [told[name] for name in names] == [events] * 3
+    assert [output[name] for name in names] == [events] * 3
 
 
 def test_redis_is_given_time_to_answer_and_never_waits_for_ever():
@@ -78,12 +78,12 @@ def test_redis_settings_reach_the_client(redis_broker):
         assert channel.visibility_timeout == 3600
         assert channel.unacked_restore_interval == 2.0
         assert channel.unacked_restore_throttle == 1
-        told = channel.client.connection_pool.connection_kwargs
-        assert told["socket_connect_timeout"] == 30
-        assert told["socket_timeout"] == 30
-        assert told["socket_keepalive"] is True
-        assert told["health_check_interval"] == 30
-        assert told["retry_on_timeout"] is True
+        output = channel.client.connection_pool.connection_kwargs
+        assert output["socket_connect_timeout"] == 30
+        assert output["socket_timeout"] == 30
+        assert output["socket_keepalive"] is True
+        assert output["health_check_interval"] == 30
+        assert output["retry_on_timeout"] is True
 
 
 def test_the_embedded_broker_is_polled_every_50_ms(tmp_path):
@@ -118,14 +118,16 @@ def test_rabbitmq_has_quorum_queues_and_keeps_dead_letters(rabbit_broker):
             producer.publish({}, exchange=queues.EXCHANGE.name, routing_key="bulk")
         message = queues.of_lane("bulk")(connection.default_channel).get()
         message.reject()
-    told = {queue["name"]: queue for queue in rabbit_broker._ask("GET", f"/api/queues/{rabbit_broker.vhost}")}
-    assert set(told) == {*(queues.name(lane) for lane in LANE_RANK), "holdfast.dead"}
-    assert {queue["type"] for queue in told.values()} == {"quorum"}
-    assert told["holdfast.bulk"]["arguments"]["x-dead-letter-exchange"] == "holdfast.dead"
-    assert told["holdfast.bulk"]["arguments"]["x-overflow"] == "reject-publish"
+    output = {
+        queue["name"]: queue for queue in rabbit_broker._ask("GET", f"/api/queues/{rabbit_broker.vhost}")
+    }
+    assert set(output) == {*(queues.name(lane) for lane in LANE_RANK), "holdfast.dead"}
+    assert {queue["type"] for queue in output.values()} == {"quorum"}
+    assert output["holdfast.bulk"]["arguments"]["x-dead-letter-exchange"] == "holdfast.dead"
+    assert output["holdfast.bulk"]["arguments"]["x-overflow"] == "reject-publish"
     with profile.connection() as connection:
-        found = lambda: queues.dead_letters()(connection.default_channel).get(no_ack=True)
-        assert until(found, 10, "the dead letter does not arrive").payload == {}
+        result = lambda: queues.dead_letters()(connection.default_channel).get(no_ack=True)
+        assert until(result, 10, "the dead letter does not arrive").payload == {}
 
 
 def test_celerys_queues_for_countdowns_are_not_declared():

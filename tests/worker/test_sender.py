@@ -64,25 +64,25 @@ def longest(sending, times=200):
 
 def test_a_wake_up_arrives(settings, broker_url):
     """On every broker, in the queue of its lane and in no other."""
-    told = settings(broker_url)
-    with closing(sender.open_sender(told)) as sending:
+    output = settings(broker_url)
+    with closing(sender.open_sender(output)) as sending:
         sending.wake("interactive")
-    assert waiting(told, "interactive") == [1]
-    assert waiting(told, "bulk") == [0]
+    assert waiting(output, "interactive") == [1]
+    assert waiting(output, "bulk") == [0]
     assert (sending.sent, sending.refused, sending.failed) == (1, 0, 0)
 
 
 def test_wake_ups_without_a_worker_are_bounded(settings, broker_url):
     """Ten thousand of them, by three processes' worth of senders, leave no more than the bound."""
-    told = settings(broker_url)
+    output = settings(broker_url)
     for times in (5000, 4000, 1000):
-        with closing(sender.open_sender(told)) as sending:
+        with closing(sender.open_sender(output)) as sending:
             for _ in range(times):
                 sending.wake("bulk")
             until(lambda one=sending: one._waiting.qsize() == 0, 20, "they are not sent")
-    found = waiting(told)[0]
-    assert 0 < found <= MOST_OUTSTANDING + 2
-    assert waiting(told, "follow-up") == [0]
+    result = waiting(output)[0]
+    assert 0 < result <= MOST_OUTSTANDING + 2
+    assert waiting(output, "follow-up") == [0]
 
 
 @pytest.mark.parametrize("why", WRONG)
@@ -97,12 +97,12 @@ def test_nobody_waits_for_a_broker_that_cannot_be_reached(settings, require, why
     assert time.monotonic() - began < sender.CLOSE_PATIENCE + 2
 
 
-@pytest.mark.parametrize("sort", ["redis", "rabbitmq"])
-def test_nobody_waits_for_a_broker_in_a_black_hole(settings, request, sort, monkeypatch):
+@pytest.mark.parametrize("stack", ["redis", "rabbitmq"])
+def test_nobody_waits_for_a_broker_in_a_black_hole(settings, request, stack, monkeypatch):
     """Also a connection that worked before and now swallows everything is felt by nobody."""
-    found = request.getfixturevalue("redis_broker" if sort == "redis" else "rabbit_broker")
-    found.flush()
-    url = found.url
+    result = request.getfixturevalue("redis_broker" if stack == "redis" else "rabbit_broker")
+    result.flush()
+    url = result.url
     monkeypatch.setattr(sender, "CLOSE_PATIENCE", 1.0)
     with proxied(url) as proxy:
         sending = sender.open_sender(settings(through(url, proxy)))
@@ -119,34 +119,34 @@ def test_wake_ups_go_to_both_of_two_brokers(settings, redis_broker, rabbit_broke
     """A move from one broker to another wakes through both."""
     redis_broker.flush()
     rabbit_broker.flush()
-    told = settings(redis_broker.url, rabbit_broker.url)
-    with closing(sender.open_sender(told)) as sending:
+    output = settings(redis_broker.url, rabbit_broker.url)
+    with closing(sender.open_sender(output)) as sending:
         sending.wake("bulk")
-    assert waiting(told) == [1, 1]
+    assert waiting(output) == [1, 1]
 
 
 def test_a_dead_broker_does_not_hold_up_the_other(settings, redis_broker):
     """The first of two is gone; the second still gets every wake-up, and within moments."""
     redis_broker.flush()
-    told = settings("amqp://u:p@127.0.0.1:9/v", redis_broker.url)
-    with closing(sender.open_sender(told)) as sending:
+    output = settings("amqp://u:p@127.0.0.1:9/v", redis_broker.url)
+    with closing(sender.open_sender(output)) as sending:
         began = time.monotonic()
         for _ in range(5):
             sending.wake("bulk")
         until(lambda: sending.sent == 5, 10, "they do not arrive")
         # Who waited with the dead one would wait 0.5, 1, 2 and 4 seconds between the five.
         assert time.monotonic() - began < 5
-    assert waiting(told)[1] == 5
+    assert waiting(output)[1] == 5
 
 
-@pytest.mark.parametrize("sort", ["redis", "rabbitmq"])
-def test_a_connection_that_broke_meanwhile_costs_no_wake_up(settings, request, sort, caplog):
+@pytest.mark.parametrize("stack", ["redis", "rabbitmq"])
+def test_a_connection_that_broke_meanwhile_costs_no_wake_up(settings, request, stack, caplog):
     """The broker was restarted between two wake-ups; the second goes out over a new connection at once."""
-    found = request.getfixturevalue("redis_broker" if sort == "redis" else "rabbit_broker")
-    found.flush()
+    result = request.getfixturevalue("redis_broker" if stack == "redis" else "rabbit_broker")
+    result.flush()
     with (
-        proxied(found.url) as proxy,
-        closing(sender.open_sender(settings(through(found.url, proxy)))) as sending,
+        proxied(result.url) as proxy,
+        closing(sender.open_sender(settings(through(result.url, proxy)))) as sending,
     ):
         sending.wake("bulk")
         until(lambda: sending.sent == 1, 10, "the first one does not arrive")
@@ -155,7 +155,7 @@ def test_a_connection_that_broke_meanwhile_costs_no_wake_up(settings, request, s
         until(lambda: sending.sent == 2, 10, "the second one does not arrive")
     assert sending.failed == 0
     assert not caplog.records
-    assert waiting(settings(found.url)) == [2]
+    assert waiting(settings(result.url)) == [2]
 
 
 def test_a_connection_that_nobody_used_for_long_is_made_anew(settings, rabbit_broker, monkeypatch):
@@ -189,8 +189,8 @@ def test_after_an_outage_wake_ups_go_out_again(settings, redis_broker, monkeypat
 
 def test_it_works_after_a_fork(settings, broker_url):
     """Neither the parent's thread nor its sockets come along, and neither side disturbs the other."""
-    told = settings(broker_url)
-    with closing(sender.open_sender(told)) as sending:
+    output = settings(broker_url)
+    with closing(sender.open_sender(output)) as sending:
         sending.wake("bulk")
         until(lambda: sending.sent == 1, 10, "the parent's does not arrive")
         pid = os.fork()
@@ -200,21 +200,21 @@ def test_it_works_after_a_fork(settings, broker_url):
             os._exit(0 if sending.sent == 1 else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         sending.wake("bulk")
-    assert waiting(told) == [3]
+    assert waiting(output) == [3]
 
 
 def test_closing_sends_what_was_handed_in(settings, broker_url):
     """A short command's wake-ups are out when it ends."""
-    told = settings(broker_url)
-    sending = sender.open_sender(told)
+    output = settings(broker_url)
+    sending = sender.open_sender(output)
     for lane in LANE_RANK:
         sending.wake(lane)
         sending.wake_task(7, lane)
     sending.close()
-    assert [messages for _, _, messages in queue_depths.measure(told)] == [2] * len(LANE_RANK)
+    assert [messages for _, _, messages in queue_depths.measure(output)] == [2] * len(LANE_RANK)
     sending.wake("bulk")
     sending.close()
-    assert waiting(told) == [3]
+    assert waiting(output) == [3]
 
 
 def test_a_full_queue_is_no_failure(settings, rabbit_broker, caplog):

@@ -35,14 +35,14 @@ def only_line(told):
 
 
 @pytest.fixture
-def start(holdfast, premises, monkeypatch):
+def start(holdfast, install, monkeypatch):
     """`start("--lanes", "x", kinds=…)`: a worker that cannot begin, in this process."""
     monkeypatch.setattr(run, "_consume", lambda *_: pytest.fail("it would have begun"))
     monkeypatch.setattr(worker_command.logs, "set_up", lambda _: None)  # it would outlive the test
 
     def call(*words, **changes):
-        given = {"data_dir": premises.data_dir, "database_url": premises.database_url, "kinds": KINDS}
-        return only_line(holdfast("worker", *words, **given | changes))
+        values = {"data_dir": install.data_dir, "database_url": install.database_url, "kinds": KINDS}
+        return only_line(holdfast("worker", *words, **values | changes))
 
     return call
 
@@ -98,9 +98,9 @@ def test_a_host_called_auth_is_no_refusal():
     assert preflight._REFUSALS.search('FATAL:  role "holdfast" does not exist')
 
 
-def test_a_silent_database_is_given_up_after_a_while(premises):
+def test_a_silent_database_is_given_up_after_a_while(install):
     """Waiting for it ends with an error that says what to check."""
-    settings = premises.settings(database_url="postgresql://u:p@127.0.0.1:9/db")
+    settings = install.settings(database_url="postgresql://u:p@127.0.0.1:9/db")
     with pytest.raises(StoreUnavailableError) as given_up:
         preflight.waited_for_database(settings, patience=0.6)
     assert "check that it runs" in given_up.value.message
@@ -179,16 +179,20 @@ def test_a_database_without_tables_is_told(start, tmp_path):
 
 
 @pytest.mark.g4
-def test_a_broker_that_is_not_there_yet_is_waited_for(premises, redis_broker):
+def test_a_broker_that_is_not_there_yet_is_waited_for(install, redis_broker):
     """Silent TLS, a wrong host: the worker stays up and says so, and what is accepted meanwhile waits."""
-    worker = premises.start("worker", "-c", "1", broker_url="redis://:s3cret@no-such-host.invalid:6379/0")
+    worker = install.start("worker", "-c", "1", broker_url="redis://:s3cret@no-such-host.invalid:6379/0")
     worker.says("the broker redis://no-such-host.invalid:6379/0 does not answer yet .*requests are accepted")
     worker.says("does not answer .*retrying every few seconds")
     until(lambda: worker.health("/healthz")[0] == 200, 10, "it is not alive")
-    status, told = worker.health("/readyz")
-    assert (status, told["broker"], "the broker is not connected" in told["problems"]) == (503, False, True)
-    premises.broker_url = redis_broker.url
-    assert premises.run(premises.ask("nap")).status is Status.QUEUED
+    status, output = worker.health("/readyz")
+    assert (status, output["broker"], "the broker is not connected" in output["problems"]) == (
+        503,
+        False,
+        True,
+    )
+    install.broker_url = redis_broker.url
+    assert install.run(install.ask("nap")).status is Status.QUEUED
     worker.tell()
     code, seconds = worker.ended(30)
     assert (code, seconds < 20) == (0, True)  # it did not wait for its drain of 25 s to be over
@@ -209,31 +213,31 @@ def test_a_database_that_is_not_there_yet_is_waited_for(on_postgresql, require):
         finally:
             server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
     worker.ready()
-    asked = on_postgresql.ask("nap")
-    assert on_postgresql.done(asked).status is Status.SUCCESS
+    requested = on_postgresql.ask("nap")
+    assert on_postgresql.done(requested).status is Status.SUCCESS
     assert worker.said().count("not currently accepting") <= 2
 
 
 @pytest.fixture
 def small_disk(tmp_path):
     """A disk of 4 MB, where root may have one."""
-    place = tmp_path / "small"
-    place.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
-    made = subprocess.run(words, capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"NO SMALL DISK: mounting a tmpfs needs root ({made.stderr.strip()})")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
+    folder = tmp_path / "small"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"NO SMALL DISK: mounting a tmpfs needs root ({result.stderr.strip()})")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @pytest.mark.g4
-def test_a_full_disk_is_told_and_survived(premises, small_disk):
+def test_a_full_disk_is_told_and_survived(install, small_disk):
     """Nothing can be written: commands say so, and a worker goes on working as soon as there is room."""
     changes = {"data_dir": str(small_disk), "database_url": f"sqlite:///{small_disk}/holdfast.db"}
-    premises.database_url, premises.broker_url = changes["database_url"], f"filesystem://{small_disk}/broker"
-    assert premises.command("migrate", **changes).returncode == 0
-    asked = premises.ask("nap", wakes=False)
+    install.database_url, install.broker_url = changes["database_url"], f"filesystem://{small_disk}/broker"
+    assert install.command("migrate", **changes).returncode == 0
+    requested = install.ask("nap", wakes=False)
     filler = small_disk / "filler"
     with filler.open("wb", buffering=0) as out:
         for size in (65_536, 4096, 512, 1):
@@ -242,23 +246,23 @@ def test_a_full_disk_is_told_and_survived(premises, small_disk):
                     out.write(b"x" * size)
                 except OSError:
                     break
-    refused = premises.command("migrate", **changes | {"database_url": f"sqlite:///{small_disk}/other.db"})
+    refused = install.command("migrate", **changes | {"database_url": f"sqlite:///{small_disk}/other.db"})
     assert (refused.returncode, "Traceback" in refused.stderr) == (NOT_READY, False)
-    worker = premises.start("worker", "-c", "1", **changes)
+    worker = install.start("worker", "-c", "1", **changes)
     worker.says(r"full|No space|disk I/O")
     assert worker.poll() is None
     os.truncate(filler, 0)
-    assert premises.done(asked).status is Status.SUCCESS
+    assert install.done(requested).status is Status.SUCCESS
     assert "Traceback" not in worker.said()
 
 
-def test_a_read_only_data_folder_is_told(premises, small_disk):
+def test_a_read_only_data_folder_is_told(install, small_disk):
     """The database may be elsewhere, but the embedded broker needs a folder that it can write to."""
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    told = premises.command(
+    output = install.command(
         "worker", data_dir=str(small_disk), broker_url=f"filesystem://{small_disk}/broker"
     )
-    code, line = only_line((told.returncode, told.stdout, told.stderr))
+    code, line = only_line((output.returncode, output.stdout, output.stderr))
     assert code == NOT_READY
     assert "Read-only file system" in line
     assert "set HOLDFAST_DATA_DIR to a writable folder" in line
@@ -267,12 +271,12 @@ def test_a_read_only_data_folder_is_told(premises, small_disk):
 @pytest.mark.parametrize(
     "words", [["worker"], ["api", "--port", "0"], ["sweep", "--once"], ["up"], ["index", "."]]
 )
-def test_a_process_in_another_folder_does_not_start(premises, tmp_path, words):
+def test_a_process_in_another_folder_does_not_start(install, tmp_path, words):
     """Exit code 2 and one line that names the settings, instead of a failure for every document."""
-    assert premises.command("sweep", "--once").returncode == 0
-    done = premises.command(*words, data_dir=str(tmp_path / "elsewhere"))
+    assert install.command("sweep", "--once").returncode == 0
+    done = install.command(*words, data_dir=str(tmp_path / "elsewhere"))
     said = done.stdout + done.stderr
     assert done.returncode == 2, said
     assert "HOLDFAST_DATABASE_URL, HOLDFAST_BROKER_URL and HOLDFAST_DATA_DIR" in said
     assert "[other_blobs]" in said
-    assert premises.command("status", data_dir=str(tmp_path / "elsewhere")).returncode == 0
+    assert install.command("status", data_dir=str(tmp_path / "elsewhere")).returncode == 0

@@ -15,7 +15,7 @@ from holdfast.worker import sender
 
 def told(name, state=WorkerState.WORKING, **changes):
     """What a worker says of itself."""
-    given = {
+    values = {
         "id": name,
         "name": name,
         "host": "h",
@@ -30,33 +30,33 @@ def told(name, state=WorkerState.WORKING, **changes):
         "counts": {"claims": 5, "redelivered": 2, "spare_wake_ups": 3, "skipped_finished": 4},
         "state": state,
     }
-    return Worker(**given | changes)
+    return Worker(**values | changes)
 
 
 @pytest.fixture
-def installation(premises):
+def installation(install):
     """A worker at work, one that was lost, one that has stopped, a task in hand, and waiting wake-ups."""
-    workers.report(premises.db, told("able"))
-    workers.report(premises.db, told("gone"))
-    workers.report(premises.db, told("old", WorkerState.STOPPED, counts={"strange_messages": 6}))
+    workers.report(install.db, told("able"))
+    workers.report(install.db, told("gone"))
+    workers.report(install.db, told("old", WorkerState.STOPPED, counts={"strange_messages": 6}))
     silent = update(schema.workers).where(schema.workers.c.id == "gone")
-    premises.db.write("by_hand", lambda tx: tx.execute(silent.values(seen_at=schema.workers.c.seen_at - 60)))
-    premises.ask("nap", "document:1", wakes=False)
-    premises.ask("nap", "document:2", wakes=False)
+    install.db.write("by_hand", lambda tx: tx.execute(silent.values(seen_at=schema.workers.c.seen_at - 60)))
+    install.ask("nap", "document:1", wakes=False)
+    install.ask("nap", "document:2", wakes=False)
     values = {"lanes": list(LANE_RANK), "pipelines": ["nap@1"], "owner": "able/7", "token": "t" * 32}
-    assert claims.claim_best(premises.db, ttl=12.0, **values) is not None
-    sending = sender.open_sender(premises.settings())
+    assert claims.claim_best(install.db, ttl=12.0, **values) is not None
+    sending = sender.open_sender(install.settings())
     for _ in range(3):
         sending.wake("bulk")
     sending.close()
-    return premises
+    return install
 
 
 @pytest.fixture
 def status(holdfast, installation):
     def call(*words, **changes):
-        given = {"database_url": installation.database_url, "broker_url": installation.broker_url}
-        code, out, err = holdfast("status", *words, **given | changes)
+        values = {"database_url": installation.database_url, "broker_url": installation.broker_url}
+        code, out, err = holdfast("status", *words, **values | changes)
         assert (code, err) == (0, "")
         return out
 
@@ -121,8 +121,8 @@ def test_a_broker_that_is_away_is_told_and_not_waited_for(status):
     assert "s3cret" not in out
 
 
-def test_an_installation_without_workers_says_what_to_start(holdfast, premises):
+def test_an_installation_without_workers_says_what_to_start(holdfast, install):
     """The first thing that a newcomer needs to know."""
-    code, out, _ = holdfast("status", database_url=premises.database_url, broker_url=premises.broker_url)
+    code, out, _ = holdfast("status", database_url=install.database_url, broker_url=install.broker_url)
     assert code == 0
     assert "no worker is online; start one with: holdfast worker" in out

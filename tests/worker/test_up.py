@@ -24,24 +24,24 @@ def part(up, name="worker"):
 
 
 @pytest.fixture
-def up(premises):
+def up(install):
     """An installation that is up."""
-    made = premises.start("up", "-c", "1")
-    made.says("holdfast worker: .* ready")
-    return made
+    created = install.start("up", "-c", "1")
+    created.says("holdfast worker: .* ready")
+    return created
 
 
 @pytest.mark.g4
-def test_what_dies_is_started_again_and_ctrl_c_ends_all(premises, up):
+def test_what_dies_is_started_again_and_ctrl_c_ends_all(install, up):
     """A killed worker is back within seconds and does its work; one line tells of it."""
-    made = part(up)
-    first = premises.ask("nap", "document:first")  # a process that is still starting would complain
-    assert premises.done(first).status is Status.SUCCESS
-    os.kill(made, signal.SIGKILL)
+    created = part(up)
+    first = install.ask("nap", "document:first")  # a process that is still starting would complain
+    assert install.done(first).status is Status.SUCCESS
+    os.kill(created, signal.SIGKILL)
     up.says("worker exited with code -9; restarting in")
-    asked = premises.ask("nap")
-    assert premises.done(asked).status is Status.SUCCESS
-    assert part(up) != made
+    requested = install.ask("nap")
+    assert install.done(requested).status is Status.SUCCESS
+    assert part(up) != created
     assert len(up.tree()) >= 4
     up.tell(signal.SIGINT)
     code, seconds = up.ended(30)
@@ -49,7 +49,7 @@ def test_what_dies_is_started_again_and_ctrl_c_ends_all(premises, up):
     assert "Traceback" not in up.said()
 
 
-def test_nothing_is_left_behind_when_it_is_killed(premises, up):
+def test_nothing_is_left_behind_when_it_is_killed(install, up):
     """The kernel tells each part, and each part its children."""
     tree = up.tree()
     assert len(tree) >= 4
@@ -58,22 +58,25 @@ def test_nothing_is_left_behind_when_it_is_killed(premises, up):
     until(lambda: not [pid for pid in tree if is_alive(pid)], 15, "it leaves processes behind")
 
 
-def test_a_first_visit_finds_a_service_with_something_in_it(premises):
+def test_a_first_visit_finds_a_service_with_something_in_it(install):
     """One command: the API answers, the sample collection is indexed by the worker, and a search finds it."""
-    up = premises.start("up", "--sample", "-c", "1")
+    up = install.start("up", "--sample", "-c", "1")
     address = up.says(r"Ready: (http://\S+)", 90)[1]
 
-    def asked(path):
+    def request(path):
         with urllib.request.urlopen(f"{address}/api/v1{path}", timeout=10) as answer:
             return json.load(answer)
 
     def found():
         return [
-            hit["title"] for hit in asked("/search?collection=sample&q=who+moves+the+crane+at+night")["hits"]
+            hit["title"]
+            for hit in request("/search?collection=sample&q=who+moves+the+crane+at+night")["hits"]
         ]
 
     until(lambda: "harbour-handbook.md" in found(), 60, "the sample is never indexed")
-    until(lambda: len(asked("/collections/sample/documents")["documents"]) == 5, 60, "documents are missing")
+    until(
+        lambda: len(request("/collections/sample/documents")["documents"]) == 5, 60, "documents are missing"
+    )
     assert "sample started" in up.said()
     up.tell(signal.SIGINT)
     assert up.ended(30)[0] == 0
@@ -87,9 +90,9 @@ def is_alive(pid):
         return False
 
 
-def test_a_part_that_can_never_work_ends_everything(premises):
+def test_a_part_that_can_never_work_ends_everything(install):
     """Exit code 2 at once, with the part's own line, and no crash loop."""
-    up = premises.start("up", kinds="no.such:thing")
+    up = install.start("up", kinds="no.such:thing")
     code, _ = up.ended(20)
     assert code == 2
     assert 1 <= up.said().count("which cannot be imported") <= 3  # each part says so once, if it gets to it
@@ -97,10 +100,10 @@ def test_a_part_that_can_never_work_ends_everything(premises):
     assert "Traceback" not in up.said()
 
 
-def test_a_part_that_cannot_work_now_is_tried_less_and_less(premises, require):
+def test_a_part_that_cannot_work_now_is_tried_less_and_less(install, require):
     """A refused password may be mended while it runs: a few lines, not hundreds."""
     url = require("redis").replace("redis://:", "redis://:wr0ng")
-    up = premises.start("up", "-c", "1", broker_url=url)
+    up = install.start("up", "-c", "1", broker_url=url)
     up.says("(?s)broker_refused.*restarting in.*broker_refused.*restarting in", 40)
     up.says("Not ready yet: worker; the API is at http://", 40)
     assert "Ready:" not in up.said()
@@ -111,9 +114,9 @@ def test_a_part_that_cannot_work_now_is_tried_less_and_less(premises, require):
     assert "wr0ng" not in up.said()
 
 
-def test_the_address_is_told_last(premises):
+def test_the_address_is_told_last(install):
     """After all that the parts say at their start, so that nobody has to look for it."""
-    up = premises.start("up", "-c", "1")
+    up = install.start("up", "-c", "1")
     address = up.says(r"Ready: (http://\S+)")[1]
     with urllib.request.urlopen(f"{address}/healthz", timeout=10) as answer:
         assert answer.status == 200
@@ -121,18 +124,18 @@ def test_the_address_is_told_last(premises):
     assert re.search("holdfast worker: .* ready", before)
 
 
-def test_a_log_of_warnings_alone_keeps_nobody_waiting_for_the_address(premises):
+def test_a_log_of_warnings_alone_keeps_nobody_waiting_for_the_address(install):
     """That a worker is ready is known from itself, not from its log; each worker sweeps, and nobody else."""
-    up = premises.start("up", "-c", "1", log_level="warning")
+    up = install.start("up", "-c", "1", log_level="warning")
     up.says(r"Ready: http://", 50)
     assert "sweep started" not in up.said()
-    assert premises.done(premises.ask("nap", wakes=False)).status is Status.SUCCESS
+    assert install.done(install.ask("nap", wakes=False)).status is Status.SUCCESS
 
 
 @pytest.mark.parametrize("moment", ["api started", "worker started", "Ready:"])
-def test_it_ends_within_seconds_from_any_moment_of_its_start(premises, moment):
+def test_it_ends_within_seconds_from_any_moment_of_its_start(install, moment):
     """Nothing is in flight, so no part is waited for until it has to be killed (20 s at least)."""
-    up = premises.start("up", "-c", "1")
+    up = install.start("up", "-c", "1")
     up.says(moment, 60)
     up.tell()
     code, seconds = up.ended(60)
@@ -140,33 +143,33 @@ def test_it_ends_within_seconds_from_any_moment_of_its_start(premises, moment):
     assert "is killed" not in up.said()
 
 
-def test_json_logs_stay_json(premises):
+def test_json_logs_stay_json(install):
     """Every line is one object that names its part, also those that a part or `up` itself says in words."""
-    up = premises.start("up", "-c", "1", log_format="json")
+    up = install.start("up", "-c", "1", log_format="json")
     up.says(r"Ready: http://")
     lines = [json.loads(line) for line in up.said().splitlines()]
     assert {"api", "worker", "up"} == {line["part"] for line in lines}
     assert all({"at", "level", "message"} <= set(line) for line in lines)
 
 
-def test_a_port_that_is_taken_ends_it_and_names_who_has_it(premises):
+def test_a_port_that_is_taken_ends_it_and_names_who_has_it(install):
     """Exit code 4 and one line, before anything was started; with another port it works."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = str(taken.getsockname()[1])
-        done = premises.command("up", "--port", number)
+        done = install.command("up", "--port", number)
         assert (done.returncode, done.stderr.count("\n")) == (4, 1)
         assert f"port {number}" in done.stderr
         assert f"it is held by process {os.getpid()} (" in done.stderr
         assert "[port_in_use]" in done.stderr
-        up = premises.start("up", "-c", "1", "--port", "0", port=number)
+        up = install.start("up", "-c", "1", "--port", "0", port=number)
         assert number not in up.says(r"Ready: http://127.0.0.1:(\d+)")[1]
 
 
-def test_a_driver_that_is_missing_is_named_with_its_extra(premises, tmp_path):
+def test_a_driver_that_is_missing_is_named_with_its_extra(install, tmp_path):
     """Without the extra `redis` no command breaks apart over a Redis broker, and `up` does not go round."""
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['redis'] = None\n")
     for words in (["up"], ["worker"], ["status"], ["sweep", "--once"], ["index", str(tmp_path)]):
-        environment = premises.environment(broker_url="redis://127.0.0.1:1/0") | {"PYTHONPATH": str(tmp_path)}
+        environment = install.environment(broker_url="redis://127.0.0.1:1/0") | {"PYTHONPATH": str(tmp_path)}
         done = subprocess.run(
             [PROGRAM, *words], env=environment, capture_output=True, text=True, timeout=60, check=False
         )
@@ -175,11 +178,11 @@ def test_a_driver_that_is_missing_is_named_with_its_extra(premises, tmp_path):
 
 
 @pytest.mark.parametrize("words", [["up"], ["index", "."], ["migrate"], ["status"]])
-def test_a_database_of_a_newer_release_is_one_line(premises, words):
+def test_a_database_of_a_newer_release_is_one_line(install, words):
     """Exit code 4 and what to do; never a traceback."""
-    with contextlib.closing(sqlite3.connect(premises.database_url.removeprefix("sqlite:///"))) as connection:
+    with contextlib.closing(sqlite3.connect(install.database_url.removeprefix("sqlite:///"))) as connection:
         connection.execute("UPDATE holdfast_version SET version_num = '9999'")
         connection.commit()
-    done = premises.command(*words)
+    done = install.command(*words)
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)
     assert "at revision 9999, which this code does not know; install a newer holdfast [" in done.stderr

@@ -26,10 +26,10 @@ def _interrupting(moment: int, met: list[int]) -> Callable[[FrameType, str, Any]
     """Sends SIGINT at this line of the handler, counted through all that it calls."""
 
     def trace(frame: FrameType, event: str, _arg: Any) -> Any:
-        found: FrameType | None = frame
-        while found is not None and found.f_code is not HANDLER:
-            found = found.f_back
-        if found is None:
+        result: FrameType | None = frame
+        while result is not None and result.f_code is not HANDLER:
+            result = result.f_back
+        if result is None:
             return None
         if event == "line":
             met[0] += 1

@@ -110,8 +110,8 @@ class MeteredLedger:
         return PayingWorker(self.world.claim(owner="successor"))
 
     def orders(self, *columns):
-        found = self.world.rows(select(orders).order_by(orders.c.created_at))
-        return [tuple(getattr(row, name) for name in columns) for row in found]
+        rows = self.world.rows(select(orders).order_by(orders.c.created_at))
+        return [tuple(getattr(row, name) for name in columns) for row in rows]
 
     def bill(self):
         """(sort, send, amount, cleared) of every charge, in the order of the exchanges."""

@@ -58,8 +58,8 @@ def test_an_order_carries_its_keys_sorted(unkeyed):
 def test_an_embedding_is_kept_as_float32(unkeyed):
     """The stored bytes are the vector itself, little-endian."""
     (result,) = unkeyed.pay(unkeyed.hand(), "chunk-01").results
-    wanted = np.frombuffer(meter_answers.vector("small", "chunk-01", 32), "<f4")
-    assert np.array_equal(np.frombuffer(result, "<f4"), wanted)
+    expected = np.frombuffer(meter_answers.vector("small", "chunk-01", 32), "<f4")
+    assert np.array_equal(np.frombuffer(result, "<f4"), expected)
 
 
 def test_a_completion_is_kept_as_json(unkeyed):
@@ -77,8 +77,8 @@ def test_a_completion_is_kept_as_json(unkeyed):
 @pytest.mark.g5
 def test_model_and_parameters_make_another_input(unkeyed):
     """The same text for another model or size is another call."""
-    wanted = [embed("chunk-01"), embed("chunk-01", "large"), embed("chunk-01", dimensions=8)]
-    payment = unkeyed.ledger().pay(unkeyed.hand(), wanted)
+    items = [embed("chunk-01"), embed("chunk-01", "large"), embed("chunk-01", dimensions=8)]
+    payment = unkeyed.ledger().pay(unkeyed.hand(), items)
     assert [len(result) // 4 for result in payment.results] == [32, 32, 8]
     assert unkeyed.meter.totals().exchanges == 3
 

@@ -95,10 +95,10 @@ def test_a_long_retry_after_is_shared_by_all_workers(afar):
     afar.meter.plan(script=["rate_limit"], retry_after=60.0)
     one, two = afar.hand("document:1"), afar.hand("document:2")
     for hand, text in ((one, "chunk-01"), (two, "chunk-02")):
-        with pytest.raises(MustWaitError) as told:
+        with pytest.raises(MustWaitError) as output:
             afar.pay(hand, text)
-        assert told.value.reason == "rate"
-        assert 50 < told.value.delay <= 60
+        assert output.value.reason == "rate"
+        assert 50 < output.value.delay <= 60
     assert afar.meter.totals().exchanges == 1
     afar.end_throttle()
     assert afar.pay(two, "chunk-02").spent.paid_calls == 1

@@ -101,9 +101,9 @@ def test_the_first_result_wins_and_a_second_charge_is_shown(unkeyed):
     unkeyed.set_budget(1000)
     successor = unkeyed.crash(unkeyed.hand(), "chunk-01")
     unkeyed.pass_deadline()
-    kept = unkeyed.pay(successor, "chunk-01").results
+    saved = unkeyed.pay(successor, "chunk-01").results
     assert not orders.settle(unkeyed.db, order_id(unkeyed), 1, RECEIPT)
-    assert unkeyed.pay(successor, "chunk-01").results == kept
+    assert unkeyed.pay(successor, "chunk-01").results == saved
     assert unkeyed.bill() == [
         ("in_doubt", 1, CENT, True),
         ("second", 1, CENT, False),
@@ -281,8 +281,8 @@ def test_what_becomes_of_an_order_is_in_the_story_of_its_head(unkeyed):
     hand = unkeyed.hand()
     unkeyed.meter.plan(script=["charge_then_cut"])
     unkeyed.pay(hand, "chunk-01")
-    found = unkeyed.db.read(lambda tx: journal.of_head(tx, hand.claim.head_id))
-    assert {row["verb"] for row in found} >= {"request", "claim", "doubt", "resend"}
+    result = unkeyed.db.read(lambda tx: journal.of_head(tx, hand.claim.head_id))
+    assert {row["verb"] for row in result} >= {"request", "claim", "doubt", "resend"}
 
 
 def test_each_call_of_an_order_bears_its_own_part_of_the_price(unkeyed):

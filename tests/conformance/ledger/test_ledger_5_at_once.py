@@ -94,9 +94,9 @@ def test_a_mark_put_in_doubt_while_its_answer_was_lost_is_sent_once(on_board):
 def test_over_budget_keeps_nothing(on_board):
     """The whole transaction is undone: no order, no call, no reservation."""
     on_board.set_budget(CENT)
-    with pytest.raises(MustWaitError) as told:
+    with pytest.raises(MustWaitError) as output:
         on_board.pay(on_board.hand(), "chunk-01", "chunk-02")
-    assert told.value.reason == "budget"
+    assert output.value.reason == "budget"
     assert on_board.orders("id") == []
     assert on_board.world.rows(select(calls.c.key)) == []
     assert on_board.budget() == (0, 0)

@@ -129,7 +129,7 @@ def test_an_answer_that_is_being_kept_at_the_deadline_is_not_doubted(unkeyed):
 
 
 def test_after_an_outage_nobody_doubts_what_may_be_in_somebodys_hands(unkeyed):
-    """Nobody could settle or renew while the database was away: one lease time of grace, then as usual."""
+    """Nobody could settle or renew while the database was unreachable: one lease of grace, then as usual."""
     unkeyed.world.write(duties.insert().values(name="leases", grace_until=9e9))
     in_flight(unkeyed, unkeyed.hand())
     unkeyed.fall_silent(60.0)
@@ -166,25 +166,25 @@ def test_who_waits_reads_no_result_twice(unkeyed, monkeypatch):
     """Ten looks a second at what another pays for: those that are paid are not read with each of them."""
     unkeyed.pay(unkeyed.hand(), "chunk-02")
     in_flight(unkeyed, unkeyed.hand("document:2"))
-    asked = []
+    items = []
     look_up = call_rows.look_up
-    monkeypatch.setattr(call_rows, "look_up", lambda *given: asked.append(len(given[2])) or look_up(*given))
+    monkeypatch.setattr(call_rows, "look_up", lambda *given: items.append(len(given[2])) or look_up(*given))
     rival = unkeyed.hand("document:3")
     with pytest.raises(MustWaitError):
         unkeyed.pay(rival, "chunk-01", "chunk-02", ledger=unkeyed.ledger(wait=0.05))
-    assert asked[0] == 2
-    assert set(asked[1:]) == {1}
+    assert items[0] == 2
+    assert set(items[1:]) == {1}
     assert rival.waited
 
 
 def test_an_answer_is_held_as_long_as_the_process_lives(unkeyed, monkeypatch):
-    """The database is away for hours: the answer was paid for, and is kept when it comes back."""
+    """The database is unreachable for hours: the answer was paid for, and is kept when it comes back."""
     away = iter([True] * 500)
     settle = orders.settle
 
     def settled(*given):
         if next(away, False):
-            raise StoreUnavailableError("the database is away")
+            raise StoreUnavailableError("the database is unreachable")
         return settle(*given)
 
     monkeypatch.setattr(orders, "settle", settled)
@@ -193,13 +193,13 @@ def test_an_answer_is_held_as_long_as_the_process_lives(unkeyed, monkeypatch):
 
 
 def test_a_refusal_is_held_as_well(unkeyed, monkeypatch):
-    """It was heard while the database was away: nothing was charged, and nothing is doubted."""
+    """It was heard while the database was unreachable: nothing was charged, and nothing is doubted."""
     away = iter([True] * 5)
     void = orders.void
 
     def voided(*given, **more):
         if next(away, False):
-            raise StoreUnavailableError("the database is away")
+            raise StoreUnavailableError("the database is unreachable")
         return void(*given, **more)
 
     monkeypatch.setattr(orders, "void", voided)
