@@ -14,7 +14,7 @@ from holdfast.store.base.schema import job_results
 from holdfast.store.protocol import prune
 from holdfast.testing.meter import Meter
 from tests.api.install import Client
-from tests.api.install import JobsInstall as ApiInstall
+from tests.api.install import ApiInstall
 
 FINAL = {"success", "failed", "cancelled", "superseded"}
 
