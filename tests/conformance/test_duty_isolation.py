@@ -8,7 +8,7 @@ from sqlalchemy import func, literal, select, text
 
 from holdfast.chaos.waiting import until
 from holdfast.core.errors import StoreTimeoutError
-from holdfast.engine.duty_threads import Apart
+from holdfast.engine.duty_threads import DutyThreads
 from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.sweep import Duty, SweepRules
 from holdfast.store.base import dialect, time_limits
@@ -90,7 +90,7 @@ def test_a_duty_that_never_ends_is_left_behind(world):
     gate, begun, done = threading.Event(), [], []
     stuck = Duty("stuck", 0.0, lambda: begun.append(1) or gate.wait(60) or 0, limit=0.1)
     sweeping = engine(world, stuck, Duty("other", 0.0, lambda: done.append(1) or 1))
-    sweeping.sweeper.apart = Apart(sweeping.sweeper.overran, slack=0.1)
+    sweeping.sweeper.apart = DutyThreads(sweeping.sweeper.overran, slack=0.1)
     sweeping.sweep()
     until(lambda: done, 30, "the other duty has no turn")
     until(lambda: sweeping.sweep() and len(done) > 1, 30, "the other duty has no second turn")
@@ -103,7 +103,7 @@ def test_a_duty_that_never_ends_is_left_behind(world):
 def test_duties_that_wait_for_their_turn_do_not_begin_when_it_is_told_to_stop():
     """Only what has begun is waited for, so that a worker ends at once however long the line was."""
     gate, begun = threading.Event(), []
-    apart = Apart(lambda *_: None)
+    apart = DutyThreads(lambda *_: None)
     apart.submit("first", 30.0, lambda: begun.append("first") or gate.wait(60))
     until(lambda: begun, 30, "the first duty has no turn")
     apart.submit("second", 30.0, lambda: begun.append("second"))

@@ -9,8 +9,8 @@ from holdfast.engine import wakeups
 from holdfast.service.operations import Operations
 from holdfast.store.features import open_database
 from holdfast.worker.health import WorkerHealth
-from holdfast.worker.shared_state import Board, Mark
-from holdfast.worker.supervisor import Overseer, WorkerIdentity
+from holdfast.worker.shared_state import Mark, PoolState
+from holdfast.worker.supervisor import WorkerIdentity, WorkerSupervisor
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/metrics.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) ?\| .*\w.* \|$", re.MULTILINE)
@@ -40,9 +40,9 @@ def test_the_page_tells_every_metric_of_the_api(sqlite_url):
 def test_the_page_tells_every_metric_of_a_worker(tmp_path):
     """The same for the port of a worker."""
     card = WorkerIdentity("id", "name", "broker", ("bulk",), (), 1)
-    board = Board(1)
+    pool_state = PoolState(1)
     for mark in Mark:
-        board.rows[0][mark] = 1.0
-    overseer = Overseer(settings.Settings(data_dir=tmp_path), card, board, wakeups.Nobody())
+        pool_state.rows[0][mark] = 1.0
+    overseer = WorkerSupervisor(settings.Settings(data_dir=tmp_path), card, pool_state, wakeups.Nobody())
     overseer.progress.swept = 1.0
     assert exposed(WorkerHealth(overseer)) == documented("A worker")

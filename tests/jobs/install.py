@@ -13,8 +13,7 @@ from holdfast import bootstrap
 from holdfast.store.base.schema import job_results
 from holdfast.store.protocol import prune
 from holdfast.testing.meter import Meter
-from tests.api.install import Client
-from tests.api.install import ApiInstall
+from tests.api.install import ApiInstall, Client
 
 FINAL = {"success", "failed", "cancelled", "superseded"}
 

@@ -155,13 +155,13 @@ EXCEPTIONS: dict[str, Allowed] = {
         times=4,
         dialect="sqlite",
     ),
-    "guarded.House.rows": Allowed(
+    "guarded.DemoInstall.rows": Allowed(
         "reads every row of a table, to show that a thawed worker changed none",
         "`holdfast demo`, in a database of its own with some dozens of rows",
         ("chunks", "heads", "runs", "tasks"),
     ),
-    "guarded.House.refusals": Allowed(
-        "counts the writes that were refused", "as guarded.House.rows", ("journal",)
+    "guarded.DemoInstall.refusals": Allowed(
+        "counts the writes that were refused", "as guarded.DemoInstall.rows", ("journal",)
     ),
     "execute.Executor._finish": Allowed(
         "what a kind of the user's own publishes into its own tables",

@@ -25,8 +25,8 @@ from holdfast.store.protocol.workers import WorkerState
 from holdfast.store.protocol.workers import known as known_workers
 from holdfast.worker import supervisor as watching
 from holdfast.worker.health import HealthLimits, HealthServer, WorkerHealth
-from holdfast.worker.shared_state import Board, Mark
-from holdfast.worker.supervisor import Overseer, Pace, WorkerIdentity
+from holdfast.worker.shared_state import Mark, PoolState
+from holdfast.worker.supervisor import Pace, WorkerIdentity, WorkerSupervisor
 
 DETAILS = {
     "ok",
@@ -54,12 +54,14 @@ IMPATIENT = replace(PATIENT, sweep=0.5)
 
 
 @pytest.fixture
-def overseer(install):
+def supervisor(install):
     """The side duties of a worker whose only process is this one; the broker is connected."""
     card = WorkerIdentity("id", "w", "filesystem:///x", tuple(LANE_RANK), ("nap@1",), 1, "http://127.0.0.1:1")
-    board = Board(2)
-    board.rows[0].enter()
-    side_duties = Overseer(install.settings(sweep_interval=0.05), card, board, wakeups.Nobody(), QUICK)
+    pool_state = PoolState(2)
+    pool_state.rows[0].enter()
+    side_duties = WorkerSupervisor(
+        install.settings(sweep_interval=0.05), card, pool_state, wakeups.Nobody(), QUICK
+    )
     side_duties.is_connected = lambda: True
     yield side_duties
     side_duties.settings = install.settings(drain_timeout=60)  # the watch must not end the tests
@@ -67,9 +69,9 @@ def overseer(install):
 
 
 @pytest.fixture
-def health(overseer):
+def health(supervisor):
     """Who judges it, patiently."""
-    return WorkerHealth(overseer, PATIENT)
+    return WorkerHealth(supervisor, PATIENT)
 
 
 @pytest.fixture
@@ -100,14 +102,14 @@ def judged(answers, path):
     return status, payload
 
 
-def healthy(overseer, answers):
-    overseer.start()
+def healthy(supervisor, answers):
+    supervisor.start()
     until(lambda: answers("/readyz")[0] == 200, 5, "it never becomes ready")
 
 
-def test_a_worker_that_works_is_healthy_and_ready(overseer, answers):
+def test_a_worker_that_works_is_healthy_and_ready(supervisor, answers):
     """Both answer 200 with everything that the judgement rests on."""
-    healthy(overseer, answers)
+    healthy(supervisor, answers)
     for path in ("/healthz", "/readyz", "/healthz?verbose"):
         status, output = judged(answers, path)
         assert status == 200
@@ -131,12 +133,12 @@ def test_any_other_address_is_not_found(answers):
     assert json.loads(body)["error"]["code"] == "not_found"
 
 
-def test_metrics_are_what_prometheus_reads(overseer, answers):
+def test_metrics_are_what_prometheus_reads(supervisor, answers):
     """Every family parses, has a name of ours, and says the same as the health page."""
-    healthy(overseer, answers)
-    overseer.board.rows[0].add("claims")
-    overseer.strangers = lambda: 3
-    until(lambda: overseer.progress.strangers == 3, 5, "the watch never counts the strange messages")
+    healthy(supervisor, answers)
+    supervisor.pool_state.rows[0].add("claims")
+    supervisor.strangers = lambda: 3
+    until(lambda: supervisor.progress.strangers == 3, 5, "the watch never counts the strange messages")
     status, kind, body = answers("/metrics")
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
     result = {family.name: family for family in text_string_to_metric_families(body)}
@@ -149,31 +151,31 @@ def test_metrics_are_what_prometheus_reads(overseer, answers):
     assert value("seconds_since_last_sweep") < 5
 
 
-def test_a_database_that_is_away_fails_ready_only(overseer, health, answers, monkeypatch):
+def test_a_database_that_is_away_fails_ready_only(supervisor, health, answers, monkeypatch):
     """A restart would not bring it back; the reason is told."""
-    healthy(overseer, answers)
+    healthy(supervisor, answers)
 
     def away(*_):
         raise StoreUnavailableError("the database does not answer (gone); check that it runs")
 
-    monkeypatch.setattr(overseer._runtime.engine.sweeper, "sweep", away)
+    monkeypatch.setattr(supervisor._runtime.engine.sweeper, "sweep", away)
     until(lambda: answers("/readyz")[0] == 503, 5, "it stays ready")
     assert "the database does not answer (gone)" in judged(answers, "/readyz")[1]["problems"][0]
     health._patience = IMPATIENT
-    since = lambda: boot_time() - overseer.progress.swept
+    since = lambda: boot_time() - supervisor.progress.swept
     until(lambda: since() > IMPATIENT.sweep, 5, "it sweeps")  # the fault is the database's all the same
     assert judged(answers, "/healthz")[0] == 200
     monkeypatch.undo()
     until(lambda: answers("/readyz")[0] == 200, 5, "it does not recover")
 
 
-def test_a_broker_that_is_away_fails_ready_only(overseer, answers, install):
+def test_a_broker_that_is_away_fails_ready_only(supervisor, answers, install):
     """Also while work is due: nobody can be woken, and a restart would not bring the broker back."""
-    overseer.is_connected = lambda: False
-    overseer.start()
+    supervisor.is_connected = lambda: False
+    supervisor.start()
     due_for_long(install)
-    until(lambda: overseer.progress.swept, 5, "it does not sweep")
-    until(lambda: boot_time() - overseer.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
+    until(lambda: supervisor.progress.swept, 5, "it does not sweep")
+    until(lambda: boot_time() - supervisor.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
     status, output = judged(answers, "/readyz")
     assert (status, output["problems"]) == (503, ["the broker is not connected"])
     assert judged(answers, "/healthz")[0] == 200
@@ -185,90 +187,92 @@ def due_for_long(install, kind="nap"):
         runtime.engine.request(Ask(kind=kind, subject="document:1", content="a"))
 
 
-def test_a_worker_that_takes_nothing_is_deaf(overseer, answers, install):
+def test_a_worker_that_takes_nothing_is_deaf(supervisor, answers, install):
     """Work is due, a process is free, the broker is connected, and none is claimed: a restart would help."""
     due_for_long(install)
-    overseer.start()
+    supervisor.start()
     deaf = "work is due in its lanes and a process is free, but it takes none"
     until(lambda: deaf in judged(answers, "/healthz")[1]["problems"], 5, "it counts as healthy")
-    overseer.board.rows[0][Mark.LAST_CLAIM] = boot_time() + 60
+    supervisor.pool_state.rows[0][Mark.LAST_CLAIM] = boot_time() + 60
     until(lambda: answers("/healthz")[0] == 200, 5, "a claim does not heal it")
 
 
-def test_a_deaf_worker_connects_anew_and_ends_if_that_does_not_help(overseer, install, monkeypatch):
+def test_a_deaf_worker_connects_anew_and_ends_if_that_does_not_help(supervisor, install, monkeypatch):
     """Whoever started it starts it again; an orchestrator without probes is helped as well."""
     signals, tries = [], []
     monkeypatch.setattr(watching.os, "kill", lambda pid, number: signals.append(number))
-    overseer.pace = replace(QUICK, most_cures=2)
-    overseer.reconnect = lambda: tries.append(len(tries))
+    supervisor.pace = replace(QUICK, most_cures=2)
+    supervisor.reconnect = lambda: tries.append(len(tries))
     due_for_long(install)
-    overseer.start()
+    supervisor.start()
     until(lambda: signal.SIGTERM in signals, 5, "it stays deaf for ever")
     assert tries == [0, 1]
 
 
-def test_a_busy_worker_is_not_deaf(overseer, answers, install):
+def test_a_busy_worker_is_not_deaf(supervisor, answers, install):
     """Every process has a task in hand; what waits, waits its turn."""
-    overseer.board.rows[0][Mark.BUSY_SINCE] = boot_time()
+    supervisor.pool_state.rows[0][Mark.BUSY_SINCE] = boot_time()
     due_for_long(install)
-    healthy(overseer, answers)
-    until(lambda: boot_time() - overseer.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
-    sweeps = overseer.progress.sweeps
-    until(lambda: overseer.progress.sweeps > sweeps + 2, 5, "it does not sweep")
+    healthy(supervisor, answers)
+    until(lambda: boot_time() - supervisor.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
+    sweeps = supervisor.progress.sweeps
+    until(lambda: supervisor.progress.sweeps > sweeps + 2, 5, "it does not sweep")
     assert judged(answers, "/healthz")[0] == 200
 
 
-def test_work_of_an_unknown_kind_makes_nobody_deaf(overseer, answers, install):
+def test_work_of_an_unknown_kind_makes_nobody_deaf(supervisor, answers, install):
     """The worker cannot do it, so it does not count."""
     due_for_long(install, "other")
-    healthy(overseer, answers)
-    until(lambda: boot_time() - overseer.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
-    sweeps = overseer.progress.sweeps
-    until(lambda: overseer.progress.sweeps > sweeps + 2, 5, "it does not sweep")
+    healthy(supervisor, answers)
+    until(lambda: boot_time() - supervisor.progress.began > 3 * QUICK.deaf_after, 5, "time does not pass")
+    sweeps = supervisor.progress.sweeps
+    until(lambda: supervisor.progress.sweeps > sweeps + 2, 5, "it does not sweep")
     assert judged(answers, "/healthz")[0] == 200
 
 
-def test_a_draining_worker_is_alive_and_not_ready(overseer, answers):
+def test_a_draining_worker_is_alive_and_not_ready(supervisor, answers):
     """It gets no new traffic, and nobody kills it while it settles."""
-    healthy(overseer, answers)
-    overseer.settings = overseer.settings.model_copy(update={"drain_timeout": 60.0})
-    overseer.drain()
+    healthy(supervisor, answers)
+    supervisor.settings = supervisor.settings.model_copy(update={"drain_timeout": 60.0})
+    supervisor.drain()
     status, output = judged(answers, "/readyz")
     assert (status, output["problems"], output["draining"]) == (503, ["the worker is stopping"], True)
     assert judged(answers, "/healthz")[0] == 200
 
 
-def test_a_hung_process_is_told_and_killed(overseer, answers, monkeypatch):
+def test_a_hung_process_is_told_and_killed(supervisor, answers, monkeypatch):
     """Past its limit `/readyz` names it; after the grace it is killed; if that fails so does `/healthz`."""
     killed = []
     monkeypatch.setattr(watching.os, "kill", lambda pid, number: killed.append((pid, number)))
-    healthy(overseer, answers)
-    row = overseer.board.rows[0]
+    healthy(supervisor, answers)
+    row = supervisor.pool_state.rows[0]
     row[Mark.TASK] = 7
     row[Mark.HARD_AT] = boot_time()
     until(lambda: "exceeded the hard time limit of task 7" in answers("/readyz")[2], 5, "it is not told")
     until(lambda: (os.getpid(), 9) in killed, 5, "it is not killed")
     until(lambda: answers("/healthz")[0] == 503, 5, "it counts as healthy for ever")
     assert "was not killed" in judged(answers, "/healthz")[1]["problems"][0]
-    assert overseer.progress.killed
+    assert supervisor.progress.killed
 
 
-def test_no_processes_and_no_sweep_are_faults(overseer, health, answers, monkeypatch):
+def test_no_processes_and_no_sweep_are_faults(supervisor, health, answers, monkeypatch):
     """A main process alone carries out nothing, and one that does not sweep forgets."""
-    healthy(overseer, answers)
+    healthy(supervisor, answers)
     stuck = threading.Event()
-    monkeypatch.setattr(overseer._runtime.engine.sweeper, "sweep", lambda: stuck.wait(60))
-    overseer.board.rows[0][Mark.PID] = 0
+    monkeypatch.setattr(supervisor._runtime.engine.sweeper, "sweep", lambda: stuck.wait(60))
+    supervisor.pool_state.rows[0][Mark.PID] = 0
     health._patience = IMPATIENT
     until(lambda: "the sweep has not run" in answers("/healthz")[2], 5, "it is not told")
     assert "there are no processes to run tasks" in answers("/healthz")[2]
     stuck.set()
 
 
-def test_a_sweep_that_hangs_does_not_make_a_working_worker_look_lost(overseer, answers, install, monkeypatch):
+def test_a_sweep_that_hangs_does_not_make_a_working_worker_look_lost(
+    supervisor, answers, install, monkeypatch
+):
     """The heartbeat has a thread and a connection of its own."""
-    healthy(overseer, answers)
-    stuck, runtime = threading.Event(), overseer._runtime
+    healthy(supervisor, answers)
+    stuck, runtime = threading.Event(), supervisor._runtime
     hanging = threading.Event()
     monkeypatch.setattr(runtime.engine.sweeper, "sweep", lambda: hanging.set() or stuck.wait(60))
     assert hanging.wait(30)

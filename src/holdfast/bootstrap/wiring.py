@@ -21,7 +21,7 @@ from holdfast.documents.parse.pool import Parsers, Shares
 from holdfast.documents.parse.records import MIB, ParseLimits
 from holdfast.engine import events, wakeups
 from holdfast.engine.engine import Engine, EngineDependencies
-from holdfast.engine.event_tracing import Telling
+from holdfast.engine.event_tracing import EventTracer
 from holdfast.engine.kinds import Kind
 from holdfast.engine.sweep import Duty
 from holdfast.ledger import watched_provider
@@ -77,7 +77,7 @@ def open_runtime(
             EngineDependencies(
                 sender=sender or wakeups.Nobody(),
                 owner=owner,
-                tell=Telling(db, tell),
+                tell=EventTracer(db, tell),
                 watched=watched,
                 tell_orders=tell_orders,
             ),

@@ -12,7 +12,7 @@ from holdfast.core import subjects
 from holdfast.core.errors import StoreUnavailableError
 from holdfast.core.records import Fenced, Head, RequestResult
 from holdfast.core.states import Disposition, shown
-from holdfast.engine.duty_threads import Apart
+from holdfast.engine.duty_threads import DutyThreads
 from holdfast.engine.sweep import Swept
 from holdfast.service.requests import RequestContext
 from holdfast.service.transfer import Columns
@@ -100,7 +100,7 @@ def sweep(*, once: bool, as_json: bool) -> None:
     with bootstrap.open_runtime(loaded, (), sender=sending) as runtime:
         bootstrap.check_blobs(runtime)
         sweeper = runtime.engine.sweeper
-        sweeper.apart = None if once else Apart(sweeper.overran)
+        sweeper.apart = None if once else DutyThreads(sweeper.overran)
         while True:
             try:
                 _show_swept(runtime.engine.sweep(), once=once, as_json=as_json)

@@ -17,7 +17,7 @@ SLACK = 5.0
 log = logging.getLogger(__name__)
 
 
-class Apart:
+class DutyThreads:
     """Runs jobs one after another. `overran` is called for a job that exceeds its time and continues."""
 
     def __init__(self, overran: Callable[[str, float], None], *, slack: float = SLACK) -> None:

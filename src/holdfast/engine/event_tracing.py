@@ -14,7 +14,7 @@ from holdfast.telemetry import context, traces
 FAILED = frozenset({Ending.FAILED, Ending.OVERRAN})
 
 
-class Telling:
+class EventTracer:
     """Passes on the engine's events, and keeps the thread's context up to date."""
 
     def __init__(self, db: Database, tell: events.Tell) -> None:

@@ -24,7 +24,7 @@ from holdfast.core.errors import HoldfastError, StoreTimeoutError, StoreUnavaila
 from holdfast.core.ports import Host
 from holdfast.core.states import LANE_RANK
 from holdfast.engine import wakeups
-from holdfast.engine.duty_threads import Apart
+from holdfast.engine.duty_threads import DutyThreads
 from holdfast.leases.base import Leases
 from holdfast.store.base import stalled_sessions, time_limits
 from holdfast.store.base.database import Database
@@ -120,7 +120,7 @@ class Sweeper:
             {duty.name: duty.waiting for duty in self.duties if duty.waiting is not None}
         )
         self._enrolled = False
-        self.apart: Apart | None = None
+        self.apart: DutyThreads | None = None
 
     @property
     def duties(self) -> tuple[Duty, ...]:

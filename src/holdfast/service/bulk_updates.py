@@ -13,7 +13,7 @@ from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition
 from holdfast.store.base.database import Database
 from holdfast.store.library import bulk_updates, documents
-from holdfast.store.library.bulk_updates import Round
+from holdfast.store.library.bulk_updates import BulkUpdate
 
 # Documents that are seen to before a request about all of them is answered, and at each turn of the sweep.
 AT_ONCE = 100
@@ -29,7 +29,10 @@ class Rounds:
     """Carries rounds on. `ask` asks for a document again, `end` ends the work of one that is gone."""
 
     def __init__(
-        self, db: Database, ask: Callable[[Round, str], RequestResult], end: Callable[[Round, str], None]
+        self,
+        db: Database,
+        ask: Callable[[BulkUpdate, str], RequestResult],
+        end: Callable[[BulkUpdate, str], None],
     ) -> None:
         self._db = db
         self._ask = ask
@@ -41,7 +44,7 @@ class Rounds:
             bulk_updates.due(self._db, ROUNDS_PER_TURN), self._take_turn, name=lambda each: each.collection
         )
 
-    def _take_turn(self, which: Round) -> int:
+    def _take_turn(self, which: BulkUpdate) -> int:
         """The round was carried on; one that cannot be waits, so that it does not hold the others up."""
         try:
             return self.go_on(which, PER_TURN[which.sort])
@@ -54,19 +57,19 @@ class Rounds:
             bulk_updates.step(self._db, which, which.after, pause=WAIT_AFTER_ERROR)
             raise
 
-    def begin(self, which: Round) -> tuple[int, int]:
+    def begin(self, which: BulkUpdate) -> tuple[int, int]:
         """Some documents are seen to: for how many something was done, and how many are to follow."""
         done = self.go_on(which, AT_ONCE)
         now = bulk_updates.one(self._db, which.tenant, which.collection, which.sort)
         return done, 0 if now is None else bulk_updates.left(self._db, now)
 
-    def go_on(self, which: Round, most: int) -> int:
+    def go_on(self, which: BulkUpdate, most: int) -> int:
         """The round has seen to `most` documents more, or is over; for how many something was done."""
         return (
             self._ask_some(which, most) if which.sort == bulk_updates.OPTIONS else self._end_some(which, most)
         )
 
-    def _ask_some(self, which: Round, most: int) -> int:
+    def _ask_some(self, which: BulkUpdate, most: int) -> int:
         """Documents are asked for by the options of now; a refused request makes the round wait.
 
         A document that cannot be asked for is noted in its journal, and the round goes on with the next.
@@ -91,13 +94,13 @@ class Rounds:
         self._advance(which, after, is_over=len(page) < most)
         return done
 
-    def _skip(self, which: Round, document: documents.Document, error: Exception) -> None:
+    def _skip(self, which: BulkUpdate, document: documents.Document, error: Exception) -> None:
         reason = isolation.explain(error)
         log.warning("the bulk update of %s skips document %s: %s", which.collection, document.id, reason)
         code = error.code if isinstance(error, HoldfastError) else "error"
         bulk_updates.note_skipped(self._db, which, document.head_id, code, reason)
 
-    def _end_some(self, which: Round, most: int) -> int:
+    def _end_some(self, which: BulkUpdate, most: int) -> int:
         """The work of some documents that are gone has ended; what could not be is tried again later."""
         page = bulk_updates.remains(self._db, which.tenant, which.collection, after=which.after, limit=most)
 
@@ -116,7 +119,7 @@ class Rounds:
             else:
                 self._advance(which, after, is_over=len(page) < most)
 
-    def _advance(self, which: Round, after: str, *, is_over: bool) -> None:
+    def _advance(self, which: BulkUpdate, after: str, *, is_over: bool) -> None:
         if is_over:
             bulk_updates.end(self._db, which)
         else:

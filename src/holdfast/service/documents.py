@@ -22,7 +22,7 @@ from holdfast.kinds import index
 from holdfast.service import missing_content, names
 from holdfast.service.requests import RequestContext
 from holdfast.store.library import collections, document_requests, document_values, documents, quotas
-from holdfast.store.library.bulk_updates import Round
+from holdfast.store.library.bulk_updates import BulkUpdate
 from holdfast.store.library.collections import Collection
 from holdfast.store.library.document_requests import AddedDocument, IndexRequest, Taken
 from holdfast.store.library.documents import Document, DocumentDraft, DocumentSource
@@ -408,7 +408,7 @@ class Documents:
 
     # What a change of the whole collection does with each document
 
-    def ask_again(self, which: Round, document_id: str) -> RequestResult:
+    def ask_again(self, which: BulkUpdate, document_id: str) -> RequestResult:
         """What became of the request for a document whose collection has other options."""
         document = self.get(which.tenant, document_id)
         if not document.has_content:
@@ -417,7 +417,7 @@ class Documents:
             RequestContext(which.tenant, which.actor, Lane.BULK, 9, which.max_cost), document
         ).answer
 
-    def end_for(self, which: Round, document_id: str) -> None:
+    def end_for(self, which: BulkUpdate, document_id: str) -> None:
         """The work of a document whose collection was deleted has ended."""
         self.end_deleted(RequestContext(which.tenant, which.actor), document_id)
 

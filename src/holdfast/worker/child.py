@@ -27,7 +27,7 @@ from holdfast.engine import wakeups
 from holdfast.engine.events import Done
 from holdfast.settings import Settings
 from holdfast.worker import parent_pipe, queues
-from holdfast.worker.shared_state import Board, ChildCounter, ChildRow, Mark
+from holdfast.worker.shared_state import ChildCounter, ChildRow, Mark, PoolState
 
 # Limits of one wake-up, so that deploys and the broker's other users get a chance.
 MOST_TASKS = 200
@@ -41,13 +41,13 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class ChildInputs:
     """What the parent passes to a child before the fork."""
 
     settings: Settings
     name: str
     lanes: tuple[str, ...]
-    board: Board
+    pool_state: PoolState
     pipe: parent_pipe.ParentPipe
     sender: wakeups.Sender
 
@@ -55,8 +55,8 @@ class Birth:
 class PoolProcess:
     """One process of the pool, ready to be woken."""
 
-    def __init__(self, birth: Birth, row: ChildRow) -> None:
-        self._birth = birth
+    def __init__(self, inputs: ChildInputs, row: ChildRow) -> None:
+        self._inputs = inputs
         self._row = row
         self._runtime: bootstrap.Runtime | None = None
         self._stopping = threading.Event()
@@ -102,11 +102,11 @@ class PoolProcess:
             return
         began, done = boot_time(), 0
         try:
-            while (ended := engine.executor.run_next(self._birth.lanes)) is not None:
+            while (ended := engine.executor.run_next(self._inputs.lanes)) is not None:
                 done += 1
                 _log(ended)
                 if done >= MOST_TASKS or boot_time() - began > MOST_SECONDS:
-                    wakeups.wake_lanes(self._birth.sender, {lane: 1})  # another process continues from here
+                    wakeups.wake_lanes(self._inputs.sender, {lane: 1})  # another process continues from here
                     return
         except StoreUnavailableError as error:
             self._row.add(ChildCounter.STORE_AWAY)
@@ -174,11 +174,11 @@ class PoolProcess:
         return None if self._runtime is None else self._runtime.engine
 
     def _opened(self) -> bootstrap.Runtime | None:
-        owner = f"{self._birth.name}/{os.getpid()}"
+        owner = f"{self._inputs.name}/{os.getpid()}"
         try:
             runtime = bootstrap.open_runtime(
-                self._birth.settings,
-                sender=self._birth.sender,
+                self._inputs.settings,
+                sender=self._inputs.sender,
                 owner=owner,
                 tell=self._row.note,
                 watched=True,
@@ -199,7 +199,7 @@ class PoolProcess:
         self._stopping.wait()
         if self._runtime is not None:
             self._runtime.engine.drain()
-        patience = self._birth.settings.drain_timeout
+        patience = self._inputs.settings.drain_timeout
         until = boot_time() + patience
         while self._in_hand and boot_time() < max(until, self._orders_until()):
             self._release_what_waits()
@@ -236,7 +236,7 @@ class PoolProcess:
             self._runtime.engine.hand_over("draining")
 
     def _watch_parent(self) -> None:
-        self._birth.pipe.wait()
+        self._inputs.pipe.wait()
         self._stopping.set()
 
 
@@ -259,14 +259,14 @@ def _log(done: Done) -> None:
 _child: PoolProcess | None = None
 
 
-def born(birth: Birth, index: int) -> None:
+def born(inputs: ChildInputs, index: int) -> None:
     """Make this process a child; `index` is its row in the shared state."""
     global _child  # noqa: PLW0603 - one child per process is the point
-    row = birth.board.rows[index % len(birth.board.rows)]
-    os.nice(birth.settings.worker_nice)
-    birth.pipe.enter_child()
+    row = inputs.pool_state.rows[index % len(inputs.pool_state.rows)]
+    os.nice(inputs.settings.worker_nice)
+    inputs.pipe.enter_child()
     row.enter()
-    _child = PoolProcess(birth, row)
+    _child = PoolProcess(inputs, row)
 
 
 def current() -> PoolProcess:

@@ -19,7 +19,7 @@ from holdfast.clock import boot_time
 from holdfast.core.states import Skip
 from holdfast.engine.events import Ending
 from holdfast.worker.shared_state import ChildCounter, Mark
-from holdfast.worker.supervisor import Overseer
+from holdfast.worker.supervisor import WorkerSupervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class HealthLimits:
 class WorkerHealth:
     """Judges a worker by what its supervisor has seen."""
 
-    def __init__(self, overseer: Overseer, patience: HealthLimits | None = None) -> None:
-        self._overseer = overseer
+    def __init__(self, supervisor: WorkerSupervisor, patience: HealthLimits | None = None) -> None:
+        self._supervisor = supervisor
         self._patience = patience or HealthLimits()
 
     def faults(self) -> list[str]:
         """Problems that only a restart would fix; empty for a healthy worker."""
-        overseer, now, patience = self._overseer, boot_time(), self._patience
-        progress, rows = overseer.progress, overseer.board.taken()
+        supervisor, now, patience = self._supervisor, boot_time(), self._patience
+        progress, rows = supervisor.progress, supervisor.pool_state.taken()
         young = now - progress.began < patience.start
         problems = []
         if not young and now - max(progress.swept, progress.looked) > patience.look:
@@ -61,7 +61,7 @@ class WorkerHealth:
         problems += [
             f"process {row.pid} exceeded its hard time limit and was not killed"
             for row in rows
-            if 0 < row[Mark.HARD_AT] < now - 3 * overseer.pace.hard_grace
+            if 0 < row[Mark.HARD_AT] < now - 3 * supervisor.pace.hard_grace
         ]
         problems += [
             f"process {row.pid} has not reported for {row.silent_for(now):.0f} s"
@@ -75,13 +75,13 @@ class WorkerHealth:
 
     def hindrances(self) -> list[str]:
         """Reasons why it cannot work right now; empty if it can."""
-        progress = self._overseer.progress
+        progress = self._supervisor.progress
         problems = self.faults()
         if not progress.database:
             problems.append(f"the database does not answer: {progress.error or 'not checked yet'}")
         if not progress.broker:
             problems.append("the broker is not connected")
-        rows, now = self._overseer.board.taken(), boot_time()
+        rows, now = self._supervisor.pool_state.taken(), boot_time()
         if not rows:
             problems.append("no process has started yet")
         problems += [
@@ -95,25 +95,25 @@ class WorkerHealth:
 
     def details(self) -> dict[str, Any]:
         """Everything the verdict is based on; times are seconds ago."""
-        overseer, now = self._overseer, boot_time()
-        board, progress = overseer.board, overseer.progress
+        supervisor, now = self._supervisor, boot_time()
+        pool_state, progress = supervisor.pool_state, supervisor.progress
 
         def ago(at: float) -> float | None:
             return round(now - at, 3) if at else None
 
         return {
-            "worker": {**asdict(overseer.card)},
+            "worker": {**asdict(supervisor.card)},
             "database": progress.database,
             "broker": progress.broker,
             "draining": progress.draining,
             "up": ago(progress.began),
             "last_sweep": ago(progress.swept),
-            "last_wake_up": ago(board.latest(Mark.LAST_WAKE)),
-            "last_claim": ago(board.latest(Mark.LAST_CLAIM)),
-            "last_renewal": ago(board.latest(Mark.LAST_RENEWAL)),
-            "last_end": ago(board.latest(Mark.LAST_END)),
-            "claims": board.total(ChildCounter.CLAIMS),
-            "renewals": board.total(ChildCounter.RENEWALS),
+            "last_wake_up": ago(pool_state.latest(Mark.LAST_WAKE)),
+            "last_claim": ago(pool_state.latest(Mark.LAST_CLAIM)),
+            "last_renewal": ago(pool_state.latest(Mark.LAST_RENEWAL)),
+            "last_end": ago(pool_state.latest(Mark.LAST_END)),
+            "claims": pool_state.total(ChildCounter.CLAIMS),
+            "renewals": pool_state.total(ChildCounter.RENEWALS),
             "processes": [
                 {
                     "pid": row.pid,
@@ -122,38 +122,38 @@ class WorkerHealth:
                     "last_sign": ago(row[Mark.LAST_SIGN]),
                     "up": ago(row[Mark.UP_AT]),
                 }
-                for row in board.taken()
+                for row in pool_state.taken()
             ],
         }
 
     def collect(self) -> Iterator[Metric]:
         """The same, for Prometheus."""
-        overseer, now = self._overseer, boot_time()
-        board, progress = overseer.board, overseer.progress
+        supervisor, now = self._supervisor, boot_time()
+        pool_state, progress = supervisor.pool_state, supervisor.progress
         for count in ChildCounter:
             yield CounterMetricFamily(
-                f"holdfast_worker_{count}", f"{count} of this worker", value=overseer.total(count)
+                f"holdfast_worker_{count}", f"{count} of this worker", value=supervisor.total(count)
             )
         ended = CounterMetricFamily("holdfast_worker_tasks", "Claims by how they ended", labels=["ending"])
         for ending in Ending:
-            ended.add_metric([ending], board.total(f"ended_{ending}"))
+            ended.add_metric([ending], pool_state.total(f"ended_{ending}"))
         yield ended
         skipped = CounterMetricFamily(
             "holdfast_worker_skipped", "Deliveries that named their task and were refused", labels=["reason"]
         )
         for reason in Skip:
-            skipped.add_metric([reason], board.total(f"skipped_{reason}"))
+            skipped.add_metric([reason], pool_state.total(f"skipped_{reason}"))
         yield skipped
         counters = {
             "sweeps": progress.sweeps,
             "sweeps_won": progress.sweeps_won,
             "killed": progress.killed,
             "broker_connections": progress.connections,
-            "wake_ups_not_sent": overseer.wake_ups_not_sent,
+            "wake_ups_not_sent": supervisor.wake_ups_not_sent,
         }
         for name, value in counters.items():
             yield CounterMetricFamily(f"holdfast_worker_{name}", f"{name} of this worker", value=value)
-        rows = board.taken()
+        rows = pool_state.taken()
         gauges: dict[str, float] = {
             "processes": len(rows),
             "busy": sum(row.busy for row in rows),
@@ -163,7 +163,7 @@ class WorkerHealth:
             "ready": not self.hindrances(),
         }
         for mark in (Mark.LAST_WAKE, Mark.LAST_CLAIM, Mark.LAST_RENEWAL, Mark.LAST_END):
-            if at := board.latest(mark):
+            if at := pool_state.latest(mark):
                 gauges[f"seconds_since_{mark}"] = now - at
         if progress.swept:
             gauges["seconds_since_last_sweep"] = now - progress.swept

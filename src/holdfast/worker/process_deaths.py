@@ -18,7 +18,7 @@ from holdfast.core.states import Loss
 from holdfast.engine import processes, wakeups
 from holdfast.store.base.database import Database
 from holdfast.store.protocol import losses
-from holdfast.worker.shared_state import Board, Left, Mark
+from holdfast.worker.shared_state import Left, Mark, PoolState
 
 RETRY_EVERY = 1.0
 
@@ -54,9 +54,13 @@ class Deaths:
     """Finds dead processes, and records them from a separate thread, which the database may block."""
 
     def __init__(
-        self, board: Board, sender: wakeups.Sender, caps: decide.Caps, open_database: Callable[[], Database]
+        self,
+        pool_state: PoolState,
+        sender: wakeups.Sender,
+        caps: decide.Caps,
+        open_database: Callable[[], Database],
     ) -> None:
-        self._board = board
+        self._board = pool_state
         self._sender = sender
         self._caps = caps
         self._open_database = open_database

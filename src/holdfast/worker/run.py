@@ -26,8 +26,8 @@ from holdfast.worker.brokers import Broker
 from holdfast.worker.health import HealthLimits, HealthServer, WorkerHealth
 from holdfast.worker.parent_pipe import ParentPipe
 from holdfast.worker.preflight import consumed_brokers, waited_for_database
-from holdfast.worker.shared_state import Board
-from holdfast.worker.supervisor import Overseer, WorkerIdentity
+from holdfast.worker.shared_state import PoolState
+from holdfast.worker.supervisor import WorkerIdentity, WorkerSupervisor
 
 log = logging.getLogger(__name__)
 
@@ -63,16 +63,16 @@ def run(settings: Settings, options: Options) -> int:
     )
     sending = sender.open_sender(settings)
     # A spare row costs nothing; a child without a row would not be watched.
-    birth = child.Birth(settings, name, options.lanes, Board(2 * most), ParentPipe(), sending)
-    overseer = Overseer(settings, card, birth.board, sending)
+    inputs = child.ChildInputs(settings, name, options.lanes, PoolState(2 * most), ParentPipe(), sending)
+    supervisor = WorkerSupervisor(settings, card, inputs.pool_state, sending)
     log.info("health: %s", server.url)
     log.info("worker %s serves %s on %s", name, ", ".join(options.lanes), card.broker)
     try:
-        return _consume(brokers, options, birth, overseer, server, settings)
+        return _consume(brokers, options, inputs, supervisor, server, settings)
     finally:
         sending.close()
         server.stop()
-        overseer.stop()  # last: its watch ends this process if an earlier step takes too long
+        supervisor.stop()  # last: its watch ends this process if an earlier step takes too long
 
 
 def _pipelines(settings: Settings) -> tuple[str, ...]:
@@ -108,36 +108,36 @@ def _server(settings: Settings) -> HealthServer:
 def _consume(
     brokers: Sequence[Broker],
     options: Options,
-    birth: child.Birth,
-    overseer: Overseer,
+    inputs: child.ChildInputs,
+    supervisor: WorkerSupervisor,
     server: HealthServer,
     settings: Settings,
 ) -> int:
     app = celery_app.build(brokers, events=settings.events)
 
     def begin(**_: Any) -> None:
-        child.born(birth, getattr(current_process(), "index", 0))
+        child.born(inputs, getattr(current_process(), "index", 0))
 
     def ready(**_: Any) -> None:
-        options.on_ready(birth.name)
+        options.on_ready(inputs.name)
 
     def end(**_: Any) -> None:
         # Stopping the whole process group also ends the children: not worth a log line.
         logging.getLogger("multiprocessing").setLevel(logging.CRITICAL)
-        birth.pipe.close()
-        overseer.drain()
+        inputs.pipe.close()
+        supervisor.drain()
 
-    app.steps["worker"].add(_beside(overseer, server, end))
+    app.steps["worker"].add(_beside(supervisor, server, end))
     # Strong references: Celery's are weak by default, and nothing else references these functions.
     signals.worker_process_init.connect(begin, weak=False)
     signals.worker_ready.connect(ready, weak=False)
     signals.worker_shutting_down.connect(end, weak=False)
     signals.setup_logging.connect(_keep_logging, weak=False)
     warnings.simplefilter("ignore")  # Celery warns about settings chosen on purpose
-    worker = _worker(app, options, birth.name)
-    overseer.is_connected = lambda: _is_connected(worker)
-    overseer.strangers = lambda: getattr(worker.consumer, "strangers", 0)
-    overseer.reconnect = lambda: _reconnect(worker, brokers, options.lanes)
+    worker = _worker(app, options, inputs.name)
+    supervisor.is_connected = lambda: _is_connected(worker)
+    supervisor.strangers = lambda: getattr(worker.consumer, "strangers", 0)
+    supervisor.reconnect = lambda: _reconnect(worker, brokers, options.lanes)
     gc.collect()
     gc.freeze()  # keeps loaded objects shared with the children: a collection would copy them
     worker.start()
@@ -162,7 +162,7 @@ def _worker(app: Celery, options: Options, name: str) -> Any:
 
 
 def _beside(
-    overseer: Overseer, server: HealthServer, end: Callable[[], None]
+    supervisor: WorkerSupervisor, server: HealthServer, end: Callable[[], None]
 ) -> type[bootsteps.StartStopStep]:
     class Beside(bootsteps.StartStopStep):
         """Starts the supervisor once the first children are forked: threads do not survive a fork."""
@@ -171,8 +171,8 @@ def _beside(
 
         def start(self, parent: Any) -> None:
             del parent
-            overseer.start()
-            server.start(WorkerHealth(overseer, HealthLimits.of(overseer.settings.lease_ttl)))
+            supervisor.start()
+            server.start(WorkerHealth(supervisor, HealthLimits.of(supervisor.settings.lease_ttl)))
             _listen_to_signals(end)
 
     return Beside

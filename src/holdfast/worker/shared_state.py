@@ -136,7 +136,7 @@ class ChildRow:
         return self[Mark.BUSY_SINCE] > 0
 
 
-class Board:
+class PoolState:
     """One row per child. Create it before the first fork."""
 
     def __init__(self, rows: int) -> None:

@@ -19,14 +19,14 @@ from holdfast.clock import boot_time
 from holdfast.core import decide
 from holdfast.core.errors import HoldfastError
 from holdfast.engine import wakeups
-from holdfast.engine.duty_threads import Apart
+from holdfast.engine.duty_threads import DutyThreads
 from holdfast.settings import Settings
 from holdfast.store.base.database import Database
 from holdfast.store.features import open_database
 from holdfast.store.protocol import workers
 from holdfast.store.protocol.workers import WorkerState
 from holdfast.worker.process_deaths import Deaths
-from holdfast.worker.shared_state import COUNTS, Board, ChildCounter, ChildRow, Mark
+from holdfast.worker.shared_state import COUNTS, ChildCounter, ChildRow, Mark, PoolState
 
 log = logging.getLogger(__name__)
 
@@ -84,21 +84,21 @@ class WorkerIdentity:
     health: str = ""
 
 
-class Overseer:
+class WorkerSupervisor:
     """Supervises a worker from its main process. `start` after the pool has forked its first children."""
 
     def __init__(
         self,
         settings: Settings,
         card: WorkerIdentity,
-        board: Board,
+        pool_state: PoolState,
         sender: wakeups.Sender,
         pace: Pace | None = None,
     ) -> None:
         self.pace = pace or Pace()
         self.settings = settings
         self.card = card
-        self.board = board
+        self.pool_state = pool_state
         self.progress = WorkerProgress(boot_time())
         self.is_connected: Callable[[], bool] = lambda: False
         self.strangers: Callable[[], int] = lambda: 0
@@ -109,10 +109,10 @@ class Overseer:
         self._threads: list[threading.Thread] = []
         self._runtime: bootstrap.Runtime | None = None
         self._killed: set[int] = set()
-        self._apart: Apart | None = None
+        self._apart: DutyThreads | None = None
         self._voice: Database | None = None
         caps = decide.Caps(settings.attempt_cap, settings.loss_cap)
-        self._deaths = Deaths(board, sender, caps, self._database)
+        self._deaths = Deaths(pool_state, sender, caps, self._database)
         self._cures = 0
 
     def _database(self) -> Database:
@@ -164,7 +164,7 @@ class Overseer:
 
     def total(self, name: str) -> int:
         """A count over all children so far, including invalid messages that reached none of them."""
-        return self.board.total(name) + (self.progress.strangers if name == ChildCounter.STRANGE else 0)
+        return self.pool_state.total(name) + (self.progress.strangers if name == ChildCounter.STRANGE else 0)
 
     def _sweep(self) -> None:
         interval = self.settings.sweep_interval
@@ -196,7 +196,7 @@ class Overseer:
         if self._runtime is None:
             runtime = bootstrap.open_runtime(self.settings, (), sender=self._sender, owner=self.card.name)
             # A slow duty delays neither expired leases nor other duties.
-            self._apart = runtime.engine.sweeper.apart = Apart(runtime.engine.sweeper.overran)
+            self._apart = runtime.engine.sweeper.apart = DutyThreads(runtime.engine.sweeper.overran)
             self._runtime = runtime
         return self._runtime
 
@@ -259,8 +259,8 @@ class Overseer:
         if self.progress.draining or not self.progress.broker:
             return False
         card = self.card
-        quiet = now - max(self.board.latest(Mark.LAST_CLAIM), self.progress.began) > patience
-        if not quiet or all(row.busy for row in self.board.taken()):
+        quiet = now - max(self.pool_state.latest(Mark.LAST_CLAIM), self.progress.began) > patience
+        if not quiet or all(row.busy for row in self.pool_state.taken()):
             return False
         return workers.work_waits(db, lanes=card.lanes, pipelines=card.pipelines, patience=patience)
 
@@ -277,8 +277,8 @@ class Overseer:
             health=card.health,
             lanes=card.lanes,
             pipelines=card.pipelines,
-            processes=len(self.board.taken()) or card.processes,
-            busy=sum(row.busy for row in self.board.taken()),
+            processes=len(self.pool_state.taken()) or card.processes,
+            busy=sum(row.busy for row in self.pool_state.taken()),
             state=state,
             counts=counts,
         )
@@ -294,7 +294,7 @@ class Overseer:
             self.progress.connections += connected and not self.progress.broker
             self.progress.broker = connected
             self.progress.strangers = self.strangers()
-            for row in self.board.taken():
+            for row in self.pool_state.taken():
                 self._look_at(row, now)
             self._deaths.look(draining=self.progress.draining)
             if self.progress.draining:
@@ -306,14 +306,14 @@ class Overseer:
     def _look_at_drain(self, lasted: float) -> None:
         # Paid answers are awaited: an order may outlast the drain timeout, but not its own deadline.
         if (
-            max((row[Mark.ORDERS_UNTIL] for row in self.board.taken()), default=0.0)
+            max((row[Mark.ORDERS_UNTIL] for row in self.pool_state.taken()), default=0.0)
             > boot_time() - self.pace.stop_grace
         ):
             return
         if lasted > self.settings.drain_timeout + self.pace.stop_grace:
             log.error("the drain did not end within %g s; exiting now", self.settings.drain_timeout)
             self._cut_off()
-        elif lasted > self.pace.settled_grace and not any(row.busy for row in self.board.taken()):
+        elif lasted > self.pace.settled_grace and not any(row.busy for row in self.pool_state.taken()):
             log.warning("no task is running, but the broker or database does not respond; exiting now")
             self._cut_off()
 
@@ -331,7 +331,7 @@ class Overseer:
                 os.kill(pid, signal.SIGKILL)
 
     def _cut_off(self) -> None:
-        for row in self.board.taken():
+        for row in self.pool_state.taken():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(row.pid, signal.SIGKILL)
         farewell = threading.Thread(target=self._say_farewell, name="holdfast-farewell", daemon=True)

@@ -1,5 +1,5 @@
 """`holdfast demo`: real workers, killed and frozen on purpose, at a provider that counts every charge.
 
-`story` is what is told, `guarded` and `unguarded` what is done, `cast` the processes, `worker` and
-`plain_loop` what runs in them.
+`story` is the script, `guarded` and `unguarded` play it with and without Holdfast, `processes` starts the
+processes, `worker` and `plain_loop` run in them.
 """

@@ -24,7 +24,7 @@ DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class BulkUpdate:
     """An unfinished bulk update. `after` is the last document processed."""
 
     tenant: str
@@ -36,7 +36,7 @@ class Round:
     max_cost: int | None = None
 
 
-_COLUMNS = [rounds.c[name] for name in Round.__dataclass_fields__]
+_COLUMNS = [rounds.c[name] for name in BulkUpdate.__dataclass_fields__]
 _new = upsert(rounds).values(due_at=now())
 BEGIN = _new.on_conflict_do_update(
     index_elements=[rounds.c.tenant, rounds.c.collection, rounds.c.sort],
@@ -73,13 +73,13 @@ def begin(
     actor: str,
     token: str,
     max_cost: int | None = None,
-) -> Round:
+) -> BulkUpdate:
     """Every document of the collection is to be processed, from the first one on.
 
     The run of each may spend `max_cost`.
     """
-    begun = Round(tenant, collection, kind, "", actor, token, max_cost)
-    tx.execute(BEGIN, {name: getattr(begun, name) for name in Round.__dataclass_fields__})
+    begun = BulkUpdate(tenant, collection, kind, "", actor, token, max_cost)
+    tx.execute(BEGIN, {name: getattr(begun, name) for name in BulkUpdate.__dataclass_fields__})
     return begun
 
 
@@ -88,19 +88,19 @@ def forget(tx: Tx, tenant: str, collection: str, kind: str) -> None:
     tx.execute(FORGET, {"tenant": tenant, "collection": collection, "sort": kind})
 
 
-def one(db: Database, tenant: str, collection: str, kind: str) -> Round | None:
+def one(db: Database, tenant: str, collection: str, kind: str) -> BulkUpdate | None:
     """The unfinished bulk update, if there is one."""
     values = {"tenant": tenant, "collection": collection, "sort": kind}
     row = db.read(lambda tx: tx.one(ONE, values))
-    return None if row is None else Round(**row._asdict())
+    return None if row is None else BulkUpdate(**row._asdict())
 
 
-def due(db: Database, limit: int) -> list[Round]:
+def due(db: Database, limit: int) -> list[BulkUpdate]:
     """Bulk updates that are due, the one that has waited longest first."""
-    return [Round(**row._asdict()) for row in db.look(DUE, {"limit": limit})]
+    return [BulkUpdate(**row._asdict()) for row in db.look(DUE, {"limit": limit})]
 
 
-def _name(which: Round) -> dict[str, Any]:
+def _name(which: BulkUpdate) -> dict[str, Any]:
     return {
         "b_tenant": which.tenant,
         "b_collection": which.collection,
@@ -109,18 +109,18 @@ def _name(which: Round) -> dict[str, Any]:
     }
 
 
-def step(db: Database, which: Round, after: str, *, pause: float = 0.0) -> None:
+def step(db: Database, which: BulkUpdate, after: str, *, pause: float = 0.0) -> None:
     """The update continues after `after`, not before `pause` seconds; no effect if it was restarted."""
     values = _name(which) | {"b_after": after, "b_pause": pause}
     db.write("step_round", lambda tx: tx.execute(STEP, values))
 
 
-def end(db: Database, which: Round) -> None:
+def end(db: Database, which: BulkUpdate) -> None:
     """The update is finished; no effect if it was restarted."""
     db.write("end_round", lambda tx: tx.execute(END, _name(which)))
 
 
-def note_skipped(db: Database, which: Round, head_id: int | None, code: str, message: str) -> None:
+def note_skipped(db: Database, which: BulkUpdate, head_id: int | None, code: str, message: str) -> None:
     """The journal of the document says why the update could not request it."""
     noted = journal.entry(
         Verb.REQUEST,
@@ -160,7 +160,7 @@ REMAINS = (
 REMAINING = select(func.count()).select_from(_remains).where(*_in_collection, documents.c.deleted)
 
 
-def left(db: Database, which: Round) -> int:
+def left(db: Database, which: BulkUpdate) -> int:
     """How many documents the update still has to process."""
     values = {"tenant": which.tenant, "collection": which.collection}
     query = REMAINING if which.sort == DELETE else UNASKED

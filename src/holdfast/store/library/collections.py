@@ -12,7 +12,7 @@ from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import now
 from holdfast.store.base.schema import collections, documents
 from holdfast.store.library import bulk_updates
-from holdfast.store.library.bulk_updates import Round
+from holdfast.store.library.bulk_updates import BulkUpdate
 
 # How many existing collections an error message lists.
 MOST_NAMED = 10
@@ -183,7 +183,7 @@ def set_collection(
     ask_again: bool = False,
     max_cost: int | None = None,
     check: Callable[[OwnOptions], None] = lambda _own: None,
-) -> Round | None:
+) -> BulkUpdate | None:
     """The collection has this title and these options from now on; with `ask_again` a bulk update begins.
 
     `check` is called with the documents that have their own options before anything is written, and may
@@ -192,7 +192,7 @@ def set_collection(
     values = {"b_tenant": tenant, "b_id": collection_id, "b_title": title, "b_options": dict(options) or None}
     token = db.token()
 
-    def body(tx: Tx) -> Round | None:
+    def body(tx: Tx) -> BulkUpdate | None:
         row = tx.one(COLLECTION_FOR_CHANGE, {"b_tenant": tenant, "b_id": collection_id})
         if row is None or row.deleted:
             raise no_collection(collection_id)
@@ -211,7 +211,9 @@ def set_collection(
     return db.write("set_collection", body)
 
 
-def remove_collection(db: Database, tenant: str, collection_id: str, *, actor: str = "") -> tuple[int, Round]:
+def remove_collection(
+    db: Database, tenant: str, collection_id: str, *, actor: str = ""
+) -> tuple[int, BulkUpdate]:
     """The collection and its documents are gone for every reader, and it accepts no documents.
 
     Returns the number of documents, and the bulk update that ends their work and hides their content. Until
@@ -220,7 +222,7 @@ def remove_collection(db: Database, tenant: str, collection_id: str, *, actor: s
     values = {"b_tenant": tenant, "b_id": collection_id}
     token, gone = db.token(), 0
 
-    def body(tx: Tx) -> tuple[int, Round]:
+    def body(tx: Tx) -> tuple[int, BulkUpdate]:
         nonlocal gone
         row = tx.one(COLLECTION_FOR_CHANGE, values)
         if row is None or (row.deleted and not tx.again):
