@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import __version__, cli
 from holdfast.core.errors import WorkError
-from holdfast.core.records import Ask
+from holdfast.core.records import Ask, Slice
 from holdfast.core.states import CallState
 from holdfast.engine.engine import Engine, EngineDependencies
 from holdfast.engine.kinds import Kind
@@ -170,6 +170,23 @@ def test_why_tells_the_story_in_words(install, holdfast):
         assert said in out
     (story,) = json.loads(holdfast("why", "document:1", "--json")[1])
     assert [run["run"]["generation"] for run in story["story"]["runs"]] == [2, 1]
+
+
+def test_status_and_why_say_which_phase_a_run_is_in(database_url, install, holdfast):
+    """Counts are those of the phase, named by its number; a run that has ended says how many it had."""
+    kind = Kind(
+        "index",
+        lambda _: None,
+        plan=lambda _: [Slice({})] * 3,
+        plan_next=lambda work: [Slice({})] * 2 * (work.phase < 2),
+    )
+    engine = Engine(install.db, EngineDependencies(kinds=[kind]))
+    engine.request(Ask("index", "document:7"))
+    engine.work_off(most=6)  # a plan and its three slices, then a plan and one of its two
+    assert "phase 2: 1/2" in holdfast("status")[1]
+    assert ", phase 2" in holdfast("why", "document:7")[1]
+    engine.run_until_idle()
+    assert ", 2 phases" in holdfast("why", "document:7")[1]
 
 
 def test_several_kinds_of_one_subject_are_told_apart(install, holdfast):

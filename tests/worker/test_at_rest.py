@@ -99,7 +99,7 @@ def share(pid):
     return 0.0
 
 
-@pytest.mark.parametrize("where", ["premises", pytest.param("on_postgresql", marks=pytest.mark.postgresql)])
+@pytest.mark.parametrize("where", ["install", pytest.param("on_postgresql", marks=pytest.mark.postgresql)])
 def test_a_sweep_that_finds_nothing_makes_one_statement(where, request):
     """A round that another sweeper has done already, or in which there is nothing to do, costs one look."""
     position = request.getfixturevalue(where)

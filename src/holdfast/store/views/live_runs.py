@@ -25,7 +25,10 @@ def heads_of(db: Database, tenant: str, subject: str, kind: str | None) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class LiveRun:
-    """A run that is queued or running; `age` is seconds since it was asked for."""
+    """A run that is queued or running; `age` is seconds since it was requested.
+
+    `done` of `slices` are those of its phase, without the task that plans it; None until it is planned.
+    """
 
     run_id: str
     tenant: str
@@ -43,9 +46,18 @@ class LiveRun:
 
 def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[LiveRun, ...]:
     """The live runs, the oldest first."""
+    of_phase = select(func.min(tasks.c.ordinal)).where(
+        tasks.c.run_id == runs.c.id, tasks.c.phase == runs.c.phase
+    )
+    plan = of_phase.correlate(runs).scalar_subquery()
     done = (
         select(func.count())
-        .where(tasks.c.run_id == runs.c.id, tasks.c.state == literal("done"), tasks.c.ordinal > 0)
+        .where(
+            tasks.c.run_id == runs.c.id,
+            tasks.c.phase == runs.c.phase,
+            tasks.c.state == literal("done"),
+            tasks.c.ordinal > plan,
+        )
         .correlate(runs)
         .scalar_subquery()
     )
@@ -69,7 +81,8 @@ def live_runs(db: Database, limit: int = MOST_ROWS) -> tuple[LiveRun, ...]:
             runs.c.status,
             runs.c.lane,
             (now() - runs.c.queued_at).label("age"),
-            runs.c.slices,
+            # While a phase is planned, the last planned task is that of the phase before.
+            func.nullif(runs.c.slices - func.coalesce(plan, 0), -1).label("slices"),
             done.label("done"),
             runs.c.phase,
             title.label("title"),
