@@ -34,7 +34,7 @@ def test_metadata_is_given_at_upload_and_shown_as_it_was(client):
     assert listed(client, {"eq": {"review.id": 2**60}}) == []
 
 
-def test_changed_metadata_counts_at_once_and_indexes_nothing(client, house):
+def test_changed_metadata_counts_at_once_and_indexes_nothing(client, install):
     """The next search sees it; no run, no charge; the same change again is no change; the journal has one."""
     document = client.indexed("The lighthouse keeper.")
     assert hits(client, {"eq": {"author": "Ann"}}) == []
@@ -49,7 +49,7 @@ def test_changed_metadata_counts_at_once_and_indexes_nothing(client, house):
     assert [each["data"]["metadata"] for each in notes] == [sorted(ABOUT)]
 
 
-def test_metadata_goes_with_the_document(client, house):
+def test_metadata_goes_with_the_document(client, install):
     """A new title, new content, a copy, a move: all of them leave it as it is."""
     client.collection("attic")
     document = client.indexed("The lighthouse keeper.")
@@ -57,7 +57,7 @@ def test_metadata_goes_with_the_document(client, house):
     client.call("PATCH", f"/api/v1/{path}", {"metadata": ABOUT, "labels": ["hr"]})
     client.call("PATCH", f"/api/v1/{path}", {"title": "Another"})
     client.put(f"{path}/content", {"text": "The lighthouse and its lamp."})
-    house.work()
+    install.work()
     condition = {"eq": {"author": "Ann", "$labels": "hr", "$title": "Another"}}
     copy = client.put(f"collections/attic/documents/{document['id']}", {"mode": "copy"}).json["document"]
     assert listed(client, condition, "attic") == [copy["id"]]
@@ -94,21 +94,21 @@ def test_metadata_that_cannot_be_stored_is_refused(client):
     assert client.get("collections/shelf/documents").json["documents"] == []
 
 
-def test_a_search_with_a_filter_still_finds_as_many(client, house):
+def test_a_search_with_a_filter_still_finds_as_many(client, install):
     """Documents are left out before they are ranked: what is left fills the answer."""
     client.collection("shelf")
     for number in range(30):
         body = {"text": f"The lighthouse number {number}.", "metadata": {"odd": number % 10 == 3}}
         client.post("collections/shelf/documents", body)
-    house.work()
+    install.work()
     assert len(hits(client, {"eq": {"odd": True}})) == 3
     assert len(hits(client, {"eq": {"odd": False}})) == 10
 
 
-def test_a_deleted_document_leaves_no_values(client, house):
+def test_a_deleted_document_leaves_no_values(client, install):
     """They would be read by every filter after it."""
     document = client.indexed("The lighthouse keeper.")
     client.call("PATCH", f"/api/v1/documents/{document['id']}", {"metadata": ABOUT})
     client.call("DELETE", f"/api/v1/documents/{document['id']}")
     assert listed(client, {"exists": "author"}) == []
-    assert house.runtime.db.look(select(document_values)) == []
+    assert install.runtime.db.look(select(document_values)) == []
