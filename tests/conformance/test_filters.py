@@ -80,15 +80,15 @@ def naive(condition, document):
         return {"and": all, "or": any}[operator](naive(each, document) for each in operand)
     if operator == "not":
         return not naive(operand, document)
-    (path, wanted), *_ = operand.items() if isinstance(operand, dict) else [(operand, None)]
+    (path, expected), *_ = operand.items() if isinstance(operand, dict) else [(operand, None)]
     steps = [each.replace("~1", ".").replace("~0", "~") for each in path.split(".")]
     if operator == "exists":
         return is_there(document, steps)
     values = [comparable(each) for each in reached(document, steps)]
     if operator != "range":
-        wanted = [wanted] if operator == "eq" else wanted
-        return any(each in [comparable(one) for one in wanted] for each in values)
-    return any(all(holds(each, name, bound) for name, bound in wanted.items()) for each in values)
+        expected = [expected] if operator == "eq" else expected
+        return any(each in [comparable(one) for one in expected] for each in values)
+    return any(all(holds(each, name, bound) for name, bound in expected.items()) for each in values)
 
 
 def holds(value, name, bound):

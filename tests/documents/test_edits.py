@@ -132,7 +132,7 @@ def test_a_page_inserted_among_running_heads_costs_itself(new_chunks, at):
     """Heads with page numbers, and feet with the number of pages, are not part of any chunk."""
     before = story()
     page = Prose(78).paragraphs(PARAGRAPHS)
-    found = new_chunks(running, before, [*before[:at], page, *before[at:]])
-    assert found
-    assert all(any(sentence in text for sentence in _sentences(page)) for text in found)
-    assert not any("ledgers and lost" in text or "Version 3" in text for text in found)
+    result = new_chunks(running, before, [*before[:at], page, *before[at:]])
+    assert result
+    assert all(any(sentence in text for sentence in _sentences(page)) for text in result)
+    assert not any("ledgers and lost" in text or "Version 3" in text for text in result)
