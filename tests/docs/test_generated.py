@@ -84,6 +84,7 @@ IMPORTED_AS = {
     "python-docx": "docx",
     "pystemmer": "Stemmer",
     "python-multipart": "starlette.formparsers",
+    "python-oxmsg": "oxmsg",
     "python-pptx": "pptx",
 }
 

@@ -1,6 +1,7 @@
 """Files of every format for the tests: made here, so that a test knows what is in them."""
 
 import io
+import itertools
 import struct
 import zipfile
 
@@ -176,3 +177,132 @@ def replaced(data, member, content):
     with zipfile.ZipFile(io.BytesIO(data)) as book:
         members = {name: book.read(name) for name in book.namelist()}
     return archive(members | {member: content})
+
+
+SPACES = {
+    name: f"urn:oasis:names:tc:opendocument:xmlns:{kind}:1.0"
+    for name, kind in (
+        ("office", "office"),
+        ("text", "text"),
+        ("table", "table"),
+        ("draw", "drawing"),
+        ("presentation", "presentation"),
+    )
+}
+
+
+def open_document(kind, body, *, title=None, more=None):
+    """An ODT (`text`) or ODP (`presentation`) with this XML in its body."""
+    names = " ".join(f'xmlns:{name}="{space}"' for name, space in SPACES.items())
+    members = {
+        "mimetype": f"application/vnd.oasis.opendocument.{kind}".encode(),
+        "content.xml": (
+            f'<?xml version="1.0"?><office:document-content {names}><office:body><office:{kind}>{body}'
+            f"</office:{kind}></office:body></office:document-content>"
+        ).encode(),
+    }
+    if title:
+        members["meta.xml"] = (
+            f'<office:document-meta {names} xmlns:dc="http://purl.org/dc/elements/1.1/"><office:meta>'
+            f"<dc:title>{title}</dc:title></office:meta></office:document-meta>"
+        ).encode()
+    return archive(members | (more or {}))
+
+
+def book(chapters, *, title="The Book", more=None):
+    """An EPUB whose spine lists the chapters in another order than the archive does."""
+    items = "".join(
+        f'<item id="c{number}" href="text/c%20{number}.xhtml" media-type="application/xhtml+xml"/>'
+        for number in reversed(range(len(chapters)))
+    )
+    spine = "".join(f'<itemref idref="c{number}"/>' for number in range(len(chapters)))
+    members = {
+        "mimetype": b"application/epub+zip",
+        "META-INF/container.xml": (
+            b'<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+            b'<rootfile full-path="OEBPS/content.opf"/></rootfiles></container>'
+        ),
+        "OEBPS/content.opf": (
+            '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+            f"<metadata><dc:title>{title}</dc:title></metadata><manifest>{items}</manifest>"
+            f"<spine>{spine}</spine></package>"
+        ).encode(),
+    }
+    for number, chapter in reversed(list(enumerate(chapters))):
+        members[f"OEBPS/text/c {number}.xhtml"] = f"<html><body>{chapter}</body></html>".encode()
+    return archive(members | (more or {}))
+
+
+def outlook_message(subject, body, sender="Ada <ada@example.org>", attachments=()):
+    """An MSG: properties as streams of a compound file, in folders for its attachments."""
+    streams = {"__properties_version1.0": _properties(32, {0x0037: subject, 0x1000: body, 0x0042: sender})}
+    streams |= _strings({0x0037: subject, 0x1000: body, 0x0042: sender})
+    for number, (name, data) in enumerate(attachments):
+        folder = f"__attach_version1.0_#{number:08X}/"
+        segment = struct.pack("<HHIII", 0x0102, 0x3701, 6, len(data), 0)
+        segment += struct.pack("<HHIII", 0x0003, 0x3705, 6, 1, 0)
+        streams[f"{folder}__properties_version1.0"] = _properties(8, {0x3707: name}) + segment
+        streams |= {f"{folder}{key}": value for key, value in _strings({0x3707: name}).items()}
+        streams[f"{folder}__substg1.0_37010102"] = data
+    return compound_file(streams)
+
+
+def _properties(header, strings):
+    return bytes(header) + b"".join(
+        struct.pack("<HHIII", 0x001F, number, 6, 2 * len(text) + 2, 0) for number, text in strings.items()
+    )
+
+
+def _strings(strings):
+    return {
+        f"__substg1.0_{number:04X}001F": text.ljust(2048).encode("utf-16-le")
+        for number, text in strings.items()
+    }
+
+
+def compound_file(streams):
+    """A compound file of these streams; a name with a slash is in a folder. All in plain sectors."""
+    none, end = 0xFFFFFFFF, 0xFFFFFFFE
+    folders = sorted({name.partition("/")[0] for name in streams if "/" in name})
+    entries = [["Root Entry", 5, none, none, none, end, 0]]
+    children = {"": [], **{folder: [] for folder in folders}}
+    for folder in folders:
+        children[""].append(len(entries))
+        entries.append([folder, 1, none, none, none, 0, 0])
+    chains, sectors = [], []
+    for name, data in streams.items():
+        folder, _slash, last = name.rpartition("/")
+        children[folder].append(len(entries))
+        count = -(-max(4096, len(data)) // 512)  # smaller ones belong in a stream of their own
+        entries.append([last, 2, none, none, none, len(sectors), max(4096, len(data))])
+        chains.append((len(sectors), count))
+        sectors += [data[at * 512 : (at + 1) * 512].ljust(512, b"\0") for at in range(count)]
+    for folder, inside in children.items():
+        owner = 0 if not folder else 1 + folders.index(folder)
+        entries[owner][4] = inside[0] if inside else none
+        for one, other in itertools.pairwise(inside):
+            entries[one][3] = other
+    directory = -(-len(entries) * 128 // 512)
+    tables = -(-(len(sectors) + directory) // 127) + 1
+    first = tables + directory
+    table = [0xFFFFFFFD] * tables + [*range(tables + 1, first), end]
+    for start, count in chains:
+        table += [*range(first + start + 1, first + start + count), end]
+    table += [none] * (tables * 128 - len(table))
+    header = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(16)
+    header += struct.pack(
+        "<HHHHH6xIIIIIIIIII", 62, 3, 0xFFFE, 9, 6, 0, tables, tables, 0, 4096, *[end, 0] * 2, 0
+    )
+    header = header[:76] + struct.pack("<109I", *[*range(tables), *[none] * (109 - tables)])
+    raw = b""
+    for name, kind, left, right, child, start, size in entries:
+        text = (name + "\0").encode("utf-16-le")
+        about = struct.pack("<HBBIII", len(text), kind, 1, left, right, child)
+        begin = start + first if kind == 2 else (end if kind == 5 else 0)
+        raw += (text.ljust(64, b"\0") + about).ljust(116, b"\0") + struct.pack("<IQ", begin, size)
+    return (
+        header
+        + struct.pack(f"<{len(table)}I", *table)
+        + raw.ljust(directory * 512, b"\0")
+        + b"".join(sectors)
+    )

@@ -12,14 +12,21 @@ from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import (
     encodings,
     html,
+    json_records,
+    machine_data,
+    mail,
+    notebooks,
     pdf,
     pdf_characters,
     pdf_columns,
     pdf_running_heads,
+    rich_text,
     sheets,
     sniff,
+    source_code,
     tables,
     texts,
+    xml_text,
 )
 from holdfast.documents.parse.pdf_characters import Character, Line
 from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
@@ -99,6 +106,11 @@ def _delimited(path: Path) -> object:
     return rows.read(rows.outline().whole)
 
 
+def _json_lines(path: Path) -> object:
+    lines = json_records.RecordLines(path, ParseLimits())
+    return lines.read(lines.outline().whole)
+
+
 def _snippet(text: str) -> object:
     terms = dict.fromkeys(tokenizer.analyse(text, 200)[:20], 1.0)
     return snippet.cut(text, terms)
@@ -130,18 +142,29 @@ def _fields(text: str) -> object:
 
 # Read by a library in C: building a tree of deeply nested elements takes the square of their depth. It runs
 # in the child alone, where a clock holds; what is found is told, and is no failure of `make fuzz`.
-CONFINED = frozenset({"HTML"})
+CONFINED = frozenset({"HTML", "RTF", "message"})
 
 TARGETS: dict[str, Target] = {
     "recognise": _sniffed(""),
     "recognise .html": _sniffed("a.html"),
     "recognise .md": _sniffed("a.md"),
+    "recognise .json": _sniffed("a.json"),
+    "recognise .eml": _sniffed("a.eml"),
     "decode UTF-8": _decoded("utf-8"),
     "decode UTF-16": _decoded("utf-16"),
     "text": texts.plain_pages,
     "Markdown": _markdown,
-    "HTML": _file(lambda path: html.read(path, 1 << 30)),
+    "HTML": _file(lambda path: html.read(path, ParseLimits())),
     "CSV": _file(_delimited),
+    "JSON": _file(lambda path: json_records.read(path, ParseLimits())),
+    "JSON Lines": _file(_json_lines),
+    "record": lambda text: json_records.record_text({text[:100]: text.split(), "a": [text, {"b": text}]}),
+    "notebook": lambda text: notebooks.pages({"cells": [{"cell_type": "markdown", "source": text.split()}]}),
+    "XML": _file(lambda path: xml_text.read(path, ParseLimits())),
+    "RTF": lambda text: list(rich_text.blocks("{\\rtf1 " + text)),
+    "message": lambda text: mail.pages_of(mail.parsed_eml(_bytes("From: a\nMIME-Version: 1.0\n" + text))),
+    "code": source_code.pages,
+    "machine data": machine_data.readable_text,
     "lines of a PDF": _pdf_lines,
     "columns of a PDF": _pdf_columns,
     "table": lambda text: list(tables.row_texts([line.split("|") for line in text.split("\n")], headed=True)),

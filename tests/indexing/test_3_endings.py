@@ -19,6 +19,8 @@ BAD = {
     "no_text": (pdfs.scan(2), "scan.pdf"),
     "encrypted": (pdfs.make(["secret words"], password="sesame"), "locked.pdf"),
     "broken_file": (b"%PDF-1.7\n" + b"\x00garbage" * 50, "torn.pdf"),
+    "machine_data": (b"!function(e){return e&&e.a?[1,2]:{}}();" * 400, "tides.min.js"),
+    "old_office": (files.compound_file({"WordDocument": b"x" * 5000}), "letter.doc"),
     "unknown_format": (files.archive({"a.bin": b"zip of things"}), "things.zip"),
 }
 

@@ -139,8 +139,8 @@ def index(
 ) -> None:
     """Make documents searchable.
 
-    PDF, DOCX, PPTX, XLSX, CSV, HTML, Markdown and text. Unchanged files cost nothing; for a changed file
-    only the changed parts are paid for.
+    PDF, Office and OpenDocument files, EPUB, RTF, e-mail, CSV, JSON, XML, HTML, Markdown, code and text.
+    Unchanged files cost nothing; for a changed file only the changed parts are paid for.
     """
     from holdfast.cli import index_command  # noqa: PLC0415
 

@@ -194,6 +194,8 @@ class Index:
             "pages": _pages(cut, form, piece),
         }
         read = f"parsed {many(facts['pages'], 'page')} of {form.value}"
+        if cut.skipped:
+            read = f"{read}, left out {cut.skipped:,} characters of encoded data or minified code"
         if work.claim.ordinal <= 1 and form is Format.PDF:
             facts["thumbnail"] = self._thumbnail(work, form)
         if cut.pieces is None:

@@ -66,6 +66,7 @@ BY_CODE = {
     "generation_moved": ErrorRow(412, Exit.REFUSED),
     "too_large": TOO_LARGE,
     "url_too_large": TOO_LARGE,
+    "old_office": ErrorRow(415, Exit.FAILED),
     "unknown_format": ErrorRow(415, Exit.FAILED),
     "estimate_timeout": ErrorRow(422, Exit.FAILED),
     "rate_limited": ErrorRow(429, Exit.REFUSED),

@@ -7,6 +7,7 @@ limit of the child.
 
 import contextlib
 import zipfile
+import zlib
 from collections.abc import Iterator
 
 from holdfast.core.errors import WorkError
@@ -23,7 +24,7 @@ MOST_DIRECTORY = 8 * MIB
 
 def check(path: Readable, limits: ParseLimits) -> None:
     """Raise WorkError if the archive would expand beyond the limits. Unpacks nothing."""
-    with _opened(path) as archive:
+    with opened(path) as archive:
         members = archive.infolist()
     if any(member.flag_bits & 1 for member in members):
         raise WorkError(
@@ -43,13 +44,13 @@ def check(path: Readable, limits: ParseLimits) -> None:
 
 def names(path: Readable) -> frozenset[str]:
     """The names of an archive's members."""
-    with _opened(path) as archive:
+    with opened(path) as archive:
         return frozenset(archive.namelist())
 
 
 def first_bytes(path: Readable, member: str) -> bytes:
     """The first bytes of a member; empty if there is none of that name."""
-    with _opened(path) as archive:
+    with opened(path) as archive:
         try:
             with archive.open(member) as file:
                 return file.read(256)
@@ -57,8 +58,24 @@ def first_bytes(path: Readable, member: str) -> bytes:
             return b""
 
 
+def member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    """The bytes of a member; `broken_file` if it is missing or damaged, `too_large` beyond the limit."""
+    try:
+        with archive.open(name) as file:
+            data = file.read(limit + 1)
+    except (KeyError, zlib.error, RuntimeError) as error:
+        raise WorkError(
+            f"the file lacks {name[:100]!r} or has it damaged; upload it again", code="broken_file"
+        ) from error
+    if len(data) > limit:
+        raise WorkError(
+            f"{name[:100]!r} is larger than the limit of {limit:,} bytes; split it", code="too_large"
+        )
+    return data
+
+
 @contextlib.contextmanager
-def _opened(path: Readable) -> Iterator[zipfile.ZipFile]:
+def opened(path: Readable) -> Iterator[zipfile.ZipFile]:
     """The archive, opened after its directory was checked to be small enough."""
     try:
         with path.open("rb") as file:

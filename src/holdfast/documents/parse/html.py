@@ -8,7 +8,7 @@ import re
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.documents.parse import encodings, tables, texts
-from holdfast.documents.parse.records import Page, Role, TextBlock
+from holdfast.documents.parse.records import Page, ParseLimits, Role, TextBlock
 from holdfast.documents.parse.source import Readable
 
 _UNSEEN = frozenset(
@@ -28,15 +28,25 @@ _CHARSET = re.compile(rb"""(?<!<meta)charset\s*+=\s*+["']?+\s*+([\w.:-]+)""", re
 _ENCODING = re.compile(rb"""encoding=["']([\w.-]+)["']""", re.IGNORECASE)
 
 
-def read(path: Readable, limit: int) -> tuple[str | None, list[Page]]:
+def read(path: Readable, limits: ParseLimits) -> tuple[str | None, list[Page]]:
     """The title and the one page of an HTML file."""
-    data = texts.content(path, limit)
-    tree = LexborHTMLParser(encodings.decode(data, _declared(data[:4096])))
+    title, blocks = blocks_of(texts.content(path, limits.bytes))
+    return title, [Page(1, blocks)]
+
+
+def blocks_of(data: bytes) -> tuple[str | None, tuple[TextBlock, ...]]:
+    """The title and the blocks of HTML in the encoding that it declares, or else as `encodings` finds out."""
+    return text_blocks(encodings.decode(data, _declared(data[:4096])))
+
+
+def text_blocks(text: str) -> tuple[str | None, tuple[TextBlock, ...]]:
+    """The title and the blocks of decoded HTML."""
+    tree = LexborHTMLParser(text)
     title = tree.css_first("title")
     blocks = tuple(_Walk().blocks(tree.root)) if tree.root is not None else ()
     named = " ".join(title.text().split()) if title is not None else ""
     heading = next((block.text for block in blocks if block.role is Role.HEADING), None)
-    return named or heading, [Page(1, blocks)]
+    return named or heading, blocks
 
 
 def _declared(head: bytes) -> str | None:

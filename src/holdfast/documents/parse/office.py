@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.documents.parse import tables
-from holdfast.documents.parse.records import Page, Role, TextBlock
+from holdfast.documents.parse.records import Page, ParseLimits, Role, TextBlock
 from holdfast.documents.parse.source import Readable
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -17,7 +17,7 @@ _SKIPPED = frozenset(
 _MOST_DEPTH = 200
 
 
-def read_docx(path: Readable) -> tuple[str | None, list[Page]]:
+def read_docx(path: Readable, limits: ParseLimits) -> tuple[str | None, list[Page]]:  # noqa: ARG001
     """The title and the parts of a DOCX; a part ends at a manual page break.
 
     Computed page breaks are ignored: they move with every edit before them. Inserted text counts, deleted
@@ -133,7 +133,7 @@ def _first_heading(pages: list[Page]) -> str | None:
     return next(headings, None)
 
 
-def read_pptx(path: Readable) -> tuple[str | None, list[Page]]:
+def read_pptx(path: Readable, limits: ParseLimits) -> tuple[str | None, list[Page]]:  # noqa: ARG001
     """The title and the slides of a PPTX, each with its speaker notes last."""
     import pptx  # noqa: PLC0415 (as above)
 

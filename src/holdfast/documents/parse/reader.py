@@ -4,6 +4,7 @@ A `DocumentReader` caches the last document, because an outline is followed by r
 are parsed once for both, and sheets are read on from where the last slice ended.
 """
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,10 +13,11 @@ from holdfast.core import keys
 from holdfast.core.errors import HoldfastError, WorkError
 from holdfast.documents import chunk
 from holdfast.documents.chunk import ChunkOptions, ChunkText
-from holdfast.documents.parse import archive, records, sniff, texts
+from holdfast.documents.parse import archive, machine_data, records, sniff, texts
 from holdfast.documents.parse.records import (
     ARCHIVES,
     SHEETS,
+    SLIDES,
     Format,
     Outline,
     Page,
@@ -40,19 +42,22 @@ class Cut:
     """A slice cut into chunks: the digest of its content and `Known.parts`, its pages, the chunks.
 
     `pieces` is None for a known slice. `exact` is false for a text that was cut as another format
-    than the one it would be recognised as.
+    than the one it would be recognised as. `skipped` are the characters that nobody can read, left out.
     """
 
     digest: str
     pages: int
     pieces: Sequence[ChunkText] | None
     exact: bool = True
+    skipped: int = 0
 
 
 def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, known: KnownSlices) -> Cut:
     """The pages of a slice, cut unless they are known."""
+    pages, skipped = machine_data.readable(pages)
     digest = keys.digest(records.digest(pages, document_format), *known.parts)
-    return Cut(digest, len(pages), None if digest in known.digests else chunk.cut(pages, options))
+    pieces = None if digest in known.digests else chunk.cut(pages, options)
+    return Cut(digest, len(pages), pieces, skipped=skipped)
 
 
 def read_text(text: str, options: ChunkOptions) -> Cut:
@@ -63,7 +68,8 @@ def read_text(text: str, options: ChunkOptions) -> Cut:
         form = None
     exact = form in {Format.TEXT, Format.MARKDOWN}
     pages = texts.markdown_pages(text) if form is Format.MARKDOWN else texts.plain_pages(text)
-    return Cut("", len(pages), chunk.cut(pages, options), exact=exact)
+    pages, skipped = machine_data.readable(pages)
+    return Cut("", len(pages), chunk.cut(pages, options), exact=exact, skipped=skipped)
 
 
 def placeholder(document_format: Format, width: int) -> bytes:
@@ -101,13 +107,14 @@ class Whole:
         """Raises `no_text` if the pages are empty."""
         if not has_text(pages):
             raise WorkError("the document contains no text", code="no_text")
+        _check_readable(pages, document_format)
         self._format = document_format
         self._title = title
         self._pages = pages
 
     def outline(self) -> Outline:
         """The slides of a deck, or the parts of any other document."""
-        unit = Unit.SLIDE if self._format is Format.PPTX else Unit.PART
+        unit = Unit.SLIDE if self._format in SLIDES else Unit.PART
         return Outline(self._format, unit, self._pages[-1].number, self._title)
 
     def ahead(self, units: UnitRange) -> bool:  # noqa: ARG002 (all of it is here)
@@ -117,6 +124,17 @@ class Whole:
     def read(self, units: UnitRange) -> list[Page]:
         """The pages of the slice."""
         return [page for page in self._pages if units.first <= page.number <= units.last]
+
+
+def _check_readable(pages: Sequence[Page], document_format: Format) -> None:
+    """Return if there is something to read; code that is minified but for its licence is not."""
+    left, skipped = machine_data.readable(pages)
+    size = sum(len(block.text) for page in left for block in page.blocks) if skipped else 1
+    if not size or (document_format is Format.CODE and size * 10 < skipped):
+        raise WorkError(
+            "the file is encoded data or minified code, which nobody can read; upload the original",
+            code="machine_data",
+        )
 
 
 class DocumentReader:
@@ -168,8 +186,11 @@ class DocumentReader:
         if document_format in {Format.TEXT, Format.MARKDOWN}:
             document: Opened = parsed(texts.beginning(path), document_format)
         else:
+            self._key = () if document_format is Format.JSONL else self._key  # read from its beginning
             document = self._opened(path, document_format)
-        pages = document.read(document.outline().whole)
+        outline = document.outline()
+        last = min(outline.units, thumbnails.ROWS) if outline.unit is Unit.ROW else outline.units
+        pages = document.read(UnitRange(1, last))
         return thumbnails.page(next(page.blocks for page in pages if page.blocks), document_format, width)
 
     def _opened(self, path: Readable, document_format: Format) -> Opened:
@@ -183,6 +204,25 @@ class DocumentReader:
         return self._document
 
 
+# By format, the module and the function that reads a document whole. Each is loaded at first use.
+_READERS = {
+    Format.DOCX: ("office", "read_docx"),
+    Format.PPTX: ("office", "read_pptx"),
+    Format.ODT: ("open_document", "read_text"),
+    Format.ODP: ("open_document", "read_slides"),
+    Format.EPUB: ("epub", "read"),
+    Format.RTF: ("rich_text", "read"),
+    Format.EML: ("mail", "read_eml"),
+    Format.MSG: ("mail", "read_msg"),
+    Format.JSON: ("json_records", "read"),
+    Format.XML: ("xml_text", "read"),
+    Format.NOTEBOOK: ("notebooks", "read"),
+    Format.HTML: ("html", "read"),
+    Format.CODE: ("source_code", "read"),
+    Format.YAML: ("source_code", "read"),
+}
+
+
 def _open(path: Readable, document_format: Format, limits: ParseLimits) -> Opened:
     if document_format in ARCHIVES:
         archive.check(path, limits)
@@ -194,16 +234,12 @@ def _open(path: Readable, document_format: Format, limits: ParseLimits) -> Opene
         from holdfast.documents.parse import sheets  # noqa: PLC0415 (loads calamine)
 
         return sheets.Rows(path, document_format, limits)
-    if document_format is Format.HTML:
-        from holdfast.documents.parse import html  # noqa: PLC0415 (loads lexbor)
+    if document_format is Format.JSONL:
+        from holdfast.documents.parse import json_records  # noqa: PLC0415 (as above)
 
-        return Whole(document_format, *html.read(path, limits.bytes))
-    if document_format is Format.DOCX:
-        from holdfast.documents.parse import office  # noqa: PLC0415 (kept with its kind)
-
-        return Whole(document_format, *office.read_docx(path))
-    if document_format is Format.PPTX:
-        from holdfast.documents.parse import office  # noqa: PLC0415 (as above)
-
-        return Whole(document_format, *office.read_pptx(path))
+        return json_records.RecordLines(path, limits)
+    if document_format in _READERS:
+        module, name = _READERS[document_format]
+        read = getattr(importlib.import_module(f"holdfast.documents.parse.{module}"), name)
+        return Whole(document_format, *read(path, limits))
     return parsed(texts.load(path, limits.text_bytes), document_format)

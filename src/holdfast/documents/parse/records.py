@@ -18,17 +18,30 @@ class Format(enum.StrEnum):
     PPTX = "pptx"
     XLSX = "xlsx"
     XLS = "xls"
+    ODT = "odt"
+    ODP = "odp"
     ODS = "ods"
+    EPUB = "epub"
+    RTF = "rtf"
+    EML = "eml"
+    MSG = "msg"
     CSV = "csv"
     TSV = "tsv"
+    JSON = "json"
+    JSONL = "jsonl"
+    XML = "xml"
+    NOTEBOOK = "ipynb"
     HTML = "html"
     MARKDOWN = "markdown"
+    CODE = "code"
+    YAML = "yaml"
     TEXT = "text"
 
 
-SHEETS = frozenset({Format.XLSX, Format.XLS, Format.ODS, Format.CSV, Format.TSV})
-TEXTS = frozenset({Format.CSV, Format.TSV, Format.HTML, Format.MARKDOWN, Format.TEXT})
-ARCHIVES = frozenset({Format.DOCX, Format.PPTX, Format.XLSX, Format.ODS})
+WORKBOOKS = frozenset({Format.XLSX, Format.XLS, Format.ODS})
+SHEETS = WORKBOOKS | {Format.CSV, Format.TSV}
+SLIDES = frozenset({Format.PPTX, Format.ODP})
+ARCHIVES = frozenset({Format.DOCX, Format.PPTX, Format.XLSX, Format.ODT, Format.ODP, Format.ODS, Format.EPUB})
 
 # Incremented whenever the same bytes would give different pages: slices are then redone (chunks with the same
 # text are still not paid again).
@@ -40,6 +53,18 @@ PARSER_VERSIONS = MappingProxyType(
         Format.XLSX: "sheet-1",
         Format.XLS: "sheet-1",
         Format.ODS: "sheet-1",
+        Format.ODT: "odt-1",
+        Format.ODP: "odp-1",
+        Format.EPUB: "epub-1",
+        Format.RTF: "rtf-1",
+        Format.EML: "mail-1",
+        Format.MSG: "mail-1",
+        Format.JSON: "json-1",
+        Format.JSONL: "json-1",
+        Format.XML: "xml-1",
+        Format.NOTEBOOK: "notebook-1",
+        Format.CODE: "code-1",
+        Format.YAML: "code-1",
         Format.CSV: "sheet-1",
         Format.TSV: "sheet-1",
         Format.HTML: "html-1",

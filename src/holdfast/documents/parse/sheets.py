@@ -17,7 +17,7 @@ from holdfast.core.errors import WorkError
 from holdfast.core.text import plain
 from holdfast.documents.parse import encodings, sniff, tables
 from holdfast.documents.parse.records import (
-    TEXTS,
+    WORKBOOKS,
     Format,
     Outline,
     Page,
@@ -49,7 +49,9 @@ class Rows:
 
     def __init__(self, path: Readable, document_format: Format, limits: ParseLimits) -> None:
         self._sheets = (
-            _delimited(path, document_format, limits) if document_format in TEXTS else _workbook(path, limits)
+            _workbook(path, limits)
+            if document_format in WORKBOOKS
+            else _delimited(path, document_format, limits)
         )
         self._format = document_format
         self._next = 1
@@ -86,7 +88,7 @@ def corner(
 
     Of delimited text only these rows are read.
     """
-    if document_format in TEXTS:
+    if document_format not in WORKBOOKS:
         encoding, separator = encodings.of_file(path), _delimiter(path, document_format)
         csv.field_size_limit(MOST_FIELD)
         rows: Iterator[Sequence[tables.Cell]] = _records(path, encoding, separator)

@@ -1,10 +1,9 @@
 """Recognises a file's format by its content. The name decides only between formats of plain text."""
 
-import mmap
 import re
 
 from holdfast.core.errors import WorkError
-from holdfast.documents.parse import archive, encodings
+from holdfast.documents.parse import archive, compound, encodings, text_signs
 from holdfast.documents.parse.records import Format
 from holdfast.documents.parse.source import Readable
 
@@ -30,6 +29,9 @@ _MEMBERS = (
     ("ppt/presentation.xml", Format.PPTX),
     ("xl/workbook.xml", Format.XLSX),
 )
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
+_OPEN_KINDS = {"text": Format.ODT, "presentation": Format.ODP, "spreadsheet": Format.ODS}
+_OLD = (("WordDocument", "Word", "DOCX"), ("PowerPoint Document", "PowerPoint", "PPTX"))
 _HTML_START = re.compile(r"<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _HTML_TAG = re.compile(r"<(?:html|head|body|div|p|table|h[1-6]|span|ul|article)\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s*")
@@ -66,7 +68,7 @@ def from_head(head: bytes, name: str = "") -> Format | None:
         return Format.PDF
     if not encodings.is_text(head):
         raise _unsupported()
-    return _textual(encodings.decode_head(head), name)
+    return _textual(encodings.decode_head(head), name, whole=len(head) < HEAD)
 
 
 def check_head(head: bytes) -> None:
@@ -81,18 +83,22 @@ def check_head(head: bytes) -> None:
 
 def _unsupported() -> WorkError:
     message = (
-        "the format of this file is not supported; use PDF, DOCX, PPTX, XLSX, XLS, ODS, CSV, HTML, Markdown"
-        " or plain text"
+        "the format of this file is not supported; use PDF, DOCX, PPTX, XLSX, XLS, ODT, ODP, ODS, EPUB, RTF,"
+        " e-mail (EML, MSG), CSV, JSON, XML, a notebook, HTML, Markdown, source code or plain text"
     )
     return WorkError(message, code="unknown_format")
 
 
-def _textual(text: str, name: str) -> Format:
+def _textual(text: str, name: str, *, whole: bool) -> Format:
     if _begins_as_html(text):
         return Format.HTML
-    hint = _NAMED.get(name.rpartition(".")[2].lower()) if "." in name else None
+    form = text_signs.by_content(text, name, whole=whole)
+    if form is not None:
+        return form
+    hint = _NAMED.get(text_signs.extension(name)) if "." in name else None
     if hint is Format.HTML and not _has_tag(text):
         hint = None
+    hint = hint or text_signs.by_name(name)
     if hint is not None:
         return hint
     separator = regular_separator(text)
@@ -181,22 +187,36 @@ def _archived(path: Readable) -> Format:
     for member, document_format in _MEMBERS:
         if member in names:
             return document_format
-    if "content.xml" in names and b"opendocument.spreadsheet" in archive.first_bytes(path, "mimetype"):
-        return Format.ODS
+    mime_type = archive.first_bytes(path, "mimetype").decode("ascii", "replace").strip()
+    if "content.xml" in names and mime_type.startswith(_OPEN_DOCUMENT):
+        kind = mime_type.removeprefix(_OPEN_DOCUMENT).removesuffix("-template")
+        if kind in _OPEN_KINDS:
+            return _OPEN_KINDS[kind]
+    if mime_type == "application/epub+zip" or "META-INF/container.xml" in names:
+        return Format.EPUB
     raise WorkError(
         "the file is an archive, not a document; unpack it and upload its contents", code="unknown_format"
     )
 
 
 def _compound(path: Readable) -> Format:
-    """Distinguish old workbooks, encrypted new ones and other old formats by the names of their streams."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        if content.find("EncryptedPackage".encode("utf-16-le")) >= 0:
+    """Distinguish old workbooks, messages, encrypted documents and old formats by their streams."""
+    names = compound.stream_names(path)
+    if "EncryptedPackage" in names:
+        raise WorkError(
+            "the document is encrypted; remove its password and upload it again", code="encrypted"
+        )
+    if "__properties_version1.0" in names:
+        return Format.MSG
+    for name, program, ending in _OLD:
+        if name in names:
             raise WorkError(
-                "the document is encrypted; remove its password and upload it again", code="encrypted"
+                f"the file is in the old format of {program} (before 2007); open it in {program} or"
+                f" LibreOffice, save it as {ending} or PDF and upload that",
+                code="old_office",
             )
-        if any(content.find(name.encode("utf-16-le")) >= 0 for name in ("Workbook", "Book\0")):
-            return Format.XLS
+    if names & {"Workbook", "Book"}:
+        return Format.XLS
     raise WorkError(
         "the file is in an old or unknown Office format; save it as DOCX, PPTX or PDF", code="unknown_format"
     )

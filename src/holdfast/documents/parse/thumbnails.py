@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from PIL import Image, ImageDraw, ImageFont
 
 from holdfast.documents.parse import grids, typeface
-from holdfast.documents.parse.records import Format, Role, TextBlock
+from holdfast.documents.parse.records import SLIDES, Format, Role, TextBlock
 from holdfast.documents.parse.typeface import DrawnWord, Style, Typeface
 
 _PAPER, _EDGE, _INK, _LINES = (250, 250, 248), (208, 208, 204), (72, 84, 96), (226, 227, 224)
@@ -58,7 +58,7 @@ def placeholder(document_format: Format, width: int) -> bytes:
 
 def page(blocks: Sequence[TextBlock], document_format: Format, width: int) -> bytes:
     """The blocks of a page on white, as many as fit; slides are wider than high."""
-    slide = document_format is Format.PPTX
+    slide = document_format in SLIDES
     image = Image.new("RGB", (DRAWN, round(DRAWN * (SLIDE if slide else A4))), "white")
     _Page(image, _shown(blocks, document_format), slide=slide).fill()
     return _png(image, width)

@@ -104,24 +104,24 @@ def pages_from(message: list[Any]) -> list[Page]:
 def cut_to(cut: Cut) -> list[Any]:
     """A slice cut into chunks, as JSON; headings, which chunks share, are listed once."""
     if cut.pieces is None:
-        return [cut.digest, cut.pages, cut.exact, [], None]
+        return [cut.digest, cut.pages, cut.exact, cut.skipped, [], None]
     paths: dict[tuple[str, ...], int] = {}
     flat = [
         value
         for piece in cut.pieces
         for value in (piece.text, piece.page, paths.setdefault(piece.headings, len(paths)))
     ]
-    return [cut.digest, cut.pages, cut.exact, list(paths), flat]
+    return [cut.digest, cut.pages, cut.exact, cut.skipped, list(paths), flat]
 
 
 def cut_from(message: list[Any]) -> Cut:
     """The chunks in a message; IndexError, TypeError or ValueError if invalid."""
-    digest, pages, exact, paths, flat = message
+    digest, pages, exact, skipped, paths, flat = message
     if flat is None:
-        return Cut(str(digest), int(pages), None, exact=bool(exact))
+        return Cut(str(digest), int(pages), None, exact=bool(exact), skipped=int(skipped))
     headings = [tuple(str(text) for text in path) for path in paths]
     pieces = [
         ChunkText(str(text), int(page), headings[int(path)])
         for text, page, path in zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
     ]
-    return Cut(str(digest), int(pages), pieces, exact=bool(exact))
+    return Cut(str(digest), int(pages), pieces, exact=bool(exact), skipped=int(skipped))
