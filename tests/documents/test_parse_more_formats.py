@@ -143,7 +143,7 @@ def test_a_book_is_read_in_the_order_of_its_spine(read):
 
 
 def test_an_open_document_keeps_its_structure(read):
-    """Spaces, tabs and breaks are written as elements; deleted text and comments are none."""
+    """Spaces, tabs and breaks are elements; deleted text is none, a comment follows its paragraph."""
     body = (
         "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes>"
         '<text:h text:outline-level="2">Part</text:h>'
@@ -158,7 +158,8 @@ def test_an_open_document_keeps_its_structure(read):
     outline, pages = read(files.open_document("text", body, title="Report"))
     assert outline.title == "Report"
     assert blocks(pages) == [
-        (Role.HEADING, "Part"), (Role.PARAGRAPH, "a  b\tc\nd"), (Role.LIST, "point"),
+        (Role.HEADING, "Part"), (Role.PARAGRAPH, "a  b\tc\nd"),
+        (Role.PARAGRAPH, "Comment: comment"), (Role.LIST, "point"),
         (Role.ROW, "Name: Ada; City: Oslo"),
     ]  # fmt: skip
 

@@ -17,8 +17,9 @@ _TEXT, _TABLE = f"{{{_SPACE}:text:1.0}}", f"{{{_SPACE}:table:1.0}}"
 _DRAW, _OFFICE = f"{{{_SPACE}:drawing:1.0}}", f"{{{_SPACE}:office:1.0}}"
 _SHOW = f"{{{_SPACE}:presentation:1.0}}"
 _TITLE = "{http://purl.org/dc/elements/1.1/}title"
+_CREATOR = "{http://purl.org/dc/elements/1.1/}creator"
 _ENCRYPTION = f"{{{_SPACE}:manifest:1.0}}encryption-data"
-# Deleted text, comments, and what is drawn for programs that cannot show the original.
+# Deleted text, comments (which follow their paragraph), and what a program computes.
 _SKIPPED = frozenset(
     {f"{_TEXT}tracked-changes", f"{_OFFICE}annotation", f"{_OFFICE}forms", f"{_TEXT}note-citation"}
     | {f"{_TEXT}sequence-decls", f"{_SHOW}notes", f"{_TEXT}ruby-text"}
@@ -119,7 +120,16 @@ def _paragraph(paragraph: ET.Element, depth: int, *, listed: bool) -> Iterator[T
     elif text:
         yield TextBlock(Role.LIST if listed else Role.PARAGRAPH, text)
     for each in inside:
-        yield from _blocks(each, depth + 1)
+        if each.tag == f"{_OFFICE}annotation":
+            yield TextBlock(Role.PARAGRAPH, _comment(each, depth))
+        else:
+            yield from _blocks(each, depth + 1)
+
+
+def _comment(annotation: ET.Element, depth: int) -> str:
+    author = " ".join((annotation.findtext(_CREATOR) or "").split())
+    text = " ".join(block.text for block in _blocks(annotation, depth + 1))
+    return f"Comment by {author}: {text}" if author else f"Comment: {text}"
 
 
 def _text(paragraph: ET.Element) -> tuple[str, list[ET.Element]]:
@@ -134,6 +144,9 @@ def _text(paragraph: ET.Element) -> tuple[str, list[ET.Element]]:
             continue
         if each is not paragraph and each.tail:
             waiting.append(each.tail)
+        if each.tag == f"{_OFFICE}annotation":
+            inside.append(each)
+            continue
         if each.tag in _SKIPPED:
             continue
         if each.tag == f"{_TEXT}note" or each.tag.startswith(_DRAW):

@@ -206,8 +206,8 @@ class DocumentReader:
 
 # By format, the module and the function that reads a document whole. Each is loaded at first use.
 _READERS = {
-    Format.DOCX: ("office", "read_docx"),
-    Format.PPTX: ("office", "read_pptx"),
+    Format.DOCX: ("word", "read_docx"),
+    Format.PPTX: ("slides", "read_pptx"),
     Format.ODT: ("open_document", "read_text"),
     Format.ODP: ("open_document", "read_slides"),
     Format.EPUB: ("epub", "read"),

@@ -48,11 +48,11 @@ ARCHIVES = frozenset({Format.DOCX, Format.PPTX, Format.XLSX, Format.ODT, Format.
 PARSER_VERSIONS = MappingProxyType(
     {
         Format.PDF: "pdfium-2",
-        Format.DOCX: "docx-1",
-        Format.PPTX: "pptx-1",
-        Format.XLSX: "sheet-1",
-        Format.XLS: "sheet-1",
-        Format.ODS: "sheet-1",
+        Format.DOCX: "docx-2",
+        Format.PPTX: "pptx-2",
+        Format.XLSX: "sheet-2",
+        Format.XLS: "sheet-2",
+        Format.ODS: "sheet-2",
         Format.ODT: "odt-1",
         Format.ODP: "odp-1",
         Format.EPUB: "epub-1",

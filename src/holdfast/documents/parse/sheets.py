@@ -15,7 +15,7 @@ import python_calamine as calamine
 
 from holdfast.core.errors import WorkError
 from holdfast.core.text import plain
-from holdfast.documents.parse import encodings, sniff, tables
+from holdfast.documents.parse import encodings, sheet_charts, sniff, tables
 from holdfast.documents.parse.records import (
     WORKBOOKS,
     Format,
@@ -42,6 +42,7 @@ class _Sheet:
     skip: int
     rows: Iterator[Sequence[tables.Cell]]
     at: int = 0
+    charts: tuple[str, ...] = ()
 
 
 class Rows:
@@ -49,7 +50,7 @@ class Rows:
 
     def __init__(self, path: Readable, document_format: Format, limits: ParseLimits) -> None:
         self._sheets = (
-            _workbook(path, limits)
+            _workbook(path, document_format, limits)
             if document_format in WORKBOOKS
             else _delimited(path, document_format, limits)
         )
@@ -76,7 +77,10 @@ class Rows:
             last = min(units.last - before, sheet.height)
             before += sheet.height
             if first <= last:
-                pages.append(Page(number, _blocks(sheet, first, last), sheet.name))
+                blocks = _blocks(sheet, first, last)
+                if last == sheet.height:
+                    blocks += tuple(TextBlock(Role.PARAGRAPH, plain(title)) for title in sheet.charts)
+                pages.append(Page(number, blocks, sheet.name))
         self._next = units.last + 1
         return pages
 
@@ -94,7 +98,7 @@ def corner(
         rows: Iterator[Sequence[tables.Cell]] = _records(path, encoding, separator)
         name = None
     else:
-        sheet = next((each for each in _workbook(path, limits) if each.height), None)
+        sheet = next((each for each in _workbook(path, document_format, limits) if each.height), None)
         name, rows = (sheet.name, sheet.rows) if sheet is not None else (None, iter(()))
     taken = [[tables.spelled(cell) for cell in row] for row in itertools.islice(rows, most)]
     if not any(cell for row in taken for cell in row):
@@ -121,7 +125,8 @@ def _rows(names: list[str] | None, rows: Sequence[Sequence[str]]) -> tuple[TextB
     return tuple(TextBlock(Role.ROW, plain(text)) for text in texts if text)
 
 
-def _workbook(path: Readable, limits: ParseLimits) -> list[_Sheet]:
+def _workbook(path: Readable, document_format: Format, limits: ParseLimits) -> list[_Sheet]:
+    """The visible sheets; formulas have the values that were last computed."""
     try:
         book = calamine.CalamineWorkbook.from_filelike(path.open("rb"))
     except calamine.PasswordError as error:
@@ -130,15 +135,55 @@ def _workbook(path: Readable, limits: ParseLimits) -> list[_Sheet]:
         ) from error
     sheets: list[_Sheet] = []
     cells = 0
+    charts = sheet_charts.titles(path) if document_format is Format.XLSX else {}
     for about in book.sheets_metadata:
         if about.typ != calamine.SheetTypeEnum.WorkSheet:
+            continue
+        if about.visible != calamine.SheetVisibleEnum.Visible:
             continue
         sheet = book.get_sheet_by_name(about.name)
         cells += sheet.height * sheet.width
         _allow(cells, limits)
         first = [tables.spelled(cell) for cell in next(sheet.iter_rows(), [])] if sheet.height else []
-        sheets.append(_sheet(about.name, sheet.height, first, sheet.iter_rows()))
+        merged = _merged(sheet)
+        rows = _filled(sheet.iter_rows(), merged) if merged else sheet.iter_rows()
+        each = _sheet(about.name, sheet.height, first, rows)
+        each.charts = charts.get(about.name, ())
+        sheets.append(each)
     return sheets
+
+
+def _merged(sheet: calamine.CalamineSheet) -> dict[int, list[tuple[int, int]]]:
+    """The cells that are merged over several rows: by their column, their first and last row.
+
+    Rows and columns are counted from the first cell that is filled, as `iter_rows` does.
+    """
+    start = sheet.start or (0, 0)
+    merged: dict[int, list[tuple[int, int]]] = {}
+    for (top, left), (bottom, _right) in sheet.merged_cell_ranges or ():
+        if bottom > top:
+            merged.setdefault(left - start[1], []).append((top - start[0], bottom - start[0]))
+    return merged
+
+
+def _filled(
+    rows: Iterator[Sequence[tables.Cell]], merged: dict[int, list[tuple[int, int]]]
+) -> Iterator[Sequence[tables.Cell]]:
+    """The rows, each with the text of the cells that are merged down into it."""
+    spans = {column: iter(sorted(each)) for column, each in merged.items() if column >= 0}
+    current: dict[int, tuple[int, int]] = {column: next(each) for column, each in spans.items()}
+    texts: dict[int, tables.Cell] = {}
+    for number, row in enumerate(rows):
+        cells = list(row)
+        for column, (first, last) in list(current.items()):
+            if number == first and column < len(cells):
+                texts[column] = cells[column]
+            elif first < number <= last and column < len(cells) and cells[column] in {None, ""}:
+                cells[column] = texts.get(column)
+            if number >= last:
+                following = next(spans[column], None)
+                current.pop(column) if following is None else current.update({column: following})
+        yield cells
 
 
 def _delimited(path: Readable, document_format: Format, limits: ParseLimits) -> list[_Sheet]:
