@@ -25,10 +25,11 @@ from bench import places
 from bench.results import Bound, Report, Result, at_least, at_most, percentile, timed
 from bench.sizes import busy
 from holdfast import vectors
+from holdfast.core import document_metadata, filters
 from holdfast.search import statistics, tokenizer
 from holdfast.search.searcher import Mode, Searcher
 from holdfast.store.base.database import Database, Tx
-from holdfast.store.base.schema import calls, chunks, documents, heads, word_counts
+from holdfast.store.base.schema import calls, chunks, document_values, documents, heads, word_counts
 from holdfast.store.features import open_database
 from holdfast.store.protocol import publish_seq
 from holdfast.store.search import search_reads as stored
@@ -38,6 +39,14 @@ AT_ONCE = 250
 TENANT, COLLECTION = "acme", "manuals"
 TARGETS = {places.SQLITE: 100.0, places.POSTGRESQL: 50.0}
 LEGS: tuple[Mode, ...] = ("keyword", "vector")
+FILTERS = {
+    "one document in a hundred": {"eq": {"hundredth": 7}},
+    "one in two": {"eq": {"half": 1}},
+    "all but one in ten": {"not": {"eq": {"tenth": 3}}},
+    "a range and two more": {
+        "and": [{"range": {"hundredth": {"lt": 50}}}, {"in": {"tenth": [1, 2, 3]}}, {"exists": "half"}]
+    },
+}
 SYLLABLES = "ba ce di fo gu ha ki lo mu na pe ro sa te vo wi xa yo zu bra cle dri flo gra ster mon"
 
 ONE_SHOT = """
@@ -99,7 +108,7 @@ def fill(db: Database, corpus: Corpus) -> None:
 
 
 def _insert(rows: dict[str, list[dict[str, Any]]], tx: Tx) -> None:
-    for table in (heads, documents, chunks, calls, word_counts):
+    for table in (heads, documents, document_values, chunks, calls, word_counts):
         tx.execute(insert(table), rows[table.name.removeprefix("holdfast_")])
 
 
@@ -120,6 +129,10 @@ def _document(corpus: Corpus, number: int) -> Iterator[tuple[str, dict[str, Any]
         "documents",
         owner | times | {"id": name, "title": name, "source": "text", "digest": name, "size": 1},
     )
+    described = {"half": number % 2, "tenth": number % 10, "hundredth": number % 100}
+    for at, (path, value) in enumerate(document_metadata.values(described)):
+        place = {"document": name, "position": at, "path": path, "kind": value.kind.value, "key": value.key}
+        yield "document_values", owner | place
     analysed = []
     for position in range(PER_DOCUMENT):
         said = corpus.said(WORDS)
@@ -176,6 +189,13 @@ def _warm(report: Report, kind: str, db: Database, corpus: Corpus, queries: int)
         spent = 1000 * (time.process_time() - spent) / queries
         _latency(report, kind, f"hybrid, {name}", bound, took)
         report.add(Result(kind, f"hybrid, {name}: processor time here", "ms", (spent,)))
+    for name, condition in FILTERS.items():
+        only = filters.parse(condition)
+        took = [
+            timed(lambda: searcher.search(TENANT, COLLECTION, asked["1 to 8 words"](), only=only))  # noqa: B023 - called at once
+            for _ in range(queries)
+        ]
+        _latency(report, kind, f"hybrid, filter: {name}", at_most(TARGETS[kind]), took)
     for mode in LEGS:
         took = [_ask(searcher, asked["1 to 8 words"](), mode) for _ in range(queries)]
         _latency(report, kind, f"{mode} alone", None, took)

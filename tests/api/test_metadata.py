@@ -112,3 +112,24 @@ def test_a_deleted_document_leaves_no_values(client, install):
     client.call("DELETE", f"/api/v1/documents/{document['id']}")
     assert listed(client, {"exists": "author"}) == []
     assert install.runtime.db.look(select(document_values)) == []
+
+
+def test_a_job_and_an_export_take_only_what_passes(client, install):
+    """Of two documents one is asked about, and one is in the file; its metadata comes with the import."""
+    for name in ("Ann", "Bo"):
+        client.text(f"The lighthouse of {name}.", metadata={"author": name}, labels=[name])
+    install.work()
+    condition = {"eq": {"author": "Ann"}}
+    body = {"kind": "qa", "params": {"filter": condition}}
+    job = client.post("collections/shelf/jobs", body).json["job_id"]
+    export = client.post("collections/shelf/export", {"filter": condition}).json["job_id"]
+    install.work()
+    results = client.get(f"jobs/{job}/results").json["results"]
+    assert {each["document_id"] for each in results} == set(listed(client, condition))
+    assert client.get(f"jobs/{export}").json["totals"]["documents"] == 1
+    file = client.get(f"jobs/{export}/file").raw
+    assert client.upload("imports", file, "b.zip", collection="attic").status == 202
+    install.work()
+    assert len(listed(client, {"eq": {"author": "Ann", "$labels": "Ann"}}, "attic")) == 1
+    refused = client.post("collections/shelf/jobs", {"kind": "qa", "params": {"filter": {"no": 1}}})
+    assert refused.code == "bad_filter"

@@ -16,7 +16,8 @@ covered: a browser from before 2023 that says nothing of this.
 """
 
 import ipaddress
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import Request
@@ -27,7 +28,7 @@ from holdfast.api.dependencies import Before, resolve
 from holdfast.api.parts import known
 from holdfast.api.rate_limits import SLOT, Turnstile
 from holdfast.core.errors import HoldfastError
-from holdfast.service.access import NEIGHBOUR, Access, Identity, KeyNeededError, Scope
+from holdfast.service.access import NEIGHBOUR, Access, Identity, KeyNeededError, KeyRestrictedError, Scope
 from holdfast.service.records import Collection, Document
 
 SCHEMES: dict[str, dict[str, str]] = {
@@ -44,9 +45,14 @@ COLLECTION, DOCUMENT = "collection_id", "document_id"
 """What the ids are called in the paths."""
 COOKIE = "holdfast_session"
 PAGE = "X-Holdfast-Page"
+FILTERED = "holdfast_filtered"
+"""Set on an endpoint that shows keys with a filter only what passes."""
 SAFE = {"GET", "HEAD"}
 OUR_SITES = frozenset({"same-origin", "none"})
 """What `Sec-Fetch-Site` says of our own web UI, and of a URL that was typed in."""
+
+
+T = TypeVar("T", bound=Callable[..., Any])
 
 
 class ForeignOriginError(HoldfastError):
@@ -104,7 +110,24 @@ def identified(request: Request) -> Identity:
 
 
 def _caller(request: Request) -> Identity:
-    return _entered(request, _who(request, parts.of(request).access, _shown(request), is_page=False))
+    caller = _entered(request, _who(request, parts.of(request).access, _shown(request), is_page=False))
+    if caller.restriction and not _is_filtered(request):
+        message = "this key is limited to some documents; this request needs a key that is not"
+        raise KeyRestrictedError(message)
+    return caller
+
+
+def filtered(endpoint: T) -> T:
+    """Says of a route that it shows keys with a filter only what passes; those of one document do anyway."""
+    setattr(endpoint, FILTERED, True)
+    return endpoint
+
+
+def _is_filtered(request: Request) -> bool:
+    """True if the route is safe for keys with a filter; whatever does not say so is not."""
+    route = request.scope.get("route")
+    about_one = "{" + DOCUMENT + "}" in getattr(route, "path", "")
+    return about_one or getattr(getattr(route, "endpoint", None), FILTERED, False)
 
 
 def _shown(request: Request) -> str | None:
@@ -193,8 +216,8 @@ def own_collection(request: Request) -> Collection:
 
 
 def _document(request: Request) -> Document:
-    name = known(request.path_params[DOCUMENT])
-    return parts.of(request).documents.get(identified(request).tenant, name)
+    name, caller = known(request.path_params[DOCUMENT]), identified(request)
+    return parts.of(request).documents.get(caller.tenant, name, only=caller.only)
 
 
 def own_document(request: Request) -> Document:

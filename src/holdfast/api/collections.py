@@ -6,7 +6,7 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from holdfast.api import estimates, routing, schemas_documents
-from holdfast.api.access import OwnCollection, PathCollection, Reader, Writer
+from holdfast.api.access import OwnCollection, PathCollection, Reader, Writer, filtered
 from holdfast.api.errors import Problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.parts import Services
@@ -21,7 +21,7 @@ router = routing.router("collections")
 
 def wish(caller: Identity) -> RequestContext:
     """What the caller does, in their name."""
-    return RequestContext(caller.tenant, caller.actor)
+    return RequestContext(caller.tenant, caller.actor, restriction=caller.restriction)
 
 
 def _existing(services: AppServices, tenant: str, collection_id: str) -> Collection | None:
@@ -73,6 +73,7 @@ def make_collection(
 
 
 @router.get("/collections")
+@filtered
 def all_collections(services: Services, caller: Reader) -> schemas_documents.CollectionList:
     """List the collections, by id."""
     collections = services.collections.all(caller.tenant)
@@ -85,6 +86,7 @@ def all_collections(services: Services, caller: Reader) -> schemas_documents.Col
 
 
 @router.get("/collections/{collection_id}")
+@filtered
 def one_collection(services: Services, collection: PathCollection) -> schemas_documents.CollectionResponse:
     """Show a collection."""
     return schemas_documents.CollectionResponse.of(collection, services.collections.choices(collection))

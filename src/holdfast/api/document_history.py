@@ -6,7 +6,7 @@ from fastapi import Query
 from fastapi.responses import Response
 
 from holdfast.api import parts, routing, schemas_history
-from holdfast.api.access import PathDocument, Reader
+from holdfast.api.access import PathDocument, Reader, filtered
 from holdfast.api.errors import BESIDE
 from holdfast.api.parts import Services
 from holdfast.api.schemas_documents import Cost
@@ -159,6 +159,10 @@ def _slice(detail: TaskDetail) -> schemas_history.SliceResponse:
 
 
 @router.get("/runs/{run_id}/log")
+@filtered
 def run_log(run_id: parts.Id, services: Services, caller: Reader) -> schemas_history.Log:
     """Read what a run says of itself: its progress, its cost and its latest lines."""
-    return schemas_history.Log.of(services.views.run(caller.tenant, run_id, lines=MOST_LINES))
+    run = services.views.run(caller.tenant, run_id, lines=MOST_LINES)
+    if not services.documents.shows(caller.tenant, run.run.subject, only=caller.only):
+        raise NotFoundError(f"there is no run {run_id!r}", code="unknown_run")
+    return schemas_history.Log.of(run)

@@ -13,6 +13,7 @@ from holdfast.api.access import (
     PathCollection,
     PathDocument,
     Reader,
+    filtered,
     own_document,
 )
 from holdfast.api.collections import wish
@@ -23,7 +24,7 @@ from holdfast.api.limits import BodyKind
 from holdfast.api.parts import Services
 from holdfast.api.upload_bodies import ContentBody, DocumentBody
 from holdfast.bootstrap import AppServices
-from holdfast.core import subjects
+from holdfast.core import filters, subjects
 from holdfast.core.errors import BadRequestError, ConflictError
 from holdfast.core.states import Disposition, shown
 from holdfast.core.text import plain
@@ -120,6 +121,7 @@ def _request_reply(services: AppServices, taking: UploadResult) -> RouteReply:
     responses=TAKEN,
     openapi_extra=upload_bodies.described(schemas_documents.NewDocument),
 )
+@filtered
 @routing.takes(BodyKind.CONTENT)
 def add_document(
     request: Request,
@@ -130,7 +132,9 @@ def add_document(
     key: IdempotencyKey = None,
 ) -> Response:
     """Upload a file or a text, or add a URL; 200 if the collection already has the same content."""
-    mine = RequestContext(caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost)
+    mine = RequestContext(
+        caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost, caller.restriction
+    )
 
     def do() -> RouteReply:
         if handed.url is not None:
@@ -149,8 +153,10 @@ def add_document(
 
 
 @router.get("/collections/{collection_id}/documents", response_model=schemas_documents.DocumentList)
+@filtered
 def some_documents(
     services: Services,
+    caller: Reader,
     collection: PathCollection,
     status: Annotated[
         StatusName | None, Query(description="Only documents with this `index_status`.")
@@ -175,7 +181,7 @@ def some_documents(
         plain(q),
         position_of(order, cursor),
         limit,
-        filter=parts.filter_of(only),
+        filter=filters.both(caller.only, parts.filter_of(only)),
     )
     views, follows = services.views.listed(query)
     return Response(
@@ -207,7 +213,7 @@ def change_document(
 ) -> Response:
     """Change title, metadata, labels or options; only changed options make a new generation."""
     most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
-    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most)
+    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most, caller.restriction)
 
     def do() -> RouteReply:
         taking = services.documents.change(
@@ -248,7 +254,9 @@ def put_content(
     if_match: IfMatch = None,
 ) -> Response:
     """Give a document new content; the old generation answers until the new one is indexed."""
-    mine = RequestContext(caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost)
+    mine = RequestContext(
+        caller.tenant, caller.actor, handed.lane, handed.priority, handed.max_cost, caller.restriction
+    )
     generation = expected(if_match)
 
     def do() -> RouteReply:
@@ -276,7 +284,9 @@ def refresh_document(
 ) -> Response:
     """Fetch a document from its URL again."""
     most = schemas_documents.nano_dollars(body.max_cost) if body is not None else None
-    mine = RequestContext(caller.tenant, caller.actor, schemas_documents.IndexBody().lane, max_cost=most)
+    mine = RequestContext(
+        caller.tenant, caller.actor, schemas_documents.IndexBody().lane, 5, most, caller.restriction
+    )
     generation = expected(if_match)
     means = [] if body is None else [body.model_dump_json()]
 
@@ -305,7 +315,7 @@ def index_document(
 ) -> Response:
     """Index a document again; 409 names the run that is in progress."""
     most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
-    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most)
+    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most, caller.restriction)
 
     def do() -> RouteReply:
         if body.mode == "replace":

@@ -19,7 +19,7 @@ import pydantic
 from fastapi import Header, Request
 from fastapi.responses import JSONResponse, Response
 
-from holdfast.api import errors
+from holdfast.api import access, errors
 from holdfast.bootstrap import AppServices
 from holdfast.core.errors import BadRequestError, ConflictError, HoldfastError
 from holdfast.service.error_table import row_of
@@ -56,7 +56,10 @@ class RouteReply:
 
 def fingerprint(request: Request, *parts: str) -> str:
     """What tells two requests apart: method, path, and what their bodies mean."""
-    text = json.dumps([request.method, request.url.path, *parts])
+    # Of two keys, one with a filter must not get the stored response of the other.
+    restriction = access.identified(request).restriction
+    own = [restriction] if restriction else []
+    text = json.dumps([request.method, request.url.path, *parts, *own])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

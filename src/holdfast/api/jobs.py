@@ -11,14 +11,14 @@ from fastapi import Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from holdfast.api import estimates, parts, routing, schemas_jobs
-from holdfast.api.access import OwnCollection, OwnDocument, Reader, identified, writer
+from holdfast.api.access import OwnCollection, OwnDocument, Reader, filtered, identified, writer
 from holdfast.api.dependencies import Before, resolve
 from holdfast.api.errors import Problem, problem
 from holdfast.api.idempotency import IdempotencyKey, RouteReply, answer_once, fingerprint
 from holdfast.api.parts import Services
 from holdfast.api.schemas_documents import nano_dollars
 from holdfast.bootstrap import AppServices
-from holdfast.core.errors import ConflictError
+from holdfast.core.errors import ConflictError, NotFoundError
 from holdfast.core.records import RequestResult
 from holdfast.core.states import Disposition, shown
 from holdfast.service import results
@@ -45,8 +45,11 @@ TAKEN: dict[int | str, dict[str, Any]] = {
 
 
 def _view(request: Request) -> JobView:
-    name = parts.known(request.path_params[JOB])
-    return parts.of(request).jobs.view(identified(request).tenant, name)
+    name, caller = parts.known(request.path_params[JOB]), identified(request)
+    view = parts.of(request).jobs.view(caller.tenant, name)
+    if not parts.of(request).documents.shows(caller.tenant, view.job.run.subject, only=caller.only):
+        raise NotFoundError(f"there is no job {name!r}", code="unknown_job")
+    return view
 
 
 def _own_view(request: Request) -> JobView:
@@ -146,6 +149,7 @@ def start_document_job(
 
 
 @router.get("/kinds")
+@filtered
 def all_kinds(services: Services, _caller: Reader) -> schemas_jobs.Kinds:
     """List what can be requested: kinds of jobs and types of actions, with their parameters."""
     return schemas_jobs.Kinds(
@@ -187,6 +191,7 @@ def _after(services: AppServices, caller: Identity, cursor: str | None) -> tuple
 
 
 @router.get("/jobs/{job_id}")
+@filtered
 def one_job(services: Services, view: PathJob) -> schemas_jobs.JobDetail:
     """Show a job: its state, stage, progress, cost, and why it failed or waits."""
     return schemas_jobs.JobDetail.build(view, services.jobs.counts(view), services.jobs.totals(view))
@@ -197,6 +202,7 @@ def one_job(services: Services, view: PathJob) -> schemas_jobs.JobDetail:
     response_model=schemas_jobs.JobResultList,
     responses={200: {"content": {"text/csv": {}}, "description": "A page as JSON, or all as JSON or CSV."}},
 )
+@filtered
 def job_results(
     services: Services,
     view: PathJob,
@@ -280,6 +286,7 @@ def _cell(value: Any) -> Any:
     response_model=schemas_jobs.JobCancelled,
     responses={409: {"model": Problem, "description": "It has already ended."}},
 )
+@filtered
 def cancel_job(
     request: Request, services: Services, caller: Reader, job: OwnJob, key: IdempotencyKey = None
 ) -> Response:

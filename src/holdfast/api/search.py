@@ -7,9 +7,10 @@ from fastapi import Query
 from fastapi.responses import JSONResponse, Response
 
 from holdfast.api import parts, routing
-from holdfast.api.access import Reader
+from holdfast.api.access import Reader, filtered
 from holdfast.api.parts import Services
 from holdfast.api.schemas_documents import Shape
+from holdfast.core import filters
 from holdfast.core.records import TENANT
 from holdfast.search.searcher import MOST_HITS, Found, QualityNotice
 from holdfast.web.slow_requests import Pool
@@ -77,6 +78,7 @@ SHOWN = tuple(HitResponse.model_fields)
 
 
 @router.get("/search", response_model=Hits)
+@filtered
 @routing.waits(Pool.QUESTIONS, lambda request: parts.of(request).search.waits)
 def search(
     services: Services,
@@ -98,7 +100,7 @@ def search(
         q,
         k=k,
         documents=documents,
-        only=parts.filter_of(only),
+        only=filters.both(caller.only, parts.filter_of(only)),
         mode=mode,
         sources=source,
     )

@@ -69,7 +69,7 @@ def place_document(
     searchable there at once; 202 says that it is indexed anew because that collection has other options.
     """
     most, generation = schemas_documents.nano_dollars(body.max_cost), expected(if_match)
-    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most)
+    mine = RequestContext(caller.tenant, caller.actor, body.lane, body.priority, most, caller.restriction)
 
     def do() -> RouteReply:
         put = services.transfer.copy if body.mode == "copy" else services.transfer.move
@@ -79,8 +79,9 @@ def place_document(
 
 
 class NewExport(Shape):
-    """Priority of an export, and the callback for its end."""
+    """Priority of an export, the callback for its end, and which documents it has: those that pass a filter."""
 
+    filter: dict[str, Any] | None = None
     lane: LaneName = "bulk"
     priority: Priority = 5
     callback: schemas_jobs.Callback | None = None
@@ -109,7 +110,8 @@ def export_collection(
     callback = how.callback.as_target(request) if how.callback is not None else None
 
     def do() -> RouteReply:
-        return jobs.taken(services, caller.tenant, services.transfer.export(mine, collection, callback))
+        answer = services.transfer.export(mine, collection, callback, only=how.filter)
+        return jobs.taken(services, caller.tenant, answer)
 
     return answer_once(services, caller.tenant, key, lambda: fingerprint(request, how.model_dump_json()), do)
 

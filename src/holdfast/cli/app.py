@@ -20,6 +20,7 @@ from holdfast.cli.options import (
     MetadataText,
     Tenant,
     filter_of,
+    json_of,
     metadata_of,
 )
 from holdfast.cli.quotas_app import quota_app
@@ -337,6 +338,7 @@ def create_key(
         int | None,
         typer.Option("--concurrency", min=1, help="Concurrent requests. Default: HOLDFAST_API_CONCURRENCY."),
     ] = None,
+    passing: FilterText = None,
     as_json: Json = False,
 ) -> None:
     """Create an API key and print its token once.
@@ -353,6 +355,7 @@ def create_key(
         days=days,
         rate=rate,
         concurrency=concurrency,
+        only=None if passing is None else json_of(passing),
         as_json=as_json,
     )
 

@@ -4,8 +4,9 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -20,7 +21,15 @@ from holdfast.service.requests import RequestContext
 from holdfast.service.transfer import ExportFile
 
 
-def export(collection: str, path: Path, *, tenant: str, force: bool, as_json: bool) -> Exit:
+def export(
+    collection: str,
+    path: Path,
+    *,
+    tenant: str,
+    only: Mapping[str, Any] | None,
+    force: bool,
+    as_json: bool,
+) -> Exit:
     """What is published in the collection is in the file; nothing is there unless all of it is."""
     if path.exists() and not force:
         message = f"{path} already exists; use another name, or --force to overwrite it"
@@ -35,7 +44,7 @@ def export(collection: str, path: Path, *, tenant: str, force: bool, as_json: bo
         bootstrap.check_blobs(services.runtime)
         known = services.jobs
         source = services.collections.get(tenant, collection)
-        answer = services.transfer.export(RequestContext(tenant, context.actor()), source)
+        answer = services.transfer.export(RequestContext(tenant, context.actor()), source, only=only)
         view = _followed(stack, services, jobs.asked_for(known, tenant, answer), console)
         if view.job.run.status is Status.SUCCESS:
             _save(services.transfer.file(view), path)

@@ -5,20 +5,22 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.options import Json, Tenant
+from holdfast.cli.options import FilterText, Json, Tenant, json_of
 
 
 def export(
     collection: Annotated[str, typer.Argument(help="Collection ID.")],
     file: Annotated[Path, typer.Argument(help="Output file, like papers.holdfast.zip.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    passing: FilterText = None,
     tenant: Tenant = "default",
     as_json: Json = False,
 ) -> None:
     """Export the published documents of a collection to one file. Exit code 3 while another export runs."""
     from holdfast.cli import bundles  # noqa: PLC0415
 
-    raise typer.Exit(bundles.export(collection, file, tenant=tenant, force=force, as_json=as_json))
+    only = None if passing is None else json_of(passing)
+    raise typer.Exit(bundles.export(collection, file, tenant=tenant, only=only, force=force, as_json=as_json))
 
 
 def import_(

@@ -1,5 +1,8 @@
 """Commands about API keys: create, list, revoke."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import typer
 
 from holdfast.cli import context, terminal
@@ -15,6 +18,7 @@ def create(
     days: float | None,
     rate: float | None,
     concurrency: int | None,
+    only: Mapping[str, Any] | None,
     as_json: bool,
 ) -> None:
     """A key is made, and its token told this once."""
@@ -26,6 +30,7 @@ def create(
             days=days,
             rate=rate,
             concurrency=concurrency,
+            only=only,
         )
     if as_json:
         terminal.show_json({"key": created.key, "token": created.token})
@@ -57,6 +62,7 @@ def every(*, as_json: bool) -> None:
 
 def _limits(key: Key) -> str:
     rate = [] if key.rate is None else [f"{key.rate:g}/s"]
+    rate += [] if key.filter is None else ["filter"]
     return ", ".join([*rate, *([] if key.concurrency is None else [f"{key.concurrency} at once"])]) or "-"
 
 

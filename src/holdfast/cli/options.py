@@ -45,3 +45,9 @@ def metadata_of(text: str | None) -> dict[str, Any] | None:
 def filter_of(text: str | None) -> Filter | None:
     """The filter of an option; None for none; BadRequestError for one that cannot be used."""
     return None if text is None else filters.read(text)
+
+
+def json_of(text: str) -> Any:
+    """The JSON of a filter; BadRequestError for one that cannot be used."""
+    filters.read(text)
+    return json.loads(text)

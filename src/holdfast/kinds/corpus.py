@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.core import keys
+from holdfast.core import filters, keys
 from holdfast.core.errors import BadRequestError, MustWaitError, NotFoundError, WorkError
+from holdfast.core.filters import Filter
 from holdfast.core.text import is_plain
 from holdfast.engine.models import Model
 from holdfast.engine.work import Work
@@ -22,6 +23,8 @@ from holdfast.store.library import documents
 MOST_DOCUMENTS = 100_000
 MOST_NAMED = 1000
 MOST_NAME = 200
+# What `filter` is called among frozen options: a kind may have a parameter of that name.
+DOCUMENT_FILTER = "document_filter"
 # Seconds between two looks at documents that a job waits for.
 WAIT_FOR_READY = 3.0
 
@@ -33,11 +36,13 @@ class JobScope:
     tenant: str
     collection: str
     documents: tuple[str, ...] | None = None
+    only: Filter | None = None
 
     def sources(self, db: Database) -> list[JobSource]:
         """Its ready documents; NotFoundError for a named one that is none of the collection's."""
         if self.documents is None:
-            ready = job_sources.ready(db, self.tenant, self.collection, limit=MOST_DOCUMENTS + 1)
+            most = MOST_DOCUMENTS + 1
+            ready = job_sources.ready(db, self.tenant, self.collection, limit=most, only=self.only)
             if len(ready) > MOST_DOCUMENTS:
                 message = f"the collection has more than {MOST_DOCUMENTS:,} documents; name some of them"
                 raise BadRequestError(message, code="bad_params")
@@ -45,7 +50,7 @@ class JobScope:
         missing = job_sources.unknown(db, self.tenant, self.collection, self.documents)
         if missing:
             raise NotFoundError(f"there is no document {missing[0]!r}", code="unknown_document")
-        return job_sources.chosen(db, self.tenant, self.collection, self.documents)
+        return job_sources.chosen(db, self.tenant, self.collection, self.documents, only=self.only)
 
 
 def digest(sources: Sequence[JobSource]) -> str:
@@ -63,7 +68,8 @@ def planned(db: Database, work: Work) -> list[JobSource]:
         document = documents.document(db, work.claim.tenant, name)
         collection, chosen = document.collection if document is not None else collection, (name,)
     try:
-        sources = JobScope(work.claim.tenant, collection, chosen).sources(db)
+        only = filter_of(work.options)
+        sources = JobScope(work.claim.tenant, collection, chosen, only).sources(db)
     except NotFoundError as error:
         raise WorkError(
             f"{error.message} any more; request the job again", code="documents_changed"
@@ -85,6 +91,12 @@ def named(params: Mapping[str, Any]) -> tuple[str, ...] | None:
     if not texts or not 1 <= len(names) <= MOST_NAMED:
         raise bad("documents", f"a list of 1 to {MOST_NAMED} ids")
     return tuple(dict.fromkeys(names))
+
+
+def filter_of(options: Mapping[str, Any]) -> Filter | None:
+    """The filter that documents of a job must pass, by its frozen options; None for none."""
+    value = options.get(DOCUMENT_FILTER)
+    return None if value is None else filters.parse(value)
 
 
 def bad(name: str, form: str) -> BadRequestError:

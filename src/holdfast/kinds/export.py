@@ -20,6 +20,7 @@ from holdfast.documents.blobs import Blobs
 from holdfast.engine.job_specs import JobSpec
 from holdfast.engine.kinds import Finish, Kind
 from holdfast.engine.work import Work
+from holdfast.kinds import corpus
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.store.base.database import Database, Tx
@@ -110,7 +111,7 @@ class Export:
             writer = bundles.Writer(file)
             undo.callback(writer.close)
             part = undo.enter_context(closing(BundlePartDraft()))
-            for row in exports.published(tx, work.claim.tenant, name):
+            for row in exports.published(tx, work.claim.tenant, name, only=corpus.filter_of(work.options)):
                 work.check()
                 if part.is_full:
                     writer.part(*part.pieces)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pydantic
 
+from holdfast.core import filters
 from holdfast.core.errors import BadRequestError
 from holdfast.core.text import is_plain
 from holdfast.engine.job_specs import ActionSpec, JobSpec, Parameters
@@ -23,6 +24,11 @@ DOCUMENTS: Mapping[str, Any] = {
     "maxItems": corpus.MOST_NAMED,
     "title": "Documents",
     "description": "IDs of documents of the collection. Default: all that are ready.",
+}
+FILTER: Mapping[str, Any] = {
+    "type": "object",
+    "title": "Filter",
+    "description": 'Only documents that pass it, like {"eq": {"author": "Ann"}}.',
 }
 MODEL: Mapping[str, Any] = {
     "provider": {
@@ -70,10 +76,13 @@ def checked(spec: JobSpec | ActionSpec, params: Mapping[str, Any]) -> dict[str, 
     complete = _own(spec.parameters or {}, own_schema, own)
     if spec.check is not None:
         complete = spec.check(complete)
-    named = {}
+    named: dict[str, Any] = {}
     if "documents" in shared:
         documents = corpus.named(params)
         named["documents"] = None if documents is None else list(documents)
+    if "filter" in shared and params.get("filter") is not None:
+        filters.parse(params["filter"])
+        named[corpus.DOCUMENT_FILTER] = params["filter"]
     return {**named, **complete, **(corpus.model_named(params) if "model" in shared else {})}
 
 
@@ -96,7 +105,11 @@ def check_form(form: Parameters | None) -> None:
 
 
 def _shared(spec: JobSpec | ActionSpec) -> dict[str, Any]:
-    documents = {"documents": DOCUMENTS} if isinstance(spec, JobSpec) and spec.reads_documents else {}
+    documents = {}
+    if isinstance(spec, JobSpec) and spec.reads_documents:
+        # A kind's own parameter of this name stays what it is.
+        is_free = "filter" not in schema_of(spec.parameters or {}).get("properties", {})
+        documents = {"documents": DOCUMENTS} | ({"filter": FILTER} if is_free else {})
     return {**documents, **(MODEL if spec.asks_model else {})}
 
 

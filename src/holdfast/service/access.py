@@ -8,12 +8,16 @@ As long as no key was ever made, whoever is on this machine is the tenant `defau
 """
 
 import hashlib
+import json
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
+from holdfast.core import filters
 from holdfast.core.errors import BadRequestError, HoldfastError, NotFoundError
+from holdfast.core.filters import Filter
 from holdfast.core.records import TENANT
 from holdfast.core.text import is_plain
 from holdfast.store.access import keys, sessions
@@ -44,6 +48,12 @@ class KeyNeededError(HoldfastError):
     code = "key_needed"
 
 
+class KeyRestrictedError(HoldfastError):
+    """The caller's key is limited to some documents, and this is about more than those."""
+
+    code = "key_restricted"
+
+
 class ScopeMissingError(HoldfastError):
     """The caller's key does not go so far."""
 
@@ -62,7 +72,8 @@ class Credential:
 class Identity:
     """Somebody who may ask, and in whose name; how often and how much at once, if their key says so.
 
-    `credential` is None for who has shown nothing, as long as nobody has to.
+    `credential` is None for who has shown nothing, as long as nobody has to. `restriction` is the filter of
+    the key, in JSON; empty for none.
     """
 
     tenant: str
@@ -72,6 +83,12 @@ class Identity:
     rate: float | None = None
     concurrency: int | None = None
     credential: Credential | None = None
+    restriction: str = ""
+
+    @property
+    def only(self) -> Filter | None:
+        """The filter that every document must pass to exist for this caller; None for none."""
+        return filters.cached(self.restriction) if self.restriction else None
 
     def may(self, required: Scope) -> bool:
         """True when one of the scopes is this one, or includes it."""
@@ -111,8 +128,12 @@ class Access:
         days: float | None = None,
         rate: float | None = None,
         concurrency: int | None = None,
+        only: Mapping[str, Any] | None = None,
     ) -> Made:
-        """A key of the tenant is good from now on, for so many days or for ever; with limits of its own."""
+        """A key of the tenant is good from now on, for so many days or for ever; with limits of its own.
+
+        `only` is a filter: documents that do not pass it do not exist for the key. Such a key is no admin's.
+        """
         if not TENANT.fullmatch(tenant):
             message = f"tenant {tenant!r} is not a valid name; use letters, digits, . - _, at most 64"
             raise BadRequestError(message, code="bad_tenant")
@@ -126,6 +147,11 @@ class Access:
             )
         if (rate is not None and not 0 < rate <= MOST_RATE) or (concurrency is not None and concurrency < 1):
             raise BadRequestError("the rate and concurrency of a key must be above zero", code="bad_request")
+        if only is not None:
+            filters.parse(only)
+            if Scope.ADMIN in scopes:
+                message = "a key with a filter cannot have the admin scope: admins see everything"
+                raise BadRequestError(message, code="bad_request")
         token = PREFIX + secrets.token_urlsafe(32)
         key = keys.make(
             self._db,
@@ -137,6 +163,7 @@ class Access:
             seconds=None if days is None else days * 86_400,
             rate=rate,
             concurrency=concurrency,
+            only=only,
         )
         return Made(key, token)
 
@@ -164,6 +191,9 @@ class Access:
     def sign_in(self, token: str) -> str:
         """A session of the web UI with the rights of this key, for some hours; KeyNeededError as `who`."""
         known = self.who(token.strip())
+        if known.restriction:
+            message = "this key is limited to some documents, and the web UI shows all; use it with the API"
+            raise KeyRestrictedError(message)
         session = secrets.token_urlsafe(32)
         sessions.begin(self._db, digest(session), known.key_id, seconds=SESSION_SECONDS)
         return session
@@ -196,7 +226,9 @@ class Access:
 def _identity(known: Key, credential: Credential) -> Identity:
     actor = f"api:{known.name or known.id}"
     scopes = frozenset(Scope(each) for each in known.scopes)
-    return Identity(known.tenant, actor, scopes, known.id, known.rate, known.concurrency, credential)
+    restriction = "" if known.filter is None else json.dumps(known.filter, sort_keys=True)
+    limits = known.rate, known.concurrency
+    return Identity(known.tenant, actor, scopes, known.id, *limits, credential, restriction)
 
 
 def digest(token: str) -> str:

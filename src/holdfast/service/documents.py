@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from holdfast.core import document_metadata, subjects
+from holdfast.core import document_metadata, filters, subjects
 from holdfast.core.errors import BadRequestError, GenerationMovedError, NotFoundError
+from holdfast.core.filters import Filter
 from holdfast.core.records import Ask, Landed, RequestResult, expect
 from holdfast.core.states import Disposition, Lane, Status
 from holdfast.documents import fetch
 from holdfast.documents.blobs import Blob, Blobs
 from holdfast.engine.engine import Engine
 from holdfast.kinds import index
-from holdfast.service import missing_content, names
+from holdfast.service import key_restrictions, missing_content, names
 from holdfast.service.requests import RequestContext
 from holdfast.store.library import collections, document_requests, document_values, documents, quotas
 from holdfast.store.library.bulk_updates import BulkUpdate
@@ -86,16 +87,25 @@ class Documents:
 
     # Looking
 
-    def get(self, tenant: str, document_id: str) -> Document:
-        """The document; NotFoundError when there is none."""
+    def get(self, tenant: str, document_id: str, *, only: Filter | None = None) -> Document:
+        """The document; NotFoundError when there is none, or none that passes the filter."""
         document = documents.document(self._db, tenant, document_id)
-        if document is None:
+        if document is None or (only is not None and not filters.matches(only, document)):
             raise NotFoundError(f"there is no document {document_id!r}", code="unknown_document")
         return document
 
     def find(self, tenant: str, document_id: str) -> Document | None:
         """The document; None when there is none."""
         return documents.document(self._db, tenant, document_id)
+
+    def shows(self, tenant: str, subject: str, *, only: Filter | None) -> bool:
+        """True if whoever is limited to a filter may see work on the subject: on a document that passes."""
+        if only is None:
+            return True
+        if not subject.startswith(subjects.DOCUMENT):
+            return False
+        document = self.find(tenant, subject.removeprefix(subjects.DOCUMENT).partition("/")[0])
+        return document is not None and filters.matches(only, document)
 
     def walk(self, tenant: str, collection_id: str, step: int = 200) -> Iterator[Document]:
         """Every document of a collection, read a page at a time."""
@@ -141,6 +151,8 @@ class Documents:
         copied: str | None = None,
     ) -> list[UploadResult]:
         """As `add_to`, for content that is on the shelf already, or that of the document that is copied."""
+        for draft in drafts:
+            key_restrictions.check_draft(wish, draft)
         added: dict[str, AddedDocument] = {}
         request = self.request(wish, collection)
         where = wish.tenant, collection.id
@@ -150,6 +162,8 @@ class Documents:
                 new = document_requests.add(self._db, *where, batch, request, self._quota, copied=copied)
             self._engine.wake({wish.lane: sum(one.answer.created for one in new.values())})
             added |= new
+        for each in added.values():
+            key_restrictions.check_existing(wish, each.document)
         return [UploadResult(added[draft.id].document, added[draft.id].answer) for draft in drafts]
 
     def add_url(
@@ -278,6 +292,7 @@ class Documents:
         """
         document = self.get(wish.tenant, document_id)
         collection = collections.existing(self._db, wish.tenant, document.collection)
+        key_restrictions.check_change(wish, document, title=title, metadata=metadata, labels=labels)
         answer = document_requests.change(
             self._db,
             document,
@@ -362,7 +377,8 @@ class Documents:
     def settled(self, wish: RequestContext, document_id: str, answer: RequestResult | Taken) -> UploadResult:
         """What became of a document that was changed; an error where the store has refused to change it."""
         if isinstance(answer, Taken):
-            message = f"document {answer.document_id} of this collection already has the same content"
+            other = f"document {answer.document_id}" if wish.only is None else "a document"
+            message = f"{other} of this collection already has the same content"
             raise BadRequestError(message, code="same_content")
         if answer.reason == "generation_mismatch":
             raise GenerationMovedError(f"the document is at generation {answer.generation}; reload it")

@@ -53,6 +53,7 @@ BY_CODE = {
     "over_budget": ErrorRow(402, Exit.REFUSED),
     "unpriced": ErrorRow(402, Exit.REFUSED),
     "scope_missing": NOT_ALLOWED,
+    "key_restricted": NOT_ALLOWED,
     "foreign_origin": NOT_ALLOWED,
     "quota_exceeded": NOT_ALLOWED,
     "unknown_order": NOT_FOUND,

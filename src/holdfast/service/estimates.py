@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import keys, subjects
+from holdfast.core import filters, keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.chunk import ChunkText
@@ -32,7 +32,7 @@ from holdfast.documents.parse.records import Format, Page, Role, TextBlock
 from holdfast.engine.engine import Engine
 from holdfast.engine.kinds import Supplies
 from holdfast.engine.ready_documents import Passage, ReadyDocument
-from holdfast.kinds import index, parameters
+from holdfast.kinds import corpus, index, parameters
 from holdfast.ledger.estimates import Forecast, Foresight
 from holdfast.ledger.pay import Call
 from holdfast.service import jobs
@@ -244,10 +244,11 @@ class Estimating:
         collection = self._collections.get(tenant, collection_id)
         checked = parameters.checked(spec, params)
         model = jobs.model_for(self._supplies, checked) if spec.asks_model else None
-        named = checked.get("documents")
+        named, only = checked.get("documents"), corpus.filter_of(checked)
 
         def concerns(document: Document) -> bool:
-            return document.visible and (named is None or document.id in named)
+            passes = only is None or filters.matches(only, document)
+            return document.visible and passes and (named is None or document.id in named)
 
         def calls(document: Document) -> tuple[Sequence[Call], bool] | None:
             return estimate(checked, [each.text for each in self._passages(document)], model), True

@@ -225,6 +225,12 @@ def _rare(noted: Noted | Event, who: str) -> str:
         case Verb.MOVE:
             data = noted.data or {}
             return f"{who} moved it from {data.get('from')} to {data.get('to')}"
+        case Verb.DESCRIBE:
+            data = noted.data or {}
+            names = ", ".join(map(str, data.get("metadata", ())))
+            parts = [f"the metadata {names}"] if names else []
+            parts += ["the labels"] if "labels" in data else []
+            return f"{who} changed {' and '.join(parts) or 'the metadata'}"
         case Verb.IMPORT:
             return "imported as published" if noted.reason == "active" else "imported as not indexed"
         case Verb.REPAIR:

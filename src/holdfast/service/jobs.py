@@ -119,7 +119,8 @@ class Jobs:
         """What became of a request for a job on a collection, or on some of its documents."""
         params = self._checked(order)
         named = params.get("documents")
-        scope = JobScope(wish.tenant, collection.id, None if named is None else tuple(named))
+        named = None if named is None else tuple(named)
+        scope = JobScope(wish.tenant, collection.id, named, corpus.filter_of(params))
         return self._ask(wish, f"collection:{collection.id}", scope, order, params)
 
     def on_document(self, wish: RequestContext, document: Document, order: JobRequest) -> RequestResult:
@@ -127,7 +128,7 @@ class Jobs:
         params = self._checked(order)
         if params.get("documents") is not None:
             raise BadRequestError("documents: this job is already on a single document", code="bad_params")
-        scope = JobScope(wish.tenant, document.collection, (document.id,))
+        scope = JobScope(wish.tenant, document.collection, (document.id,), corpus.filter_of(params))
         return self._ask(wish, subjects.of_document(document.id), scope, order, params)
 
     def _checked(self, order: JobRequest) -> dict[str, Any]:

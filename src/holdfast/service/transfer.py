@@ -5,7 +5,7 @@ that another system has indexed.
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from holdfast.core.errors import BadRequestError, NotFoundError, WorkError
 from holdfast.core.records import TENANT, Ask, RequestResult, expect
@@ -13,7 +13,7 @@ from holdfast.core.states import Lane, Status
 from holdfast.documents import bundles
 from holdfast.documents.blobs import Blobs
 from holdfast.engine.engine import Engine
-from holdfast.kinds import export, import_
+from holdfast.kinds import corpus, export, import_
 from holdfast.service import missing_content
 from holdfast.service.actions import checked_callback
 from holdfast.service.collections import Collections
@@ -127,10 +127,20 @@ class Transfer:
         )
 
     def export(
-        self, wish: RequestContext, collection: Collection, callback: Mapping[str, str] | None = None
+        self,
+        wish: RequestContext,
+        collection: Collection,
+        callback: Mapping[str, str] | None = None,
+        *,
+        only: Mapping[str, Any] | None = None,
     ) -> RequestResult:
-        """What became of a request for an export: each makes a file anew, of what is published by then."""
-        return self._ask(wish, export.NAME, collection.id, content="", options={}, callback=callback)
+        """What became of a request for an export: each makes a file anew, of what is published by then.
+
+        `only` is a filter; documents that do not pass are not in the file.
+        """
+        options = {} if only is None else {corpus.DOCUMENT_FILTER: dict(only)}
+        corpus.filter_of(options)
+        return self._ask(wish, export.NAME, collection.id, content="", options=options, callback=callback)
 
     def bring(
         self,

@@ -1,6 +1,6 @@
 """API keys: created, listed, revoked, looked up. Only the digest of a token is stored."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ class Key:
     revoked_at: float | None
     rate: float | None
     concurrency: int | None
+    filter: dict[str, Any] | None = None
 
 
 _KEY = [api_keys.c[name] for name in Key.__dataclass_fields__]
@@ -40,6 +41,7 @@ NEW = (
         expires_at=now() + bindparam("b_seconds"),
         rate=bindparam("b_rate"),
         concurrency=bindparam("b_concurrency"),
+        filter=bindparam("b_filter"),
     )
     .on_conflict_do_nothing()
 )
@@ -76,8 +78,9 @@ def make(
     seconds: float | None,
     rate: float | None = None,
     concurrency: int | None = None,
+    only: Mapping[str, Any] | None = None,
 ) -> Key:
-    """The key is valid from now on, for so many seconds or for ever."""
+    """The key is valid from now on, for so many seconds or for ever; `only` is its filter."""
     values = {
         "b_id": key_id,
         "b_digest": digest,
@@ -87,6 +90,7 @@ def make(
         "b_seconds": seconds,
         "b_rate": rate,
         "b_concurrency": concurrency,
+        "b_filter": None if only is None else dict(only),
     }
     db.write("make_key", lambda tx: tx.execute(NEW, values))
     return of_row(db.look(BY_DIGEST, {"digest": digest})[0])

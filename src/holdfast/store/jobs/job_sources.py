@@ -4,15 +4,20 @@ The chunks of a generation are numbered from 0 in document order. A generation t
 not read any more: some of its chunks may be gone.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Integer, and_, bindparam, func, literal, select, text
+from sqlalchemy import Integer, Select, and_, bindparam, func, literal, select, text
 
 from holdfast.core import subjects
+from holdfast.core.filters import Filter
 from holdfast.core.states import LIVE
+from holdfast.store.base import filter_conditions
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, key_in
+from holdfast.store.base.filter_conditions import condition
 from holdfast.store.base.schema import chunks, documents, heads, one_of, runs
 
 
@@ -61,8 +66,16 @@ _ready = (
     )
     .order_by(documents.c.id)
 )
-READY = _ready.limit(bindparam("limit"))
-READY_CHOSEN = _ready.where(key_in(documents.c.id, bindparam("ids", type_=KeyList())))
+
+
+@functools.lru_cache(500)
+def _ready_that_pass(shape: filter_conditions.Shape, *, chosen: bool) -> Select[Any]:
+    query = _ready if shape == filter_conditions.EVERYTHING else _ready.where(condition(shape))
+    if chosen:
+        return query.where(key_in(documents.c.id, bindparam("ids", type_=KeyList())))
+    return query.limit(bindparam("limit"))
+
+
 KNOWN = select(documents.c.id).where(
     documents.c.tenant == bindparam("tenant"),
     documents.c.collection == bindparam("collection"),
@@ -71,16 +84,24 @@ KNOWN = select(documents.c.id).where(
 )
 
 
-def ready(db: Database, tenant: str, collection: str, *, limit: int) -> list[JobSource]:
-    """The ready documents of a collection, ordered by id, at most `limit`."""
-    values = {"tenant": tenant, "collection": collection, "limit": limit}
-    return [JobSource(**row._asdict()) for row in db.read(lambda tx: tx.all(READY, values))]
+def ready(
+    db: Database, tenant: str, collection: str, *, limit: int, only: Filter | None = None
+) -> list[JobSource]:
+    """The ready documents of a collection that pass the filter, ordered by id, at most `limit`."""
+    shape, values = filter_conditions.prepared(only)
+    values |= {"tenant": tenant, "collection": collection, "limit": limit}
+    statement = _ready_that_pass(shape, chosen=False)
+    return [JobSource(**row._asdict()) for row in db.read(lambda tx: tx.all(statement, values))]
 
 
-def chosen(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> list[JobSource]:
-    """The named documents that are ready and in the collection, ordered by id."""
-    values = {"tenant": tenant, "collection": collection, "ids": list(ids)}
-    return [JobSource(**row._asdict()) for row in db.read(lambda tx: tx.all(READY_CHOSEN, values))]
+def chosen(
+    db: Database, tenant: str, collection: str, ids: Sequence[str], *, only: Filter | None = None
+) -> list[JobSource]:
+    """The named documents that are ready, in the collection and pass the filter, ordered by id."""
+    shape, values = filter_conditions.prepared(only)
+    values |= {"tenant": tenant, "collection": collection, "ids": list(ids)}
+    statement = _ready_that_pass(shape, chosen=True)
+    return [JobSource(**row._asdict()) for row in db.read(lambda tx: tx.all(statement, values))]
 
 
 def unknown(db: Database, tenant: str, collection: str, ids: Sequence[str]) -> list[str]:

@@ -1,12 +1,15 @@
 """The published content of a collection, read to the end in the caller's snapshot."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, literal, or_, select
+from sqlalchemy import Row, Select, and_, bindparam, literal, or_, select
 
 from holdfast.core import subjects
+from holdfast.core.filters import Filter
 from holdfast.core.states import CallState
+from holdfast.store.base import filter_conditions
 from holdfast.store.base.database import Tx
 from holdfast.store.base.schema import calls, chunks, documents, heads, runs
 
@@ -55,6 +58,14 @@ DOCUMENTS = (
     .order_by(documents.c.id)
     .limit(DOCUMENTS_AT_ONCE)
 )
+
+
+@functools.lru_cache(500)
+def _documents(shape: filter_conditions.Shape) -> Select[Any]:
+    is_limited = shape != filter_conditions.EVERYTHING
+    return DOCUMENTS.where(filter_conditions.condition(shape)) if is_limited else DOCUMENTS
+
+
 CHUNKS = (
     select(
         chunks.c.slice,
@@ -88,10 +99,12 @@ CHUNKS = (
 )
 
 
-def published(tx: Tx, tenant: str, collection: str) -> Iterator[Row[Any]]:
-    """The published documents of the collection, by id."""
+def published(tx: Tx, tenant: str, collection: str, *, only: Filter | None = None) -> Iterator[Row[Any]]:
+    """The published documents of the collection that pass the filter, by id."""
     after = ""
-    while page := tx.all(DOCUMENTS, {"tenant": tenant, "collection": collection, "after": after}):
+    shape, values = filter_conditions.prepared(only)
+    values |= {"tenant": tenant, "collection": collection}
+    while page := tx.all(_documents(shape), values | {"after": after}):
         yield from page
         after = page[-1].id
 
