@@ -1,4 +1,4 @@
-"""A key with a filter: what does not pass is not there, over the route table, so that a new route is covered."""
+"""A key with a filter: what does not pass is not there, over the route table, new routes included."""
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_what_passes_is_reached_by_the_same_requests(install, owner, limited):  
 
 
 def test_a_key_with_a_filter_adds_and_changes_only_what_passes(install, owner, limited):  # noqa: F811
-    """It can neither hand out a document nor lose it; of hidden ones with the same bytes it learns no more."""
+    """It hands out no document and loses none; of a hidden one with the same bytes it learns nothing."""
     refused = limited.post("collections/shelf/documents", {"text": "Mine."})
     assert (refused.status, refused.code) == (403, "key_restricted")
     added = limited.post("collections/shelf/documents", {"text": "Mine.", "labels": ["public"]}).json[
