@@ -79,7 +79,7 @@ def place_document(
 
 
 class NewExport(Shape):
-    """Priority of an export, the callback for its end, and which documents it has: those that pass a filter."""
+    """Priority of an export, its callback, and which documents it has: those that pass a filter."""
 
     filter: dict[str, Any] | None = None
     lane: LaneName = "bulk"
