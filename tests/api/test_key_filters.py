@@ -35,9 +35,8 @@ def test_every_route_hides_what_the_filter_of_a_key_leaves_out(install, owner, l
         reply = ask(limited, method, template, hidden)
         reached.add(reply.status)
         for secret in (MARK, hidden["document_id"], hidden["run_id"], hidden["job_id"]):
-            told = reply.raw.replace(filled(template, hidden).encode(), b"")
             if "{" not in template:
-                assert secret.encode() not in told, (method, template)
+                assert secret.encode() not in reply.raw, (method, template)
         if "{document_id}" in template or "{job_id}" in template or "{run_id}" in template:
             assert reply.status in {403, 404}, (method, template)
             assert MARK.encode() not in reply.raw, (method, template)
