@@ -19,7 +19,9 @@ from holdfast.documents.parse import (
     pdf,
     pdf_characters,
     pdf_columns,
+    pdf_rules,
     pdf_running_heads,
+    pdf_tables,
     rich_text,
     sheets,
     sniff,
@@ -29,6 +31,7 @@ from holdfast.documents.parse import (
     xml_text,
 )
 from holdfast.documents.parse.pdf_characters import Character, Line
+from holdfast.documents.parse.pdf_rules import Rule
 from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
 from holdfast.kinds import qa
 from holdfast.providers import extractive
@@ -117,13 +120,17 @@ def _snippet(text: str) -> object:
 
 
 def _pdf_columns(text: str) -> object:
-    """Each letter in a box of its own, far from the last one if that was no letter."""
+    """Every twelfth letter in a box of its own, far from the last one if that was no letter."""
     characters, x = [], 0.0
-    for at, letter in enumerate(text):
+    for at, letter in enumerate(text[::12]):
         x = (x + (5.0 if letter.isalpha() else 31.0)) % 600
         y = 800 - 12.0 * (at % 60 if letter.isalpha() else at // 50)
         characters.append(Character(letter, x, y, x + 5, y + 10))
     segments = pdf_characters.segments_of(characters)
+    rules = [Rule(letter.isalpha(), 7.0 * at, 0.0, 700.0) for at, letter in enumerate(text[:100])]
+    for grid in pdf_rules.grids(rules):
+        pdf_tables.ruled(grid, segments)
+    pdf_tables.unruled(segments)
     if pdf_columns.is_scrambled(segments) or len(segments) <= pdf_columns.MOST_SEGMENTS:
         return pdf_columns.regions(segments)
     return segments
@@ -166,7 +173,7 @@ TARGETS: dict[str, Target] = {
     "code": source_code.pages,
     "machine data": machine_data.readable_text,
     "lines of a PDF": _pdf_lines,
-    "columns of a PDF": _pdf_columns,
+    "columns and tables of a PDF": _pdf_columns,
     "table": lambda text: list(tables.row_texts([line.split("|") for line in text.split("\n")], headed=True)),
     "cut text": _cut(texts.plain_pages, ChunkOptions()),
     "cut text small": _cut(texts.plain_pages, ChunkOptions(16, 8)),

@@ -13,7 +13,7 @@ import itertools
 import mmap
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
@@ -40,6 +40,7 @@ from holdfast.documents.parse.source import Readable
 LONGEST_HEADING = 160
 MAPPED = 128 * MIB
 REMEMBERED = 2 * pdf_running_heads.NEARBY
+_BoxAt = Callable[[int], tuple[float, float, float]]
 _STOPS = ".!?:\u3002\uff01\uff1f"
 # PDFium's marks for a hyphen at a line break.
 _SOFT_HYPHENS = ("\x02", "\ufffe", "\xad")
@@ -212,28 +213,29 @@ def _runs_on(last: TextBlock, block: TextBlock) -> bool:
 
 
 def _lines(text: pdfium.PdfTextPage, whole: str) -> Iterator[Line]:
+    box_at = _boxes(text)
     at = 0
     for line in whole.split("\n"):
         shown = line.strip(" \t\r\f\v")
         if shown:
             start = at + _utf16_length(line[: len(line) - len(line.lstrip(" \t\r\f\v"))])
-            left, top, bottom = _box(text, start)
+            left, top, bottom = box_at(start)
             if len(shown) > 4:
                 # A superscript or a large initial at the start is not typical of the line.
-                height = statistics.median((top - bottom, *(_height(text, start, shown, n) for n in (2, 3))))
-                top = bottom + height
+                heights = [top - bottom, *(_height(box_at, start, shown, part) for part in (2, 3))]
+                top = bottom + sorted(heights)[1]
             broken = any(mark in shown for mark in _SOFT_HYPHENS)
-            last_bottom = _box(text, start + _utf16_length(shown) - 1)[2] if broken else bottom
+            last_bottom = box_at(start + _utf16_length(shown) - 1)[2] if broken else bottom
             yield Line(plain(shown), left, top, bottom, last_bottom)
         at += _utf16_length(line) + 1
 
 
-def _height(text: pdfium.PdfTextPage, start: int, shown: str, part: int) -> float:
+def _height(box_at: _BoxAt, start: int, shown: str, part: int) -> float:
     """The height of the character at a half or a third of a line."""
     at = len(shown) // part
     if shown[at].isspace():
         at -= 1
-    _left, top, bottom = _box(text, start + _utf16_length(shown[:at]))
+    _left, top, bottom = box_at(start + _utf16_length(shown[:at]))
     return top - bottom
 
 
@@ -242,13 +244,18 @@ def _utf16_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _box(text: pdfium.PdfTextPage, at: int) -> tuple[float, float, float]:
-    """Left, top and bottom of the character at this index; zeros for one that PDFium inserted."""
-    box = raw.FS_RECTF()
-    index = raw.FPDFText_GetCharIndexFromTextIndex(text, at)
-    if not raw.FPDFText_GetLooseCharBox(text, index, ctypes.byref(box)):
-        return 0.0, 0.0, 0.0
-    return box.left, box.top, box.bottom
+def _boxes(text: pdfium.PdfTextPage) -> _BoxAt:
+    """Left, top and bottom of the character at an index of the text; zeros for one that PDFium inserted."""
+    box, handle = raw.FS_RECTF(), text.raw
+    pointer = ctypes.byref(box)
+    index_of, box_of = raw.FPDFText_GetCharIndexFromTextIndex, raw.FPDFText_GetLooseCharBox
+
+    def box_at(at: int) -> tuple[float, float, float]:
+        if not box_of(handle, index_of(handle, at), pointer):
+            return 0.0, 0.0, 0.0
+        return box.left, box.top, box.bottom
+
+    return box_at
 
 
 def _blocks(lines: Sequence[Line], height: float) -> Iterator[TextBlock]:

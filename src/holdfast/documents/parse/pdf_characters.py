@@ -120,17 +120,19 @@ def _has_gaps(text: pdfium.PdfTextPage, count: int, visible: Box) -> bool:
     sides = [ctypes.c_double() for _ in range(4)]
     left, top, right, bottom = sides
     pointers = [ctypes.byref(side) for side in sides]
-    last_right = last_bottom = last_top = 0.0
+    last_right = last_middle = 0.0
     gaps = streak = gapless = 0
     has_gap = False
+    handle, rectangle_of = text.raw, raw.FPDFText_GetRect
+    first, last, floor, ceiling = visible.left, visible.right, visible.bottom, visible.top
     for number in range(count):
-        raw.FPDFText_GetRect(text, number, *pointers)
+        rectangle_of(handle, number, *pointers)
         start, end, low, high = left.value, right.value, bottom.value, top.value
-        if not visible.holds(start, low, end, high):
+        crosses = start < first or end > last or low < floor or high > ceiling
+        if crosses and not visible.holds(start, low, end, high):
             return True
-        height = max(high - low, last_top - last_bottom)
-        if min(high, last_top) - max(low, last_bottom) > 0.3 * height:
-            if start - last_right > 1.2 * height:
+        if low < last_middle < high:
+            if start - last_right > 1.2 * (high - low):
                 has_gap = True
                 gaps += 1
         else:  # a new line
@@ -138,7 +140,7 @@ def _has_gaps(text: pdfium.PdfTextPage, count: int, visible: Box) -> bool:
             if streak >= _FEWEST_GAPS:
                 return True
             has_gap = False
-        last_right, last_bottom, last_top = end, low, high
+        last_right, last_middle = end, (low + high) / 2
     return streak + has_gap >= _FEWEST_GAPS or gaps >= max(_FEWEST_GAPS, 0.1 * count)
 
 

@@ -77,13 +77,14 @@ def _bands(segments: Sequence[Segment]) -> list[list[Segment]]:
     bands: list[list[Segment]] = []
     floor = 0.0
     for segment in sorted(segments, key=lambda each: -each.top):
-        # Loose boxes of neighbouring lines touch: a fifth of the height does not count.
-        if bands and segment.top - 0.2 * segment.height > floor:
+        # Loose boxes of neighbouring lines touch: a fifth of the height of a line does not count.
+        touching = min(0.2 * segment.height, 3.0)
+        if bands and segment.top - touching > floor:
             bands[-1].append(segment)
-            floor = min(floor, segment.bottom + 0.2 * segment.height)
+            floor = min(floor, segment.bottom + touching)
         else:
             bands.append([segment])
-            floor = segment.bottom + 0.2 * segment.height
+            floor = segment.bottom + touching
     return bands
 
 

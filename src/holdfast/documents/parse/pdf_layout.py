@@ -1,12 +1,13 @@
 """The parts of a PDF page that is more than one column of text: its regions, in reading order."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 
-from holdfast.documents.parse import pdf_characters, pdf_columns
+from holdfast.documents.parse import pdf_characters, pdf_columns, pdf_rules, pdf_tables
 from holdfast.documents.parse.pdf_characters import Line, Segment
+from holdfast.documents.parse.pdf_tables import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,61 @@ def parts(page: pdfium.PdfPage, text: pdfium.PdfTextPage, whole: str) -> list[Pa
     Pages that are shown turned are left to PDFium: their boxes lie on their side.
     """
     visible = pdf_characters.visible_box(page)
-    if page.get_rotation() or pdf_characters.is_plain(text, whole, visible):
+    if page.get_rotation() or text.count_chars() > pdf_characters.MOST_CHARACTERS:
+        return None
+    grids = pdf_rules.grids(pdf_rules.rules_of(page))
+    if not grids and pdf_characters.is_plain(text, whole, visible):
         return None
     characters, cropped = pdf_characters.characters_of(text, visible)
     segments = pdf_characters.segments_of(characters)
+    segments, placed = _with_tables(segments, grids)
     if pdf_columns.is_scrambled(segments):
-        return [PagePart(_lines(region)) for region in pdf_columns.regions(segments)]
-    return [PagePart(_lines(segments))] if cropped else None
+        return [part for region in pdf_columns.regions(segments) for part in _parts(region, placed)]
+    return list(_parts(segments, placed)) if cropped or placed else None
+
+
+def _with_tables(
+    segments: list[Segment], grids: Sequence[pdf_rules.RuledGrid]
+) -> tuple[list[Segment], dict[int, Table]]:
+    """The segments with one in place of each table, and the tables by the identity of that segment."""
+    placed: dict[int, Table] = {}
+    for grid in grids:
+        table = pdf_tables.ruled(grid, segments)
+        if table is not None:
+            segments = _replaced(segments, table, placed)
+    for table in pdf_tables.unruled([segment for segment in segments if segment.characters]):
+        segments = _replaced(segments, table, placed)
+    return segments, placed
+
+
+def _replaced(segments: Sequence[Segment], table: Table, placed: dict[int, Table]) -> list[Segment]:
+    """The segments with one of the table's size where its first one was."""
+    members = {id(segment) for segment in table.members}
+    stand_in = Segment(
+        (),
+        min(segment.left for segment in table.members),
+        min(segment.bottom for segment in table.members),
+        max(segment.right for segment in table.members),
+        max(segment.top for segment in table.members),
+    )
+    placed[id(stand_in)] = table
+    first = next(at for at, segment in enumerate(segments) if id(segment) in members)
+    before, after = segments[:first], segments[first:]
+    return [*before, stand_in, *(segment for segment in after if id(segment) not in members)]
+
+
+def _parts(segments: Sequence[Segment], placed: Mapping[int, Table]) -> Iterator[PagePart]:
+    """Lines and tables, in the order of the segments."""
+    start = 0
+    for at, segment in enumerate(segments):
+        table = placed.get(id(segment))
+        if table is not None:
+            if at > start:
+                yield PagePart(_lines(segments[start:at]))
+            yield PagePart(rows=table.rows)
+            start = at + 1
+    if start < len(segments):
+        yield PagePart(_lines(segments[start:]))
 
 
 def _lines(segments: Sequence[Segment]) -> tuple[Line, ...]:

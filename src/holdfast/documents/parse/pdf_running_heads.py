@@ -116,9 +116,17 @@ def running_lines(edges: Mapping[int, Sequence[Sequence[EdgeLine]]], number: int
 
 
 def _repeats(each: EdgeLine, number: int, rows: Sequence[Sequence[EdgeLine]], page: int) -> bool:
-    """True if `each` of page `number` stands among the rows of another page, with its numbers counted on."""
+    """True if `each` of page `number` stands among the rows of another page, with its numbers counted on.
+
+    The words beside a page number may differ, as they do where one chapter follows the other.
+    """
     return any(
-        each.mask == other.mask and abs(each.level - other.level) <= 4 and _counts(each, other, page - number)
+        abs(each.level - other.level) <= 4
+        and (
+            _counts(each, other, page - number)
+            if each.mask == other.mask
+            else _counts_outside(each, other, page - number)
+        )
         for other in _flat(rows)
     )
 
@@ -131,3 +139,13 @@ def _flat(rows: Sequence[Sequence[EdgeLine]]) -> Iterator[EdgeLine]:
 def _counts(each: EdgeLine, other: EdgeLine, distance: int) -> bool:
     pairs = list(zip(each.numbers, other.numbers, strict=True))
     return all(one == two for one, two in pairs) or any(two - one == distance for one, two in pairs)
+
+
+def _counts_outside(each: EdgeLine, other: EdgeLine, distance: int) -> bool:
+    """True if the number with which both begin, or with which both end, counts with the pages."""
+    return any(
+        getattr(each.mask, side)("#")
+        and getattr(other.mask, side)("#")
+        and other.numbers[at] - each.numbers[at] == distance
+        for side, at in (("startswith", 0), ("endswith", -1))
+    )
