@@ -44,15 +44,15 @@ def up() -> bool:
     state.FOLDER.chmod(0o711)  # PostgreSQL's user passes through; what is in it is not for others.
     with ThreadPoolExecutor() as pool:
         started = all([*pool.map(_up, SERVICES)])
-    return _browser() and started
+    return _installed("chromium") and all(map(_installed, packages.LANGUAGES)) and started
 
 
-def _browser() -> bool:
-    """Whether the browser that the tests of the page drive is installed."""
+def _installed(package: str) -> bool:
+    """Whether the browser, or a language of OCR, that the tests need is installed."""
     try:
-        packages.program("chromium")
+        packages.program(package)
     except StartError as error:
-        print(f"services: NO CHROMIUM: {error}", flush=True)
+        print(f"services: NO {package.upper()}: {error}", flush=True)
         return False
     return True
 

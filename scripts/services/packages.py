@@ -15,19 +15,25 @@ WANTED = {
     "redis-server": "redis-server",
     "rabbitmq-server": "/usr/lib/rabbitmq/bin/rabbitmq-server",
     "chromium": "chromium",
+    "tesseract-ocr-eng": "/usr/share/tesseract-ocr/5/tessdata/eng.traineddata",
+    "tesseract-ocr-osd": "/usr/share/tesseract-ocr/5/tessdata/osd.traineddata",
+    "tesseract-ocr-deu": "/usr/share/tesseract-ocr/5/tessdata/deu.traineddata",
 }
+LANGUAGES = tuple(name for name in WANTED if name.startswith("tesseract-ocr-"))
 POLICY = Path("/usr/sbin/policy-rc.d")
 
 _once = threading.Lock()
 
 
 def found(package: str) -> str | None:
-    """Where the program of the package is; None when it is not installed."""
+    """Where the program or the file of the package is; None when it is not installed."""
+    if package in LANGUAGES:
+        return WANTED[package] if Path(WANTED[package]).is_file() else None
     return shutil.which(WANTED[package], path=_path())
 
 
 def program(package: str) -> str:
-    """Where the program of the package is; installed first if missing, when root on Debian."""
+    """Where the program or the file of the package is; installed first if missing, when root on Debian."""
     with _once:
         if (where := found(package)) is None:
             _install([name for name in WANTED if found(name) is None])

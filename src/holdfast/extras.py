@@ -41,6 +41,7 @@ MODULES = {
     "redis": ("redis",),
     "s3": ("botocore",),
     "otel": ("opentelemetry",),
+    "ocr": ("tesserocr",),
 }
 _EXTRA_OF = {module: extra for extra, modules in MODULES.items() for module in modules}
 

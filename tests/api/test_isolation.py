@@ -21,6 +21,8 @@ BUDGET = ("PUT", "/api/v1/budgets")
 MEANT = {"no_thumbnail", "no_url", "no_file", "nothing_to_cancel", "nothing_to_resolve", "delivery_busy"}
 # Nothing of the owner's has failed, so that there is nothing to retry.
 MEANT |= {"unknown_action"}
+# The document of the owner is a text.
+MEANT |= {"no_page"}
 
 
 @pytest.fixture
@@ -52,6 +54,7 @@ def followed(owner):
         "action_id": str(action["id"]),
         "delivery_id": sent["id"],
         "job_id": owner.get("jobs").json["jobs"][0]["job_id"],
+        "page": "1",
     }
 
 

@@ -111,6 +111,45 @@ def _text(value):
     return b"<%s>" % ("\ufeff" + value).encode("utf-16-be").hex().encode()
 
 
+def pictured(pages):
+    """A PDF of pages that are (image, lines): an image over all of Letter, or None, and text over it.
+
+    An image is (width, height, JPEG, is grey).
+    """
+    book = _Book(None)
+    font = book.add(b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
+    tree, kids = book.add(b""), []
+    for image, lines in pages:
+        box = (612, 792) if image is None or image[1] > image[0] else (792, 612)
+        parts, drawn = b"/Font<</F1 %d 0 R>>" % font, []
+        if image is not None:
+            drawn.append(b"q %d 0 0 %d 0 0 cm /I Do Q" % box)
+            parts += b"/XObject<</I %d 0 R>>" % book.add(_jpeg(*image))
+        if lines:
+            shown = [b"(%s) Tj T*" % line.encode("latin-1") for line in lines]
+            drawn += [b"BT /F1 11 Tf 72 720 Td 14 TL", *shown, b"ET"]
+        stream = book.stream(b"\n".join(drawn))
+        kids.append(
+            book.add(
+                b"<</Type/Page/Parent %d 0 R/MediaBox[0 0 %d %d]/Contents %d 0 R/Resources<<%s>>>>"
+                % (tree, *box, stream, parts)
+            )
+        )
+    book.objects[tree - 1] = b"<</Type/Pages/Count %d/Kids[%s]>>" % (
+        len(kids),
+        b" ".join(b"%d 0 R" % kid for kid in kids),
+    )
+    return book.bytes(book.add(b"<</Type/Catalog/Pages %d 0 R>>" % tree), None)
+
+
+def _jpeg(wide, high, data, grey):
+    return (
+        b"<</Type/XObject/Subtype/Image/Width %d/Height %d/BitsPerComponent 8/ColorSpace/%s"
+        b"/Filter/DCTDecode/Length %d>>\nstream\n%s\nendstream"
+        % (wide, high, b"DeviceGray" if grey else b"DeviceRGB", len(data), data)
+    )
+
+
 def _placed(page):
     if isinstance(page, str):
         return [(11, 72, 740 - 14 * number, line) for number, line in enumerate(page.split("\n")) if line]

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core.errors import WorkError
 from holdfast.documents.parse import typeface
-from holdfast.documents.parse.records import Format
+from holdfast.documents.parse.records import PAGED, Format
 from tests.documents import files, pdfs
 
 PROSE = "Some words of a page that is long enough to fill a line or two of it. " * 3
@@ -60,7 +60,7 @@ def test_a_very_long_page_is_not_a_very_long_picture(parser, keep):
     assert image.height <= 601
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Format if kind is not Format.PDF])
+@pytest.mark.parametrize("kind", [kind for kind in Format if kind not in PAGED])
 def test_every_format_shows_its_own_text(parser, keep, kind):
     """Ink on white paper, the same bytes each time, and not the sheet for what cannot be drawn."""
     path = keep(PAGES[kind]())

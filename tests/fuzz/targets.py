@@ -16,6 +16,7 @@ from holdfast.documents.parse import (
     machine_data,
     mail,
     notebooks,
+    passages,
     pdf,
     pdf_characters,
     pdf_columns,
@@ -30,6 +31,7 @@ from holdfast.documents.parse import (
     texts,
     xml_text,
 )
+from holdfast.documents.parse.passages import Box, Glyph
 from holdfast.documents.parse.pdf_characters import Character, Line
 from holdfast.documents.parse.pdf_rules import Rule
 from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
@@ -151,6 +153,13 @@ def _fields(text: str) -> object:
 # in the child alone, where a clock holds; what is found is told, and is no failure of `make fuzz`.
 CONFINED = frozenset({"HTML", "RTF", "message"})
 
+
+def _marked(text: str) -> object:
+    """A passage looked for on a page of the same letters in another order, and with one more in front."""
+    page = [Glyph(letter, Box(0, 0, 1, 1)) for letter in f"x{text[::-1]}{text}"[: passages.MOST_LETTERS]]
+    return passages.boxes(text[: passages.MOST_LETTERS] + "y", page)
+
+
 TARGETS: dict[str, Target] = {
     "recognise": _sniffed(""),
     "recognise .html": _sniffed("a.html"),
@@ -184,6 +193,7 @@ TARGETS: dict[str, Target] = {
     "cut rows": _cut(_lines(Role.ROW), ChunkOptions(16)),
     "cut sorted": _cut(_increasing, ChunkOptions(16)),
     "cut Markdown": _cut(texts.markdown_pages, ChunkOptions(64)),
+    "mark a passage": _marked,
     "words": tokenizer.analyse,
     "words to keep": tokenizer.terms_of,
     "fold letters": letter_folding.fold,

@@ -45,13 +45,17 @@ class Asking(Parser):
         self.asked: list[tuple[str, object]] = []
         self.pieces_of: list[int] = []
 
-    def outline(self, path, name="", seconds=None):
+    def outline(self, path, name="", seconds=None, **more):
         self.asked.append(("outline", name))
-        return super().outline(path, name, seconds)
+        return super().outline(path, name, seconds, **more)
 
-    def cut(self, path, document_format, wanted, options, known=None, seconds=None):
+    def recognise(self, path, document_format, page, languages):
+        self.asked.append(("recognise", page))
+        return super().recognise(path, document_format, page, languages)
+
+    def cut(self, path, document_format, wanted, options, known=None, seconds=None, **more):
         self.asked.append(("cut", (wanted.first, wanted.last)))
-        cut = super().cut(path, document_format, wanted, options, known, seconds)
+        cut = super().cut(path, document_format, wanted, options, known, seconds, **more)
         if cut.pieces is not None:
             self.pieces_of.append(wanted.first)
         return cut

@@ -40,15 +40,18 @@ GROWN = {
         SELECT 1 + n / 100, 1 + n % 2, 0, 1, n % 100, 'words', 'key-' || n,
         'all ' || CASE WHEN n % 70 = 0 THEN 'week ' ELSE '' END || 'w' || (n % 5000) FROM g""",
     "documents": """tenant, id, collection, title, source, digest, size, created_at, updated_at, deleted,
-        options, chunks, thumbnail
+        options, chunks, thumbnail, gaps
         SELECT 'default', 'old-' || n,
         CASE WHEN n % 10000 = 5 THEN 'rare' WHEN (n / 100) % 2 = 1 THEN 'c7' ELSE 'c' || (n % 100) END,
         'Title of ' || n, 'text', 'd' || n, 1, 1.0, n, n % 1000 = 9,
-        CASE WHEN n % 1000 = 8 THEN '{}' END, 1, CASE WHEN n % 2 = 0 THEN 'd' || n END FROM g""",
+        CASE WHEN n % 1000 = 8 THEN '{}' END, 1, CASE WHEN n % 2 = 0 THEN 'd' || n END,
+        CASE WHEN n % 1000 = 7 THEN '[]' END FROM g""",
     "document_values": """tenant, document, position, collection, path, kind, key
         SELECT 'default', 'old-' || n, 0,
         CASE WHEN n % 10000 = 5 THEN 'rare' WHEN (n / 100) % 2 = 1 THEN 'c7' ELSE 'c' || (n % 100) END,
         CASE WHEN n % 2 = 0 THEN 'author' ELSE '$labels' END, 's', 'value' || (n % 1000) FROM g""",
+    "page_texts": """tenant, key, head_id, data, created_at
+        SELECT 'default', 'k' || n, 1 + n / 10, '{}', 1.0 FROM g""",
     "word_counts": """head_id, generation, slice, chunks, length, terms
         SELECT n, 1 + n % 2, 0, 100, 200, :terms FROM g""",
     "lines": """run_id, id, at, text

@@ -20,6 +20,7 @@ from holdfast.api import (
     kind_schemas,
     money,
     operations,
+    originals,
     search,
     transfer,
 )
@@ -112,6 +113,7 @@ def routers() -> list[APIRouter]:
         collections,
         transfer,
         document_history,
+        originals,
         actions,
         jobs,
         money,

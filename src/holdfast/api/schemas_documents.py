@@ -1,6 +1,6 @@
 """What collections and documents look like on the wire. Times are UTC, money is in US dollars."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -9,11 +9,12 @@ import pydantic_core
 from pydantic import Field
 
 from holdfast.core import subjects
+from holdfast.core.gaps import Gap
 from holdfast.core.records import RunRecord, Spent
 from holdfast.core.states import Disposition, Status, shown
 from holdfast.kinds.index import Choices
 from holdfast.ledger.prices import NANO
-from holdfast.service import records
+from holdfast.service import gap_sentences, records
 from holdfast.service.document_views import DocumentView
 from holdfast.service.explanations import Waiting
 from holdfast.service.records import RunProgress, RunStanding
@@ -220,8 +221,29 @@ class Wait(Shape):
         return {"reason": waiting.reason, "sentence": waiting.sentence, "until": moment(waiting.until)}
 
 
+class GapResponse(Shape):
+    """Pages whose text could not be read, as ranges like "4-9, 12", and why; `count` is their number.
+
+    `reason`: `no_text_layer` (a scan, and OCR is not installed or is off), `low_confidence` and
+    `nothing_recognised` (by OCR), `ocr_failed`, `damaged`. `sentence` says it in words.
+    """
+
+    pages: str
+    reason: str
+    count: int
+    sentence: str
+
+    @staticmethod
+    def as_dicts(gaps: Iterable[Gap]) -> list[dict[str, Any]]:
+        """The fields of each."""
+        return [{**gap.as_json(), "sentence": gap_sentences.sentence(gap)} for gap in gaps]
+
+
 class DocumentResponse(Shape):
-    """A document and how its indexing stands. `chunks` and `pages` are of the published generation."""
+    """A document and how its indexing stands. `chunks`, `pages` and `gaps` are of the published generation.
+
+    A document with `gaps` is searchable, except for the pages named there.
+    """
 
     id: str
     collection: str
@@ -248,6 +270,7 @@ class DocumentResponse(Shape):
     seconds: float | None
     chunks: int | None
     pages: int | None
+    gaps: list[GapResponse]
     cost: Cost | None
     error: FailureResponse | None
     created_at: datetime | None
@@ -290,6 +313,7 @@ def document_fields(view: DocumentView) -> dict[str, Any]:
         "seconds": None if took is None else round(max(0.0, took), 3),
         "chunks": document.chunks,
         "pages": document.pages,
+        "gaps": GapResponse.as_dicts(document.gaps),
         "cost": Cost.as_dict(standing.spent) if standing is not None else None,
         "error": FailureResponse.of(run) if run is not None else None,
         "created_at": moment(document.created_at),

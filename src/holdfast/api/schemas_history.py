@@ -3,7 +3,15 @@
 from datetime import datetime
 from typing import Any
 
-from holdfast.api.schemas_documents import Cost, FailureResponse, ProgressResponse, Shape, dollars, moment
+from holdfast.api.schemas_documents import (
+    Cost,
+    FailureResponse,
+    GapResponse,
+    ProgressResponse,
+    Shape,
+    dollars,
+    moment,
+)
 from holdfast.core import subjects
 from holdfast.core.states import shown
 from holdfast.service import explanations, records
@@ -27,6 +35,7 @@ class RunView(Shape):
     queued_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
+    gaps: list[GapResponse]
     error: FailureResponse | None
 
     @classmethod
@@ -48,6 +57,7 @@ class RunView(Shape):
             queued_at=moment(run.queued_at),
             started_at=moment(run.started_at),
             finished_at=moment(run.finished_at),
+            gaps=[GapResponse(**gap) for gap in GapResponse.as_dicts(detail.gaps)],
             error=FailureResponse.of(run),
         )
 

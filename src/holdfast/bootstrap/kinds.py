@@ -174,6 +174,8 @@ def choices(settings: Settings, supplies: Supplies) -> index.Choices:
         chunk_size=settings.chunk_size,
         slice_pages=settings.slice_pages,
         slice_rows=settings.slice_rows,
+        ocr=settings.ocr,
+        ocr_languages=settings.ocr_languages,
         provider=supplies.embedding or local.NAME,
         model=supplies.embedding_model or local.MODEL,
         offers=supplies.embedding_offers,

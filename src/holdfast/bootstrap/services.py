@@ -18,6 +18,7 @@ from holdfast.service.idempotency import IdempotencyKeys
 from holdfast.service.jobs import Jobs
 from holdfast.service.journal import Journal
 from holdfast.service.operations import Depths, Operations
+from holdfast.service.originals import Originals
 from holdfast.service.quotas import Quotas
 from holdfast.service.search import Searching
 from holdfast.service.subject_work import SubjectWork
@@ -93,6 +94,7 @@ class AppServices:
         )
         self.deliveries = Deliveries(engine)
         self.thumbnails = Thumbnails(db, shelf, runtime.thumbnail_parsers)
+        self.originals = Originals(db, shelf, runtime.thumbnail_parsers)
         self.billing = Billing(engine)
         self.quotas = Quotas(db, quota)
         self.operations = Operations(db, depths)

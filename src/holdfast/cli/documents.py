@@ -14,7 +14,7 @@ from holdfast.core import subjects
 from holdfast.core.filters import Filter
 from holdfast.core.states import shown
 from holdfast.kinds.index import Choices
-from holdfast.service import formatting
+from holdfast.service import formatting, gap_sentences
 from holdfast.service.document_views import STATUSES, DocumentView, Viewing
 from holdfast.service.records import Collection, Counts, DocumentQuery, SortKey
 from holdfast.service.requests import RequestContext
@@ -104,10 +104,12 @@ def list_documents(tenant: str, selection: DocumentSelection, *, as_json: bool) 
         console.print("no document matches; see: holdfast collections list")
         return
     numbers = ("pages", "chunks")
-    table = terminal.table("document", "title", "collection", "state", *numbers, "error", numbers=numbers)
+    table = terminal.table(
+        "document", "title", "collection", "state", *numbers, "error or gaps", numbers=numbers
+    )
     for view in views:
         document, run = view.document, view.standing.run if view.standing is not None else None
-        error = (run.error_code if run is not None else None) or "-"
+        error = (run.error_code if run is not None else None) or gap_sentences.summary(document.gaps) or "-"
         pages = "-" if document.pages is None else document.pages
         chunks = "-" if document.chunks is None else document.chunks
         cells = (document.id, document.title, document.collection, view.word, pages, chunks, error)

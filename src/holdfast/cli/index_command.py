@@ -15,8 +15,9 @@ from holdfast import bootstrap
 from holdfast.bootstrap import AppServices
 from holdfast.cli import context, costs, temporary_worker, terminal
 from holdfast.cli.exit_codes import Exit
+from holdfast.core.gaps import Gap
 from holdfast.kinds import index as kind
-from holdfast.service import folder, formatting
+from holdfast.service import folder, formatting, gap_sentences
 from holdfast.service.records import RunFailure
 from holdfast.service.requests import RequestContext
 
@@ -50,6 +51,7 @@ class Summary:
     seconds: float
     refused: dict[str, str]
     failures: tuple[RunFailure, ...]
+    gaps: dict[str, tuple[Gap, ...]]
 
     def tells_more_than(self, last: "Summary") -> bool:
         """True when something happened since: a watch is silent otherwise."""
@@ -138,6 +140,7 @@ def _summary(services: AppServices, tenant: str, intake: folder.Intake, seconds:
         seconds=seconds,
         refused=intake.refused,
         failures=tally.failures,
+        gaps=services.folders.unread(tenant, intake.documents),
     )
 
 
@@ -169,7 +172,8 @@ def _wait(
         bar.update(job, completed=len(run_ids))
 
 
-def _print(console: Console, summary: Summary, *, waited: bool) -> None:
+def _print_troubles(console: Console, summary: Summary) -> None:
+    """What was skipped, what failed, and what was read with gaps."""
     for name, why in summary.refused.items():
         console.print(terminal.one_line(f"{name}: {why}"), style="bad", markup=False)
     for failure in summary.failures:
@@ -177,6 +181,13 @@ def _print(console: Console, summary: Summary, *, waited: bool) -> None:
         console.print(
             terminal.one_line(f"{about}: {failure.message} [{failure.code}]"), style="bad", markup=False
         )
+    for name, unread in summary.gaps.items():
+        said = terminal.one_line(f"{name}: {gap_sentences.sentences(unread)}")
+        console.print(said, style="care", markup=False)
+
+
+def _print(console: Console, summary: Summary, *, waited: bool) -> None:
+    _print_troubles(console, summary)
     parts = [f"{summary.new} new", f"{summary.changed} changed", f"{summary.unchanged} unchanged"]
     if summary.failed_before:
         parts.append(f"{summary.failed_before} failed before (see: holdfast documents list --state failed)")

@@ -66,6 +66,7 @@ class StatusReport:
     budgets: tuple[Budget, ...]
     duties: tuple[DutyHealth, ...] = ()
     parsing: tuple[str, ...] = ()
+    documents_with_gaps: int = 0
 
 
 def status(*, as_json: bool) -> None:
@@ -90,6 +91,7 @@ def status(*, as_json: bool) -> None:
             tuple(billing.budgets(None)),
             operations.duties(),
             services.runtime.parsers.measures(),
+            operations.with_gaps(),
         )
     if as_json:
         terminal.show_json(standing)
@@ -142,6 +144,10 @@ def _print(console: Console, standing: StatusReport) -> None:
     else:
         console.print("no order is in doubt or parked")
     console.print(f"bill: {money.summary(standing.bill)}")
+    if standing.documents_with_gaps:
+        number = formatting.count(standing.documents_with_gaps, "document")
+        said = f"gaps: {number} with pages that could not be read; see: holdfast documents list"
+        console.print(said, style="care")
     for each in standing.budgets:
         if each.over_soft or each.over_hard:
             console.print(f"budget: {money.budget_line(each)}", style="bad" if each.over_hard else "care")

@@ -8,7 +8,7 @@ from rich.markup import escape
 from holdfast.cli import context, terminal
 from holdfast.core.records import Spent
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, shown
-from holdfast.service import explanations, formatting
+from holdfast.service import explanations, formatting, gap_sentences
 from holdfast.service.records import RunDetail, TaskDetail
 from holdfast.service.subject_work import SubjectStory
 
@@ -57,7 +57,9 @@ def _print_story(console: Console, subject_story: SubjectStory) -> None:
         console.print(f"order {order.id} is {order.state.replace('_', ' ')}: {order.reason or 'in flight'}")
     document = subject_story.document
     advice = subject_story.advice
-    todo = advice.todo if document is not None and not document.has_content else _advice(subject_story)
+    without_content = document is not None and not document.has_content
+    gaps = document is not None and document.gaps
+    todo = advice.todo if without_content or gaps else _advice(subject_story)
     console.print(f"\n{escape(advice.sentence)} {escape(todo)}")
 
 
@@ -77,6 +79,8 @@ def _tell_run(
     console.print(f"  run {run.id}, {_times(detail)}", style="quiet")
     if run.error_code and run.status is Status.FAILED:
         console.print(f"  [bad]{escape(run.error_code)}[/bad]: {escape(run.error_message or '')}")
+    for gap in detail.gaps:
+        console.print(f"  [care]{escape(gap_sentences.sentence(gap))}[/care]")
     if spent.paid_calls or spent.reused_calls:
         price = formatting.paid(spent.paid, spent.unpriced_calls)
         console.print(

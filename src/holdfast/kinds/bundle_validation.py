@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.core import document_metadata, float_vectors, keys
 from holdfast.core.errors import BadRequestError
+from holdfast.core.gaps import Gap
 from holdfast.core.text import is_plain, plain
 from holdfast.documents import bundles
 from holdfast.documents.blobs import digest_checked
@@ -17,6 +18,7 @@ from holdfast.store.library.documents import DocumentSource
 
 MOST_NUMBER = 2**31 - 1
 MOST_TEXT = 2000
+MOST_GAPS = 20
 MOST_TITLE = 500
 MOST_THUMBNAIL = 16 * 1024 * 1024
 SOURCES = ("upload", "text", "url")
@@ -34,6 +36,7 @@ class Record:
     labels: Sequence[str]
     format: str | None
     pages: int
+    gaps: tuple[Gap, ...]
     chunks: int
     chosen: Mapping[str, Any]
 
@@ -118,6 +121,7 @@ def record(line: Mapping[str, Any]) -> Record:
         labels=tuple(_labels(line)),
         format=form,
         pages=_number(line, "pages", 0),
+        gaps=tuple(_gaps(line.get("gaps"))),
         chunks=_number(line, "chunks", 1),
         chosen=chosen,
     )
@@ -130,6 +134,14 @@ def _labels(line: Mapping[str, Any]) -> list[str]:
     return document_metadata.checked_labels(labels)
 
 
+def _gaps(lines: Any) -> Iterator[Gap]:
+    """The gaps of a document, if they are ones; a bundle of an earlier release has none."""
+    for line in lines[:MOST_GAPS] if isinstance(lines, list) else ():
+        if not isinstance(line, dict):
+            raise bundles.bad("a gap of a document cannot be stored")
+        yield Gap(_text(line, "pages", MOST_TEXT), _text(line, "reason", 40), _number(line, "count", 1))
+
+
 def piece(line: Mapping[str, Any], vector: bytes) -> BundleChunk:
     """The chunk of a line; BadRequestError for one that cannot be taken."""
     text, data = line.get("text"), line.get("data")
@@ -140,7 +152,12 @@ def piece(line: Mapping[str, Any], vector: bytes) -> BundleChunk:
     if vector and not float_vectors.is_finite(vector):
         raise bundles.bad("a vector contains a value that is not a number")
     page = None if line.get("page") is None else _number(line, "page", 0)
-    metadata = {"headings": [plain(each) for each in headings or ()]} if fits and headings else {}
+    metadata: dict[str, Any] = (
+        {"headings": [plain(each) for each in headings or ()]} if fits and headings else {}
+    )
+    ocr = data.get("ocr") if isinstance(data, dict) else None
+    if type(ocr) is int and 0 <= ocr <= 100:
+        metadata["ocr"] = ocr
     return BundleChunk(plain(text), page, metadata, vector)
 
 

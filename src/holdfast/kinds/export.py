@@ -144,7 +144,18 @@ class Export:
                 bill.models.add(model)
             if number % exports.CHUNKS_AT_ONCE == 0:
                 work.check()
-        fields = ("title", "name", "source", "url", "etag", "last_modified", "options", "format", "pages")
+        fields = (
+            "title",
+            "name",
+            "source",
+            "url",
+            "etag",
+            "last_modified",
+            "options",
+            "format",
+            "pages",
+            "gaps",
+        )
         about = {each: getattr(row, each) for each in fields}
         about |= {"metadata": row.metadata or {}, "labels": row.labels or []}
         lines.write(bundles.line({**about, "digest": row.content, "chunks": number, "index": row.chosen}))

@@ -274,15 +274,17 @@ class Import:
                 pages=record.pages,
                 chunks=staged.chunks,
                 thumbnail=arrived.thumbnail,
+                unread=record.gaps,
             )
 
         result = {"format": record.format, "pages": record.pages, "imported": True}
+        unread = [gap.as_json() for gap in record.gaps]
         outcome = tasks.finish(
             self._db,
             claim,
             spent=Spent(),
             staged=staged.chunks,
-            result=result,
+            result=result | ({"gaps": unread} if unread else {}),
             publish=publish,
             also=also,
         )

@@ -10,23 +10,25 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from holdfast.core import keys, subjects
+from holdfast.core import gaps, keys, subjects
 from holdfast.core.errors import BadRequestError, HoldfastError, WorkError
 from holdfast.core.records import Chunk, Claim, Copy, Slice
 from holdfast.core.text import is_plain
 from holdfast.documents import chunk
 from holdfast.documents.blobs import Blobs
 from holdfast.documents.chunk import ChunkText
-from holdfast.documents.parse import records
+from holdfast.documents.parse import ocr_languages, records
 from holdfast.documents.parse.parser import Parser
 from holdfast.documents.parse.reader import Cut, KnownSlices
-from holdfast.documents.parse.records import Format
+from holdfast.documents.parse.records import Format, PageReading
 from holdfast.engine import kinds as offers
 from holdfast.engine.job_specs import SearchSource
 from holdfast.engine.kinds import Finish, Kind, Offer
 from holdfast.engine.work import Work
+from holdfast.kinds import recognition
 from holdfast.kinds.log_phrases import many
 from holdfast.ledger.pay import Call
 from holdfast.search import term_counts, tokenizer
@@ -60,6 +62,8 @@ class Choices:
     delimiter: str = ""
     slice_pages: int = 12
     slice_rows: int = 3000
+    ocr: str = "auto"
+    ocr_languages: str = "eng"
     provider: str = "local"
     model: str = ""
     offers: Mapping[str, Offer] = field(default_factory=dict, compare=False, repr=False)
@@ -85,6 +89,12 @@ class Choices:
             if not isinstance(text, str) or len(text) > MOST_WORDS or not is_plain(text):
                 message = f"{name} must be text of at most {MOST_WORDS} characters"
                 raise BadRequestError(message, code="bad_option")
+        if self.ocr not in recognition.MODES:
+            raise BadRequestError("ocr must be auto, on or off", code="bad_option")
+        try:
+            ocr_languages.split(str(self.ocr_languages))
+        except ValueError as error:
+            raise BadRequestError(f"ocr_languages: {error}", code="bad_option") from error
         if not self.model:
             raise BadRequestError("model must be the name of a model", code="bad_option")
         self.cutting()
@@ -145,6 +155,7 @@ class Index:
         self._db = db
         self._shelf = shelf
         self._parser = parser
+        self._recognition = recognition.Recognition(db, parser)
 
     def close(self) -> None:
         """The process that reads documents has ended; it starts again when it is needed."""
@@ -165,7 +176,11 @@ class Index:
         """The slices of the document; a small one is a single slice and is done by the same task."""
         chosen = _chosen(work)
         path = self._shelf.path(work.content)
-        outline = self._parser.outline(path, str(work.options.get("name", "")))
+        recognition.check(chosen.ocr, chosen.ocr_languages)
+        cannot = recognition.unavailable(chosen.ocr, chosen.ocr_languages)
+        outline = self._parser.outline(path, str(work.options.get("name", "")), scans=cannot is None)
+        if outline.format in records.IMAGES and cannot is not None:
+            raise WorkError(f"this is an image, whose text is read by OCR, and {cannot}", code="ocr_missing")
         cuts = records.slices(outline, pages=chosen.slice_pages, rows=chosen.slice_rows)
         return [
             Slice(
@@ -187,26 +202,45 @@ class Index:
             earlier = slices.published(self._db, work.claim.head_id)
         known = KnownSlices(_parts(chosen), frozenset(earlier))
         cut = self._parser.cut(path, form, units, chosen.cutting(), known)
+        recognised = self._recognised(work, chosen, path, form, cut)
+        if recognised:
+            cut = self._parser.cut(path, form, units, chosen.cutting(), known, recognised=recognised)
         work.check()
         facts: dict[str, Any] = {
             "digest": cut.digest,
             "format": form.value,
             "pages": _pages(cut, form, piece),
         }
+        if cut.readings:
+            facts["readings"] = [_reading(each) for each in cut.readings]
         read = f"parsed {many(facts['pages'], 'page')} of {form.value}"
         if cut.skipped:
             read = f"{read}, left out {cut.skipped:,} characters of encoded data or minified code"
-        if work.claim.ordinal <= 1 and form is Format.PDF:
+        if work.claim.ordinal <= 1 and form in records.PAGED:
             facts["thumbnail"] = self._thumbnail(work, form)
         if cut.pieces is None:
             copy = earlier[cut.digest].copy
             if self._has_vectors(work, copy):
                 work.note(f"{read}, reused {many(copy.chunks, 'chunk')} of version {copy.generation}")
                 return self._taken_over(work, copy, facts)
-            cut = self._parser.cut(path, form, units, chosen.cutting(), KnownSlices(known.parts))
+            known = KnownSlices(known.parts)
+            cut = self._parser.cut(path, form, units, chosen.cutting(), known, recognised=recognised)
         pieces = cut.pieces or ()
         work.note(f"{read}, cut {many(len(pieces), 'chunk')} for {chosen.model} of {chosen.provider}")
         return self._embedded(work, chosen, pieces, facts)
+
+    def _recognised(
+        self, work: Work, chosen: Choices, path: Path, form: Format, cut: Cut
+    ) -> list[records.Page]:
+        """The pages of the slice without a text layer as OCR reads them; none where it is off or missing."""
+        if not any(reading.picture for reading in cut.readings):
+            return []
+        cannot = recognition.unavailable(chosen.ocr, chosen.ocr_languages)
+        if cannot is not None:
+            recognition.check(chosen.ocr, chosen.ocr_languages)
+            work.note(f"pages without text are left out: {cannot}")
+            return []
+        return self._recognition.pages(work, path, form, cut.readings, chosen.ocr_languages)
 
     def _has_vectors(self, work: Work, copy: Copy) -> bool:
         return integrity.has_vectors(self._db, work.claim.tenant, work.claim.head_id, copy)
@@ -237,7 +271,7 @@ class Index:
                     text=piece.text,
                     page=piece.page,
                     call_key=call.key(work.claim.tenant),
-                    data={"headings": list(piece.headings)} if piece.headings else {},
+                    data=_data(piece, facts),
                     words=term.words,
                 )
                 for offset, (piece, call, term) in enumerate(zip(pieces[start:], group, terms, strict=False))
@@ -278,6 +312,9 @@ class Index:
         if not total:
             raise WorkError("no text was found in the document", code="no_text")
         results = [each.result for each in done]
+        unread = gaps.grouped(
+            (page, gap) for each in results for page, _, _, gap in each.get("readings", ()) if gap
+        )
         documents.put_facts(
             tx,
             claim.tenant,
@@ -286,7 +323,24 @@ class Index:
             pages=sum(int(each.get("pages", 0)) for each in results),
             chunks=total,
             thumbnail=next((each["thumbnail"] for each in results if each.get("thumbnail")), None),
+            unread=unread,
         )
+        if unread:
+            documents.put_run_gaps(tx, claim.run_id, unread)
+
+
+def _data(piece: ChunkText, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept with a chunk: its headings, and the confidence of a page read by OCR."""
+    data: dict[str, Any] = {"headings": list(piece.headings)} if piece.headings else {}
+    for page, quality, confidence, _gap in facts.get("readings", ()):
+        if page == piece.page and quality == records.Quality.OCR:
+            data["ocr"] = confidence
+    return data
+
+
+def _reading(reading: PageReading) -> list[Any]:
+    """How a page was read, in the result of its slice: page, quality, confidence, gap."""
+    return [reading.page, reading.quality.value, reading.confidence, reading.gap and reading.gap.value]
 
 
 def _paid_line(work: Work, ready: int, total: int) -> str:
@@ -315,7 +369,7 @@ def _chosen(work: Work) -> Choices:
 
 
 def _pages(cut: Cut, form: Format, piece: Mapping[str, Any]) -> int:
-    return int(piece["last"]) - int(piece["first"]) + 1 if form is Format.PDF else cut.pages
+    return int(piece["last"]) - int(piece["first"]) + 1 if form in records.PAGED else cut.pages
 
 
 def _parts(chosen: Choices) -> tuple[str, ...]:

@@ -69,6 +69,7 @@ BY_CODE = {
     "url_too_large": TOO_LARGE,
     "old_office": ErrorRow(415, Exit.FAILED),
     "unknown_format": ErrorRow(415, Exit.FAILED),
+    "bad_range": ErrorRow(416, Exit.USAGE),
     "estimate_timeout": ErrorRow(422, Exit.FAILED),
     "rate_limited": ErrorRow(429, Exit.REFUSED),
     "estimate_busy": UNAVAILABLE,

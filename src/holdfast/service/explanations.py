@@ -11,7 +11,7 @@ from enum import StrEnum
 from holdfast.core import subjects
 from holdfast.core.records import Head, Task
 from holdfast.core.states import LIVE, OPEN, CallState, Status, TaskState, Verb, shown
-from holdfast.service import formatting, missing_content
+from holdfast.service import formatting, gap_sentences, missing_content
 from holdfast.store.base.database import Database
 from holdfast.store.library.documents import Document
 from holdfast.store.money import billing, provider_troubles
@@ -325,11 +325,7 @@ def advise(
         case Status.SUCCESS if head.visible and head.published_generation != head.generation:
             return _kept(story)
         case Status.SUCCESS:
-            done = "Ready" if head.kind == subjects.INDEX else "Done"
-            sentence = visible(head)
-            return Advice(
-                f"{done}. {sentence[:1].upper()}{sentence[1:]}.", NextStep.NOTHING, "Nothing to do."
-            )
+            return _ready(story)
         case _:
             return _idle(story)
 
@@ -356,6 +352,21 @@ def about(db: Database, document: Document, story: Story | None) -> Advice:
 def _without_content(document: Document) -> Advice:
     step = NextStep.UPLOAD if document.url is None else NextStep.INDEX
     return Advice(missing_content.sentence(document), step, missing_content.way_out(document))
+
+
+def _ready(story: Story) -> Advice:
+    head = story.head
+    done = "Ready" if head.kind == subjects.INDEX else "Done"
+    sentence = visible(head)
+    said = f"{sentence[:1].upper()}{sentence[1:]}."
+    unread = story.runs[0].gaps if story.runs else ()
+    if not unread:
+        return Advice(f"{done}. {said}", NextStep.NOTHING, "Nothing to do.")
+    return Advice(
+        f"Ready with gaps. {said} {gap_sentences.sentences(unread)}",
+        NextStep.NOTHING,
+        gap_sentences.advice(unread),
+    )
 
 
 def _kept(story: Story) -> Advice:

@@ -157,6 +157,7 @@ class Folders:
         self.live = partial(run_summaries.live, db)
         self.tally = partial(run_summaries.tally, db)
         self.pages = partial(run_summaries.pages, db)
+        self.unread = partial(run_summaries.unread, db)
 
     def take_in(
         self,

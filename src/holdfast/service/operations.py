@@ -9,7 +9,7 @@ from holdfast.core import subjects
 from holdfast.store.base.database import Database
 from holdfast.store.money import provider_troubles
 from holdfast.store.protocol import duty_schedule, workers
-from holdfast.store.views import dashboard, event_counts, events, live_runs, reads
+from holdfast.store.views import dashboard, event_counts, events, live_runs, reads, run_summaries
 
 Depths = Callable[[], Sequence[tuple[str, str, int | None]]]
 """(broker, lane, wake-ups that wait) for every broker; None for one that does not answer."""
@@ -40,6 +40,7 @@ class Operations:
         self.refusals = partial(dashboard.refusals, db)
         self.count_position = partial(event_counts.here, db)
         self.counts_since = partial(event_counts.since, db)
+        self.with_gaps = partial(run_summaries.with_gaps, db)
         self.waiting_deliveries = partial(event_counts.waiting_deliveries, db)
         self.in_doubt = partial(event_counts.in_doubt, db)
 

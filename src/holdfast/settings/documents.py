@@ -1,6 +1,6 @@
 """Parsing, chunking, and what may run once a document is ready."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pydantic
 import pydantic_settings
@@ -18,6 +18,17 @@ class DocumentSettings(pydantic.BaseModel):
     )
     slice_rows: Annotated[int, Field(ge=1, le=100_000)] = Field(
         default=3000, description="Spreadsheet rows per task; a collection may override it."
+    )
+    ocr: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description=(
+            "Read pages without text by OCR: `auto` if the extra `ocr` is installed, `on` requires it, `off`"
+            " never; a collection may override it."
+        ),
+    )
+    ocr_languages: Annotated[str, Field(pattern=r"^[A-Za-z_]{3,24}(\+[A-Za-z_]{3,24}){0,7}$")] = Field(
+        default="eng",
+        description="Languages of scanned pages, such as `eng+deu`; a collection may override it.",
     )
     most_bytes: Annotated[int, Field(ge=1024)] = Field(
         default=256 * 1024 * 1024, description="Maximum size of a document, in bytes."

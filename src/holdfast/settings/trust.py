@@ -29,6 +29,8 @@ ANY_FILE = frozenset(
         "order_deadline",
         "pay_concurrency",
         "pay_wait",
+        "ocr",
+        "ocr_languages",
         "queued_stuck_after",
         "running_stuck_after",
         "slice_pages",

@@ -35,6 +35,8 @@ OPTIONS = {
     "overlap": ("Overlap", "Tokens shared by neighbouring chunks."),
     "slice_pages": ("Pages per part", "How many pages one task processes."),
     "slice_rows": ("Rows per part", "How many table rows one task processes."),
+    "ocr": ("OCR", "auto, on or off: reads pages without text."),
+    "ocr_languages": ("OCR languages", "Languages of scanned pages, such as eng+deu."),
     "delimiter": ("Delimiter", "Text that always ends a chunk. Optional."),
     "provider": ("Provider", "The embedding provider, by its name in the settings."),
     "model": ("Model", "The embedding model."),

@@ -11,7 +11,7 @@ from holdfast.core.progress import Rolled
 from holdfast.core.records import Spent
 from holdfast.core.states import Status, shown
 from holdfast.search.snippet import Snippet
-from holdfast.service import formatting
+from holdfast.service import formatting, gap_sentences, originals
 from holdfast.service.records import RunStanding
 
 # The journal and the API speak of generations, slices and leases; users of the web UI need not know them.
@@ -150,4 +150,7 @@ FILTERS = {
         for each in (formatting.number, formatting.size, formatting.span, state, status, marked, leg, percent)
     },
     "exact": formatting.money,
+    "has_pages": originals.has_pages,
+    "gap_summary": gap_sentences.summary,
+    "gap_sentences": gap_sentences.sentences,
 }

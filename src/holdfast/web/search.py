@@ -10,7 +10,9 @@ from fastapi.responses import RedirectResponse, Response
 from holdfast.bootstrap import AppServices
 from holdfast.core.records import TENANT
 from holdfast.search.searcher import Found
+from holdfast.service import originals
 from holdfast.service.access import Identity
+from holdfast.service.records import Collection
 from holdfast.web import rendering, slow_requests
 from holdfast.web.parts import Services, access_of
 
@@ -63,5 +65,15 @@ def _answered(
         chosen=chosen,
         collections=known,
         found=result,
+        paged=_paged(services, who, chosen, result),
         suggest=suggest,
     )
+
+
+def _paged(services: AppServices, who: Identity, chosen: Collection | None, result: Found | None) -> set[str]:
+    """Those of the documents found whose pages can be shown as pictures."""
+    if result is None or chosen is None:
+        return set()
+    ids = {hit.document_id for hit in result.hits}
+    views = services.views.some(who.tenant, chosen.id, ids)
+    return {view.document.id for view in views if originals.has_pages(view.document)}

@@ -11,8 +11,9 @@ import time
 from kombu.exceptions import OperationalError
 
 from holdfast import bootstrap
-from holdfast.core.errors import BadRequestError, NotReadyError, StoreUnavailableError
+from holdfast.core.errors import BadRequestError, NotReadyError, StoreUnavailableError, WorkError
 from holdfast.core.retry import Backoff
+from holdfast.kinds import recognition
 from holdfast.settings import Settings
 from holdfast.worker import sender
 from holdfast.worker.brokers import Broker, broker, one_line
@@ -31,6 +32,14 @@ _REFUSALS = re.compile(
 _NO_TLS = re.compile(r"WRONG_VERSION_NUMBER|record layer failure|packet length too long", re.IGNORECASE)
 
 log = logging.getLogger(__name__)
+
+
+def check_ocr(settings: Settings) -> None:
+    """Raise BadRequestError `ocr_missing` if the settings require OCR and it cannot run here."""
+    try:
+        recognition.check(settings.ocr, settings.ocr_languages)
+    except WorkError as error:
+        raise BadRequestError(error.message, code=error.code) from error
 
 
 def waited_for_database(settings: Settings, patience: float = PATIENCE) -> None:

@@ -25,7 +25,7 @@ from holdfast.worker import child, queue_repair, sender
 from holdfast.worker.brokers import Broker
 from holdfast.worker.health import HealthLimits, HealthServer, WorkerHealth
 from holdfast.worker.parent_pipe import ParentPipe
-from holdfast.worker.preflight import consumed_brokers, waited_for_database
+from holdfast.worker.preflight import check_ocr, consumed_brokers, waited_for_database
 from holdfast.worker.shared_state import PoolState
 from holdfast.worker.supervisor import WorkerIdentity, WorkerSupervisor
 
@@ -46,6 +46,7 @@ class Options:
 
 def run(settings: Settings, options: Options) -> int:
     """Run a worker and return its exit code. Raises HoldfastError if it cannot start."""
+    check_ocr(settings)
     waited_for_database(settings)
     pipelines = _pipelines(settings)
     brokers = consumed_brokers(settings)

@@ -87,14 +87,24 @@ def _do(reader: DocumentReader, request: dict[str, Any], source: SourceFile | No
     if source is None:
         raise ValueError("a request without a document")
     if request["ask"] == "outline":
-        return wire.outline_to(reader.outline(source, request["name"]))
+        return wire.outline_to(reader.outline(source, request["name"], scans=request["scans"]))
     document_format = Format(request["format"])
     if request["ask"] == "thumbnail":
         return base64.b64encode(reader.thumbnail(source, document_format, request["width"])).decode("ascii")
+    if request["ask"] == "page":
+        page = wire.recognised_from(request["recognised"])
+        picture = reader.page(
+            source, document_format, request["page"], request["width"], request["passage"], page.words
+        )
+        return base64.b64encode(picture).decode("ascii")
+    if request["ask"] == "recognise":
+        page = reader.recognise(source, document_format, request["page"], request["languages"])
+        return wire.recognised_to(page)
     units = UnitRange(request["first"], request["last"])
     if request["ask"] == "cut":
         known = KnownSlices(tuple(request["parts"]), frozenset(request["digests"]))
-        return wire.cut_to(reader.cut(source, document_format, units, _options(request), known))
+        recognised = wire.pages_from(request["recognised"])
+        return wire.cut_to(reader.cut(source, document_format, units, _options(request), known, recognised))
     return wire.pages_to(reader.read(source, document_format, units))
 
 

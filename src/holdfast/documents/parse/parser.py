@@ -18,7 +18,7 @@ from holdfast.documents.chunk import ChunkOptions
 from holdfast.documents.parse import encodings, reader, sniff, texts, wire
 from holdfast.documents.parse.children import DiedError, ParserProcess
 from holdfast.documents.parse.reader import Cut, KnownSlices, Whole
-from holdfast.documents.parse.records import Format, Outline, Page, ParseLimits, UnitRange
+from holdfast.documents.parse.records import Format, Outline, Page, ParseLimits, RecognisedPage, UnitRange
 
 T = TypeVar("T")
 # Plain text up to this size is parsed in this process, in linear time (decision 0043), and cached between
@@ -33,7 +33,9 @@ _CODES = frozenset(
         "broken_file",
         "encrypted",
         "machine_data",
+        "no_page",
         "no_text",
+        "ocr_missing",
         "old_office",
         "parse_memory",
         "too_large",
@@ -55,17 +57,22 @@ class Parser:
         self._recent: tuple[tuple[object, ...], Whole] | None = None
         _parsers.add(self)
 
-    def outline(self, path: Path, name: str = "", seconds: float | None = None) -> Outline:
+    def outline(
+        self, path: Path, name: str = "", seconds: float | None = None, *, scans: bool = False
+    ) -> Outline:
         """The format and size of a document, from its content; raises `no_text` for one without text.
 
-        `name` is the file's name, and decides only between formats of plain text.
+        `name` is the file's name, and decides only between formats of plain text. With `scans` the pages of a
+        PDF that OCR can read are named, and count as text.
         """
         self._measure(path)
         document_format = sniff.from_head(sniff.read_head(path), name)
         small = self._small_text(path, document_format)
         if small is not None:
             return small.outline()
-        return _shaped(wire.outline_from, self._ask({"ask": "outline", "name": name}, path, seconds))
+        return _shaped(
+            wire.outline_from, self._ask({"ask": "outline", "name": name, "scans": scans}, path, seconds)
+        )
 
     def read(self, path: Path, document_format: Format, units: UnitRange) -> list[Page]:
         """The pages of a slice, including pages without text, which have no blocks."""
@@ -83,8 +90,9 @@ class Parser:
         options: ChunkOptions,
         known: KnownSlices | None = None,
         seconds: float | None = None,
+        recognised: Sequence[Page] = (),
     ) -> Cut:
-        """The chunks of a slice; none for a known slice."""
+        """The chunks of a slice, with what OCR read on some of its pages; none for a known slice."""
         self._measure(path)
         small = self._small_text(path, document_format)
         if small is not None:
@@ -92,7 +100,14 @@ class Parser:
         known = known or KnownSlices()
         request = _request("cut", document_format, units) | _cutting(options)
         request |= {"parts": list(known.parts), "digests": list(known.digests)}
+        request |= {"recognised": wire.pages_to(recognised)}
         return _shaped(wire.cut_from, self._ask(request, path, seconds))
+
+    def recognise(self, path: Path, document_format: Format, page: int, languages: str) -> RecognisedPage:
+        """What OCR reads on a page, within the limits of a slice. Raises as `read` does, or `ocr_missing`."""
+        self._measure(path)
+        request = {"ask": "recognise", "format": document_format.value, "page": page, "languages": languages}
+        return _shaped(wire.recognised_from, self._ask(request, path))
 
     def cut_text(self, text: str, options: ChunkOptions, seconds: float | None = None) -> Cut:
         """The chunks of an uploaded text, always recognised and cut in the child."""
@@ -114,6 +129,25 @@ class Parser:
         """A PNG of the first page, drawn in the child. Raises as `read` does."""
         self._measure(path)
         request = {"ask": "thumbnail", "format": document_format.value, "width": width}
+        return _shaped(base64.b64decode, self._ask(request, path, seconds))
+
+    def page(
+        self,
+        path: Path,
+        document_format: Format,
+        page: int,
+        width: int,
+        *,
+        passage: str = "",
+        recognised: RecognisedPage | None = None,
+        seconds: float | None = None,
+    ) -> bytes:
+        """A PNG of a page of a PDF or an image, with a passage marked; raises `no_page` if there is none."""
+        self._measure(path)
+        known = recognised or RecognisedPage(0, (), ())
+        request: dict[str, Any] = {"ask": "page", "format": document_format.value, "page": page}
+        request |= {"width": width}
+        request |= {"passage": passage, "recognised": wire.recognised_to(known)}
         return _shaped(base64.b64decode, self._ask(request, path, seconds))
 
     def placeholder(self, document_format: Format, width: int = WIDTH) -> bytes:

@@ -14,19 +14,20 @@ import mmap
 import re
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from pypdfium2 import raw
 
 from holdfast.core.errors import WorkError
 from holdfast.core.text import plain
-from holdfast.documents.parse import pdf_layout, pdf_running_heads
+from holdfast.documents.parse import page_quality, pdf_layout, pdf_running_heads
 from holdfast.documents.parse.pdf_characters import Line
 from holdfast.documents.parse.pdf_layout import PagePart, PageText
 from holdfast.documents.parse.records import (
     MIB,
     Format,
+    GapReason,
     Outline,
     Page,
     ParseLimits,
@@ -52,6 +53,9 @@ _UNSPACED = re.compile(
 )
 
 
+T = TypeVar("T")
+
+
 class Pdf:
     """A PDF read slice by slice. It is reopened for each, so that PDFium's caches do not grow."""
 
@@ -60,8 +64,11 @@ class Pdf:
         self._limits = limits
         self._read: dict[int, PageText] = {}
 
-    def outline(self) -> Outline:
-        """The outline; raises `no_text` if no page has text, as in a scan without a text layer."""
+    def outline(self, *, scans: bool = False) -> Outline:
+        """The outline; raises `no_text` if no page has text, as in a scan without a text layer.
+
+        With `scans` it names the pages that OCR can read, which then need no text.
+        """
         with _opened(self._path) as document:
             pages = len(document)
             if pages > self._limits.pages:
@@ -69,14 +76,15 @@ class Pdf:
                     f"the PDF has {pages:,} pages; the limit is {self._limits.pages:,}; split it",
                     code="too_many_pages",
                 )
-            if not any(_has_text(document, number) for number in range(pages)):
+            unread = tuple(_scans(document)) if scans else ()
+            if not unread and not any(_has_text(document, number) for number in range(pages)):
                 raise WorkError(
-                    "the PDF has no text layer, it is probably a scan; run text recognition (OCR) on it and"
-                    " upload the result",
+                    "the PDF has no text layer, it is probably a scan; to read it, install OCR: pip install"
+                    ' "holdfast[ocr]"',
                     code="no_text",
                 )
             title = " ".join(plain(document.get_metadata_value("Title")).split())
-            return Outline(Format.PDF, Unit.PAGE, pages, title or None)
+            return Outline(Format.PDF, Unit.PAGE, pages, title or None, scans=unread)
 
     def ahead(self, units: UnitRange) -> bool:  # noqa: ARG002 (pages are read in any order)
         """Any slice can be read at any time."""
@@ -99,7 +107,12 @@ class Pdf:
             for number, text in texts.items()
         }
         return [
-            Page(number, tuple(_page_blocks(_body(texts[number], edges, number, pages))))
+            Page(
+                number,
+                tuple(_page_blocks(_body(texts[number], edges, number, pages))),
+                gap=texts[number].gap,
+                picture=texts[number].picture,
+            )
             for number in range(units.first, last + 1)
         ]
 
@@ -145,6 +158,27 @@ def _opened(path: Readable) -> Iterator[pdfium.PdfDocument]:
         document.close()
 
 
+def with_page(path: Readable, number: int, use: Callable[[pdfium.PdfPage], T]) -> T:
+    """The result of `use` for page `number`, from 1; raises `no_page` if there is none."""
+    with _opened(path) as document:
+        if number > len(document):
+            raise WorkError(f"the document has no page {number}", code="no_page")
+        with contextlib.closing(document[number - 1]) as page:
+            return use(page)
+
+
+def _scans(document: pdfium.PdfDocument) -> Iterator[int]:
+    """The numbers of the pages that seem to have no text layer."""
+    for number in range(len(document)):
+        with (
+            contextlib.suppress(pdfium.PdfiumError),
+            contextlib.closing(document[number]) as page,
+            contextlib.closing(page.get_textpage()) as text,
+        ):
+            if page_quality.seems_unread(page, text):
+                yield number + 1
+
+
 def _has_text(document: pdfium.PdfDocument, number: int) -> bool:
     """True if page `number`, from 0, has text; a page that cannot be loaded has none."""
     try:
@@ -166,9 +200,12 @@ def _page(document: pdfium.PdfDocument, number: int) -> PageText:
             if parts is None:
                 parts = [PagePart(tuple(_lines(text, whole)))]
             _left, low, _right, high = page.get_cropbox()
-            return PageText(tuple(parts), low, high)
+            if not page_quality.is_unread(page, text, whole):
+                return PageText(tuple(parts), low, high)
+            unread = page_quality.picture(page)
+            return PageText(tuple(parts), low, high, gap=GapReason.NO_TEXT_LAYER, picture=unread)
     except pdfium.PdfiumError:
-        return PageText()
+        return PageText(gap=GapReason.DAMAGED)
 
 
 def _body(text: PageText, edges: Mapping[int, Any], number: int, pages: int) -> PageText:

@@ -8,6 +8,7 @@ import pypdfium2 as pdfium  # type: ignore[import-untyped]
 from holdfast.documents.parse import pdf_characters, pdf_columns, pdf_rules, pdf_tables
 from holdfast.documents.parse.pdf_characters import Line, Segment
 from holdfast.documents.parse.pdf_tables import Table
+from holdfast.documents.parse.records import GapReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,16 @@ class PagePart:
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """A page as it was read, with everything that is printed on it; `low` and `high` are its edges."""
+    """A page as it was read, with everything that is printed on it; `low` and `high` are its edges.
+
+    `gap` and `picture` are those of `records.Page`.
+    """
 
     parts: tuple[PagePart, ...] = ()
     low: float = 0.0
     high: float = 0.0
+    gap: GapReason | None = None
+    picture: str | None = None
 
     @property
     def lines(self) -> list[Line]:

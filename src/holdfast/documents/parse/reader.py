@@ -6,7 +6,7 @@ are parsed once for both, and sheets are read on from where the last slice ended
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from holdfast.core import keys
@@ -14,14 +14,21 @@ from holdfast.core.errors import HoldfastError, WorkError
 from holdfast.documents import chunk
 from holdfast.documents.chunk import ChunkOptions, ChunkText
 from holdfast.documents.parse import archive, machine_data, records, sniff, texts
+from holdfast.documents.parse.ocr import Recogniser
 from holdfast.documents.parse.records import (
     ARCHIVES,
+    DPI,
+    IMAGES,
+    PAGED,
     SHEETS,
     SLIDES,
     Format,
     Outline,
     Page,
+    PageReading,
     ParseLimits,
+    RecognisedPage,
+    RecognisedWord,
     Unit,
     UnitRange,
     has_text,
@@ -43,6 +50,7 @@ class Cut:
 
     `pieces` is None for a known slice. `exact` is false for a text that was cut as another format
     than the one it would be recognised as. `skipped` are the characters that nobody can read, left out.
+    `readings` are those of pages that are not plain text.
     """
 
     digest: str
@@ -50,6 +58,7 @@ class Cut:
     pieces: Sequence[ChunkText] | None
     exact: bool = True
     skipped: int = 0
+    readings: tuple[PageReading, ...] = ()
 
 
 def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, known: KnownSlices) -> Cut:
@@ -57,7 +66,26 @@ def cut(pages: Sequence[Page], document_format: Format, options: ChunkOptions, k
     pages, skipped = machine_data.readable(pages)
     digest = keys.digest(records.digest(pages, document_format), *known.parts)
     pieces = None if digest in known.digests else chunk.cut(pages, options)
-    return Cut(digest, len(pages), pieces, skipped=skipped)
+    readings = records.readings(pages) if document_format in PAGED else ()
+    return Cut(digest, len(pages), pieces, skipped=skipped, readings=readings)
+
+
+def with_recognised(pages: Sequence[Page], recognised: Sequence[Page]) -> list[Page]:
+    """The pages, with what OCR read on them; where it read nothing, the text layer stays."""
+    by_number = {page.number: page for page in recognised}
+    merged = []
+    for page in pages:
+        other = by_number.get(page.number)
+        if other is None:
+            merged.append(page)
+        elif other.blocks:
+            merged.append(
+                replace(page, blocks=other.blocks, confidence=other.confidence, gap=None, picture=None)
+            )
+        else:
+            confidence = None if page.blocks else other.confidence
+            merged.append(replace(page, confidence=confidence, gap=other.gap, picture=None))
+    return merged
 
 
 def read_text(text: str, options: ChunkOptions) -> Cut:
@@ -144,10 +172,16 @@ class DocumentReader:
         self._limits = limits
         self._key: tuple[object, ...] = ()
         self._document: Opened | None = None
+        self._recogniser = Recogniser()
 
-    def outline(self, path: Readable, name: str) -> Outline:
+    def outline(self, path: Readable, name: str, *, scans: bool = False) -> Outline:
         """The outline of a file; the format is recognised by content."""
-        return self._opened(path, sniff.sniff(path, name)).outline()
+        document_format = sniff.sniff(path, name)
+        if scans and document_format is Format.PDF:
+            from holdfast.documents.parse import pdf  # noqa: PLC0415 (loads PDFium)
+
+            return pdf.Pdf(path, self._limits).outline(scans=True)
+        return self._opened(path, document_format).outline()
 
     def cut(
         self,
@@ -156,9 +190,25 @@ class DocumentReader:
         units: UnitRange,
         options: ChunkOptions,
         known: KnownSlices,
+        recognised: Sequence[Page] = (),
     ) -> Cut:
-        """The chunks of a slice."""
-        return cut(self.read(path, document_format, units), document_format, options, known)
+        """The chunks of a slice, with the pages of it that were recognised."""
+        pages = with_recognised(self.read(path, document_format, units), recognised)
+        return cut(pages, document_format, options, known)
+
+    def recognise(
+        self, path: Readable, document_format: Format, number: int, languages: str
+    ) -> RecognisedPage:
+        """What OCR reads on a page of a PDF or an image."""
+        if document_format is Format.PDF:
+            from holdfast.documents.parse import page_quality, pdf  # noqa: PLC0415 (loads PDFium)
+
+            picture = pdf.with_page(path, number, page_quality.grey)
+        else:
+            from holdfast.documents.parse import images  # noqa: PLC0415 (loads Pillow)
+
+            picture = images.grey(path, document_format, number)
+        return self._recogniser.recognise(picture, languages, DPI)
 
     def read(self, path: Readable, document_format: Format, units: UnitRange) -> list[Page]:
         """The pages of a slice."""
@@ -168,12 +218,30 @@ class DocumentReader:
             document = self._opened(path, document_format)
         return document.read(units)
 
+    def page(
+        self,
+        path: Readable,
+        document_format: Format,
+        number: int,
+        width: int,
+        passage: str,
+        words: Sequence[RecognisedWord],
+    ) -> bytes:
+        """A PNG of a page of a PDF or an image, with a passage marked."""
+        from holdfast.documents.parse import page_pictures  # noqa: PLC0415 (loads PDFium and Pillow)
+
+        return page_pictures.drawn(path, document_format, number, width, passage, words)
+
     def thumbnail(self, path: Readable, document_format: Format, width: int) -> bytes:
         """A PNG of the first page: a PDF's as printed, others drawn from their text."""
         if document_format is Format.PDF:
             from holdfast.documents.parse import pdf  # noqa: PLC0415 (loads PDFium)
 
             return pdf.thumbnail(path, width)
+        if document_format in IMAGES:
+            from holdfast.documents.parse import images  # noqa: PLC0415 (loads Pillow)
+
+            return images.png(path, document_format, 1, width)
         from holdfast.documents.parse import thumbnails  # noqa: PLC0415 (loads Pillow)
 
         if document_format in SHEETS:
@@ -230,6 +298,10 @@ def _open(path: Readable, document_format: Format, limits: ParseLimits) -> Opene
         from holdfast.documents.parse import pdf  # noqa: PLC0415 (loads PDFium)
 
         return pdf.Pdf(path, limits)
+    if document_format in IMAGES:
+        from holdfast.documents.parse import images  # noqa: PLC0415 (loads Pillow)
+
+        return images.Images(path, document_format, limits)
     if document_format in SHEETS:
         from holdfast.documents.parse import sheets  # noqa: PLC0415 (loads calamine)
 

@@ -1,13 +1,20 @@
 """The results of parsing: outlines, slices, and pages of blocks."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from holdfast.core import keys
 
 MIB = 1024 * 1024
+# The resolution at which pages are recognised (OCR), and the most pixels of a page of any size.
+DPI = 200
+MOST_PIXELS = 16_000_000
+# Boxes of words are in this many parts of a page's width and height.
+BOX_SCALE = 10_000
+# The most pages of a slice that are to be recognised: each takes seconds.
+SLICE_SCANS = 4
 
 
 class Format(enum.StrEnum):
@@ -36,12 +43,19 @@ class Format(enum.StrEnum):
     CODE = "code"
     YAML = "yaml"
     TEXT = "text"
+    PNG = "png"
+    JPEG = "jpeg"
+    TIFF = "tiff"
+    WEBP = "webp"
 
 
 WORKBOOKS = frozenset({Format.XLSX, Format.XLS, Format.ODS})
 SHEETS = WORKBOOKS | {Format.CSV, Format.TSV}
 SLIDES = frozenset({Format.PPTX, Format.ODP})
 ARCHIVES = frozenset({Format.DOCX, Format.PPTX, Format.XLSX, Format.ODT, Format.ODP, Format.ODS, Format.EPUB})
+IMAGES = frozenset({Format.PNG, Format.JPEG, Format.TIFF, Format.WEBP})
+# Documents whose pages may be pictures: they have a quality.
+PAGED = IMAGES | {Format.PDF}
 
 # Incremented whenever the same bytes would give different pages: slices are then redone (chunks with the same
 # text are still not paid again).
@@ -70,6 +84,10 @@ PARSER_VERSIONS = MappingProxyType(
         Format.HTML: "html-1",
         Format.MARKDOWN: "markdown-1",
         Format.TEXT: "text-1",
+        Format.PNG: "image-1",
+        Format.JPEG: "image-1",
+        Format.TIFF: "image-1",
+        Format.WEBP: "image-1",
     }
 )
 
@@ -91,6 +109,24 @@ class Role(enum.StrEnum):
     LIST = "list"
     ROW = "row"
     CODE = "code"
+
+
+class Quality(enum.StrEnum):
+    """Where the text of a page comes from."""
+
+    TEXT = "text"
+    OCR = "ocr"
+    EMPTY = "empty"
+
+
+class GapReason(enum.StrEnum):
+    """Why a page that shows something has not been read, or not all of it."""
+
+    NO_TEXT_LAYER = "no_text_layer"
+    LOW_CONFIDENCE = "low_confidence"
+    NOTHING_RECOGNISED = "nothing_recognised"
+    OCR_FAILED = "ocr_failed"
+    DAMAGED = "damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +160,8 @@ class UnitRange:
 class Outline:
     """A document's size and structure: all that is needed to cut it into slices.
 
-    `parts` are the rows of each sheet, in order; empty for formats without sheets.
+    `parts` are the rows of each sheet, in order; empty for formats without sheets. `scans` are the pages that
+    seem to have no text layer, if they were asked for.
     """
 
     format: Format
@@ -132,6 +169,7 @@ class Outline:
     units: int
     title: str | None = None
     parts: tuple[int, ...] = ()
+    scans: tuple[int, ...] = ()
 
     @property
     def whole(self) -> UnitRange:
@@ -150,20 +188,75 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page, slide, sheet or part: its number from 1, its name if any, and its blocks in reading order."""
+    """One page, slide, sheet or part: its number from 1, its name if any, and its blocks in reading order.
+
+    `confidence`, 0 to 100, is that of text recognition (OCR), for a page whose blocks come from it. `gap` is
+    why a page is not read, and `picture` the digest of all that is drawn on a page to recognise.
+    """
 
     number: int
     blocks: tuple[TextBlock, ...]
     label: str | None = None
+    confidence: int | None = None
+    gap: GapReason | None = None
+    picture: str | None = None
+
+    @property
+    def quality(self) -> Quality:
+        """Where its text comes from."""
+        if not self.blocks:
+            return Quality.EMPTY
+        return Quality.TEXT if self.confidence is None else Quality.OCR
+
+
+@dataclass(frozen=True, slots=True)
+class PageReading:
+    """How a page was read, without its text: for pages that are more or less than plain text."""
+
+    page: int
+    quality: Quality
+    confidence: int | None = None
+    gap: GapReason | None = None
+    picture: str | None = None
+
+
+def readings(pages: Sequence[Page]) -> tuple[PageReading, ...]:
+    """How these pages were read; those of plain text are left out."""
+    return tuple(
+        PageReading(page.number, page.quality, page.confidence, page.gap, page.picture)
+        for page in pages
+        if page.gap is not None or page.quality is not Quality.TEXT
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecognisedWord:
+    """A word read by OCR, and its box in ten-thousandths of the width and height, from the upper left."""
+
+    text: str
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecognisedPage:
+    """What OCR read on a page, and with what confidence, 0 to 100. `blank`: there is nothing on it."""
+
+    confidence: int
+    blocks: tuple[TextBlock, ...]
+    words: tuple[RecognisedWord, ...]
+    blank: bool = False
 
 
 def slices(outline: Outline, *, pages: int = 12, rows: int = 3000) -> tuple[UnitRange, ...]:
-    """The document cut into slices: a PDF by `pages`, sheets by `rows`, other formats whole.
+    """The document cut into slices: a PDF by `pages` and by scans, sheets by `rows`, other formats whole.
 
     A sheet of more than `rows` is cut separately; smaller ones share a slice if they fit.
     """
     if outline.unit is Unit.PAGE:
-        return _steps(1, outline.units, pages)
+        return tuple(_page_ranges(outline, pages))
     if outline.unit is not Unit.ROW:
         return (outline.whole,)
     ranges: list[UnitRange] = []
@@ -182,6 +275,17 @@ def slices(outline: Outline, *, pages: int = 12, rows: int = 3000) -> tuple[Unit
     return tuple(ranges)
 
 
+def _page_ranges(outline: Outline, pages: int) -> Iterator[UnitRange]:
+    """Ranges of at most `pages`, of which at most SLICE_SCANS are scans."""
+    scans, start, held = set(outline.scans), 1, 0
+    for page in range(1, outline.units + 1):
+        if page > start and (page - start >= pages or (page in scans and held >= SLICE_SCANS)):
+            yield UnitRange(start, page - 1)
+            start, held = page, 0
+        held += page in scans
+    yield UnitRange(start, outline.units)
+
+
 def _steps(first: int, last: int, size: int) -> tuple[UnitRange, ...]:
     return tuple(
         UnitRange(start, min(start + size - 1, last)) for start in range(first, last + 1, max(1, size))
@@ -196,6 +300,8 @@ def digest(pages: Sequence[Page], document_format: Format) -> str:
     parts = [PARSER_VERSIONS[document_format]]
     for page in pages:
         parts += ["page", str(page.number), page.label or ""]
+        if page.quality is Quality.OCR:  # its chunks are marked
+            parts += ["ocr", str(page.confidence)]
         for block in page.blocks:
             parts += [block.role.value, str(block.level), block.text]
     return keys.digest(*parts)

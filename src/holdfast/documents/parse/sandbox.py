@@ -24,7 +24,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from holdfast.documents.parse import system_calls
+from holdfast.documents.parse import ocr_languages, system_calls
 from holdfast.documents.parse.records import ParseLimits
 
 MOST_WORDS = 64 * 1024
@@ -39,16 +39,16 @@ _RULE_PATH_BENEATH = 1
 _READ_FILE, _READ_DIR = 1 << 2, 1 << 3
 # File rights known to each Landlock version; network and signals are left to seccomp.
 _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
-# Shared libraries, and fonts that a PDF does not embed.
+# Shared libraries, fonts that a PDF does not embed, and languages to recognise.
 _SYSTEM = (
     *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/dev/urandom"),
-    *("/dev/null", "/usr/share/fonts", "/usr/local/share/fonts"),
+    *("/dev/null", "/usr/share/fonts", "/usr/local/share/fonts", *ocr_languages.FOLDERS),
 )
 # Files readable in module folders that are not the interpreter's own, which may hold anything else, too.
 _PARSERS = (
     *("holdfast", "selectolax", "pypdfium2", "pypdfium2_raw", "docx", "pptx", "lxml", "PIL", "pillow.libs"),
     *("python_calamine", "charset_normalizer", "xlsxwriter", "typing_extensions.py", "lxml.libs"),
-    *("striprtf", "oxmsg", "olefile"),
+    *("striprtf", "oxmsg", "olefile", "tesserocr", "tesserocr.libs"),
 )
 
 

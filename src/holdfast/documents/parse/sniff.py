@@ -10,6 +10,12 @@ from holdfast.documents.parse.source import Readable
 HEAD = 64 * 1024
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_IMAGE_STARTS = (
+    (b"\x89PNG\r\n\x1a\n", Format.PNG),
+    (b"\xff\xd8\xff", Format.JPEG),
+    (b"II*\0", Format.TIFF),
+    (b"MM\0*", Format.TIFF),
+)
 _NAMED = {
     "csv": Format.CSV,
     "tsv": Format.TSV,
@@ -66,9 +72,19 @@ def from_head(head: bytes, name: str = "") -> Format | None:
         return None
     if b"%PDF-" in head[:1024]:
         return Format.PDF
+    image = image_format(head)
+    if image is not None:
+        return image
     if not encodings.is_text(head):
         raise _unsupported()
     return _textual(encodings.decode_head(head), name, whole=len(head) < HEAD)
+
+
+def image_format(head: bytes) -> Format | None:
+    """The format of an image by its first bytes; None for anything else."""
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return Format.WEBP
+    return next((form for start, form in _IMAGE_STARTS if head.startswith(start)), None)
 
 
 def check_head(head: bytes) -> None:
@@ -78,13 +94,16 @@ def check_head(head: bytes) -> None:
     """
     if head.startswith((*_ZIP, _COMPOUND)) or b"%PDF-" in head[:1024] or encodings.is_text(head):
         return
+    if image_format(head) is not None:
+        return
     raise _unsupported()
 
 
 def _unsupported() -> WorkError:
     message = (
         "the format of this file is not supported; use PDF, DOCX, PPTX, XLSX, XLS, ODT, ODP, ODS, EPUB, RTF,"
-        " e-mail (EML, MSG), CSV, JSON, XML, a notebook, HTML, Markdown, source code or plain text"
+        " e-mail (EML, MSG), CSV, JSON, XML, a notebook, HTML, Markdown, source code, plain text, or an image"
+        " (PNG, JPEG, TIFF, WebP)"
     )
     return WorkError(message, code="unknown_format")
 

@@ -7,13 +7,25 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from holdfast.documents.chunk import ChunkText
 from holdfast.documents.parse.reader import Cut
-from holdfast.documents.parse.records import Format, Outline, Page, Role, TextBlock, Unit
+from holdfast.documents.parse.records import (
+    Format,
+    GapReason,
+    Outline,
+    Page,
+    PageReading,
+    Quality,
+    RecognisedPage,
+    RecognisedWord,
+    Role,
+    TextBlock,
+    Unit,
+)
 
 _LENGTH = struct.Struct(">Q")
 HEADER = _LENGTH.size
@@ -72,13 +84,18 @@ def outline_from(message: dict[str, Any]) -> Outline:
         int(message["units"]),
         None if title is None else str(title),
         tuple(int(part) for part in message["parts"]),
+        tuple(int(page) for page in message["scans"]),
     )
 
 
 def pages_to(pages: Sequence[Page]) -> list[Any]:
-    """Pages as JSON: number, label, and a flat list of role, level, text, role, level, text."""
+    """Pages as JSON: number, label, a flat list of role, level, text, role, level, text, and the reading."""
     return [
-        [page.number, page.label, [value for b in page.blocks for value in (b.role.value, b.level, b.text)]]
+        [
+            *(page.number, page.label),
+            [value for b in page.blocks for value in (b.role.value, b.level, b.text)],
+            *(page.confidence, page.gap, page.picture),
+        ]
         for page in pages
     ]
 
@@ -89,39 +106,76 @@ _ROLES = {role.value: role for role in Role}
 def pages_from(message: list[Any]) -> list[Page]:
     """The pages in a message; KeyError, TypeError or ValueError if invalid."""
     pages: list[Page] = []
-    for number, label, flat in message:
+    for number, label, flat, confidence, gap, picture in message:
         blocks = zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
         pages.append(
             Page(
                 int(number),
                 tuple(TextBlock(_ROLES[role], str(text), int(level)) for role, level, text in blocks),
                 None if label is None else str(label),
+                *_reading(confidence, gap, picture),
             )
         )
     return pages
 
 
+def _reading(confidence: Any, gap: Any, picture: Any) -> tuple[int | None, GapReason | None, str | None]:
+    return (
+        None if confidence is None else min(100, max(0, int(confidence))),
+        None if gap is None else GapReason(gap),
+        None if picture is None else str(picture)[:64],
+    )
+
+
 def cut_to(cut: Cut) -> list[Any]:
     """A slice cut into chunks, as JSON; headings, which chunks share, are listed once."""
+    readings = [[each.page, each.quality, each.confidence, each.gap, each.picture] for each in cut.readings]
     if cut.pieces is None:
-        return [cut.digest, cut.pages, cut.exact, cut.skipped, [], None]
+        return [cut.digest, cut.pages, cut.exact, cut.skipped, [], None, readings]
     paths: dict[tuple[str, ...], int] = {}
     flat = [
         value
         for piece in cut.pieces
         for value in (piece.text, piece.page, paths.setdefault(piece.headings, len(paths)))
     ]
-    return [cut.digest, cut.pages, cut.exact, cut.skipped, list(paths), flat]
+    return [cut.digest, cut.pages, cut.exact, cut.skipped, list(paths), flat, readings]
 
 
 def cut_from(message: list[Any]) -> Cut:
     """The chunks in a message; IndexError, TypeError or ValueError if invalid."""
-    digest, pages, exact, skipped, paths, flat = message
+    digest, pages, exact, skipped, paths, flat, read = message
+    readings = tuple(
+        PageReading(int(page), Quality(quality), *_reading(confidence, gap, picture))
+        for page, quality, confidence, gap, picture in read
+    )
     if flat is None:
-        return Cut(str(digest), int(pages), None, exact=bool(exact), skipped=int(skipped))
+        return Cut(str(digest), int(pages), None, bool(exact), int(skipped), readings)
     headings = [tuple(str(text) for text in path) for path in paths]
     pieces = [
         ChunkText(str(text), int(page), headings[int(path)])
         for text, page, path in zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
     ]
-    return Cut(str(digest), int(pages), pieces, exact=bool(exact), skipped=int(skipped))
+    return Cut(str(digest), int(pages), pieces, bool(exact), int(skipped), readings)
+
+
+def recognised_to(page: RecognisedPage) -> dict[str, Any]:
+    """A recognised page as JSON, as it is sent and stored."""
+    return {
+        "confidence": page.confidence,
+        "blank": page.blank,
+        "blocks": [value for b in page.blocks for value in (b.role.value, b.level, b.text)],
+        "words": [value for w in page.words for value in (w.text, w.left, w.top, w.right, w.bottom)],
+    }
+
+
+def recognised_from(message: Mapping[str, Any]) -> RecognisedPage:
+    """The recognised page in a message; KeyError, TypeError or ValueError if invalid."""
+    flat, words = message["blocks"], message["words"]
+    blocks = zip(flat[0::3], flat[1::3], flat[2::3], strict=True)
+    boxes = zip(*(words[start::5] for start in range(5)), strict=True)
+    return RecognisedPage(
+        min(100, max(0, int(message["confidence"]))),
+        tuple(TextBlock(_ROLES[role], str(text), int(level)) for role, level, text in blocks),
+        tuple(RecognisedWord(str(text), *(int(edge) for edge in edges)) for text, *edges in boxes),
+        blank=bool(message["blank"]),
+    )

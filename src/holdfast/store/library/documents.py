@@ -11,12 +11,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from holdfast.core import subjects
+from holdfast.core import gaps, subjects
 from holdfast.core.errors import NotFoundError
+from holdfast.core.gaps import Gap
 from holdfast.core.states import Status
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, key_in, now
-from holdfast.store.base.schema import documents, heads
+from holdfast.store.base.schema import documents, heads, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Document:
     pages: int | None
     chunks: int | None
     thumbnail: str | None
+    gaps: tuple[Gap, ...]
     created_at: float
     updated_at: float
     head_id: int | None
@@ -138,6 +140,7 @@ def of_row(row: Mapping[str, Any]) -> Document:
     values["status"] = Status(row["status"]) if row["status"] else Status.IDLE
     for name in ("generation", "published_generation"):
         values[name] = values[name] or 0
+    values["gaps"] = gaps.from_json(row["gaps"])
     values["visible"] = bool(row["visible"])
     values["fingerprint"] = row["fingerprint"] or ""
     return Document(**values)
@@ -234,13 +237,31 @@ FACTS = (
         pages=bindparam("b_pages"),
         chunks=bindparam("b_chunks"),
         thumbnail=bindparam("b_thumbnail"),
+        gaps=bindparam("b_gaps"),
     )
 )
 
 
 def put_facts(
-    tx: Tx, tenant: str, document_id: str, *, form: str | None, pages: int, chunks: int, thumbnail: str | None
+    tx: Tx,
+    tenant: str,
+    document_id: str,
+    *,
+    form: str | None,
+    pages: int,
+    chunks: int,
+    thumbnail: str | None,
+    unread: Sequence[Gap] = (),
 ) -> None:
     """The facts of a document's published generation; part of the transaction that publishes it."""
     values = {"b_tenant": tenant, "b_id": document_id, "b_format": form, "b_pages": pages}
-    tx.execute(FACTS, values | {"b_chunks": chunks, "b_thumbnail": thumbnail})
+    values |= {"b_chunks": chunks, "b_thumbnail": thumbnail}
+    tx.execute(FACTS, values | {"b_gaps": [gap.as_json() for gap in unread] or None})
+
+
+RUN_GAPS = update(runs).where(runs.c.id == bindparam("b_run")).values(result=bindparam("b_result"))
+
+
+def put_run_gaps(tx: Tx, run_id: str, unread: Sequence[Gap]) -> None:
+    """The gaps are shown with the run that published them; part of the transaction that publishes it."""
+    tx.execute(RUN_GAPS, {"b_run": run_id, "b_result": {"gaps": [gap.as_json() for gap in unread]}})

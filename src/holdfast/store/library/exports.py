@@ -32,6 +32,7 @@ DOCUMENTS = (
         documents.c.format,
         documents.c.pages,
         documents.c.thumbnail,
+        documents.c.gaps,
         heads.c.id.label("head_id"),
         heads.c.published_generation.label("generation"),
         runs.c.content,

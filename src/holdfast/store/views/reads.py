@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import Row, bindparam, func, literal_column, select, tuple_
 
-from holdfast.core import progress
+from holdfast.core import gaps, progress, subjects
+from holdfast.core.gaps import Gap
 from holdfast.core.records import Chunk, Head, RunRecord, Spent, Task
 from holdfast.core.states import TaskState
 from holdfast.store.base import journal, rows
@@ -56,6 +57,12 @@ class RunDetail:
     content: str
     options: Mapping[str, Any]
     result: Mapping[str, Any] | None
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The pages that an index run could not read."""
+        stored = (self.result or {}).get("gaps") if self.run.kind == subjects.INDEX else None
+        return gaps.from_json(stored)
 
 
 _RUN_DETAIL = [

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import ColumnElement, bindparam, func, literal_column, null, select
 
-from holdfast.core import subjects
+from holdfast.core import gaps, subjects
+from holdfast.core.gaps import Gap
 from holdfast.core.states import LIVE, Status
 from holdfast.store.base.database import Database, Tx
 from holdfast.store.base.dialect import KeyList, key_in
@@ -96,6 +97,33 @@ def pages(db: Database, tenant: str, ids: Sequence[str]) -> int:
     return db.read(
         lambda tx: sum(int(tx.execute(PAGES, {"tenant": tenant, "ids": some}).scalar_one()) for some in parts)
     )
+
+
+_unread: tuple[ColumnElement[bool], ...] = (
+    documents.c.gaps.is_not(null()),
+    literal_column("NOT holdfast_documents.deleted"),
+)
+UNREAD = select(documents.c.name, documents.c.title, documents.c.gaps).where(
+    documents.c.tenant == bindparam("tenant"),
+    key_in(documents.c.id, bindparam("ids", type_=KeyList())),
+    *_unread,
+)
+WITH_GAPS = select(func.count()).select_from(documents).where(*_unread)
+
+
+def unread(db: Database, tenant: str, ids: Sequence[str]) -> dict[str, tuple[Gap, ...]]:
+    """The gaps of these documents, by name or title; only of those that have some."""
+    parts = [list(ids[start : start + STEP]) for start in range(0, len(ids), STEP)]
+    return {
+        row.name or row.title: gaps.from_json(row.gaps)
+        for some in parts
+        for row in db.look(UNREAD, {"tenant": tenant, "ids": some})
+    }
+
+
+def with_gaps(db: Database) -> int:
+    """How many documents of the installation have pages that could not be read."""
+    return int(db.look(WITH_GAPS)[0][0])
 
 
 def tally(db: Database, run_ids: Sequence[str]) -> RunTally:

@@ -16,7 +16,7 @@ from holdfast.store.base.schema.follow_ups import (
 )
 from holdfast.store.base.schema.jobs import A_DELETION, A_JOB, job_results
 from holdfast.store.base.schema.journal import journal
-from holdfast.store.base.schema.library import collections, document_values, documents, rounds
+from holdfast.store.base.schema.library import collections, document_values, documents, page_texts, rounds
 from holdfast.store.base.schema.metadata import Bytewise, Id, metadata, one_of
 from holdfast.store.base.schema.money import (
     budgets,
@@ -63,6 +63,7 @@ __all__ = [
     "one_of",
     "orders",
     "page_sessions",
+    "page_texts",
     "provider_troubles",
     "quotas",
     "rounds",

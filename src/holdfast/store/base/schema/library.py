@@ -55,6 +55,8 @@ documents = Table(
     Column("pages", Integer),
     Column("chunks", Integer),
     Column("thumbnail", Text),
+    # The pages that could not be read: [{pages, reason, count}].
+    Column("gaps", JSON(none_as_null=True)),
     Column("deleted", Boolean, nullable=False, server_default=text("false")),
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
@@ -74,6 +76,12 @@ documents = Table(
         "holdfast_documents_thumbnail",
         "thumbnail",
         **where("thumbnail IS NOT NULL"),
+    ),
+    Index(
+        "holdfast_documents_gaps",
+        "tenant",
+        "id",
+        **where("gaps IS NOT NULL AND NOT deleted"),
     ),
     Index(
         "holdfast_documents_deleted",
@@ -107,6 +115,20 @@ document_values = Table(
     Column("whole", Bytewise),
     PrimaryKeyConstraint("tenant", "document", "position", name="holdfast_one_document_value_per_position"),
     Index("holdfast_document_values_key", "tenant", "collection", "path", "kind", "key", "document"),
+)
+
+# What text recognition read on a page, by the digest of what is drawn there and of how it was read. `head_id`
+# is that of the document that used it last: it is deleted with that document.
+page_texts = Table(
+    "holdfast_page_texts",
+    metadata,
+    Column("tenant", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("head_id", BigInteger, nullable=False),
+    Column("data", JSON, nullable=False),
+    Column("created_at", Double, nullable=False),
+    PrimaryKeyConstraint("tenant", "key", name="holdfast_one_text_per_picture"),
+    Index("holdfast_page_texts_head", "head_id"),
 )
 
 # A bulk update of all documents of a collection, which the sweep continues where it stopped: `options`
