@@ -31,7 +31,7 @@ from holdfast.documents.parse import (
     texts,
     xml_text,
 )
-from holdfast.documents.parse.passages import Box, Glyph
+from holdfast.documents.parse.passages import Glyph, PixelBox
 from holdfast.documents.parse.pdf_characters import Character, Line
 from holdfast.documents.parse.pdf_rules import Rule
 from holdfast.documents.parse.records import Format, Page, ParseLimits, Role, TextBlock
@@ -156,7 +156,7 @@ CONFINED = frozenset({"HTML", "RTF", "message"})
 
 def _marked(text: str) -> object:
     """A passage looked for on a page of the same letters in another order, and with one more in front."""
-    page = [Glyph(letter, Box(0, 0, 1, 1)) for letter in f"x{text[::-1]}{text}"[: passages.MOST_LETTERS]]
+    page = [Glyph(letter, PixelBox(0, 0, 1, 1)) for letter in f"x{text[::-1]}{text}"[: passages.MOST_LETTERS]]
     return passages.boxes(text[: passages.MOST_LETTERS] + "y", page)
 
 

@@ -11,7 +11,7 @@ from PIL import Image, ImageChops, ImageDraw
 from pypdfium2 import raw
 
 from holdfast.documents.parse import images, passages, pdf
-from holdfast.documents.parse.passages import Box, Glyph
+from holdfast.documents.parse.passages import Glyph, PixelBox
 from holdfast.documents.parse.records import BOX_SCALE, Format, RecognisedWord
 from holdfast.documents.parse.source import Readable
 
@@ -45,11 +45,11 @@ def drawn(
 
 def _word(word: RecognisedWord, wide: int, high: int) -> Glyph:
     across, down = wide / BOX_SCALE, high / BOX_SCALE
-    box = Box(word.left * across, word.top * down, word.right * across, word.bottom * down)
+    box = PixelBox(word.left * across, word.top * down, word.right * across, word.bottom * down)
     return Glyph(word.text, box)
 
 
-def _marked(picture: Any, boxes: Sequence[Box]) -> Any:
+def _marked(picture: Any, boxes: Sequence[PixelBox]) -> Any:
     """The picture with these boxes coloured as by a marker pen: what is dark stays dark."""
     if not boxes:
         return picture
@@ -86,7 +86,7 @@ def _characters(page: Any, wide: int, high: int) -> Iterator[Glyph]:
                 yield Glyph(chr(code), _on_picture(page, (left, bottom, right, top), wide, high))
 
 
-def _on_picture(page: Any, edges: tuple[float, float, float, float], wide: int, high: int) -> Box:
+def _on_picture(page: Any, edges: tuple[float, float, float, float], wide: int, high: int) -> PixelBox:
     """A box of the coordinates of a page on its picture, which may be turned or cropped."""
     left, bottom, right, top = edges
     across, down = ctypes.c_int(), ctypes.c_int()
@@ -95,4 +95,4 @@ def _on_picture(page: Any, edges: tuple[float, float, float, float], wide: int, 
         raw.FPDF_PageToDevice(page, 0, 0, wide, high, 0, x, y, ctypes.byref(across), ctypes.byref(down))
         points.append((across.value, down.value))
     (x1, y1), (x2, y2) = points
-    return Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+    return PixelBox(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))

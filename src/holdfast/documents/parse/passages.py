@@ -14,7 +14,7 @@ MOST_LETTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class PixelBox:
     """Part of a page, in pixels from its upper left."""
 
     left: float
@@ -28,10 +28,10 @@ class Glyph:
     """A character or a word of a page, and where it stands."""
 
     text: str
-    box: Box
+    box: PixelBox
 
 
-def boxes(passage: str, glyphs: Sequence[Glyph]) -> list[Box]:
+def boxes(passage: str, glyphs: Sequence[Glyph]) -> list[PixelBox]:
     """The boxes of the passage, one for each stretch of a line; none if it is not there."""
     letters: list[str] = []
     owners: list[int] = []
@@ -74,12 +74,12 @@ def _spans(passage: str, page: str) -> Iterator[tuple[int, int]]:
             after = start + PART
 
 
-def _lines(parts: Sequence[Box]) -> Iterator[Box]:
+def _lines(parts: Sequence[PixelBox]) -> Iterator[PixelBox]:
     """Neighbouring boxes of one line as one box."""
-    line: Box | None = None
+    line: PixelBox | None = None
     for box in parts:
         if line is not None and _follows(line, box):
-            line = Box(
+            line = PixelBox(
                 min(line.left, box.left),
                 min(line.top, box.top),
                 max(line.right, box.right),
@@ -93,7 +93,7 @@ def _lines(parts: Sequence[Box]) -> Iterator[Box]:
         yield line
 
 
-def _follows(line: Box, box: Box) -> bool:
+def _follows(line: PixelBox, box: PixelBox) -> bool:
     """True if a box stands right after a line, or, on a page on its side, right below it."""
     height = max(1.0, line.bottom - line.top)
     middle = (box.top + box.bottom) / 2
